@@ -1,0 +1,80 @@
+"""What a maker of clusters can do: the one protocol behind embedded, kind, GKE and existing.
+
+The contract is held by tests/contracts, which every provider runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Report = Callable[[str], None]
+"""Called with one line about what is going on; never with a secret."""
+
+
+@dataclass(frozen=True)
+class ProviderInfo:
+    """What a provider is like, for tables and for the checks of combinations."""
+
+    name: str
+    simulated: bool
+    """Workloads are simulated: pods become Ready without running."""
+
+
+@dataclass(frozen=True)
+class ClusterRequest:
+    """A cluster that should exist."""
+
+    name: str
+    """`<topology>-core` or `<topology>-<environment>`; RFC 1123 label."""
+    version: str | None = None
+    """Kubernetes version; None: the provider's pinned one."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Provider-specific settings (region, size, nodes ...)."""
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """What is seen of a cluster now."""
+
+    name: str
+    exists: bool
+    running: bool
+    ready: bool
+    message: str
+    """The reason when not ready, in words for a person."""
+    version: str | None = None
+
+
+class ClusterProvider(Protocol):
+    """Makes, keeps and removes clusters. Every call is idempotent and has a deadline."""
+
+    @property
+    def info(self) -> ProviderInfo: ...
+
+    def preflight(self, request: ClusterRequest) -> None:
+        """Check everything checkable before the first change. Raises UcpError."""
+
+    def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
+        """Bring the cluster up: made if absent, started if stopped, kept if it runs.
+
+        Raises DeadlineExceeded or UcpError; a failed first creation leaves nothing behind.
+        """
+
+    def start(self, name: str, *, timeout: float = 120) -> None:
+        """Start an existing cluster with its data. Raises UcpError if there is none."""
+
+    def stop(self, name: str, *, timeout: float = 60) -> None:
+        """Stop it and keep its data. Nothing to do when it is absent or stopped."""
+
+    def delete(self, name: str, *, timeout: float = 60) -> None:
+        """Remove it and its data. Nothing to do when it is absent."""
+
+    def state(self, name: str) -> ClusterState: ...
+
+    def names(self) -> list[str]:
+        """Names of the clusters that exist here, sorted."""
+
+    def kubeconfig(self, name: str) -> dict[str, Any]:
+        """An admin kubeconfig with certificates inlined. Raises UcpError if there is none."""

@@ -1,0 +1,73 @@
+"""Failures that a person is told about: what failed, on what, and what to type next.
+
+Everything raised on purpose is a UcpError. Anything else that reaches the command line is a bug
+and is reported as one (exit code 3). Messages never hold a secret: doors that handle secrets
+(process.py, kube.py, gitops/repository.py) strip them before they raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class UcpError(Exception):
+    """An expected failure.
+
+    message: what failed and on what, one or more lines, no trailing full stop needed.
+    next: the command or the edit that gets the user on, or None where the message says it all.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, next: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.next = next
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  next: {self.next}" if self.next else self.message
+
+
+class UsageError(UcpError):
+    """The command or an input file asks for something that can't be: exit code 2."""
+
+    exit_code = 2
+
+
+class CommandFailed(UcpError):
+    """An external program ended with an error.
+
+    argv never holds a secret by the rules of process.py; output is the tail of what it printed.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], code: int, output: str, *, next: str | None = None
+    ) -> None:
+        self.argv = tuple(argv)
+        self.code = code
+        self.output = output
+        tail = "\n".join(output.strip().splitlines()[-12:])
+        text = f"`{' '.join(argv)}` ended with code {code}"
+        super().__init__(f"{text}:\n{tail}" if tail else text, next=next)
+
+
+class ProgramMissing(UcpError):
+    """A program that is needed is not on this machine."""
+
+
+class DeadlineExceeded(UcpError):
+    """A wait ended without the state that was waited for.
+
+    what: the state waited for; seconds: the deadline; last_state: what was seen last.
+    """
+
+    def __init__(
+        self, what: str, seconds: float, last_state: str, *, next: str | None = None
+    ) -> None:
+        self.what = what
+        self.seconds = seconds
+        self.last_state = last_state
+        super().__init__(
+            f"{what}: not reached within {seconds:g} s; last seen: {last_state or 'nothing'}",
+            next=next,
+        )

@@ -1,0 +1,211 @@
+"""The door to other programs: run one, start one that stays, recognise one again.
+
+A PID alone proves nothing (it may have been given to a stranger since), so a process is known by
+PID, executable and start time. argv is public on every machine: secrets go through `stdin` or
+`env`, never through argv.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
+
+OUTPUT_KEPT = 200
+"""Lines of output that an error carries."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process that can be recognised after a restart of ours, or of the machine."""
+
+    pid: int
+    executable: str
+    started_at: float
+    """Seconds since the epoch, as the kernel tells it."""
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    stdin: str | None = None,
+    on_line: Callable[[str], None] | None = None,
+) -> str:
+    """Run a program to its end and return its stdout.
+
+    timeout: seconds, then its process group is killed. env: the whole environment, None inherits.
+    on_line: called with each line of stdout and stderr as it comes.
+    Raises CommandFailed, ProgramMissing, DeadlineExceeded.
+    """
+    import sh
+
+    program, *arguments = (str(each) for each in argv)
+    words = (program, *arguments)
+    try:
+        command = sh.Command(program)
+    except sh.CommandNotFound as error:
+        raise ProgramMissing(
+            f"the program {program} is not on this machine", next=f"install {program}"
+        ) from error
+    tail: list[str] = []
+
+    def heard(line: str) -> None:
+        del tail[: max(0, len(tail) - OUTPUT_KEPT)]
+        tail.append(line)
+        if on_line:
+            on_line(line.rstrip("\n"))
+
+    out: list[str] = []
+
+    def printed(line: str) -> None:
+        out.append(line)
+        heard(line)
+
+    running = None
+    try:
+        running = command(
+            *arguments,
+            _bg=True,
+            _bg_exc=False,
+            _env=dict(env) if env is not None else None,
+            _cwd=str(cwd) if cwd else None,
+            _in=stdin,
+            _out=printed,
+            _err=heard,
+            _tty_out=False,
+            _tty_in=False,
+            _new_session=True,
+            _timeout=timeout,
+            _timeout_signal=signal.SIGKILL,
+        )
+        running.wait()
+    except sh.TimeoutException as error:
+        raise DeadlineExceeded(f"`{' '.join(words)}`", timeout, "".join(tail[-3:])) from error
+    except sh.ErrorReturnCode as error:
+        raise CommandFailed(words, error.exit_code, "".join(tail)) from error
+    except BaseException:
+        if running is not None:
+            with contextlib.suppress(OSError, sh.ErrorReturnCode):
+                running.kill_group()
+        raise
+    return "".join(out)
+
+
+def spawn(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    log: Path,
+) -> Identity:
+    """Start a program that outlives us, in a session of its own, printing to `log` (0600)."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        child = subprocess.Popen(
+            [str(each) for each in argv],
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=descriptor,
+            start_new_session=True,
+            close_fds=True,
+        )
+    except FileNotFoundError as error:
+        raise ProgramMissing(f"the program {argv[0]} is not on this machine") from error
+    finally:
+        os.close(descriptor)
+    found = identify(child.pid)
+    if found is None:
+        raise CommandFailed([str(each) for each in argv], child.wait(), log.read_text()[-2000:])
+    # Not waited for on purpose: it outlives this process.
+    child.returncode = 0
+    return found
+
+
+def identify(pid: int) -> Identity | None:
+    """Who has this PID now; None where nobody has (a zombie counts as nobody)."""
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return Identity(pid, process.exe(), process.create_time())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return None
+
+
+def is_running(identity: Identity) -> bool:
+    """That very process still runs."""
+    now = identify(identity.pid)
+    return (
+        now is not None
+        and now.executable.removesuffix(" (deleted)")
+        == identity.executable.removesuffix(" (deleted)")
+        and abs(now.started_at - identity.started_at) < 0.05
+    )
+
+
+def terminate(identity: Identity, *, grace: float) -> None:
+    """End that very process: SIGTERM, and SIGKILL after `grace` seconds. A stranger is left alone.
+
+    Raises DeadlineExceeded when even SIGKILL does not end it within 5 s.
+    """
+    if not _signal(identity, signal.SIGTERM):
+        return
+    if wait_gone(identity, grace):
+        return
+    _signal(identity, signal.SIGKILL)
+    if not wait_gone(identity, 5):
+        raise DeadlineExceeded(
+            f"end of process {identity.pid} ({identity.executable})", grace + 5, "still running"
+        )
+
+
+def wait_gone(identity: Identity, seconds: float) -> bool:
+    """True once that process is gone, False if it still runs after `seconds`."""
+    until = time.monotonic() + seconds
+    while is_running(identity):
+        if time.monotonic() > until:
+            return False
+        with contextlib.suppress(ChildProcessError, OSError):
+            os.waitpid(identity.pid, os.WNOHANG)
+        time.sleep(0.02)
+    return True
+
+
+def _signal(identity: Identity, number: int) -> bool:
+    if not is_running(identity):
+        return False
+    try:
+        os.kill(identity.pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def listeners(pid: int) -> list[tuple[str, int]]:
+    """(address, port) of every TCP socket that a process listens on."""
+    try:
+        found = psutil.Process(pid).net_connections(kind="tcp")
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return []
+    return [(str(each.laddr[0]), int(each.laddr[1])) for each in found if each.status == "LISTEN"]
+
+
+def find_program(name: str) -> Path | None:
+    """Where a program lies on PATH; None where it doesn't."""
+    found = shutil.which(name)
+    return Path(found) if found else None

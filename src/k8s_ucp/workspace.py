@@ -1,0 +1,173 @@
+"""Where things lie: the workspace folder, its hidden state, the user's cache, runtime folders.
+
+Layout (design, "Sources of truth"): `ucp.yaml`, `creds/`, `gitops/<topology>/`, `.ucp/<topology>/`.
+Folders with state are 0700 and their files 0600: certificates and kubeconfigs lie there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp.errors import UcpError
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+
+@dataclass(frozen=True)
+class StateFolder:
+    """`.ucp/<topology>/`: can be rebuilt from the repositories; never holds the only copy."""
+
+    root: Path
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "journal.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "lock"
+
+    @property
+    def kubeconfigs(self) -> Path:
+        return self.root / "kubeconfigs"
+
+    @property
+    def clusters(self) -> Path:
+        """Control planes of the embedded provider, one folder each."""
+        return self.root / "clusters"
+
+    @property
+    def components(self) -> Path:
+        """Working files of the components that run as host processes."""
+        return self.root / "components"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    def kubeconfig(self, cluster: str) -> Path:
+        return self.kubeconfigs / f"{cluster}.yaml"
+
+    def make(self) -> None:
+        """Create the folders, private to the user. Raises UcpError where that is impossible."""
+        for folder in (self.root, self.kubeconfigs, self.clusters, self.components, self.logs):
+            make_private_folder(folder)
+
+
+@dataclass(frozen=True)
+class GitopsFolder:
+    """`gitops/<topology>/`: working clones and, when git is local, the bare remotes."""
+
+    root: Path
+
+    @property
+    def core(self) -> Path:
+        return self.root / "core"
+
+    @property
+    def apps(self) -> Path:
+        return self.root / "apps"
+
+    @property
+    def core_remote(self) -> Path:
+        return self.root / "core.git"
+
+    @property
+    def apps_remote(self) -> Path:
+        return self.root / "apps.git"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder a user works in; `root` is absolute."""
+
+    root: Path
+
+    @classmethod
+    def at(cls, folder: Path) -> Workspace:
+        return cls(folder.expanduser().resolve())
+
+    @property
+    def topology_file(self) -> Path:
+        return self.root / "ucp.yaml"
+
+    @property
+    def credentials(self) -> Path:
+        return self.root / "creds"
+
+    def state(self, topology: str) -> StateFolder:
+        return StateFolder(self.root / ".ucp" / topology)
+
+    def gitops(self, topology: str) -> GitopsFolder:
+        return GitopsFolder(self.root / "gitops" / topology)
+
+    def topologies(self) -> list[str]:
+        """Names of the topologies with state here, sorted."""
+        folder = self.root / ".ucp"
+        if not folder.is_dir():
+            return []
+        return sorted(each.name for each in folder.iterdir() if each.is_dir())
+
+    def runtime_folder(self, topology: str) -> Path:
+        """A short private folder for sockets: UNIX socket paths end at 107 bytes.
+
+        Under XDG_RUNTIME_DIR, or /tmp/ucp-<uid>; the last part is a hash of workspace + topology,
+        so that workspaces side by side don't meet. Not created here.
+        """
+        base = os.environ.get("XDG_RUNTIME_DIR")
+        parent = Path(base) / "ucp" if base else Path(tempfile.gettempdir()) / f"ucp-{os.getuid()}"
+        if len(str(parent)) > 70:
+            parent = Path("/tmp") / f"ucp-{os.getuid()}"  # noqa: S108 (private 0700 folder)
+        digest = hashlib.sha256(f"{self.root}\0{topology}".encode()).hexdigest()[:12]
+        return parent / digest
+
+    def machine_id(self, topology: str) -> str:
+        """Who makes LocalClusters here: stable for this machine, user and workspace.
+
+        A LocalCluster carries it as `spec.machine`; a controller elsewhere never touches it.
+        """
+        try:
+            machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
+        except OSError:
+            machine = os.uname().nodename
+        text = f"{machine}\0{os.getuid()}\0{self.root}\0{topology}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def cache_folder() -> Path:
+    """The user's cache, shared by all workspaces: $UCP_CACHE_DIR, else the XDG cache folder."""
+    named = os.environ.get("UCP_CACHE_DIR")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "k8s-ucp"
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create `folder` and its parents; the folder itself becomes 0700. Raises UcpError."""
+    try:
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        folder.chmod(FOLDER_MODE)
+    except OSError as error:
+        raise UcpError(
+            f"can't make the folder {folder}: {error.strerror}",
+            next="choose a folder you may write to with --workspace DIR",
+        ) from error
+
+
+def write_private_file(path: Path, text: str) -> None:
+    """Write a file that only the user can read, whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
