@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-API_VERSION = "k8s-ucp.io/v1alpha1"
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$")]
 """An RFC 1123 label, short enough to be a part of `<topology>-<environment>`."""
@@ -98,7 +97,7 @@ class Spec(Part):
 class Topology(Part):
     """A whole topology file."""
 
-    api_version: Literal["k8s-ucp.io/v1alpha1"] = Field(API_VERSION, alias="apiVersion")
+    api_version: Literal["k8s-ucp.io/v1alpha1"] = Field("k8s-ucp.io/v1alpha1", alias="apiVersion")
     kind: Literal["Topology"] = "Topology"
     metadata: Metadata
     spec: Spec
