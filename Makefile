@@ -1,0 +1,85 @@
+# `make start` on a fresh machine does everything; `make help` lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+ARGS ?=
+PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
+LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
+
+.PHONY: start stop status install-tools test soak bench check fmt lock update-golden wheel clean help
+
+start: .venv/ready ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
+	@.venv/bin/ucp start $(ARGS)
+
+stop: .venv/ready ## stop everything that start started; repositories stay
+	@.venv/bin/ucp stop $(ARGS)
+
+status: .venv/ready ## what runs where
+	@.venv/bin/ucp status $(ARGS)
+
+install-tools: .venv/ready ## build the pinned programs into the user's cache
+	@.venv/bin/ucp tools install $(ARGS)
+
+test: .venv/ready-dev ## install what is missing, check the code, run every test with the real engines
+	@$(MAKE) --no-print-directory check
+	@.venv/bin/ucp tools install
+	@.venv/bin/python -m pytest -m "not soak" -n 2 --dist loadgroup $(ARGS)
+
+soak: .venv/ready-dev ## the full matrices and counts; resumable; writes docs/evidence/
+	@.venv/bin/python -m pytest -m soak -p no:cacheprovider $(ARGS)
+
+bench: .venv/ready-dev ## ratios, side by side in one run; writes docs/evidence/
+	@.venv/bin/python -m tests.bench $(ARGS)
+
+check: .venv/ready-dev ## linter, types, import directions
+	@.venv/bin/ruff format --check src tests
+	@.venv/bin/ruff check src tests
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+
+fmt: .venv/ready-dev ## format the code
+	@.venv/bin/ruff format src tests
+	@.venv/bin/ruff check --fix src tests
+
+lock: .venv/ready-dev ## renew the locked requirements (hashes, no index addresses)
+	@$(LOCK) --extra engines --group checkout -o requirements/ucp.txt
+	@$(LOCK) --all-extras --group dev -o requirements/dev.txt
+
+update-golden: .venv/ready-dev ## write the golden trees anew; look at the diff before committing
+	@.venv/bin/python -m pytest tests/golden --update-golden
+
+wheel: .venv/ready-dev ## build the wheel into dist/
+	@.venv/bin/python -m build --wheel --no-isolation
+
+clean: ## remove the virtual environment and build results (no state of any topology)
+	@rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+# The marker comes last: an interrupted set-up is done again.
+.venv/ready: requirements/ucp.txt pyproject.toml | .venv/bin/python
+	@echo "setting up .venv (hash-locked requirements)"
+	@$(PIP) --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	@$(PIP) install --require-hashes -r requirements/ucp.txt
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/ready-dev: requirements/dev.txt .venv/ready
+	@echo "setting up .venv for development"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.venv/bin/python:
+	@command -v git >/dev/null || { echo "git is missing; next: apt-get install git (or your system's way)" >&2; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing; next: apt-get install python3 python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(PYTHON) is $$($(PYTHON) -V 2>&1); k8s-ucp needs 3.11 or newer; next: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "$(PYTHON) can't make virtual environments; next: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv
+	@touch .venv/bin/python
