@@ -1,0 +1,41 @@
+"""Fixtures that every kind of test shares. Engines are never skipped: they are built if missing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.installer import Toolbox
+
+# Fixed before any test gives itself another HOME: the built programs are shared by all of them.
+CACHE = Path(
+    os.environ.get("UCP_CACHE_DIR")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "k8s-ucp"
+)
+os.environ["UCP_CACHE_DIR"] = str(CACHE)
+
+
+@pytest.fixture(scope="session")
+def toolbox() -> Toolbox:
+    """The pinned programs, built into the user's cache where they are missing."""
+    from k8s_ucp.tools.catalogue import EMBEDDED
+    from k8s_ucp.tools.installer import Installer
+
+    return Installer(CACHE, lambda event: None).install(EMBEDDED)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A HOME of the test's own, without git identity, kubeconfig or caches."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("KUBECONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "GIT_AUTHOR_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(folder / ".gitconfig"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    return folder
