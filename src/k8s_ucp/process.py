@@ -12,10 +12,12 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -75,6 +77,15 @@ def run(
         heard(line)
 
     running = None
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        _kill_group(running)
+
+    # sh's own timeout ends the program alone and leaves what it started.
+    timer = threading.Timer(timeout, expire)
+    timer.daemon = True
     try:
         running = command(
             *arguments,
@@ -88,20 +99,26 @@ def run(
             _tty_out=False,
             _tty_in=False,
             _new_session=True,
-            _timeout=timeout,
-            _timeout_signal=signal.SIGKILL,
         )
+        timer.start()
         running.wait()
-    except sh.TimeoutException as error:
-        raise DeadlineExceeded(f"`{' '.join(words)}`", timeout, "".join(tail[-3:])) from error
     except sh.ErrorReturnCode as error:
+        if expired.is_set():
+            raise DeadlineExceeded(f"`{' '.join(words)}`", timeout, "".join(tail[-3:])) from error
         raise CommandFailed(words, error.exit_code, "".join(tail)) from error
     except BaseException:
-        if running is not None:
-            with contextlib.suppress(OSError, sh.ErrorReturnCode):
-                running.kill_group()
+        _kill_group(running)
         raise
+    finally:
+        timer.cancel()
     return "".join(out)
+
+
+def _kill_group(running: Any) -> None:
+    """End a program that `run` started, and all that it started in its session."""
+    if running is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
 
 
 def spawn(

@@ -1,0 +1,109 @@
+"""Running other programs: outcomes, deadlines, and never touching a stranger."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
+from k8s_ucp.process import (
+    Identity,
+    identify,
+    is_running,
+    listeners,
+    run,
+    spawn,
+    terminate,
+    wait_gone,
+)
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+def sleeper(tmp_path: Path) -> Identity:
+    return spawn(["sleep", "60"], env=ENV, cwd=tmp_path, log=tmp_path / "sleep.log")
+
+
+def test_run_returns_stdout_and_hears_both_streams() -> None:
+    heard: list[str] = []
+    out = run(
+        ["sh", "-c", "echo one; echo two >&2; cat"], timeout=5, stdin="three", on_line=heard.append
+    )
+    assert out == "one\nthree"
+    assert sorted(heard) == ["one", "three", "two"]
+
+
+def test_a_failing_program_tells_argv_code_and_output() -> None:
+    with pytest.raises(CommandFailed) as failure:
+        run(["sh", "-c", "echo reason >&2; exit 7"], timeout=5)
+    assert failure.value.code == 7
+    assert "reason" in failure.value.output
+    assert failure.value.argv[0] == "sh"
+
+
+def test_a_missing_program_is_named() -> None:
+    with pytest.raises(ProgramMissing, match="no-such-program"):
+        run(["no-such-program"], timeout=5)
+
+
+def test_a_deadline_ends_the_whole_process_group(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    with pytest.raises(DeadlineExceeded):
+        run(["sh", "-c", f"sleep 60 & echo $! > '{note}'; wait"], timeout=1)
+    child = identify(int(note.read_text()))
+    assert child is None or wait_gone(child, 3)
+
+
+def test_the_environment_is_the_given_one() -> None:
+    assert run(
+        [sys.executable, "-c", "import os; print(os.environ.get('HOME'))"], timeout=10, env={}
+    )
+    assert run(["/usr/bin/env"], timeout=5, env={"ONE": "1"}) == "ONE=1\n"
+
+
+def test_a_spawned_process_is_recognised_and_ended(tmp_path: Path) -> None:
+    found = sleeper(tmp_path)
+    assert is_running(found)
+    assert identify(found.pid) == found
+    assert (tmp_path / "sleep.log").stat().st_mode & 0o777 == 0o600
+    terminate(found, grace=5)
+    assert not is_running(found)
+
+
+@pytest.mark.parametrize(
+    "difference", [{"started_at": 1.0}, {"executable": "/usr/bin/something-else"}]
+)
+def test_a_stranger_with_the_same_pid_is_left_alone(
+    tmp_path: Path, difference: dict[str, object]
+) -> None:
+    stranger = sleeper(tmp_path)
+    try:
+        terminate(dataclasses.replace(stranger, **difference), grace=0.1)  # type: ignore[arg-type]
+        assert is_running(stranger)
+    finally:
+        terminate(stranger, grace=5)
+
+
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    stubborn = spawn(
+        ["sh", "-c", f"trap '' TERM; : > '{ready}'; while :; do sleep 0.1; done"],
+        env=ENV,
+        cwd=tmp_path,
+        log=tmp_path / "log",
+    )
+    while not ready.exists():
+        time.sleep(0.01)
+    terminate(stubborn, grace=0.3)
+    assert not is_running(stubborn)
+
+
+def test_listeners_tell_address_and_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert ("127.0.0.1", server.getsockname()[1]) in listeners(os.getpid())

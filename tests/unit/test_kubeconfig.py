@@ -1,0 +1,65 @@
+"""Kubeconfigs from elsewhere: what the door to Kubernetes refuses to follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Kind, current_context
+
+
+def kubeconfig(
+    cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    return {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [
+            {"name": "k", "cluster": {"server": "https://127.0.0.1:1", **(cluster or {})}}
+        ],
+        "users": [{"name": "u", "user": user or {}}],
+    }
+
+
+def test_current_context_gives_cluster_and_user() -> None:
+    cluster, user = current_context(kubeconfig(user={"token": "t"}))
+    assert cluster == {"server": "https://[::1]:1"}
+    assert user == {"token": "t"}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "named"),
+    [
+        ({"certificate-authority": "/etc/ca.crt"}, {}, "certificate-authority"),
+        ({}, {"client-key": "/etc/shadow"}, "client-key"),
+        ({}, {"tokenFile": "/etc/shadow"}, "tokenFile"),
+        ({}, {"exec": {"command": "true"}}, "exec"),
+        ({}, {"auth-provider": {"name": "gcp"}}, "auth-provider"),
+        ({"server": ""}, {}, "server"),
+    ],
+)
+def test_files_and_plugins_are_refused(
+    cluster: dict[str, Any], user: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(UcpError, match=named):
+        current_context(kubeconfig(cluster, user))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"current-context": "x"}, {"current-context": "c", "contexts": [{"name": "c"}]}],
+)
+def test_a_config_without_a_usable_context_is_refused(broken: dict[str, Any]) -> None:
+    with pytest.raises(UcpError, match="kubeconfig"):
+        current_context(broken)
+
+
+def test_paths_of_kinds() -> None:
+    secret = Kind("v1", "Secret", "secrets")
+    application = Kind("argoproj.io/v1alpha1", "Application", "applications")
+    node = Kind("v1", "Node", "nodes", namespaced=False)
+    assert secret.path("argocd", "a/b") == "/api/v1/namespaces/argocd/secrets/a%2Fb"
+    assert application.path() == "/apis/argoproj.io/v1alpha1/applications"
+    assert node.path("ignored", "n") == "/api/v1/nodes/n"
