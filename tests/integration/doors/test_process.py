@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
-import sys
 import time
 from pathlib import Path
 
@@ -61,9 +60,6 @@ def test_a_deadline_ends_the_whole_process_group(tmp_path: Path) -> None:
 
 
 def test_the_environment_is_the_given_one() -> None:
-    assert run(
-        [sys.executable, "-c", "import os; print(os.environ.get('HOME'))"], timeout=10, env={}
-    )
     assert run(["/usr/bin/env"], timeout=5, env={"ONE": "1"}) == "ONE=1\n"
 
 
