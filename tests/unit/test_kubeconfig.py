@@ -17,7 +17,7 @@ def kubeconfig(
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
         "clusters": [
-            {"name": "k", "cluster": {"server": "https://127.0.0.1:1", **(cluster or {})}}
+            {"name": "k", "cluster": {"server": "https://[::1]:1", **(cluster or {})}}
         ],
         "users": [{"name": "u", "user": user or {}}],
     }
