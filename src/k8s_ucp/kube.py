@@ -115,6 +115,12 @@ NODE = Kind("v1", "Node", "nodes", namespaced=False)
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 EVENT = Kind("v1", "Event", "events")
+PERSISTENT_VOLUME = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
+ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
+CLUSTER_ROLE_BINDING = Kind(
+    "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
+)
 CRD = Kind(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",
@@ -138,6 +144,10 @@ _KNOWN = {
         DEPLOYMENT,
         LEASE,
         EVENT,
+        PERSISTENT_VOLUME,
+        ROLE,
+        ROLE_BINDING,
+        CLUSTER_ROLE_BINDING,
         CRD,
         APPLICATION,
         APPLICATION_SET,
@@ -200,7 +210,10 @@ class Kube:
     ) -> Any:
         """One request; the decoded JSON answer, or the text where it isn't JSON."""
         response = self._send(method, path, query, body, content, timeout)
-        text = response.read().decode()
+        try:
+            text = response.read().decode()
+        except (HTTPError, OSError) as error:
+            raise Unreachable(f"{method} {self.server}{path}: {_plain(error)}") from error
         try:
             return json.loads(text)
         except ValueError:
@@ -249,12 +262,13 @@ class Kube:
         *,
         labels: str | None = None,
         fields: str | None = None,
+        timeout: float = REQUEST_SECONDS,
     ) -> tuple[list[Object], str]:
-        """The objects, and the resource version to watch from."""
+        """The objects, and the resource version to watch from. timeout: seconds for one page."""
         query = _present(labelSelector=labels, fieldSelector=fields, limit="500")
         items: list[Object] = []
         while True:
-            page = self.request("GET", kind.path(namespace), query=query)
+            page = self.request("GET", kind.path(namespace), query=query, timeout=timeout)
             for item in page["items"]:
                 item.setdefault("apiVersion", kind.api_version)
                 item.setdefault("kind", kind.kind)
@@ -271,6 +285,7 @@ class Kube:
         *,
         since: str,
         labels: str | None = None,
+        fields: str | None = None,
         seconds: float = 240,
         silence: float | None = None,
     ) -> Iterator[tuple[str, Object]]:
@@ -283,6 +298,7 @@ class Kube:
             watch="true",
             resourceVersion=since,
             labelSelector=labels,
+            fieldSelector=fields,
             allowWatchBookmarks="true",
             timeoutSeconds=str(int(seconds)),
         )
@@ -318,9 +334,13 @@ class Kube:
         force: bool = True,
         manager: str = FIELD_MANAGER,
         dry_run: bool = False,
+        subresource: str = "",
         timeout: float = 30.0,
     ) -> Object:
-        """Server-side apply: our fields become as given, others' fields stay."""
+        """Server-side apply: our fields become as given, others' fields stay.
+
+        subresource: apply to that part only, such as `status`; NotFound where there is no object.
+        """
         kind, namespace, name = self._place(item)
         query = _present(
             fieldManager=manager,
@@ -329,7 +349,7 @@ class Kube:
         )
         answer: Object = self.request(
             "PATCH",
-            kind.path(namespace, name),
+            kind.path(namespace, name) + (f"/{subresource}" if subresource else ""),
             query=query,
             body=json.dumps(item),
             content="application/apply-patch+yaml",
