@@ -41,8 +41,7 @@ YAML
         --kube-scheduler-port $(($2 + 3)) --controller-port $(($2 + 4)) \
         --etcd-binary "$BIN/etcd" --kube-apiserver-binary "$BIN/kube-apiserver" \
         --kube-controller-manager-binary "$BIN/kube-controller-manager" \
-        --kube-scheduler-binary "$BIN/kube-scheduler" --kwok-controller-binary "$BIN/kwok" \
-        --kubectl-binary "$BIN/kubectl" >"$work/$1.log" 2>&1
+        --kube-scheduler-binary "$BIN/kube-scheduler" --kwok-controller-binary "$BIN/kwok" >"$work/$1.log" 2>&1
 }
 
 mkdir -p "$work"/{tls,ssh,gpg,gnupg,plugin,tmp,xp-tls}
@@ -60,6 +59,7 @@ apply() { kubectl apply --server-side --force-conflicts "$@" >/dev/null; }
 kubectl create namespace argocd >/dev/null
 kubectl create namespace crossplane-system >/dev/null
 apply -k "$ARGOCD/manifests/crds"
+until kubectl wait --for=condition=Established crd --all --timeout 30s >/dev/null 2>&1; do sleep 0.1; done
 phase argocd-crds
 apply -n argocd -k "$ARGOCD/manifests/base/config"
 password=$(head -c 18 /dev/urandom | base64)
@@ -72,6 +72,11 @@ kubectl -n argocd create secret generic argocd-redis --from-literal=auth="$passw
         TLS_CA_SECRET_NAME=crossplane-root-ca WEBHOOK_SERVICE_NAME=crossplane-webhooks \
         WEBHOOK_SERVICE_NAMESPACE=crossplane-system WEBHOOK_SERVICE_PORT=9443
     until crossplane core init --activation '*' >>"$work/crossplane-init.log" 2>&1; do sleep 0.2; done
+    for part in ca.crt tls.crt tls.key; do
+        kubectl -n crossplane-system get secret crossplane-tls-client -o json |
+            python3 -c "import sys,json,base64;sys.stdout.buffer.write(base64.b64decode(json.load(sys.stdin)['data']['$part']))" \
+                >"$work/xp-tls/$part"
+    done
     start crossplane env TLS_CLIENT_CERTS_DIR="$work/xp-tls" TLS_SERVER_CERTS_DIR="$work/xp-tls" \
         crossplane core start --enable-webhooks=false --package-runtime=External \
         --metrics-port $((base + 30)) --health-probe-port $((base + 31))
