@@ -1,0 +1,223 @@
+"""The path a user takes: start, look, change a tag, add an environment, start again, stop."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import stat
+from typing import Any
+
+import psutil
+import pytest
+
+from k8s_ucp.kube import APPLICATION, DEPLOYMENT, LOCAL_CLUSTER, SECRET, Kube
+from tests.e2e.world import World, until
+
+
+def image(kube: Kube) -> str | None:
+    found = kube.find(DEPLOYMENT, "echo", "echo")
+    return found["spec"]["template"]["spec"]["containers"][0]["image"] if found else None
+
+
+def healthy(world: World, name: str, tag: str) -> bool:
+    found = world.application(name)
+    return (
+        found is not None
+        and (found["sync"], found["health"]) == ("Synced", "Healthy")
+        and any(each.endswith(f":{tag}") for each in found["images"])
+    )
+
+
+def test_status_tells_what_start_brought_up(demo: World) -> None:
+    status = demo.status()
+    assert status["topology"] == "demo"
+    assert (status["core"]["name"], status["core"]["provider"]) == ("demo-core", "embedded")
+    assert status["core"]["ready"] is True
+    assert {each["name"] for each in status["components"] if each["ready"]} >= {
+        "argocd",
+        "crossplane",
+        "reconciler",
+    }
+    environments = {each["name"]: each for each in status["environments"]}
+    assert list(environments) == ["stage", "prod"]
+    for each in environments.values():
+        assert each["cluster"]["ready"] is True
+        assert each["cluster"]["registered"] is True
+        assert each["cluster"]["reachable"] is True
+        assert each["cluster"]["simulated"] is True
+    applications = {each["name"]: each for each in status["applications"] if each["app"] == "echo"}
+    assert sorted(applications) == ["echo-prod", "echo-stage"]
+    for each in applications.values():
+        assert (each["sync"], each["health"]) == ("Synced", "Healthy")
+        assert each["images"] == ["ealen/echo-server:0.9.2"]
+
+
+@pytest.mark.parametrize("environment", ["stage", "prod"])
+def test_the_deployment_is_in_the_app_cluster(demo: World, environment: str) -> None:
+    assert image(demo.kube(environment)) == "ealen/echo-server:0.9.2"
+
+
+def test_a_pushed_tag_reaches_its_environment_only(demo: World) -> None:
+    file = "apps/echo/overlays/stage/kustomization.yaml"
+    with demo.commit("apps", "echo: 0.9.3 on stage") as clone:
+        path = clone / file
+        path.write_text(path.read_text().replace("0.9.2", "0.9.3"))
+    until("stage follows", lambda: healthy(demo, "echo-stage", "0.9.3"))
+    assert image(demo.kube("stage")) == "ealen/echo-server:0.9.3"
+    assert image(demo.kube("prod")) == "ealen/echo-server:0.9.2"
+
+
+def test_a_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:
+    def written() -> dict[str, Any]:
+        core = demo.kube("core")
+        kinds = (LOCAL_CLUSTER, APPLICATION, SECRET)
+        found: dict[str, Any] = {
+            f"{kind.kind}/{each['metadata']['name']}": (
+                each["metadata"].get("generation"),
+                each.get("spec"),
+                each.get("data"),
+                each["metadata"].get("labels"),
+            )
+            for kind in kinds
+            for each in core.list_all(kind)
+        }
+        for repository in ("core", "apps"):
+            found[repository] = demo.git(demo.gitops / f"{repository}.git", "show-ref")
+        return found
+
+    before = written()
+    demo.ucp("start", "--yes")
+    assert written() == before
+    assert healthy(demo, "echo-stage", "0.9.3")
+
+
+def test_an_environment_appears_by_two_commits(demo: World) -> None:
+    with demo.commit("core", "Add the environment eu") as clone:
+        stage = clone / "clusters/overlays/stage"
+        eu = clone / "clusters/overlays/eu"
+        eu.mkdir()
+        for file in stage.iterdir():
+            (eu / file.name).write_text(file.read_text().replace("stage", "eu"))
+        for file in (clone / "clusters").rglob("*.yaml"):
+            if "overlays/stage" not in file.as_posix() and "overlays/eu" not in file.as_posix():
+                file.write_text(_with_sibling_lines(file.read_text()))
+    with demo.commit("apps", "Run echo on eu") as clone:
+        stage = clone / "apps/echo/overlays/stage"
+        eu = clone / "apps/echo/overlays/eu"
+        eu.mkdir()
+        for file in stage.iterdir():
+            (eu / file.name).write_text(file.read_text().replace("stage", "eu"))
+    until("eu is up", lambda: healthy(demo, "echo-eu", "0.9.3"), seconds=90)
+    environments = {each["name"]: each for each in demo.status()["environments"]}
+    assert environments["eu"]["cluster"]["registered"] is True
+    assert image(demo.kube("eu")) == "ealen/echo-server:0.9.3"
+
+
+def _with_sibling_lines(text: str) -> str:
+    """Each line that names stage is followed by one that names eu."""
+    lines = []
+    for line in text.splitlines():
+        lines.append(line)
+        if re.search(r"\bstage\b", line) and not line.lstrip().startswith("#"):
+            lines.append(re.sub(r"\bstage\b", "eu", line))
+    return "\n".join(lines) + "\n"
+
+
+def test_a_rerun_keeps_an_environment_that_only_the_repositories_know(demo: World) -> None:
+    demo.ucp("start", "--yes")
+    assert {each["name"] for each in demo.status()["environments"]} == {"stage", "prod", "eu"}
+    assert healthy(demo, "echo-eu", "0.9.3")
+
+
+def test_an_environment_leaves_by_commit(demo: World) -> None:
+    with demo.commit("apps", "Stop echo on eu") as clone:
+        demo.git(clone, "rm", "-rq", "apps/echo/overlays/eu")
+    until("its Application is gone", lambda: demo.application("echo-eu") is None)
+    with demo.commit("core", "Remove the environment eu") as clone:
+        demo.git(clone, "rm", "-rq", "clusters/overlays/eu")
+        for file in (clone / "clusters").rglob("*.yaml"):
+            kept = [
+                line for line in file.read_text().splitlines() if not re.search(r"\beu\b", line)
+            ]
+            file.write_text("\n".join(kept) + "\n")
+    until(
+        "its control plane is gone",
+        lambda: not any("demo-eu" in " ".join(each.cmdline()) for each in demo.processes()),
+        seconds=90,
+    )
+    until(
+        "status forgets it",
+        lambda: {each["name"] for each in demo.status()["environments"]} == {"stage", "prod"},
+    )
+    core = demo.kube("core")
+    assert core.find(SECRET, "cluster-demo-eu", "argocd") is None
+    assert core.find(SECRET, "demo-eu-kubeconfig", "ucp-clusters") is None
+    assert not (demo.state / "kubeconfigs" / "demo-eu.yaml").exists()
+
+
+def test_every_listener_is_on_loopback(demo: World) -> None:
+    listening = {
+        (each.laddr.ip, each.laddr.port)
+        for process in demo.processes()
+        for each in process.net_connections(kind="tcp")
+        if each.status == "LISTEN"
+    }
+    assert listening
+    assert {address for address, _ in listening} <= {"127.0.0.1", "::1"}
+
+
+def test_state_is_private(demo: World) -> None:
+    wrong = []
+    for path in [demo.state, *demo.state.rglob("*")]:
+        if path.is_symlink() or path.is_socket():
+            continue
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            wrong.append((oct(mode), str(path.relative_to(demo.state))))
+    assert wrong == []
+
+
+def test_no_secret_leaves_its_place(demo: World) -> None:
+    core = demo.kube("core")
+    canaries = set()
+    for secret in core.list_all(SECRET):
+        for key, value in (secret.get("data") or {}).items():
+            text = base64.b64decode(value).decode("utf-8", "replace").strip()
+            if key in ("auth", "password", "admin.password", "server.secretkey", "token"):
+                canaries.add(text)
+            if key == "config":
+                canaries.add(json.loads(text)["bearerToken"])
+    assert len(canaries) >= 4
+    public = [" ".join(process.cmdline()) for process in demo.processes()]
+    public += [path.read_text(errors="replace") for path in (demo.state / "logs").rglob("*.log*")]
+    public.append((demo.workspace / "ucp.yaml").read_text())
+    for repository in ("core", "apps"):
+        bare = demo.gitops / f"{repository}.git"
+        for commit in demo.git(bare, "rev-list", "--all").split():
+            public.append(demo.git(bare, "show", "--format=%B", commit))
+    found = [canary[:4] + "…" for canary in canaries for text in public if canary in text]
+    assert found == []
+
+
+def test_stop_leaves_nothing_running_and_start_brings_the_same_back(demo: World) -> None:
+    ports = {
+        each.laddr.port
+        for process in demo.processes()
+        for each in process.net_connections(kind="tcp")
+        if each.status == "LISTEN"
+    }
+    heads = {
+        name: demo.git(demo.gitops / f"{name}.git", "rev-parse", "main")
+        for name in ("core", "apps")
+    }
+    demo.ucp("stop", "--yes")
+    assert demo.processes() == []
+    assert not ports & {
+        each.laddr.port for each in psutil.net_connections("tcp") if each.status == "LISTEN"
+    }
+    for name, head in heads.items():
+        assert demo.git(demo.gitops / f"{name}.git", "rev-parse", "main") == head
+    demo.ucp("start", "--yes")
+    assert healthy(demo, "echo-stage", "0.9.3")
+    assert healthy(demo, "echo-prod", "0.9.2")

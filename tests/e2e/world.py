@@ -1,0 +1,157 @@
+"""A started topology, seen as its user sees it: the command line, git, and the API servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from k8s_ucp.kube import Kube
+from k8s_ucp.workspace import Workspace
+
+UCP = (sys.executable, "-m", "k8s_ucp.cli.main")
+
+
+@dataclass
+class World:
+    """One workspace with one topology, and a HOME of its own."""
+
+    workspace: Path
+    home: Path
+    topology: str = "demo"
+    command: tuple[str, ...] = UCP
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def env(self) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name
+            not in ("KUBECONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "PYTEST_CURRENT_TEST")
+        }
+        return {
+            **kept,
+            "HOME": str(self.home),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "NO_COLOR": "1",
+            **self.environment,
+        }
+
+    @property
+    def state(self) -> Path:
+        return Workspace.at(self.workspace).state(self.topology).root
+
+    @property
+    def gitops(self) -> Path:
+        return Workspace.at(self.workspace).gitops(self.topology).root
+
+    def ucp(
+        self, *words: str, expect: int = 0, timeout: float = 180
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the command in the workspace and check its exit code."""
+        done = subprocess.run(
+            [*self.command, "--workspace", str(self.workspace), *words],
+            env=self.env,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert done.returncode == expect, (
+            f"ucp {' '.join(words)}: {done.returncode} instead of {expect}\n"
+            f"{done.stdout}\n{done.stderr}"
+        )
+        return done
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.ucp("status", "-o", "json", timeout=60).stdout)
+        return found
+
+    def kube(self, cluster: str) -> Kube:
+        return Kube.from_file(self.state / "kubeconfigs" / f"{self.topology}-{cluster}.yaml")
+
+    @contextmanager
+    def commit(self, repository: str, message: str) -> Iterator[Path]:
+        """A fresh clone of `core` or `apps` to edit; what was edited is pushed as one commit."""
+        clone = self.home / f"clone-{repository}"
+        shutil.rmtree(clone, ignore_errors=True)
+        self.git(self.home, "clone", "-q", str(self.gitops / f"{repository}.git"), str(clone))
+        yield clone
+        self.git(clone, "add", "-A")
+        who = ("-c", "user.name=Person", "-c", "user.email=person@localhost")
+        self.git(clone, *who, "commit", "-qm", message)
+        self.git(clone, "push", "-q")
+
+    def git(self, folder: Path, *words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def application(self, name: str) -> dict[str, Any] | None:
+        """The Application as `ucp status` lists it."""
+        found = [each for each in self.status()["applications"] if each["name"] == name]
+        return found[0] if found else None
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process that belongs to this workspace, by what it runs, where, and with what."""
+        mark = str(self.workspace)
+        found = []
+        for process in psutil.process_iter():
+            if process.pid == os.getpid():
+                continue
+            try:
+                words = [process.cwd(), *process.cmdline(), *process.environ().values()]
+            except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+                continue
+            if any(mark in word for word in words):
+                found.append(process)
+        return found
+
+    def kill_everything(self) -> None:
+        """What a power cut does: nobody gets to say goodbye, and nobody is left to restart."""
+        for _ in range(20):
+            left = self.processes()
+            if not left:
+                return
+            for process in left:
+                try:
+                    process.kill()
+                except psutil.NoSuchProcess:
+                    continue
+            psutil.wait_procs(left, timeout=3)
+        raise AssertionError(f"still running: {self.processes()}")
+
+
+def until(what: str, met: Callable[[], Any], seconds: float = 60) -> Any:
+    """Wait for `met` to return something true, and return it; errors count as not yet."""
+    deadline = time.monotonic() + seconds
+    last: object = None
+    while time.monotonic() < deadline:
+        try:
+            last = met()
+        except Exception as error:  # noqa: BLE001 (servers come and go in these tests)
+            last = error
+        else:
+            if last:
+                return last
+        time.sleep(0.2)
+    raise AssertionError(f"{what}: not within {seconds} s; last: {last!r}")
