@@ -87,6 +87,9 @@ def test_as_an_ordinary_user(world: World) -> None:
         f"--reuid={nobody.pw_uid}",
         f"--regid={nobody.pw_gid}",
         "--clear-groups",
+        # The interpreter may lie in root's home: reading is allowed, writing is not.
+        "--inh-caps=+dac_read_search",
+        "--ambient-caps=+dac_read_search",
         *world.command,
     )
     world.ucp("start", "--yes", "--env", "stage=embedded", "--app", "echo")

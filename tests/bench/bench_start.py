@@ -1,0 +1,151 @@
+"""A warm `ucp start` beside the hand-written floor, in turn, and what a user waits for afterwards.
+
+Both begin with the programs built and nothing running, in a folder that is new, and end with echo
+Synced and Healthy on stage and prod and Crossplane ready.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import psutil
+from k8s_ucp.tools.catalogue import EMBEDDED
+from k8s_ucp.tools.installer import Installer, Toolbox
+
+from tests.conftest import CACHE
+from tests.e2e.world import World
+from tests.evidence import table, write
+
+FLOOR = Path(__file__).with_name("floor.sh")
+PROGRAMS = (
+    "argocd",
+    "crossplane",
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubectl",
+    "kustomize",
+    "kwok",
+    "kwokctl",
+    "redis-server",
+)
+
+
+def run(rounds: int) -> None:
+    """Measure, and write docs/evidence/start.md."""
+    toolbox = Installer(CACHE, lambda event: None).install(EMBEDDED)
+    figures: dict[str, list[float]] = {}
+
+    def note(name: str, value: float) -> None:
+        figures.setdefault(name, []).append(value)
+        print(f"{name}: {value:.2f}", flush=True)
+
+    folder = Path(tempfile.mkdtemp(prefix="ucp-bench-"))
+    try:
+        for number in range(rounds):
+            _floor(toolbox, folder / f"floor{number}", note)
+            _start(folder / f"ucp{number}", note)
+        for _ in range(max(5, rounds)):
+            note("ucp --help s", seconds(lambda: _ucp("--help")))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    write("start", "Warm start beside the floor", _sections(figures), command="make bench")
+
+
+def _floor(toolbox: Toolbox, work: Path, note: Callable[[str, float], None]) -> None:
+    programs = work / "bin"
+    programs.mkdir(parents=True)
+    for name in PROGRAMS:
+        (programs / name).symlink_to(toolbox.path(name))
+    env = {
+        **os.environ,
+        "BIN": str(programs),
+        "ARGOCD": str(toolbox.module("argocd")),
+        "CROSSPLANE": str(toolbox.module("crossplane")),
+    }
+
+    def floor(action: str) -> None:
+        subprocess.run([FLOOR, action, work], env=env, check=True, capture_output=True, timeout=180)
+
+    try:
+        note("floor s", seconds(lambda: floor("up")))
+        note("floor MiB", memory(work))
+    finally:
+        floor("down")
+
+
+def _start(work: Path, note: Callable[[str, float], None]) -> None:
+    home, workspace = work / "home", work / "w"
+    home.mkdir(parents=True)
+    workspace.mkdir()
+    world = World(workspace, home, environment={"UCP_CACHE_DIR": str(CACHE)})
+    try:
+        note("start s", seconds(lambda: world.ucp("start", "--yes")))
+        note("start MiB", memory(workspace))
+        note("rerun s", seconds(lambda: world.ucp("start", "--yes")))
+        note("stop s", seconds(lambda: world.ucp("stop", "--yes")))
+        note("start again s", seconds(lambda: world.ucp("start", "--yes")))
+    finally:
+        world.ucp("stop", "--yes")
+        world.kill_everything()
+
+
+def _ucp(*words: str) -> None:
+    program = Path(sys.executable).with_name("ucp")
+    subprocess.run([program, *words], check=True, capture_output=True)
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Wall seconds of one call."""
+    began = time.monotonic()
+    action()
+    return time.monotonic() - began
+
+
+def memory(folder: Path) -> float:
+    """MiB of all processes that belong to a folder; shared pages are shared out (PSS)."""
+    total = 0
+    for process in psutil.process_iter():
+        try:
+            words = [process.cwd(), *process.cmdline(), *process.environ().values()]
+            if any(str(folder) in word for word in words):
+                total += process.memory_full_info().pss
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+    return total / 2**20
+
+
+def _sections(figures: Mapping[str, list[float]]) -> dict[str, str]:
+    median = {name: statistics.median(values) for name, values in figures.items()}
+    ratios = [
+        [
+            "start / floor, time",
+            f"{median['start s'] / median['floor s']:.2f}",
+            "≤ 0.9",
+        ],
+        [
+            "start / floor, memory",
+            f"{median['start MiB'] / median['floor MiB']:.2f}",
+            "≤ 1.2",
+        ],
+        ["rerun of a finished start", f"{median['rerun s']:.2f} s", "≤ 2 s"],
+        ["stop", f"{median['stop s']:.2f} s", "≤ 3 s"],
+        ["ucp --help", f"{median['ucp --help s'] * 1000:.0f} ms", "≤ 100 ms"],
+    ]
+    rows = [
+        [name, len(values), f"{min(values):.2f}", f"{median[name]:.2f}", f"{max(values):.2f}"]
+        for name, values in figures.items()
+    ]
+    return {
+        "Goals": table(["what", "median", "goal"], ratios),
+        "Figures": table(["figure", "runs", "min", "median", "max"], rows),
+    }
