@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -180,15 +180,26 @@ def terminate(identity: Identity, *, grace: float) -> None:
 
     Raises DeadlineExceeded when even SIGKILL does not end it within 5 s.
     """
-    if not _signal(identity, signal.SIGTERM):
-        return
-    if wait_gone(identity, grace):
-        return
-    _signal(identity, signal.SIGKILL)
-    if not wait_gone(identity, 5):
+    terminate_all([identity], grace=grace)
+
+
+def terminate_all(identities: Iterable[Identity], *, grace: float) -> None:
+    """End several processes at once, like `terminate`; the grace runs for all of them together."""
+    left = [each for each in identities if _signal(each, signal.SIGTERM)]
+    left = _still_running(left, grace)
+    for each in left:
+        _signal(each, signal.SIGKILL)
+    for each in _still_running(left, 5):
         raise DeadlineExceeded(
-            f"end of process {identity.pid} ({identity.executable})", grace + 5, "still running"
+            f"end of process {each.pid} ({each.executable})", grace + 5, "still running"
         )
+
+
+def _still_running(identities: Sequence[Identity], seconds: float) -> list[Identity]:
+    until = time.monotonic() + seconds
+    return [
+        each for each in identities if not wait_gone(each, max(0.0, until - time.monotonic()))
+    ]
 
 
 def wait_gone(identity: Identity, seconds: float) -> bool:
@@ -211,6 +222,23 @@ def _signal(identity: Identity, number: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def marked(name: str, value: str) -> list[tuple[Identity, int]]:
+    """This user's processes whose environment holds name=value, each with its session's id.
+
+    A proof of descent: only what we started with that entry, and what that started, has it.
+    """
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.uids().real == os.getuid() and process.environ().get(name) == value:
+                identity = identify(process.pid)
+                if identity:
+                    found.append((identity, os.getsid(process.pid)))
+        except (psutil.Error, OSError):
+            continue
+    return found
 
 
 def listeners(pid: int) -> list[tuple[str, int]]:
