@@ -37,6 +37,32 @@ class Identity:
     """Seconds since the epoch, as the kernel tells it."""
 
 
+class Programs:
+    """Programs that `run` waits for in other threads, so that Ctrl-C in this one can end them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[int, Any] = {}
+        self._ended = False
+
+    def end(self) -> None:
+        """Kill them with all that they started; one that starts later is killed at once."""
+        with self._lock:
+            self._ended = True
+            for running in self._running.values():
+                _kill_group(running)
+
+    def _add(self, running: Any) -> None:
+        with self._lock:
+            self._running[id(running)] = running
+            if self._ended:
+                _kill_group(running)
+
+    def _remove(self, running: Any) -> None:
+        with self._lock:
+            self._running.pop(id(running), None)
+
+
 def run(
     argv: Sequence[str | Path],
     *,
@@ -45,12 +71,13 @@ def run(
     cwd: Path | None = None,
     stdin: str | None = None,
     on_line: Callable[[str], None] | None = None,
+    programs: Programs | None = None,
 ) -> str:
     """Run a program to its end and return its stdout.
 
     timeout: seconds, then its process group is killed. env: the whole environment, None inherits.
-    on_line: called with each line of stdout and stderr as it comes.
-    Raises CommandFailed, ProgramMissing, DeadlineExceeded.
+    on_line: called with each line of stdout and stderr as it comes. programs: where it is noted
+    while it runs. Raises CommandFailed, ProgramMissing, DeadlineExceeded.
     """
     import sh
 
@@ -101,6 +128,8 @@ def run(
             _new_session=True,
         )
         timer.start()
+        if programs:
+            programs._add(running)
         running.wait()
     except sh.ErrorReturnCode as error:
         if expired.is_set():
@@ -111,6 +140,8 @@ def run(
         raise
     finally:
         timer.cancel()
+        if programs:
+            programs._remove(running)
     return "".join(out)
 
 
@@ -197,9 +228,7 @@ def terminate_all(identities: Iterable[Identity], *, grace: float) -> None:
 
 def _still_running(identities: Sequence[Identity], seconds: float) -> list[Identity]:
     until = time.monotonic() + seconds
-    return [
-        each for each in identities if not wait_gone(each, max(0.0, until - time.monotonic()))
-    ]
+    return [each for each in identities if not wait_gone(each, max(0.0, until - time.monotonic()))]
 
 
 def wait_gone(identity: Identity, seconds: float) -> bool:
@@ -239,6 +268,16 @@ def marked(name: str, value: str) -> list[tuple[Identity, int]]:
         except (psutil.Error, OSError):
             continue
     return found
+
+
+def working_in(folder: Path) -> list[Identity]:
+    """Processes that work in `folder` or below it: what an interrupted run left behind."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if Path(process.cwd()).is_relative_to(folder):
+                found.append(identify(process.pid))
+    return [each for each in found if each]
 
 
 def listeners(pid: int) -> list[tuple[str, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
 from k8s_ucp.process import (
     Identity,
+    Programs,
     identify,
     is_running,
     listeners,
@@ -20,6 +22,7 @@ from k8s_ucp.process import (
     spawn,
     terminate,
     wait_gone,
+    working_in,
 )
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -103,3 +106,43 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 def test_listeners_tell_address_and_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert ("127.0.0.1", server.getsockname()[1]) in listeners(os.getpid())
+
+
+def test_programs_of_other_threads_end_together(tmp_path: Path) -> None:
+    programs = Programs()
+    ended: list[str] = []
+
+    def wait_for_it() -> None:
+        try:
+            run(["sh", "-c", "sleep 60 & wait"], timeout=60, cwd=tmp_path, programs=programs)
+        except CommandFailed as error:
+            ended.append(str(error))
+
+    threads = [threading.Thread(target=wait_for_it) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + 10
+    while len(working_in(tmp_path)) < 6 and time.monotonic() < until:
+        time.sleep(0.02)
+    programs.end()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert len(ended) == 3
+    with pytest.raises(CommandFailed):
+        run(["sleep", "60"], timeout=60, programs=programs)
+    until = time.monotonic() + 10
+    while working_in(tmp_path) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert working_in(tmp_path) == []
+
+
+def test_working_in_finds_only_what_lies_below(tmp_path: Path) -> None:
+    inside, beside = tmp_path / "in", tmp_path / "inside-not"
+    inside.mkdir()
+    beside.mkdir()
+    mine, other = sleeper(inside), sleeper(beside)
+    try:
+        assert working_in(inside) == [mine]
+    finally:
+        terminate(mine, grace=1)
+        terminate(other, grace=1)
