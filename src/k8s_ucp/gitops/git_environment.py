@@ -1,0 +1,101 @@
+"""How git is called: which settings, which environment, how a credential gets in. Pure.
+
+The user's own settings (proxy, credential helpers, SSH, identity) stay in force.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+# What git sets for its hooks: inherited, it would lead our git into another repository.
+_REPOSITORY_VARIABLES = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_QUARANTINE_PATH",
+    "GIT_NAMESPACE",
+    "GIT_SHALLOW_FILE",
+    "GIT_GRAFT_FILE",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_IMPLICIT_WORK_TREE",
+)
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    # A clean-up in the background would outlive the command that started it.
+    "gc.autoDetach=false",
+    "maintenance.autoDetach=false",
+)
+# The helper prints what it finds in its environment: argv shows names of variables only.
+_HELPER = (
+    '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n"'
+    ' "$UCP_GIT_USERNAME" "$UCP_GIT_PASSWORD"; }; f'
+)
+
+
+@dataclass(frozen=True)
+class Credential:
+    """A user name and a password or token for an http(s) remote."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Call:
+    """argv, and what is added to the environment."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+
+
+def git_call(
+    arguments: Sequence[str],
+    *,
+    folder: Path | None,
+    credential: Credential | None,
+    inherited: Mapping[str, str] = os.environ,
+) -> Call:
+    """One call of git in `folder`, without prompts and hooks, in English."""
+    settings = list(_SETTINGS)
+    environment = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+    if credential:
+        settings += ["credential.helper=", f"credential.helper={_HELPER}"]
+        environment["UCP_GIT_USERNAME"] = credential.username
+        environment["UCP_GIT_PASSWORD"] = credential.password
+    # GitPython adds to the environment and can't take away.
+    leaked = [word for name in _REPOSITORY_VARIABLES if name in inherited for word in ("-u", name)]
+    return Call(
+        (
+            *(["env", *leaked] if leaked else []),
+            "git",
+            *(["-C", str(folder)] if folder else []),
+            *(word for each in settings for word in ("-c", each)),
+            *arguments,
+        ),
+        environment,
+    )
+
+
+def split_credential(url: str) -> tuple[str, Credential | None]:
+    """(the URL without its password, the credential that was in it)."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
+        return url, None
+    userinfo, host = parts.netloc.rsplit("@", 1)
+    name, _, password = userinfo.partition(":")
+    if not password:
+        # Forges take a bare token as the user name.
+        name, password = "x-access-token", name
+    return urlunsplit(parts._replace(netloc=host)), Credential(unquote(name), unquote(password))

@@ -1,0 +1,137 @@
+"""What git's error output means, as typed errors; what must never be shown of it.
+
+Pure: text in, error out. gitops/repository.py runs git with LC_ALL=C, so the texts are English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from k8s_ucp.errors import UcpError
+
+_KEPT_LINES = 12
+
+
+class GitFailed(UcpError):
+    """git ended with an error that has no class of its own."""
+
+
+class Rejected(GitFailed):
+    """The remote has moved on since it was read: fetch, redo the change, push again."""
+
+
+class Declined(GitFailed):
+    """The remote refuses this push by a rule of its own: a hook, a protected branch."""
+
+
+class AuthenticationFailed(GitFailed):
+    """The remote doesn't accept the credential, or wants one and there is none."""
+
+
+class HostUnreachable(GitFailed):
+    """The remote's host does not answer: name, network, proxy or TLS."""
+
+
+class RepositoryMissing(GitFailed):
+    """There is no repository at that address, or it is hidden from this credential."""
+
+
+class DubiousOwnership(GitFailed):
+    """git refuses to work in a folder that belongs to another user."""
+
+
+class Locked(GitFailed):
+    """Another git process works in the same repository, or one died there."""
+
+
+class NoSpace(GitFailed):
+    """The disk is full, or the folder can't be written."""
+
+
+_CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
+    (
+        DubiousOwnership,
+        r"dubious ownership|unsafe repository",
+        "run as the user that owns the folder, or allow it: {safe}",
+    ),
+    (
+        AuthenticationFailed,
+        r"authentication failed|could not read (username|password)|permission denied \("
+        r"|terminal prompts disabled|invalid (username|credentials)|host key verification failed"
+        r"|returned error: 40[13]",
+        "check the credential of this repository and that it may write there",
+    ),
+    (
+        HostUnreachable,
+        r"could not resolve|connection (refused|timed out|reset)|failed to connect"
+        r"|network is unreachable|no route to host|unable to access|could not connect"
+        r"|remote end hung up unexpectedly|operation timed out|early eof",
+        "check the address and the network, then run the command again",
+    ),
+    (
+        RepositoryMissing,
+        r"does not appear to be a git repository|repository .*not found|not a git repository"
+        r"|no such device or address|repository '.*' does not exist",
+        "check the repository's address",
+    ),
+    (
+        Locked,
+        r"\.lock': file exists|another git process seems to be running|cannot lock ref",
+        "wait for the other git process; if none runs, delete the .lock file named above",
+    ),
+    (
+        NoSpace,
+        r"no space left on device|read-only file system|insufficient permission"
+        r"|disk quota exceeded|unable to create (file|directory|temporary)"
+        r"|(cannot mkdir|could not create|unable to write).*",
+        "make room or make the folder writable, then run the command again",
+    ),
+)
+
+_PUSH_RACE = re.compile(
+    r"\[rejected\]|non-fast-forward|fetch first|stale info|cannot lock ref"
+    r"|incorrect old value|failed to update ref|failed to lock",
+    re.IGNORECASE,
+)
+_PUSH_DECLINED = re.compile(
+    r"hook declined|protected branch|denied by|prohibited|remote rejected", re.IGNORECASE
+)
+_USERINFO = re.compile(
+    r"(?i)\b(https?://)[^/@\s'\"]+@|\b([a-z][a-z0-9+.-]*://[^/@\s:'\"]+):[^/@\s'\"]+@"
+)
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without credentials in URLs and without the given secrets."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***")
+    return _USERINFO.sub(lambda found: found[1] or f"{found[2]}:***@", text)
+
+
+def classify(action: str, where: str, output: str, folder: str = "") -> GitFailed:
+    """The error for a failed git command.
+
+    action: what was tried ("fetch"); where: on what; output: redacted stdout and stderr.
+    """
+    tail = "\n".join(f"  {line}" for line in _telling(output)[-_KEPT_LINES:])
+    message = f"git {action} failed on {where}" + (f":\n{tail}" if tail else "")
+    if action == "push":
+        if _PUSH_DECLINED.search(output) and not _PUSH_RACE.search(output):
+            return Declined(
+                message, next="read what the remote says above; the commit is not pushed"
+            )
+        if _PUSH_RACE.search(output):
+            return Rejected(message, next="run the command again: it starts from the new state")
+    for kind, pattern, advice in _CLASSES:
+        if re.search(pattern, output, re.IGNORECASE):
+            safe = f"git config --global --add safe.directory '{folder}'"
+            return kind(message, next=advice.format(safe=safe))
+    return GitFailed(message)
+
+
+def _telling(output: str) -> Sequence[str]:
+    """Lines that say something: no progress, no hints about git's own settings."""
+    lines = (line.strip() for line in output.replace("\r", "\n").splitlines())
+    return [line for line in lines if line and not line.startswith("hint:")]

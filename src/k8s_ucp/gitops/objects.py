@@ -1,0 +1,156 @@
+"""git's objects, worked out without git: ids of files and trees, a commit as fast-import reads it.
+
+Pure. An id computed here costs a hash; asking git for it costs a process, and reading the file
+from git costs another. So a render can be compared with a repository by ids alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+FILE = "100644"
+FOLDER = "40000"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file as a tree has it: mode ("100644", "100755", "120000", "160000") and object id."""
+
+    mode: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Author:
+    """Who makes a commit; neither part holds <, > or a line end."""
+
+    name: str
+    email: str
+
+    def __str__(self) -> str:
+        return f"{_plain(self.name) or 'unknown'} <{_plain(self.email)}>"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Author and committer of commits made here."""
+
+    author: Author
+    committer: Author
+
+
+Change = bytes | Entry | None
+"""New content of a file, an object that the repository has already, or None: the file goes."""
+
+
+@dataclass(frozen=True)
+class NewCommit:
+    """A commit to write: `changes` on top of the first parent's files, or on nothing."""
+
+    message: str
+    changes: Mapping[str, Change]
+    parents: tuple[str, ...] = ()
+    modes: Mapping[str, str] | None = None
+    """Modes of changed files that are not plain ones (`100755`), by path."""
+
+
+def blob_id(content: bytes, *, length: int = 40) -> str:
+    """The id git gives a file with this content (length 64: a SHA-256 repository)."""
+    return _digest(b"blob", content, length)
+
+
+def tree_id(files: Mapping[str, bytes], *, length: int = 40) -> str:
+    """The id of the tree that holds exactly these plain files."""
+    root: dict[str, object] = {}
+    for path, content in files.items():
+        *folders, name = path.split("/")
+        place = root
+        for folder in folders:
+            place = place.setdefault(folder, {})  # type: ignore[assignment]
+        place[name] = content
+    return _tree(root, length)
+
+
+def _tree(folder: Mapping[str, object], length: int) -> str:
+    lines = []
+    for name, item in folder.items():
+        raw = _path(name)
+        if isinstance(item, bytes):
+            lines.append((raw, FILE.encode(), raw, blob_id(item, length=length)))
+        else:
+            # git sorts a folder as if its name ended with a slash.
+            below = _tree(item, length)  # type: ignore[arg-type]
+            lines.append((raw + b"/", FOLDER.encode(), raw, below))
+    data = b"".join(
+        mode + b" " + raw + b"\0" + bytes.fromhex(id) for _, mode, raw, id in sorted(lines)
+    )
+    return _digest(b"tree", data, length)
+
+
+def _digest(kind: bytes, data: bytes, length: int) -> str:
+    maker = hashlib.sha256 if length == 64 else hashlib.sha1
+    digest = maker(kind + b" %d\0" % len(data), usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
+
+
+def import_stream(
+    commits: Sequence[NewCommit], *, identity: Identity, time: int, ref: str, length: int = 40
+) -> bytes:
+    """What `git fast-import` reads to write these commits; it prints their ids, one a line.
+
+    time: seconds since the epoch. ref: a name that no one else uses; it is gone afterwards.
+    length: digits of the repository's ids.
+    """
+    out: list[bytes] = []
+    marks: dict[bytes, int] = {}
+    for commit in commits:
+        for content in commit.changes.values():
+            if isinstance(content, bytes) and content not in marks:
+                marks[content] = len(marks) + 1
+                out.append(b"blob\nmark :%d\n" % marks[content] + _data(content))
+    first = len(marks) + 1
+    for mark, commit in enumerate(commits, start=first):
+        # Without a reset a commit without parents would follow the one before it on this ref.
+        out.append(b"reset %s\n" % ref.encode() if not commit.parents else b"")
+        out.append(b"commit %s\nmark :%d\n" % (ref.encode(), mark))
+        out.append(f"author {identity.author} {time} +0000\n".encode())
+        out.append(f"committer {identity.committer} {time} +0000\n".encode())
+        out.append(_data(commit.message.encode()))
+        for number, parent in enumerate(commit.parents):
+            out.append(f"{'merge' if number else 'from'} {parent}\n".encode())
+        modes = commit.modes or {}
+        # Deletions first: a file may become a folder, or the other way round.
+        for path, change in sorted(commit.changes.items(), key=lambda each: each[1] is not None):
+            out.append(_change(path, change, modes.get(path, FILE), marks))
+        out.append(b"\n")
+    out += [b"get-mark :%d\n" % mark for mark in range(first, first + len(commits))]
+    out.append(b"reset %s\nfrom %s\ndone\n" % (ref.encode(), b"0" * length))
+    return b"".join(out)
+
+
+def _change(path: str, content: Change, mode: str, marks: Mapping[bytes, int]) -> bytes:
+    if content is None:
+        return b"D " + _quoted(path) + b"\n"
+    if isinstance(content, Entry):
+        return f"M {content.mode} {content.id} ".encode() + _quoted(path) + b"\n"
+    return b"M %s :%d " % (mode.encode(), marks[content]) + _quoted(path) + b"\n"
+
+
+def _data(content: bytes) -> bytes:
+    return b"data %d\n" % len(content) + content + b"\n"
+
+
+def _quoted(path: str) -> bytes:
+    raw = _path(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + raw + b'"'
+
+
+def _path(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _plain(text: str) -> str:
+    return "".join(each for each in text if each not in "<>" and each.isprintable()).strip()

@@ -1,0 +1,324 @@
+"""The door to git: reads, commits that never touch a work tree, pushes that never overwrite.
+
+Every call has a deadline, runs without hooks of the clone, without prompts, and in English.
+Credentials travel in the environment of the git process only: never in argv, in a file or in an
+error. Clones and remotes are made by clones.py; how git is called stands in git_environment.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp.errors import DeadlineExceeded, ProgramMissing
+from k8s_ucp.gitops.git_environment import Credential, git_call
+from k8s_ucp.gitops.git_failures import GitFailed, classify, redact
+from k8s_ucp.gitops.objects import Author, Change, Entry, Identity, NewCommit, import_stream
+from k8s_ucp.process import find_program
+
+LOCAL_SECONDS = 60.0
+NETWORK_SECONDS = 120.0
+FALLBACK = Author("ucp", "ucp@localhost")
+RENDERED = "refs/ucp/rendered"
+"""The last render of a repository: what three-way merges start from."""
+
+_NETWORK = ("fetch", "push", "ls-remote")
+
+
+@dataclass(frozen=True)
+class Update:
+    """One ref to change in a push.
+
+    ref: full name, `refs/heads/main`. commit: the new id, "" deletes the ref. expect: the id the
+    ref must have now ("": it must not exist), else the push is Rejected; None: the new commit
+    must contain the old one, as in any push without force.
+    """
+
+    ref: str
+    commit: str
+    expect: str | None = None
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit as history shows it. time: seconds since the epoch."""
+
+    id: str
+    parents: tuple[str, ...]
+    author: Author
+    time: int
+    message: str
+
+
+class Repository:
+    """One repository on this machine, a working clone or a bare one; nothing is checked here."""
+
+    def __init__(self, folder: Path, *, credential: Credential | None = None) -> None:
+        self.folder = folder
+        self.credential = credential
+
+    def git(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        timeout: float = LOCAL_SECONDS,
+        codes: Sequence[int] = (0,),
+    ) -> bytes:
+        """Run git here and return its stdout. Raises GitFailed or one of its subclasses."""
+        return run_git(
+            arguments,
+            where=str(self.folder),
+            folder=self.folder,
+            stdin=stdin,
+            timeout=timeout,
+            codes=codes,
+            credential=self.credential,
+        )
+
+    def url(self) -> str:
+        """The address that this clone fetches from; "" where there is none."""
+        return self.git("config", "--get", "remote.origin.url", codes=(0, 1)).decode().strip()
+
+    # Reading
+
+    def fetch(self, *, timeout: float = NETWORK_SECONDS) -> None:
+        """Bring the remote's branches (as `refs/remotes/origin/*`) and `refs/ucp/*` here."""
+        self.git(
+            "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "origin", timeout=timeout
+        )
+
+    def remote_refs(self, *, timeout: float = NETWORK_SECONDS) -> dict[str, str]:
+        """Refs of the remote as they are now: {full name: id}."""
+        lines = self.git("ls-remote", "--refs", "origin", timeout=timeout).decode().splitlines()
+        return {name: id for id, name in (line.split("\t", 1) for line in lines)}
+
+    def refs(self) -> dict[str, str]:
+        """Refs here: {full name: id}."""
+        lines = self.git("for-each-ref", "--format=%(objectname) %(refname)").decode().splitlines()
+        return {name: id for id, name in (line.split(" ", 1) for line in lines)}
+
+    def resolve(self, name: str) -> str | None:
+        """The commit id behind a ref or a revision; None where there is none."""
+        return self._parse(f"{name}^{{commit}}")
+
+    def tree_of(self, name: str) -> str | None:
+        """The id of a commit's tree; None where there is no such commit."""
+        return self._parse(f"{name}^{{tree}}")
+
+    def _parse(self, name: str) -> str | None:
+        arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", name)
+        return self.git(*arguments, codes=(0, 1)).decode().split("\n")[0] or None
+
+    def listing(self, name: str, under: str = "") -> dict[str, Entry]:
+        """Every file of a commit (or below one folder of it): {path: entry}."""
+        paths = ["--", under] if under else []
+        found = {}
+        for line in self.git("ls-tree", "-r", "-z", "--full-tree", name, *paths).split(b"\0"):
+            if line:
+                head, path = line.split(b"\t", 1)
+                mode, _, id = head.decode().split(" ")
+                found[path.decode("utf-8", "surrogateescape")] = Entry(mode, id)
+        return found
+
+    def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """Files by object id, all in one call. Raises GitFailed when one is missing."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        raw = self.git("cat-file", "--batch", stdin="".join(f"{id}\n" for id in wanted).encode())
+        found, place = {}, 0
+        for id in wanted:
+            end = raw.index(b"\n", place)
+            head = raw[place:end].split(b" ")
+            if len(head) != 3:
+                raise GitFailed(f"{self.folder} has no object {id}", next="git fsck")
+            size = int(head[2])
+            found[id] = raw[end + 1 : end + 1 + size]
+            place = end + 1 + size + 1
+        return found
+
+    def read(self, name: str, under: str = "") -> dict[str, bytes]:
+        """Plain files of a commit with their content: {path: bytes}."""
+        listing = {
+            path: entry
+            for path, entry in self.listing(name, under).items()
+            if entry.mode.startswith("100")
+        }
+        contents = self.contents(entry.id for entry in listing.values())
+        return {path: contents[entry.id] for path, entry in listing.items()}
+
+    def history(self, name: str, path: str = "", *, limit: int = 100) -> list[Commit]:
+        """Commits reachable from a ref that touch a path, newest first."""
+        raw = self.git(
+            "log", "-z", f"--max-count={limit}", "--no-show-signature", "--no-color",
+            "--format=%H%n%P%n%an%n%ae%n%ct%n%B", "--end-of-options", name, "--",
+            *([path] if path else []),
+        )  # fmt: skip
+        return [_commit(record) for record in raw.decode("utf-8", "replace").split("\0") if record]
+
+    # Writing
+
+    def identity(self) -> Identity:
+        """Who commits: as settings or environment tell git, else `ucp <ucp@localhost>`."""
+        return _identity(self._settings("user.name", "user.email"))
+
+    def _settings(self, *names: str) -> dict[str, str]:
+        pattern = "^(" + "|".join(name.replace(".", "\\.") for name in names) + ")$"
+        raw = self.git("config", "--null", "--get-regexp", pattern, codes=(0, 1))
+        pairs = (each.partition("\n") for each in raw.decode("utf-8", "replace").split("\0"))
+        return {name: value for name, _, value in pairs if value}
+
+    def write_commits(
+        self, commits: Sequence[NewCommit], *, identity: Identity | None = None
+    ) -> list[str]:
+        """Write commits without touching any ref or file, in one git process: their ids."""
+        settings = self._settings("user.name", "user.email", "extensions.objectformat")
+        stream = import_stream(
+            commits,
+            identity=identity or _identity(settings),
+            time=int(time.time()),
+            ref=f"refs/ucp-pending/{uuid.uuid4().hex}",
+            length=64 if settings.get("extensions.objectformat") == "sha256" else 40,
+        )
+        return self.git("fast-import", "--quiet", "--done", stdin=stream).decode().split()
+
+    def write_commit(
+        self, message: str, changes: Mapping[str, Change], *, parent: str | None
+    ) -> str:
+        """One commit, `changes` on top of `parent` (None: the first one): its id."""
+        commit = NewCommit(message, changes, (parent,) if parent else ())
+        return self.write_commits([commit])[0]
+
+    def push(self, updates: Sequence[Update], *, timeout: float = NETWORK_SECONDS) -> None:
+        """Push refs, all or none where the remote can do that, else in the given order.
+
+        Raises Rejected when the remote moved on, Declined when it refuses by its own rules.
+        """
+        try:
+            self._push(updates, "--atomic", timeout=timeout)
+        except GitFailed as error:
+            if "does not support --atomic" not in error.message:
+                raise
+            for update in updates:
+                self._push([update], timeout=timeout)
+
+    def _push(self, updates: Sequence[Update], *flags: str, timeout: float) -> None:
+        leases = [
+            f"--force-with-lease={each.ref}:{each.expect}"
+            for each in updates
+            if each.expect is not None
+        ]
+        self.git(
+            "push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed",
+            "--recurse-submodules=no", *flags, *leases, "origin",
+            *(f"{each.commit}:{each.ref}" for each in updates),
+            timeout=timeout,
+        )  # fmt: skip
+
+
+def merge_text(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
+    """Three-way merge of one file: (text, True when no conflict is left in it).
+
+    ours is the repository's version, theirs the new render's. Binary content conflicts.
+    """
+    with tempfile.TemporaryDirectory(prefix="ucp-merge-") as folder:
+        names = [Path(folder) / each for each in ("repository", "last-render", "new-render")]
+        for path, content in zip(names, (ours, base, theirs), strict=True):
+            path.write_bytes(content)
+        labels = ["-L", "repository", "-L", "last render", "-L", "new render"]
+        arguments = ["merge-file", "-p", *labels, *(str(each) for each in names)]
+        out, _, code = _execute(arguments, timeout=LOCAL_SECONDS)
+    return out, code == 0
+
+
+def run_git(
+    arguments: Sequence[str],
+    *,
+    where: str,
+    folder: Path | None = None,
+    stdin: bytes | None = None,
+    timeout: float = LOCAL_SECONDS,
+    codes: Sequence[int] = (0,),
+    credential: Credential | None = None,
+) -> bytes:
+    """Run git and return its stdout.
+
+    where: what errors call the place. codes: exit codes that are no failure. Raises GitFailed or
+    one of its subclasses, ProgramMissing, DeadlineExceeded (git and its children are ended).
+    """
+    out, errors, code = _execute(
+        arguments, timeout=timeout, folder=folder, stdin=stdin, credential=credential
+    )
+    if code in codes:
+        return out
+    action = next(word for word in arguments if not word.startswith("-") and "=" not in word)
+    said = errors.decode("utf-8", "replace")
+    if action == "push":
+        said = out.decode("utf-8", "replace") + said
+    if action in _NETWORK and folder is not None:
+        with contextlib.suppress(GitFailed):
+            where = Repository(folder).url() or where
+    secrets = [credential.password] if credential else []
+    raise classify(action, redact(where), redact(said, secrets), str(folder or where))
+
+
+def _execute(
+    arguments: Sequence[str],
+    *,
+    timeout: float,
+    folder: Path | None = None,
+    stdin: bytes | None = None,
+    credential: Credential | None = None,
+) -> tuple[bytes, bytes, int]:
+    """(stdout, stderr, exit code)."""
+    if find_program("git") is None:
+        raise ProgramMissing("the program git is not on this machine", next="install git")
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    from git.cmd import Git
+
+    call = git_call(arguments, folder=folder, credential=credential)
+    # The wrapper ends the process when it is collected: it has to live as long as the call.
+    wrapper = Git().execute(
+        call.argv,
+        istream=subprocess.PIPE if stdin is not None else None,
+        as_process=True,
+        env=call.environment,
+        start_new_session=True,
+    )
+    running = wrapper.proc
+    assert running is not None
+    try:
+        out, errors = running.communicate(stdin, timeout=timeout)
+    except BaseException as error:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(running.pid, signal.SIGKILL)
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.communicate(timeout=5)
+        raise DeadlineExceeded(
+            f"`git {arguments[0]}` in {folder}", timeout, "it was still running"
+        ) from None
+    return out, errors, running.returncode
+
+
+def _identity(settings: Mapping[str, str]) -> Identity:
+    def who(role: str) -> Author:
+        name = os.environ.get(f"GIT_{role}_NAME") or settings.get("user.name")
+        email = os.environ.get(f"GIT_{role}_EMAIL") or settings.get("user.email")
+        return Author(name, email or FALLBACK.email) if name else FALLBACK
+
+    return Identity(who("AUTHOR"), who("COMMITTER"))
+
+
+def _commit(record: str) -> Commit:
+    id, parents, author, email, when, message = record.split("\n", 5)
+    return Commit(id, tuple(parents.split()), Author(author, email), int(when), message.strip())

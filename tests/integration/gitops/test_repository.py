@@ -1,0 +1,275 @@
+"""The door to git, with real repositories."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.gitops import objects
+from k8s_ucp.gitops.clones import commit_work_tree, fast_forward, make_clone, make_remote
+from k8s_ucp.gitops.git_failures import (
+    Declined,
+    DubiousOwnership,
+    GitFailed,
+    HostUnreachable,
+    Rejected,
+    RepositoryMissing,
+)
+from k8s_ucp.gitops.repository import RENDERED, Repository, Update, merge_text, run_git
+
+MAIN = "refs/heads/main"
+
+
+@pytest.fixture
+def place(tmp_path: Path, home: Path) -> Path:
+    """A folder with a space in its name."""
+    folder = tmp_path / "work place"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def clone(place: Path) -> Repository:
+    """An empty clone of an empty bare remote."""
+    make_remote(place / "r.git")
+    return make_clone(place / "clone", (place / "r.git").as_uri())
+
+
+def publish(clone: Repository, files: dict[str, bytes], parent: str | None = None) -> str:
+    commit = clone.write_commit("Change", files, parent=parent)
+    clone.push([Update(MAIN, commit)])
+    return commit
+
+
+FILES = {
+    "a/b": b"1",
+    "a-b": b"2",
+    "a.b/c": b"\x00\xff binary",
+    'odd "name" \\ ü.yaml': b"3",
+    "empty": b"",
+}
+
+
+def test_what_is_written_is_read(clone: Repository) -> None:
+    commit = publish(clone, FILES)
+    assert clone.read(commit) == FILES
+    assert clone.read("origin/main", "a") == {"a/b": b"1"}
+    assert clone.tree_of(commit) == objects.tree_id(FILES)
+    listing = clone.listing(commit)
+    assert {path: entry.id for path, entry in listing.items()} == {
+        path: objects.blob_id(content) for path, content in FILES.items()
+    }
+    assert clone.remote_refs() == {MAIN: commit}
+
+
+def test_ids_agree_in_a_sha256_repository(place: Path) -> None:
+    run_git(["init", "-q", "--object-format=sha256", str(place / "x")], where="x")
+    repository = Repository(place / "x")
+    commit = repository.write_commit("Change", FILES, parent=None)
+    assert repository.tree_of(commit) == objects.tree_id(FILES, length=64)
+
+
+def test_a_commit_changes_only_what_it_names(clone: Repository) -> None:
+    first = publish(clone, FILES | {"run": b"#!/bin/sh\n"})
+    script = objects.NewCommit("x", {"run": b"#!/bin/sh\ntrue\n"}, (first,), {"run": "100755"})
+    second = clone.write_commits([script])[0]
+    third = clone.write_commit("y", {"a/b": None, "a-b": b"new"}, parent=second)
+    assert clone.listing(third)["run"].mode == "100755"
+    expected = FILES | {"run": b"#!/bin/sh\ntrue\n", "a-b": b"new"}
+    del expected["a/b"]
+    assert clone.read(third) == expected
+
+
+def test_a_file_becomes_a_folder_and_back(clone: Repository) -> None:
+    first = clone.write_commit("x", {"a": b"1"}, parent=None)
+    second = clone.write_commit("x", {"a/b": b"2", "a": None}, parent=first)
+    assert clone.read(second) == {"a/b": b"2"}
+    third = clone.write_commit("x", {"a": b"3", "a/b": None}, parent=second)
+    assert clone.read(third) == {"a": b"3"}
+
+
+def test_commits_without_parents_do_not_follow_each_other(clone: Repository) -> None:
+    one, two = clone.write_commits(
+        [objects.NewCommit("1", {"a": b"1"}), objects.NewCommit("2", {"b": b"2"})]
+    )
+    assert clone.read(two) == {"b": b"2"}
+    assert clone.history(two)[0].parents == ()
+    assert clone.read(one) == {"a": b"1"}
+
+
+def test_no_identity_is_no_obstacle(clone: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = publish(clone, FILES)
+    assert clone.history(commit)[0].author == objects.Author("ucp", "ucp@localhost")
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Eve <x>")
+    monkeypatch.setenv("GIT_AUTHOR_EMAIL", "eve@example.org")
+    other = clone.write_commit("x", {"z": b""}, parent=commit)
+    assert clone.history(other)[0].author == objects.Author("Eve x", "eve@example.org")
+
+
+def test_the_users_identity_is_kept(clone: Repository, home: Path) -> None:
+    (home / ".gitconfig").write_text("[user]\nname = Ann\nemail = ann@example.org\n")
+    commit = publish(clone, FILES)
+    assert clone.history(commit)[0].author == objects.Author("Ann", "ann@example.org")
+
+
+def test_a_push_never_overwrites(clone: Repository, place: Path) -> None:
+    base = publish(clone, FILES)
+    other = make_clone(place / "other", (place / "r.git").as_uri())
+    other.fetch()
+    theirs = publish(other, {"theirs": b""}, base)
+    mine = clone.write_commit("mine", {"mine": b""}, parent=base)
+    with pytest.raises(Rejected):
+        clone.push([Update(MAIN, mine), Update(RENDERED, mine, expect="")])
+    assert clone.remote_refs() == {MAIN: theirs}, "all or none"
+    clone.fetch()
+    assert clone.resolve("origin/main") == theirs
+
+
+def test_a_push_keeps_its_promise_about_the_old_value(clone: Repository) -> None:
+    first = publish(clone, FILES)
+    clone.push([Update(RENDERED, first, expect="")])
+    unrelated = clone.write_commit("x", {"x": b""}, parent=None)
+    with pytest.raises(Rejected):
+        clone.push([Update(RENDERED, unrelated, expect=unrelated)])
+    clone.push([Update(RENDERED, unrelated, expect=first)])
+    assert clone.remote_refs()[RENDERED] == unrelated
+
+
+def test_a_hook_that_declines_is_told(clone: Repository, place: Path) -> None:
+    hook = place / "r.git" / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho two hosts are the same >&2\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(Declined, match="two hosts are the same"):
+        publish(clone, FILES)
+
+
+def test_hooks_of_the_clone_do_not_run(clone: Repository) -> None:
+    hook = clone.folder / ".git" / "hooks" / "pre-push"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    publish(clone, FILES)
+
+
+def test_the_variables_of_a_calling_hook_are_not_followed(
+    clone: Repository, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_remote(place / "stranger.git")
+    monkeypatch.setenv("GIT_DIR", str(place / "stranger.git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", "nowhere")
+    publish(clone, FILES)
+    assert fast_forward(clone) is None
+    monkeypatch.delenv("GIT_DIR")
+    assert Repository(place / "stranger.git").refs() == {}
+
+
+def test_fast_forward_brings_the_files(clone: Repository) -> None:
+    publish(clone, FILES)
+    assert fast_forward(clone) is None
+    assert (clone.folder / "a" / "b").read_bytes() == b"1"
+    assert clone.git("status", "--porcelain") == b""
+
+
+def test_edits_of_the_user_stay(clone: Repository) -> None:
+    first = publish(clone, FILES)
+    fast_forward(clone)
+    (clone.folder / "a-b").write_text("my work")
+    (clone.folder / "new").write_text("my new file")
+    second = publish(clone, {"a/b": b"remote"}, first)
+    assert fast_forward(clone) is None, "another file is no obstacle"
+    assert (clone.folder / "a" / "b").read_text() == "remote"
+    publish(clone, {"a-b": b"remote"}, second)
+    assert "edits of your own" in (fast_forward(clone) or "")
+    assert (clone.folder / "a-b").read_text() == "my work"
+    assert (clone.folder / "new").read_text() == "my new file"
+
+
+def test_commits_of_the_user_stay(clone: Repository) -> None:
+    first = publish(clone, FILES)
+    fast_forward(clone)
+    (clone.folder / "mine").write_text("x")
+    own = commit_work_tree(clone, "Mine")
+    assert commit_work_tree(clone, "Again") is None
+    publish(clone, {"theirs": b""}, first)
+    assert fast_forward(clone) is not None
+    assert clone.resolve("HEAD") == own
+
+
+def test_another_branch_is_left_alone(clone: Repository) -> None:
+    publish(clone, FILES)
+    clone.git("checkout", "-q", "-b", "work", "origin/main")
+    assert "not on branch main" in (fast_forward(clone) or "")
+
+
+def test_a_full_folder_is_not_taken_for_a_clone(place: Path) -> None:
+    (place / "mine").mkdir()
+    (place / "mine" / "file").write_text("")
+    with pytest.raises(UcpError, match="not a git clone"):
+        make_clone(place / "mine", "file:///nowhere")
+
+
+def test_a_clone_follows_a_new_address(clone: Repository, place: Path) -> None:
+    again = make_clone(clone.folder, "file:///elsewhere")
+    assert again.url() == "file:///elsewhere"
+    with pytest.raises(RepositoryMissing):
+        again.fetch()
+
+
+def test_passwords_are_neither_written_nor_shown(place: Path) -> None:
+    clone = make_clone(place / "c", "https://user:s3cr3t@127.0.0.1:9/x.git")
+    with pytest.raises(HostUnreachable) as caught:
+        clone.fetch(timeout=20)
+    assert "s3cr3t" not in str(caught.value)
+    assert "s3cr3t" not in (clone.folder / ".git" / "config").read_text()
+    assert clone.credential is not None
+    assert "s3cr3t" not in repr(clone.credential)
+
+
+def test_a_call_ends_at_its_deadline_with_its_children(clone: Repository, place: Path) -> None:
+    hook = place / "r.git" / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho $$ > '{place}/pid'\nexec sleep 60\n")
+    hook.chmod(0o755)
+    commit = clone.write_commit("x", FILES, parent=None)
+    with pytest.raises(DeadlineExceeded, match="git push"):
+        clone.push([Update(MAIN, commit)], timeout=1)
+    pid = int((place / "pid").read_text())
+    until = time.monotonic() + 10
+    while _runs(pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not _runs(pid)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return "sleep" in Path(f"/proc/{pid}/cmdline").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder to another user needs root")
+def test_a_folder_of_another_user_is_explained(clone: Repository) -> None:
+    publish(clone, FILES)
+    for path in [clone.folder, *clone.folder.rglob("*")]:
+        os.chown(path, 12345, 12345)
+    with pytest.raises(DubiousOwnership, match=r"safe\.directory"):
+        clone.refs()
+
+
+def test_a_missing_object_is_an_error(clone: Repository) -> None:
+    with pytest.raises(GitFailed, match="no object"):
+        clone.contents(["1" * 40])
+
+
+def test_merge_text() -> None:
+    base = b"a\nb\nc\nd\n"
+    assert merge_text(base, b"a\nB\nc\nd\n", b"a\nb\nc\nD\n") == (b"a\nB\nc\nD\n", True)
+    text, clean = merge_text(b"a\n", b"b\n", b"c\n")
+    assert not clean
+    assert b"<<<<<<< repository\nb\n=======\nc\n>>>>>>> new render\n" in text
+    assert merge_text(b"\0a", b"\0b", b"\0c")[1] is False
