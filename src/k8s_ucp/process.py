@@ -45,6 +45,11 @@ class Programs:
         self._running: dict[int, Any] = {}
         self._ended = False
 
+    @property
+    def ended(self) -> bool:
+        """Nothing more is to be started: threads that wait for their turn should give up."""
+        return self._ended
+
     def end(self) -> None:
         """Kill them with all that they started; one that starts later is killed at once."""
         with self._lock:
@@ -159,7 +164,10 @@ def spawn(
     cwd: Path,
     log: Path,
 ) -> Identity:
-    """Start a program that outlives us, in a session of its own, printing to `log` (0600)."""
+    """Start a program that outlives us, in a session of its own, printing to `log` (0600).
+
+    Files that it makes are the user's alone.
+    """
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         child = subprocess.Popen(
@@ -171,6 +179,7 @@ def spawn(
             stderr=descriptor,
             start_new_session=True,
             close_fds=True,
+            umask=0o077,
         )
     except FileNotFoundError as error:
         raise ProgramMissing(f"the program {argv[0]} is not on this machine") from error

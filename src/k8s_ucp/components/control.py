@@ -1,0 +1,152 @@
+"""Talking to supervisord over its UNIX socket, with a deadline for every call.
+
+supervisor's own client transport has no timeouts and loads its server; the standard library's
+XML-RPC needs only to be told to connect to a socket.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import xmlrpc.client
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from k8s_ucp.errors import UcpError
+
+CALL_SECONDS = 5.0
+
+_ALREADY_STARTED = 60
+_NOT_RUNNING = 70
+_ALREADY_ADDED = 90
+
+
+class SupervisorSilent(UcpError):
+    """supervisord does not answer on its socket."""
+
+
+@dataclass(frozen=True)
+class ProgramState:
+    """What supervisord says of one program."""
+
+    name: str
+    state: str
+    """RUNNING, STARTING, BACKOFF, FATAL, EXITED, STOPPING, STOPPED or UNKNOWN."""
+    pid: int
+    """0 when it has no process."""
+    message: str
+
+    @property
+    def running(self) -> bool:
+        return self.pid != 0 and self.state in ("RUNNING", "STARTING")
+
+
+class Control:
+    """A conversation with one supervisord; not to be shared between threads."""
+
+    def __init__(self, path: Path, *, timeout: float = CALL_SECONDS) -> None:
+        self._path = path
+        self._transport = _Transport(path, timeout)
+        self._server = xmlrpc.client.ServerProxy("http://supervisor", transport=self._transport)
+
+    def __enter__(self) -> Control:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._transport.close()
+
+    def identification(self) -> str:
+        return str(self._call("getIdentification"))
+
+    def pid(self) -> int:
+        return int(self._call("getPID"))
+
+    def states(self) -> dict[str, ProgramState]:
+        """By program name."""
+        return {
+            each["name"]: ProgramState(
+                each["name"],
+                each["statename"],
+                int(each["pid"]),
+                each["spawnerr"] or each["description"],
+            )
+            for each in self._call("getAllProcessInfo")
+        }
+
+    def reload(self) -> tuple[list[str], list[str], list[str]]:
+        """Read the config again: names of the programs (added, changed, removed) by it."""
+        [[added, changed, removed]] = self._call("reloadConfig")
+        return list(added), list(changed), list(removed)
+
+    def add(self, name: str) -> None:
+        """Take a program from the config; it is started at once."""
+        self._call("addProcessGroup", name, ignore=_ALREADY_ADDED)
+
+    def remove(self, name: str) -> None:
+        """Forget a program; it must be stopped."""
+        self._call("removeProcessGroup", name)
+
+    def start(self, name: str) -> None:
+        self._call("startProcess", name, False, ignore=_ALREADY_STARTED)
+
+    def stop(self, name: str) -> None:
+        """Stop a program and wait for its end (SIGKILL after supervisord's patience)."""
+        self._call("stopProcess", name, True, ignore=_NOT_RUNNING)
+
+    def signal_all_to_stop(self) -> None:
+        """Ask every program to end, without waiting."""
+        self._call("stopAllProcesses", False)
+
+    def shut_down(self) -> None:
+        self._call("shutdown")
+
+    def _call(self, method: str, *arguments: object, ignore: int | None = None) -> Any:
+        try:
+            return getattr(self._server.supervisor, method)(*arguments)
+        except xmlrpc.client.Fault as fault:
+            if fault.faultCode == ignore:
+                return None
+            raise UcpError(f"supervisord: {method}: {fault.faultString}") from fault
+        except (OSError, http.client.HTTPException, xmlrpc.client.Error) as error:
+            raise SupervisorSilent(
+                f"supervisord does not answer on {self._path}: "
+                f"{getattr(error, 'strerror', None) or type(error).__name__}"
+            ) from error
+
+
+def peer(path: Path) -> int | None:
+    """PID of the process that listens on a UNIX socket, where the system can tell."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
+        client.settimeout(1)
+        client.connect(str(path))
+        return int.from_bytes(client.getsockopt(socket.SOL_SOCKET, option, 12)[:4], "little")
+    return None
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("supervisor", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(cast("float", self.timeout))
+        self.sock.connect(str(self._path))
+
+
+class _Transport(xmlrpc.client.Transport):
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__()
+        self._path = path
+        self._timeout = timeout
+
+    def make_connection(self, host: object) -> http.client.HTTPConnection:  # noqa: ARG002
+        if not self._connection[1]:
+            connection = _Connection(self._path, self._timeout)
+            self._connection = ("supervisor", connection)
+        return cast("http.client.HTTPConnection", self._connection[1])

@@ -1,0 +1,232 @@
+"""Host placement: the components run as processes of this machine, kept running by supervisord.
+
+One supervisord a topology. It outlives the command that starts it and is found again by its UNIX
+socket in the runtime folder (0700). Everything that changes it happens under one file lock, so two
+commands, or a command and the watcher, never meet. Programs are started when they are handed over
+and not before: after a reboot nothing comes up ahead of the core cluster.
+
+Pods placement (components as workloads of the core cluster) shares nothing with this but the
+components' manifests, settings and `ready`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp.components import program
+from k8s_ucp.components.control import ProgramState, SupervisorSilent
+from k8s_ucp.components.program import Program
+from k8s_ucp.components.supervisord import Supervisord
+from k8s_ucp.errors import DeadlineExceeded
+from k8s_ucp.process import Identity
+from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_file
+
+START_SECONDS = 10.0
+LOCK_SECONDS = 20.0
+GRACE_SECONDS = 0.7
+"""Between SIGTERM and SIGKILL when everything stops: all state of worth is in etcd and git."""
+
+
+@dataclass(frozen=True)
+class HostPlacement:
+    """The components' processes of one topology.
+
+    state: its hidden folder, made already. runtime: its short folder for sockets, made here.
+    """
+
+    state: StateFolder
+    runtime: Path
+    python: str = sys.executable
+
+    def log(self, name: str) -> Path:
+        """Where a program's output goes; supervisord's own under the name `supervisord`."""
+        return self.state.logs / f"{name}.log"
+
+    def ensure_running(self, *, timeout: float = START_SECONDS) -> bool:
+        """Have a supervisord, without programs when it had to be started; True then.
+
+        Raises UcpError when something that isn't ours has our socket, DeadlineExceeded when
+        supervisord does not come up.
+        """
+        with self._locked():
+            self._stop_mark.unlink(missing_ok=True)
+            if self._supervisord.answers():
+                return False
+            self._forget_programs()
+            self._launch((), timeout)
+            return True
+
+    def revive(self, *, keep: Sequence[int] = (), timeout: float = START_SECONDS) -> bool:
+        """Replace a supervisord that died, with all its programs; True when that was needed.
+
+        Orphans are ended first, those with a PID in `keep` excepted. Does nothing while the
+        topology is being stopped or after it was.
+        """
+        with self._locked():
+            supervisord = self._supervisord
+            if self.is_stopping() or not supervisord.config.exists() or supervisord.answers():
+                return False
+            self._launch(keep, timeout)
+            return True
+
+    def start(self, programs: Sequence[Program]) -> list[str]:
+        """Start programs beside those that run; names of those that were new or have changed.
+
+        A program that runs as it should is left alone, so a second call changes nothing.
+        """
+        with self._locked():
+            make_private_folder(self._programs)
+            for each in programs:
+                _write_if_changed(self._script(each.name), program.script(each))
+                _write_if_changed(self._section(each.name), program.section(each))
+            return self._update()
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Stop programs and forget them."""
+        with self._locked():
+            for name in names:
+                self._script(name).unlink(missing_ok=True)
+                self._section(name).unlink(missing_ok=True)
+            self._update()
+
+    def restart(self, name: str) -> None:
+        """End a program and start it again; also one that supervisord gave up."""
+        with self._locked(), self._supervisord.control() as control:
+            control.stop(name)
+            control.start(name)
+
+    def restart_given_up(self) -> list[str]:
+        """Start those programs again that supervisord gave up; their names."""
+        with self._supervisord.control() as control:
+            given_up = [each.name for each in control.states().values() if each.state == "FATAL"]
+            for name in given_up:
+                control.start(name)
+        return given_up
+
+    def is_running(self) -> bool:
+        """Our supervisord answers. Raises UcpError when something else has its socket."""
+        return self._supervisord.answers()
+
+    def supervisor(self) -> Identity | None:
+        """The supervisord that was started last, if it still runs."""
+        return self._supervisord.identity()
+
+    def states(self) -> dict[str, ProgramState]:
+        """What runs, by program name; empty when there is no supervisord."""
+        try:
+            with self._supervisord.control() as control:
+                return control.states()
+        except SupervisorSilent:
+            return {}
+
+    def is_stopping(self) -> bool:
+        """The topology is being stopped, or was: nobody is to start anything."""
+        return self._stop_mark.exists()
+
+    def stop_all(self, *, grace: float = GRACE_SECONDS) -> None:
+        """End all programs and supervisord, with all they left; no socket and no secret stays.
+
+        grace: seconds between SIGTERM and SIGKILL. Nothing to do when nothing runs.
+        """
+        if not self.state.components.is_dir():
+            return
+        with self._locked():
+            write_private_file(self._stop_mark, "")
+            if self._supervisord.answers():
+                self._supervisord.stop(grace)
+            self._supervisord.clear_remains()
+            self._supervisord.forget()
+            self._forget_programs()
+
+    @property
+    def _supervisord(self) -> Supervisord:
+        digest = hashlib.sha256(os.fsencode(self.state.root)).hexdigest()[:16]
+        return Supervisord(
+            folder=self.state.components,
+            socket=self.runtime / "supervisor.sock",
+            log=self.log("supervisord"),
+            identifier=f"ucp-{digest}",
+            python=self.python,
+        )
+
+    @property
+    def _stop_mark(self) -> Path:
+        return self.state.components / "stopping"
+
+    @property
+    def _programs(self) -> Path:
+        return self.state.components / program.SCRIPTS
+
+    def _script(self, name: str) -> Path:
+        return self._programs / f"{name}.sh"
+
+    def _section(self, name: str) -> Path:
+        return self._programs / f"{name}.conf"
+
+    def _forget_programs(self) -> None:
+        for path in (*self._programs.glob("*.conf"), *self._programs.glob("*.sh")):
+            path.unlink(missing_ok=True)
+
+    def _launch(self, keep: Sequence[int], timeout: float) -> None:
+        self._supervisord.clear_remains(keep)
+        self._write_config()
+        self._supervisord.launch(timeout)
+
+    def _write_config(self) -> None:
+        supervisord = self._supervisord
+        sections = {path.stem: path.read_text("utf-8") for path in self._programs.glob("*.conf")}
+        root = os.geteuid() == 0
+        text = program.config(supervisord.socket, supervisord.identifier, sections, root=root)
+        _write_if_changed(supervisord.config, text)
+
+    def _update(self) -> list[str]:
+        """Make supervisord's programs those of the files; names of the added and changed."""
+        self._write_config()
+        with self._supervisord.control() as control:
+            added, changed, removed = control.reload()
+            for name in (*changed, *removed):
+                control.stop(name)
+                control.remove(name)
+            for name in (*added, *changed):
+                control.add(name)
+        return sorted((*added, *changed))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        make_private_folder(self.state.components)
+        descriptor = os.open(self.state.components / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            self._wait_for(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _wait_for(self, descriptor: int) -> None:
+        until = time.monotonic() + LOCK_SECONDS
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            if time.monotonic() > until:
+                raise DeadlineExceeded(
+                    f"lock of the components in {self.state.components}",
+                    LOCK_SECONDS,
+                    "held by another ucp",
+                    next="wait for the other ucp to end, then try again",
+                )
+            time.sleep(0.02)
+
+
+def _write_if_changed(path: Path, text: str) -> None:
+    with suppress(OSError):
+        if path.read_text("utf-8") == text:
+            return
+    write_private_file(path, text)

@@ -1,0 +1,195 @@
+"""One supervisord: started, recognised, ended, and what a dead one left cleared away."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from k8s_ucp.components.control import Control, SupervisorSilent, peer
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.process import (
+    Identity,
+    identify,
+    is_running,
+    marked,
+    spawn,
+    terminate,
+    terminate_all,
+    wait_gone,
+)
+from k8s_ucp.workspace import make_private_folder, write_private_file
+
+ORPHAN_GRACE = 0.7
+POLL = 0.02
+
+KEPT_VARIABLES = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+    *("XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "UCP_CACHE_DIR", "SSH_AUTH_SOCK"),
+    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR"),
+)
+"""Of the caller's environment: what finds files and reaches git. The rest may hold secrets."""
+
+_MARK = "SUPERVISOR_SERVER_URL"
+"""supervisord puts this, with its socket, into the environment of all it starts."""
+
+
+@dataclass(frozen=True)
+class Supervisord:
+    """folder: its config and working directory. socket: where it listens. log: its own output.
+
+    identifier: what it calls itself; no other supervisord does.
+    """
+
+    folder: Path
+    socket: Path
+    log: Path
+    identifier: str
+    python: str = sys.executable
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "supervisord.conf"
+
+    def control(self) -> Control:
+        return Control(self.socket)
+
+    def identity(self) -> Identity | None:
+        """The one that was launched last, if it still runs."""
+        try:
+            recorded = Identity(**json.loads(self._record.read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+        return recorded if is_running(recorded) else None
+
+    def answers(self) -> bool:
+        """It answers on its socket. Raises UcpError when something that isn't it has the socket."""
+        try:
+            kind = self.socket.lstat().st_mode
+        except FileNotFoundError:
+            return False
+        if not stat.S_ISSOCK(kind):
+            raise UcpError(
+                f"{self.socket} is not a socket, but that is where supervisord's socket goes",
+                next=f"look at it, remove it (rm -r {self.socket}), then try again",
+            )
+        try:
+            with self.control() as control:
+                found = control.identification()
+        except SupervisorSilent as error:
+            if isinstance(error.__cause__, ConnectionRefusedError | FileNotFoundError):
+                return False
+            ours = self.identity()
+            if ours and ours.pid == peer(self.socket):
+                return False
+            raise self._foreign(error.message) from error
+        except UcpError as error:
+            raise self._foreign(error.message) from error
+        if found != self.identifier:
+            raise self._foreign(f"it calls itself {found}")
+        return True
+
+    def launch(self, timeout: float) -> None:
+        """Start it and wait for its answer; `clear_remains` comes first.
+
+        Raises UcpError when it ends at once, DeadlineExceeded when it doesn't answer in time.
+        """
+        self._make_socket_folder()
+        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        started = spawn(
+            [self.python, "-m", "supervisor.supervisord", "-c", self.config],
+            env=kept,
+            cwd=self.folder,
+            log=self.log,
+        )
+        write_private_file(self._record, json.dumps(asdict(started)))
+        until = time.monotonic() + timeout
+        while not self.answers():
+            if not is_running(started):
+                raise UcpError(
+                    f"supervisord ended at once:\n{_tail(self.log)}", next=f"look into {self.log}"
+                )
+            if time.monotonic() > until:
+                terminate(started, grace=1)
+                raise DeadlineExceeded(
+                    f"supervisord answers on {self.socket}", timeout, _tail(self.log)
+                )
+            time.sleep(POLL)
+
+    def stop(self, grace: float) -> None:
+        """End its programs side by side, then itself: its own shutdown takes one after the other.
+
+        grace: seconds between SIGTERM and SIGKILL.
+        """
+        with self.control() as control:
+            own = identify(control.pid())
+            pids = [each.pid for each in control.states().values() if each.pid]
+            running = [found for pid in pids if (found := identify(pid))]
+            control.signal_all_to_stop()
+            terminate_all(running, grace=grace)
+            with suppress(SupervisorSilent):
+                control.shut_down()
+        if own and not wait_gone(own, 1.5):
+            terminate(own, grace=0)
+
+    def clear_remains(self, keep: Sequence[int] = ()) -> None:
+        """End what a dead or deaf one left, but for the PIDs in `keep`; remove its socket.
+
+        Its children bear its socket in their environment and are in a session that another
+        process leads. Control planes that the reconciler started bear the mark too, but lead
+        sessions of their own: they are left alone.
+        """
+        deaf = self.identity()
+        if deaf:
+            terminate(deaf, grace=0)
+        orphans = [
+            found
+            for found, session in marked(_MARK, f"unix://{self.socket}")
+            if session != found.pid and found.pid not in (*keep, os.getpid())
+        ]
+        terminate_all(orphans, grace=ORPHAN_GRACE)
+        self.socket.unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """Remove its files and, where it is empty, the folder of its socket."""
+        for path in (self.config, self._record, self.folder / "supervisord.pid", self.socket):
+            path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.socket.parent.rmdir()
+
+    @property
+    def _record(self) -> Path:
+        return self.folder / "supervisord.json"
+
+    def _make_socket_folder(self) -> None:
+        folder = self.socket.parent
+        for each in (folder.parent, folder):
+            make_private_folder(each)
+            if each.is_symlink() or each.stat().st_uid != os.getuid():
+                raise UcpError(
+                    f"{each} belongs to somebody else; sockets need a private folder",
+                    next="set XDG_RUNTIME_DIR to a folder of your own",
+                )
+
+    def _foreign(self, what: str) -> UcpError:
+        pid = peer(self.socket)
+        found = identify(pid) if pid else None
+        who = f"process {found.pid} ({found.executable})" if found else "a process"
+        end = f"end it if you know it (kill {found.pid})" if found else "find and end it"
+        return UcpError(
+            f"{who} listens on {self.socket}, and it is not our supervisord: {what}",
+            next=f"{end}, remove {self.socket}, then try again",
+        )
+
+
+def _tail(path: Path, lines: int = 8) -> str:
+    with suppress(OSError):
+        return "\n".join(path.read_text("utf-8", "replace").splitlines()[-lines:])
+    return ""

@@ -1,0 +1,55 @@
+"""A place for components: private state under a path with a space, sockets under a short one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.components.program import Program
+from k8s_ucp.workspace import StateFolder
+
+
+def wait_until(holds: Callable[[], object], seconds: float = 10) -> None:
+    """Fail when `holds` isn't true within the seconds."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "not reached in time"
+        time.sleep(0.05)
+
+
+def python_program(name: str, code: str, folder: Path, **env: str) -> Program:
+    """A program of a few lines."""
+    return Program(name, (sys.executable, "-c", code), folder, env)
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """UNIX sockets can't lie under pytest's long paths."""
+    folder = Path(tempfile.mkdtemp(prefix="ucp-t", dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def placement(tmp_path: Path, short_folder: Path) -> Iterator[HostPlacement]:
+    """A placement that nothing runs in yet, and nothing is left of in the end."""
+    state = StateFolder(tmp_path / "my work; #1 50%" / ".ucp" / "demo")
+    state.make()
+    placed = HostPlacement(state, short_folder / "run" / "demo")
+    yield placed
+    placed.stop_all()
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KUBECONFIG", "REDIS_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UCP_TEST_CANARY", f"canary-{os.getpid()}")

@@ -1,0 +1,287 @@
+"""supervisord for real: what it starts, restarts, survives, refuses and leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from k8s_ucp.components.control import Control
+from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.errors import UcpError
+
+from .conftest import python_program, wait_until
+
+SLEEP = "import time\nwhile True: time.sleep(1)"
+STUBBORN = "import signal;signal.signal(signal.SIGTERM, signal.SIG_IGN);" + SLEEP.replace(
+    "import time\n", "import time;print('up', flush=True)\n"
+)
+
+
+def pid_of(placement: HostPlacement, name: str) -> int:
+    state = placement.states().get(name)
+    return state.pid if state else 0
+
+
+def run(placement: HostPlacement, *names: str, code: str = SLEEP) -> None:
+    placement.ensure_running()
+    placement.start([python_program(name, code, placement.state.root) for name in names])
+    wait_until(lambda: all(pid_of(placement, name) for name in names))
+
+
+def processes_of(placement: HostPlacement) -> list[psutil.Process]:
+    """All that bears this placement's socket in its environment, and supervisord itself."""
+    found = []
+    for each in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            url = each.environ().get("SUPERVISOR_SERVER_URL", "")
+            words = " ".join(each.cmdline())
+            if str(placement.runtime) in url or f"-c {placement.state.root}" in words:
+                found.append(each)
+    return found
+
+
+def test_programs_get_their_words_and_environment_and_nobody_else_does(
+    placement: HostPlacement, tmp_path: Path
+) -> None:
+    out = tmp_path / "seen"
+    code = f"import os;open({str(out)!r},'w').write(os.getcwd()+'|'+os.environ['V']);" + SLEEP
+    nasty = 'it\'s "50%" ; # $HOME'
+    placement.ensure_running()
+    placement.start([python_program("demo", code, placement.state.root, V=nasty)])
+    wait_until(out.exists)
+    wait_until(out.read_text)
+    assert out.read_text() == f"{placement.state.root}|{nasty}"
+    running = psutil.Process(pid_of(placement, "demo"))
+    assert "UCP_TEST_CANARY" not in running.environ()
+    assert nasty not in " ".join(running.cmdline())
+
+
+def test_a_second_start_changes_nothing(placement: HostPlacement) -> None:
+    run(placement, "one", "two")
+    before = placement.states()
+    assert placement.ensure_running() is False
+    programs = [python_program(name, SLEEP, placement.state.root) for name in ("one", "two")]
+    assert placement.start(programs) == []
+    assert {n: s.pid for n, s in placement.states().items()} == {
+        n: s.pid for n, s in before.items()
+    }
+
+
+def test_programs_are_added_and_changed_beside_those_that_run(placement: HostPlacement) -> None:
+    run(placement, "one", "two")
+    one, two = pid_of(placement, "one"), pid_of(placement, "two")
+    changed = python_program("two", SLEEP, placement.state.root, NEW="1")
+    added = python_program("three", SLEEP, placement.state.root)
+    assert placement.start([changed, added]) == ["three", "two"]
+    wait_until(lambda: pid_of(placement, "three"))
+    assert pid_of(placement, "one") == one
+    assert pid_of(placement, "two") not in (0, two)
+    placement.remove(["one"])
+    assert set(placement.states()) == {"two", "three"}
+    assert not psutil.pid_exists(one)
+
+
+def test_a_killed_program_comes_back(placement: HostPlacement) -> None:
+    run(placement, "one")
+    wait_until(lambda: placement.states()["one"].state == "RUNNING")
+    killed = pid_of(placement, "one")
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: pid_of(placement, "one") not in (0, killed))
+
+
+def test_a_program_that_can_t_start_is_given_up_and_tried_again(placement: HostPlacement) -> None:
+    placement.ensure_running()
+    placement.start([python_program("broken", "raise SystemExit('why')", placement.state.root)])
+    wait_until(lambda: placement.states()["broken"].state == "FATAL", 30)
+    assert "why" in placement.log("broken").read_text()
+    assert placement.restart_given_up() == ["broken"]
+    assert placement.states()["broken"].state != "FATAL"
+
+
+def test_restart_gives_a_new_process(placement: HostPlacement) -> None:
+    run(placement, "one")
+    before = pid_of(placement, "one")
+    placement.restart("one")
+    wait_until(lambda: pid_of(placement, "one") not in (0, before))
+
+
+def test_stop_leaves_no_process_no_socket_no_secret(placement: HostPlacement) -> None:
+    run(placement, "one", "stubborn", code=STUBBORN)
+    wait_until(lambda: "up" in placement.log("stubborn").read_text())
+    assert len(processes_of(placement)) == 3
+    placement.stop_all()
+    assert processes_of(placement) == []
+    assert not placement.runtime.exists()
+    assert sorted(each.name for each in placement.state.components.iterdir()) == [
+        *("lock", "programs", "stopping")
+    ]
+    assert not list((placement.state.components / "programs").iterdir())
+    placement.stop_all()
+    assert placement.states() == {}
+
+
+def test_files_are_private(placement: HostPlacement) -> None:
+    run(placement, "one")
+    folders = [placement.runtime, placement.runtime.parent, placement.state.components]
+    for path in (*folders, placement.state.components / "programs"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    files = [*placement.state.components.rglob("*"), *placement.state.logs.iterdir()]
+    for path in [
+        *(each for each in files if each.is_file()),
+        placement.runtime / "supervisor.sock",
+    ]:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_a_killed_supervisord_is_replaced_and_nothing_runs_twice(placement: HostPlacement) -> None:
+    run(placement, "one", "two")
+    supervisor = placement.supervisor()
+    assert supervisor
+    os.kill(supervisor.pid, signal.SIGKILL)
+    wait_until(lambda: placement.supervisor() is None)
+    assert placement.revive() is True
+    wait_until(lambda: pid_of(placement, "one") and pid_of(placement, "two"))
+    assert len(processes_of(placement)) == 3
+    assert placement.revive() is False
+
+
+def test_a_start_after_a_kill_of_everything_begins_empty(placement: HostPlacement) -> None:
+    run(placement, "one")
+    for each in processes_of(placement):
+        each.kill()
+    wait_until(lambda: not processes_of(placement))
+    assert placement.ensure_running() is True
+    assert placement.states() == {}
+    run(placement, "two")
+    assert len(processes_of(placement)) == 2
+
+
+def test_the_socket_removed_by_a_stranger_doubles_nothing(placement: HostPlacement) -> None:
+    run(placement, "one")
+    (placement.runtime / "supervisor.sock").unlink()
+    assert placement.is_running() is False
+    assert placement.revive() is True
+    wait_until(lambda: pid_of(placement, "one"))
+    assert len(processes_of(placement)) == 2
+
+
+def test_a_supervisord_that_hangs_is_ended_by_stop(
+    placement: HostPlacement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Control.__init__, "__kwdefaults__", {"timeout": 0.5})
+    run(placement, "one")
+    supervisor = placement.supervisor()
+    assert supervisor
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    placement.stop_all()
+    assert processes_of(placement) == []
+
+
+def test_nothing_is_revived_while_stopping_or_after(placement: HostPlacement) -> None:
+    run(placement, "one")
+    placement.stop_all()
+    assert placement.is_stopping()
+    assert placement.revive() is False
+    assert processes_of(placement) == []
+    run(placement, "one")
+    assert not placement.is_stopping()
+
+
+def test_a_process_with_a_session_of_its_own_is_no_orphan(
+    placement: HostPlacement, tmp_path: Path
+) -> None:
+    """The reconciler starts control planes so; they must outlive it."""
+    note = tmp_path / "pid"
+    code = (
+        "import subprocess,sys;"
+        f"p=subprocess.Popen([sys.executable,'-c',{SLEEP!r}],start_new_session=True);"
+        f"open({str(note)!r},'w').write(str(p.pid));" + SLEEP
+    )
+    run(placement, "parent", code=code)
+    wait_until(lambda: note.exists() and note.read_text())
+    plane = psutil.Process(int(note.read_text()))
+    try:
+        supervisor = placement.supervisor()
+        assert supervisor
+        os.kill(supervisor.pid, signal.SIGKILL)
+        wait_until(lambda: placement.supervisor() is None)
+        placement.revive()
+        placement.stop_all()
+        assert plane.is_running()
+    finally:
+        plane.kill()
+        for each in processes_of(placement):
+            each.kill()
+
+
+def test_a_stale_socket_is_replaced(placement: HostPlacement) -> None:
+    placement.runtime.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(placement.runtime / "supervisor.sock"))
+    run(placement, "one")
+
+
+def test_a_foreign_process_on_our_socket_is_named_and_left_alone(placement: HostPlacement) -> None:
+    placement.runtime.mkdir(parents=True)
+    path = placement.runtime / "supervisor.sock"
+    code = (
+        "import socket;s=socket.socket(socket.AF_UNIX);"
+        f"s.bind({str(path)!r});s.listen();print('up',flush=True)\n"
+        "while True: c,_=s.accept(); c.close()"
+    )
+    stranger = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        assert stranger.stdout and stranger.stdout.readline()
+        with pytest.raises(
+            UcpError, match=f"process {stranger.pid} .*not our supervisord"
+        ) as error:
+            placement.ensure_running()
+        assert error.value.next and str(path) in error.value.next
+        with pytest.raises(UcpError):
+            placement.stop_all()
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+        if stranger.stdout:
+            stranger.stdout.close()
+
+
+def test_a_file_in_place_of_the_socket_is_named_and_kept(placement: HostPlacement) -> None:
+    placement.runtime.mkdir(parents=True)
+    path = placement.runtime / "supervisor.sock"
+    path.write_text("mine")
+    with pytest.raises(UcpError, match="not a socket"):
+        placement.ensure_running()
+    assert path.read_text() == "mine"
+    path.unlink()
+
+
+def test_two_starts_at_once_give_one_supervisord(placement: HostPlacement) -> None:
+    threads = [threading.Thread(target=run, args=(placement, name)) for name in ("one", "two")]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(processes_of(placement)) == 3
+
+
+def test_logs_are_rotated(placement: HostPlacement, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("k8s_ucp.components.program.LOG_BYTES", 2000)
+    code = "import time\nwhile True: print('x'*99, flush=True); time.sleep(0.002)"
+    run(placement, "chatty", code=code)
+    wait_until(lambda: placement.log("chatty").with_name("chatty.log.2").exists())
+    placement.remove(["chatty"])
+    logs = list(placement.state.logs.glob("chatty.log*"))
+    assert len(logs) == 3
+    assert all(each.stat().st_size < 100_000 for each in logs)
