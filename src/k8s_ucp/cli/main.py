@@ -1,0 +1,200 @@
+"""The `ucp` command: global options, lazy loading of commands, the one exception handler.
+
+`ucp --help` must answer within 100 ms, so this file imports typer and the table below, nothing
+more: a command's file is imported when that command is called or asked for its own help.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import typer.core
+import typer.main
+
+from k8s_ucp import __version__
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.errors import UcpError
+
+OK, BUG, INTERRUPTED = 0, 3, 130
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a command lives, and the line that `ucp --help` shows for it."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Entry] = {}
+"""In the order of `ucp --help`. A command is listed here once it is built, never before."""
+
+
+class LazyGroup(typer.core.TyperGroup):
+    """Shows the table's texts; imports a command's file only to resolve that command."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, entry in COMMANDS.items():
+            self.add_command(typer.core.TyperCommand(name, help=entry.help, rich_markup_mode=None))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, found, rest = super().resolve_command(ctx, args)
+        if name in COMMANDS:
+            found = _load(name, self.params)
+        return name, found, rest
+
+
+def _load(name: str, global_options: list[Any]) -> Any:
+    command = typer.main.get_command(import_module(COMMANDS[name].module).app)
+    command.name = name
+    shared = [each for each in global_options if each.name in Invocation.__annotations__]
+    _take_everywhere(command, shared)
+    return command
+
+
+def _take_everywhere(command: Any, options: list[Any]) -> None:
+    """Let `ucp status -q` mean `ucp -q status`, for sub-commands too."""
+    for each in getattr(command, "commands", {}).values():
+        _take_everywhere(each, options)
+    if not hasattr(command, "commands"):
+        taken = {flag for each in command.params for flag in each.opts}
+        command.params += [each for each in options if not taken & set(each.opts)]
+
+
+def _keep(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
+    """Store a global option where the commands find it; an absent one changes nothing."""
+    root = ctx.find_root()
+    if root.obj is None:
+        root.obj = Invocation()
+    if value not in (None, False) and not ctx.resilient_parsing:
+        setattr(root.obj, str(param.name), not value if param.name == "color" else value)
+    return value
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        sys.stdout.write(f"ucp {__version__}\n")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    name="ucp",
+    cls=LazyGroup,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def _options(
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--workspace",
+            metavar="DIR",
+            help="The folder to work in (default: the current one).",
+            callback=_keep,
+            expose_value=False,
+        ),
+    ] = None,
+    topology: Annotated[
+        str | None,
+        typer.Option(
+            "--topology",
+            metavar="NAME",
+            help="Which topology, where several were started from one workspace.",
+            callback=_keep,
+            expose_value=False,
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool,
+        typer.Option("-q", "--quiet", help="Errors only.", callback=_keep, expose_value=False),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "-v", "--verbose", help="Say more of what happens.", callback=_keep, expose_value=False
+        ),
+    ] = False,
+    color: Annotated[
+        bool,
+        typer.Option(
+            "--no-color", help="Plain text (also: NO_COLOR=1).", callback=_keep, expose_value=False
+        ),
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version.",
+            is_eager=True,
+            callback=_show_version,
+            expose_value=False,
+        ),
+    ] = False,
+) -> None:
+    """Start, look at and stop a universal control plane: clusters fed by GitOps."""
+
+
+def main() -> None:
+    """Entry point of the `ucp` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; failures are said on stderr.
+
+    0 done, 1 expected failure, 2 usage, 3 our bug, 130 interrupted.
+    """
+    try:
+        code = typer.main.get_command(app).main(arguments, "ucp", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else OK
+    except UcpError as error:
+        sys.stderr.write(f"ucp: {error}\n")
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("ucp: interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _leave_quietly()
+    except Exception as error:  # noqa: BLE001 (the last handler: what arrives here is our bug)
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    """Usage errors of typer in our words; anything else is a bug and gets a report."""
+    if isinstance(error, typer.TyperException):
+        context = getattr(error, "ctx", None)
+        text = error.format_message()
+        if text.startswith("Usage:"):  # `ucp` alone: the message is the help text
+            sys.stderr.write(text + "\n")
+            return error.exit_code
+        path = context.command_path if context else "ucp"
+        sys.stderr.write(f"ucp: {text}\n  next: {path} --help\n")
+        return error.exit_code
+    from k8s_ucp.cli.bug_report import summary, write_report
+
+    place = write_report(error, sys.argv)
+    sys.stderr.write(
+        f"ucp: this is a bug in ucp: {summary(error)}\n"
+        f"  next: {'see ' + str(place) if place else 'run it again with -v'}\n"
+    )
+    return BUG
+
+
+def _leave_quietly() -> int:
+    """The reader of our output has gone (`ucp clusters | head -1`): nobody is left to tell."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1

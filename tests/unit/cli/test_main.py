@@ -1,0 +1,137 @@
+"""The command line itself: what it loads, what it says, with which exit code it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import typer
+
+from k8s_ucp.cli import main
+from k8s_ucp.cli.bug_report import without_secrets
+from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.errors import UcpError, UsageError
+
+HEAVY = ("kubernetes", "git", "pydantic", "rich", "jinja2", "questionary", "ruamel", "sh", "psutil")
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> list[Invocation]:
+    """A command `probe FAILURE` that fails as told; yields the invocations it has seen."""
+    app = declare()
+    seen: list[Invocation] = []
+    failures: dict[str, BaseException] = {
+        "expected": UcpError("the disk is full", next="free some space"),
+        "usage": UsageError("no such cluster"),
+        "bug": RuntimeError("oops password=hunter2"),
+        "interrupt": KeyboardInterrupt(),
+        "pipe": BrokenPipeError(),
+    }
+
+    @app.command()
+    def probe(ctx: typer.Context, failure: str = typer.Argument("")) -> None:
+        seen.append(invocation(ctx))
+        if failure:
+            raise failures[failure]
+
+    entry = main.Entry("probe", "For tests.")
+    monkeypatch.setitem(main.COMMANDS, "probe", entry)
+    monkeypatch.setattr(main, "import_module", lambda _: SimpleNamespace(app=app))
+    return seen
+
+
+def test_help_loads_no_heavy_module() -> None:
+    script = (
+        "import sys; from k8s_ucp.cli.main import run; code = run(['--help'])\n"
+        f"print(code, [each for each in {HEAVY!r} if each in sys.modules], file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stderr.strip() == "0 []"
+    for name in main.COMMANDS:
+        assert name in ended.stdout
+
+
+def test_every_command_of_the_table_can_be_loaded() -> None:
+    for name in main.COMMANDS:
+        assert main._load(name, []).name == name
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [("", 0), ("expected", 1), ("usage", 2), ("bug", 3), ("interrupt", 130)],
+)
+def test_exit_codes(
+    command: list[Invocation],
+    failure: str,
+    code: int,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path))
+    assert main.run(["probe", failure] if failure else ["probe"]) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(command) == 1
+    assert "hunter2" not in said.err
+    if failure == "expected":
+        assert said.err == "ucp: the disk is full\n  next: free some space\n"
+    if failure == "bug":
+        (report,) = (tmp_path / "bugs").iterdir()
+        assert str(report) in said.err
+        assert report.stat().st_mode & 0o777 == 0o600
+        assert "Traceback" in report.read_text()
+        assert "hunter2" not in report.read_text()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [["--workspace", "/srv", "-q", "probe"], ["probe", "-q", "--workspace=/srv"]],
+    ids=["before", "after"],
+)
+def test_global_options_count_before_and_after_the_command(
+    command: list[Invocation], line: list[str]
+) -> None:
+    assert main.run(line) == 0
+    assert command == [Invocation(folder=Path("/srv"), quiet=True)]
+
+
+@pytest.mark.parametrize("line", [["prob"], ["--no-such"], ["probe", "a", "b"]])
+def test_usage_errors(
+    command: list[Invocation], line: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(line) == 2
+    assert "next: ucp" in capsys.readouterr().err
+    assert not command
+
+
+def test_a_mistyped_command_is_told_the_nearest(
+    command: list[Invocation], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["prob"])
+    assert "'probe'" in capsys.readouterr().err
+
+
+def test_alone_it_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run([]) == 2
+    assert capsys.readouterr().err.startswith("Usage: ucp")
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "https://me:hunter2@example.org/x.git",
+        "Authorization: Bearer abc.hunter2",
+        "password=hunter2",
+        "'token': 'hunter2'",
+        "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----",
+        "eyJhbGciOi.hunter2.sig",
+    ],
+)
+def test_reports_lose_their_secrets(secret: str) -> None:
+    assert "hunter2" not in without_secrets(f"before {secret} after")
