@@ -16,8 +16,10 @@ from k8s_ucp.process import (
     Identity,
     Programs,
     identify,
+    is_marked,
     is_running,
     listeners,
+    marked,
     run,
     spawn,
     terminate,
@@ -146,3 +148,21 @@ def test_working_in_finds_only_what_lies_below(tmp_path: Path) -> None:
     finally:
         terminate(mine, grace=1)
         terminate(other, grace=1)
+
+
+def test_a_program_without_input_sees_its_end() -> None:
+    assert run(["cat"], timeout=5) == ""
+
+
+def test_a_process_is_proven_by_its_environment(tmp_path: Path) -> None:
+    found = spawn(
+        ["sleep", "60"], env={**ENV, "MARK": str(tmp_path)}, cwd=tmp_path, log=tmp_path / "log"
+    )
+    try:
+        assert is_marked(found.pid, "MARK", str(tmp_path))
+        assert [identity for identity, _ in marked("MARK", str(tmp_path))] == [found]
+        assert not is_marked(found.pid, "MARK", "another")
+        assert not is_marked(os.getpid(), "MARK", str(tmp_path))
+    finally:
+        terminate(found, grace=5)
+    assert not is_marked(found.pid, "MARK", str(tmp_path))
