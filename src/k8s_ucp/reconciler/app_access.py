@@ -1,0 +1,121 @@
+"""Getting into app clusters: the two identities with the admin's rights, the probe with Argo CD's.
+
+Connections for probes are kept, since a new TLS handshake every time costs more than the question.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from k8s_ucp.kube import Forbidden, Kube, KubeError, Object, Unauthorized
+from k8s_ucp.reconciler import identities, marks, tokens
+from k8s_ucp.reconciler.authenticators import Login, choose
+from k8s_ucp.reconciler.clock import Clock
+from k8s_ucp.reconciler.cluster_secret import as_argocd
+from k8s_ucp.reconciler.sources import Source
+from k8s_ucp.reconciler.tokens import Token
+from k8s_ucp.reconciler.work_queue import BackOff
+
+PROBE_SECONDS = 3.0
+_AGAIN = BackOff(start=0.5, cap=5.0)
+_RENEW_EVERY = 12
+"""Refusals in a row between two attempts to make the identity anew."""
+
+
+@dataclass
+class _Line:
+    """What is remembered of one source's cluster."""
+
+    version: str = ""
+    kube: Kube | None = None
+    failures: int = 0
+    refusals: int = 0
+    silent_since: float | None = None
+
+
+class AppAccess:
+    """Safe to share between threads; a key is worked on by one of them at a time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lines: dict[str, _Line] = {}
+        self._lock = threading.Lock()
+
+    def grant(self, source: Source, login: Login, *, lifetime: float, fresh: bool) -> Token:
+        """Make the identities and take a token for Argo CD's. Raises NoAccess, KubeError."""
+        admin = Kube(choose(login).connect(login))
+        try:
+            identities.establish(admin, source, fresh=fresh)
+            return tokens.request(
+                admin,
+                marks.IDENTITY_NAMESPACE,
+                marks.ARGOCD_IDENTITY,
+                lifetime=lifetime,
+                clock=self._clock,
+            )
+        finally:
+            admin.close()
+
+    def probe(self, key: str, secret: Object, namespaces: tuple[str, ...]) -> None:
+        """Ask the cluster something as Argo CD would. Raises KubeError where that fails."""
+        line = self._line(key)
+        version = secret["metadata"].get("resourceVersion", "")
+        if line.kube is None or line.version != version:
+            config = as_argocd(secret)
+            if config is None:
+                raise Unauthorized("the cluster Secret holds no token", status=401)
+            self._close(line)
+            line.kube, line.version = Kube(config), version
+        try:
+            identities.probe(line.kube, namespaces, timeout=PROBE_SECONDS)
+        except (Unauthorized, Forbidden):
+            line.refusals += 1
+            raise
+        except KubeError:
+            line.silent_since = line.silent_since or self._clock()
+            raise
+        line.failures = line.refusals = 0
+        line.silent_since = None
+
+    def silent_for(self, key: str, secret: Object, namespaces: tuple[str, ...]) -> float:
+        """Seconds for which the cluster has been of no use to Argo CD; asks it now."""
+        try:
+            self.probe(key, secret, namespaces)
+        except KubeError:
+            line = self._line(key)
+            line.silent_since = line.silent_since or self._clock()
+            return self._clock() - line.silent_since
+        return 0.0
+
+    def pause(self, key: str) -> float:
+        """One more failure: seconds until the cluster is asked again."""
+        line = self._line(key)
+        line.failures += 1
+        return _AGAIN.delay(line.failures, 0.5)
+
+    def worth_renewing(self, key: str) -> bool:
+        """The identity was turned down: making it anew helps the first time, not every time."""
+        return self._line(key).refusals % _RENEW_EVERY == 1
+
+    def renewed(self, key: str) -> None:
+        """The cluster Secret was written: the next probe uses what it holds now."""
+        line = self._line(key)
+        line.failures = 0
+        self._close(line)
+
+    def forget(self, key: str) -> None:
+        """The registration changed or went: start afresh."""
+        with self._lock:
+            line = self._lines.pop(key, None)
+        if line:
+            self._close(line)
+
+    def _line(self, key: str) -> _Line:
+        with self._lock:
+            return self._lines.setdefault(key, _Line())
+
+    def _close(self, line: _Line) -> None:
+        if line.kube:
+            line.kube.close()
+            line.kube = None

@@ -1,0 +1,102 @@
+"""Letting a registration go: Applications first, while credentials work, and the Secret last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from k8s_ucp.kube import APPLICATION, SECRET, Kube, NotFound, Object
+from k8s_ucp.reconciler import draining, marks
+from k8s_ucp.reconciler.app_access import AppAccess
+from k8s_ucp.reconciler.clock import Clock, parse_stamp, stamp
+from k8s_ucp.reconciler.cluster_secret import Registration, drain_change
+from k8s_ucp.reconciler.conditions import Condition
+from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.registration_rules import Leave
+from k8s_ucp.reconciler.settings import Settings
+
+SETTLED = 1.5
+"""Seconds after the environment label went in which an ApplicationSet may still generate."""
+PAUSE = 0.3
+"""Seconds between two looks at the Applications of a leaving cluster."""
+
+Show = Callable[[Object | None, list[Condition]], bool]
+
+
+class Departure:
+    """Takes a leaving registration one look further; all it knows is in the cluster Secret."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        settings: Settings,
+        access: AppAccess,
+        show: Show,
+        log: Log,
+        clock: Clock,
+    ) -> None:
+        self._kube = kube
+        self._settings = settings
+        self._access = access
+        self._show = show
+        self._log = log
+        self._clock = clock
+
+    def proceed(self, key: str, owner: Object | None, decision: Leave) -> float | None:
+        """Answers when to look again, in seconds; None when nothing is left to do."""
+        existing = decision.existing
+        now = self._clock()
+        since = parse_stamp(existing.draining_since)
+        if existing.environment or since is None:
+            change = drain_change(existing, stamp(now))
+            self._kube.patch(SECRET, existing.name, marks.ARGOCD_NAMESPACE, change)
+            self._log.info("draining", cluster=existing.cluster, environment=existing.environment)
+            since = now
+        left = self._delete_applications(existing)
+        if left:
+            given_up = self._given_up(key, existing, now - since)
+            if given_up is None:
+                self._tell(owner, "False", "Draining", draining.in_words(left, "Application"))
+                return PAUSE
+            self._deregister(key, existing, given_up)
+            words = draining.in_words(left, "Application")
+            self._tell(owner, "True", "GivenUp", f"{given_up}; {words}")
+            return None
+        if left is not None and now - since < SETTLED:
+            self._tell(owner, "False", "Draining", "waiting for ApplicationSets to let go")
+            return PAUSE
+        if decision.gone:
+            self._deregister(key, existing, "its declaration is gone")
+            return None
+        self._tell(owner, "True", "Drained", "no Application of this cluster is left")
+        return self._settings.resync_seconds
+
+    def _delete_applications(self, existing: Registration) -> list[str] | None:
+        """Names of those still there; None where Argo CD isn't even installed."""
+        try:
+            everyone = self._kube.list_all(APPLICATION, marks.ARGOCD_NAMESPACE)
+        except NotFound:
+            return None
+        going = draining.applications_of(everyone, existing.cluster, existing.access[0])
+        draining.delete_applications(self._kube, going)
+        return sorted(each["metadata"]["name"] for each in going)
+
+    def _given_up(self, key: str, existing: Registration, seconds: float) -> str | None:
+        """Why the drain is not waited for any longer; None to go on waiting."""
+        if seconds > self._settings.drain_seconds:
+            return f"not drained within {self._settings.drain_seconds:g} s"
+        secret = self._kube.find(SECRET, existing.name, marks.ARGOCD_NAMESPACE)
+        namespaces = tuple(filter(None, existing.access[2].split(",")))
+        silent = self._access.silent_for(key, secret, namespaces) if secret else 0.0
+        if silent > self._settings.dead_seconds:
+            # Argo CD drops the finalizers of Applications whose cluster it doesn't know.
+            return "the cluster does not answer"
+        return None
+
+    def _deregister(self, key: str, existing: Registration, why: str) -> None:
+        self._kube.delete(SECRET, existing.name, marks.ARGOCD_NAMESPACE, uid=existing.uid)
+        self._access.forget(key)
+        self._log.info("deregistered", cluster=existing.cluster, why=why)
+
+    def _tell(self, owner: Object | None, status: str, reason: str, message: str) -> None:
+        leaving = Condition(marks.REGISTERED, "False", "Leaving", "the cluster is being deleted")
+        self._show(owner, [leaving, Condition(marks.DRAINED, status, reason, message)])

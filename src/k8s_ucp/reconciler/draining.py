@@ -1,0 +1,103 @@
+"""Letting go of a cluster: which Applications go with it, and what still holds something outside.
+
+Pure but for `delete_applications`, which is repeatable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from k8s_ucp.kube import APPLICATION, Conflict, Kube, Object
+from k8s_ucp.reconciler import marks
+
+_CLOUD_FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
+_PROVISIONED = "pv.kubernetes.io/provisioned-by"
+
+
+def applications_of(applications: Iterable[Object], cluster: str, server: str) -> list[Object]:
+    """The generated Applications whose destination is that cluster.
+
+    Ours to delete are those an ApplicationSet made, or that carry our mark; an Application that a
+    person made by hand stays, and is theirs to move.
+    """
+    found = []
+    for each in applications:
+        destination = (each.get("spec") or {}).get("destination") or {}
+        there = destination.get("name") == cluster or (
+            server and destination.get("server") == server
+        )
+        if there and _generated(each):
+            found.append(each)
+    return found
+
+
+def _generated(application: Object) -> bool:
+    metadata = application["metadata"]
+    if (metadata.get("labels") or {}).get(marks.MANAGED_BY) == marks.OURS:
+        return True
+    return any(
+        owner.get("controller") and owner.get("kind") == "ApplicationSet"
+        for owner in metadata.get("ownerReferences") or []
+    )
+
+
+def delete_applications(kube: Kube, applications: Iterable[Object]) -> None:
+    """Delete each, together with all it deployed; those on their way out already are left alone."""
+    for each in applications:
+        metadata = each["metadata"]
+        if metadata.get("deletionTimestamp"):
+            continue
+        finalizers = metadata.get("finalizers") or []
+        try:
+            if not any(name.startswith(marks.APP_FINALIZER) for name in finalizers):
+                kube.patch(
+                    APPLICATION,
+                    metadata["name"],
+                    metadata["namespace"],
+                    {
+                        "metadata": {
+                            "resourceVersion": metadata["resourceVersion"],
+                            "finalizers": [*finalizers, marks.APP_FINALIZER],
+                        }
+                    },
+                )
+            kube.delete(APPLICATION, metadata["name"], metadata["namespace"], uid=metadata["uid"])
+        except Conflict:
+            # Argo CD writes its status all the time: the next round sees the newer one.
+            continue
+
+
+def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:
+    """What on a cluster still stands for something outside of it, in words, sorted.
+
+    A load balancer that nobody provisioned, and a volume that nothing would remove, hold nothing:
+    on a simulated cluster that is all of them, and waiting would never end.
+    """
+    found = [f"load balancer of Service {_name(each)}" for each in services if _balances(each)]
+    found += [f"PersistentVolume {_name(each)}" for each in volumes if _occupies(each)]
+    return sorted(found)
+
+
+def _balances(service: Object) -> bool:
+    if (service.get("spec") or {}).get("type") != "LoadBalancer":
+        return False
+    given = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    return bool(given) or _CLOUD_FINALIZER in (service["metadata"].get("finalizers") or [])
+
+
+def _occupies(volume: Object) -> bool:
+    spec = volume.get("spec") or {}
+    provisioned = _PROVISIONED in (volume["metadata"].get("annotations") or {})
+    return provisioned and spec.get("persistentVolumeReclaimPolicy") == "Delete"
+
+
+def _name(item: Object) -> str:
+    metadata = item["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def in_words(names: list[str], noun: str) -> str:
+    """`2 Applications left: a, b`; long lists are cut."""
+    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'} left: {shown}"

@@ -1,0 +1,48 @@
+"""`/healthz` and `/readyz` for whoever supervises this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Check = Callable[[], list[str]]
+"""What is wrong, in words; nothing when all is well."""
+
+
+class HealthServer:
+    """Listens on 127.0.0.1 only. A failing check answers 503 and says what is wrong."""
+
+    def __init__(self, port: int, healthy: Check, ready: Check) -> None:
+        checks = {"/healthz": healthy, "/readyz": ready}
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = 5
+
+            def do_GET(self) -> None:
+                check = checks.get(self.path.split("?")[0])
+                wrong = check() if check else ["no such page"]
+                body = ("\n".join(wrong) or "ok").encode() + b"\n"
+                self.send_response(404 if check is None else 503 if wrong else 200)
+                self.send_header("Content-Type", "text/plain; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Probes are no news."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server.daemon_threads = True
+        self.port = int(self._server.server_address[1])
+        # A short poll would wake an idle process; shutdown() waits for one poll at most.
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.25,), name="health", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,284 @@
+"""The local-clusters controller: LocalClusters of this machine become control planes, and go again.
+
+Effects only; local_cluster_rules.py decides. A key is a LocalCluster, `<namespace>/<name>`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from k8s_ucp.cluster_provider import ClusterProvider, ClusterState
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import (
+    LOCAL_CLUSTER,
+    PERSISTENT_VOLUME,
+    SERVICE,
+    Conflict,
+    Invalid,
+    Kube,
+    KubeError,
+    NotFound,
+    Object,
+)
+from k8s_ucp.reconciler import draining, marks
+from k8s_ucp.reconciler.clock import Clock
+from k8s_ucp.reconciler.cluster_secret import Registration
+from k8s_ucp.reconciler.conditions import Condition, is_true
+from k8s_ucp.reconciler.kubeconfigs import Kubeconfigs
+from k8s_ucp.reconciler.local_cluster_rules import (
+    Need,
+    Refused,
+    Unwanted,
+    Wanted,
+    judge,
+    need,
+    not_ready,
+    readiness,
+    waits_for,
+)
+from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.owners import same_but_status
+from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS, Settings
+from k8s_ucp.reconciler.status import StatusWriter
+from k8s_ucp.reconciler.views import Views
+from k8s_ucp.reconciler.work_queue import BackOff, WorkQueue
+
+PATIENCE = 20.0
+"""Seconds that the watcher of dead processes gets before we start a cluster ourselves."""
+LOOK_AGAIN = 1.0
+"""Seconds between two looks at something that is under way."""
+
+
+class LocalClustersController:
+    """Brings one LocalCluster at a time to where it should be; safe to share between threads."""
+
+    name = LOCAL_CLUSTERS
+    workers = 6
+    """Control planes made side by side; their processes, not these threads, do the work."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        settings: Settings,
+        providers: Mapping[str, ClusterProvider],
+        views: Views,
+        log: Log,
+        clock: Clock,
+    ) -> None:
+        self.queue = WorkQueue(BackOff(start=1.0, cap=30.0))
+        self._kube = kube
+        self._settings = settings
+        self._providers = providers
+        self._views = views
+        self._log = log
+        self._clock = clock
+        self._status = StatusWriter(kube, "k8s-ucp-local-clusters", clock)
+        self._kubeconfigs = Kubeconfigs(kube, views, settings.kubeconfigs, log)
+        self._unready_since: dict[str, float] = {}
+        self._done: dict[str, int] = {}
+        """Generations brought about, by uid."""
+        self._lock = threading.Lock()
+        views.local_clusters.listen(self._local_cluster_changed)
+        views.cluster_secrets.listen(self._cluster_secret_changed)
+        views.sources[marks.CLUSTERS_NAMESPACE].listen(self._secret_changed)
+
+    # Wake-ups.
+
+    def _local_cluster_changed(self, before: Object | None, after: Object | None) -> None:
+        item = after or before
+        assert item is not None
+        if not same_but_status(before, after, watched=(marks.DRAINED,)):
+            self.queue.add(f"{item['metadata']['namespace']}/{item['metadata']['name']}")
+
+    def _secret_changed(self, before: Object | None, after: Object | None) -> None:
+        metadata = (after or before or {})["metadata"]
+        for each in metadata.get("ownerReferences") or []:
+            if each["kind"] == "LocalCluster":
+                self.queue.add(f"{metadata['namespace']}/{each['name']}")
+
+    def _cluster_secret_changed(self, before: Object | None, after: Object | None) -> None:
+        if before and not after:
+            owner = Registration.of(before).owner
+            if owner and owner.local_cluster:
+                self.queue.add(f"{owner.namespace}/{owner.name}")
+
+    # One LocalCluster.
+
+    def reconcile(self, key: str) -> float | None:
+        """Decide and act. Answers when to look again, in seconds."""
+        item = self._views.local_clusters.store.get(key)
+        if item is None:
+            return None
+        verdict = judge(item, self._settings, self._providers.keys())
+        match verdict:
+            case Wanted():
+                return self._keep_up(key, item, verdict)
+            case Unwanted(provider):
+                return self._let_go(item, self._providers[provider])
+            case Refused(reason, message):
+                if self._show(item, not_ready(reason, message)):
+                    self._log.warning("refused", object=key, reason=reason, why=message)
+        return None
+
+    def _keep_up(self, key: str, item: Object, wanted: Wanted) -> float:
+        provider, name = self._providers[wanted.provider], wanted.request.name
+        if marks.FINALIZER not in (item["metadata"].get("finalizers") or []):
+            item = self._add_finalizer(item)
+        state = provider.state(name)
+        what = need(
+            item,
+            state,
+            done=self._done.get(item["metadata"]["uid"], 0),
+            waited=self._unready_for(key, state),
+            patience=PATIENCE,
+        )
+        if what is Need.CREATE:
+            self._create(item, provider, wanted, state)
+            state = provider.state(name)
+            self._unready_for(key, state)
+        if what is Need.WAIT:
+            self._show(item, readiness(state), self._facts(item))
+            return LOOK_AGAIN
+        config = provider.kubeconfig(name)
+        if not self._kubeconfigs.write(item, config, state.version):
+            secret = marks.kubeconfig_secret(name)
+            message = f"Secret {secret} was made by somebody else and is left alone"
+            self._show(item, not_ready("SecretTaken", message))
+        else:
+            self._show(
+                item,
+                readiness(state),
+                {
+                    "server": _server(config),
+                    "version": state.version,
+                    "observedGeneration": item["metadata"]["generation"],
+                },
+            )
+        return self._settings.resync_seconds if state.ready else LOOK_AGAIN
+
+    def _create(
+        self, item: Object, provider: ClusterProvider, wanted: Wanted, state: ClusterState
+    ) -> None:
+        name = wanted.request.name
+        verb = "starting" if state.exists else "creating"
+        if not state.running:
+            self._show(item, not_ready(verb.capitalize(), f"{verb} the control plane"))
+        began = self._clock()
+        try:
+            provider.create(wanted.request, lambda line: self._log.info(line, cluster=name))
+        except UcpError as error:
+            self._show(item, not_ready("CreateFailed", str(error)), self._facts(item))
+            raise
+        self._done[item["metadata"]["uid"]] = item["metadata"]["generation"]
+        self._log.info("running", cluster=name, seconds=round(self._clock() - began, 2))
+
+    # Leaving.
+
+    def _let_go(self, item: Object, provider: ClusterProvider) -> float | None:
+        name = item["metadata"]["name"]
+        registered = self._registered(item)
+        holding: list[str] = []
+        if not registered or is_true(item, marks.DRAINED):
+            holding = self._holding(provider, name)
+        hold = waits_for(
+            item,
+            registered=registered,
+            holding=holding,
+            now=self._clock(),
+            limit=self._settings.drain_seconds,
+        )
+        if hold:
+            self._show(item, hold.condition, self._facts(item))
+            return LOOK_AGAIN
+        if holding:
+            self._log.warning("left behind", cluster=name, what=holding)
+        self._show(item, not_ready("Deleting", "removing the control plane"), self._facts(item))
+        try:
+            provider.delete(name)
+        except UcpError as error:
+            self._show(item, not_ready("DeleteFailed", str(error)), self._facts(item))
+            raise
+        self._kubeconfigs.remove(item)
+        self._remove_finalizer(item)
+        self._status.forget(item["metadata"]["uid"])
+        self._done.pop(item["metadata"]["uid"], None)
+        self._log.info("deleted", cluster=name)
+        return None
+
+    def _registered(self, item: Object) -> bool:
+        for each in self._views.cluster_secrets.store.all():
+            registration = Registration.of(each)
+            owner = registration.owner if registration.ours else None
+            if owner and owner.uid == item["metadata"]["uid"]:
+                return True
+        return False
+
+    def _holding(self, provider: ClusterProvider, name: str) -> list[str]:
+        """Nothing where the cluster doesn't answer: nobody could take it away there either."""
+        try:
+            if not provider.state(name).ready:
+                return []
+            kube = Kube(provider.kubeconfig(name))
+        except UcpError:
+            return []
+        try:
+            return draining.holding(kube.list_all(SERVICE), kube.list_all(PERSISTENT_VOLUME))
+        except KubeError:
+            return []
+        finally:
+            kube.close()
+
+    # Small parts.
+
+    def _add_finalizer(self, item: Object) -> Object:
+        """Before anything is made. Raises Conflict when the object changed since it was read."""
+        metadata = item["metadata"]
+        change = {
+            "resourceVersion": metadata["resourceVersion"],
+            "finalizers": [*(metadata.get("finalizers") or []), marks.FINALIZER],
+        }
+        return self._kube.patch(
+            LOCAL_CLUSTER, metadata["name"], metadata["namespace"], {"metadata": change}
+        )
+
+    def _remove_finalizer(self, item: Object) -> None:
+        """Whatever else changed, status above all: only that list counts. Raises Conflict."""
+        metadata = item["metadata"]
+        kept = [each for each in metadata["finalizers"] if each != marks.FINALIZER]
+        change = [
+            {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+            {"op": "test", "path": "/metadata/finalizers", "value": metadata["finalizers"]},
+            {"op": "replace", "path": "/metadata/finalizers", "value": kept},
+        ]
+        try:
+            self._kube.patch(
+                LOCAL_CLUSTER, metadata["name"], metadata["namespace"], change, type="json"
+            )
+        except NotFound:
+            pass
+        except Invalid as error:
+            raise Conflict(error.message, status=409) from error
+
+    def _unready_for(self, key: str, state: ClusterState) -> float:
+        with self._lock:
+            if state.ready:
+                self._unready_since.pop(key, None)
+                return 0.0
+            return self._clock() - self._unready_since.setdefault(key, self._clock())
+
+    def _facts(self, item: Object) -> dict[str, Any]:
+        """What the status says besides the conditions, kept as it is."""
+        status = item.get("status") or {}
+        names = ("server", "version", "observedGeneration")
+        return {name: status[name] for name in names if name in status}
+
+    def _show(
+        self, item: Object, condition: Condition, facts: Mapping[str, Any] | None = None
+    ) -> bool:
+        return self._status.write(item, [condition], facts)
+
+
+def _server(config: Mapping[str, Any]) -> str:
+    return str(config["clusters"][0]["cluster"]["server"])

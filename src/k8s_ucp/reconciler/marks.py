@@ -1,0 +1,66 @@
+"""Names that rooms and people agree on: labels, annotations, namespaces, condition types."""
+
+from __future__ import annotations
+
+GROUP = "k8s-ucp.io"
+
+CLUSTERS_NAMESPACE = "ucp-clusters"
+"""LocalClusters, their kubeconfig Secrets, the list of environments."""
+ARGOCD_NAMESPACE = "argocd"
+ENVIRONMENTS = "k8s-ucp-environments"
+"""ConfigMap whose keys are the environments that may be registered."""
+FINALIZER = f"{GROUP}/local-cluster"
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+OURS = "k8s-ucp"
+
+# Labels of owners, copied to cluster Secrets.
+ENVIRONMENT = f"{GROUP}/environment"
+TOPOLOGY = f"{GROUP}/topology"
+PROVIDER = f"{GROUP}/provider"
+REGION = f"{GROUP}/region"
+VERSION = f"{GROUP}/version"
+PROTECTED = f"{GROUP}/protected"
+ACCESS = f"{GROUP}/access"
+DRAINING = f"{GROUP}/draining"
+"""Takes the place of the environment label of a cluster Secret: ApplicationSets stop generating."""
+
+KUBECONFIG_LABEL = f"{GROUP}/kubeconfig"
+"""Set by a person on a Secret: it is a source although no known kind owns it."""
+KUBECONFIG_KEY = "kubeconfig"
+
+# Annotations.
+NAMESPACES = f"{GROUP}/namespaces"
+"""On an owner with scoped access: comma-separated namespaces that Argo CD may act in."""
+SOURCE = f"{GROUP}/source"
+"""On a cluster Secret: `<namespace>/<Secret>` that it was made from."""
+OWNER = f"{GROUP}/owner"
+"""On a cluster Secret: `<apiVersion>|<kind>|<namespace>|<name>|<uid>` of what declared it."""
+TOKEN_EXPIRES = f"{GROUP}/token-expires-at"
+TOKEN_ISSUED = f"{GROUP}/token-issued-at"
+DRAINING_SINCE = f"{GROUP}/draining-since"
+
+SECRET_TYPE = "argocd.argoproj.io/secret-type"  # noqa: S105 (a label)
+APP_FINALIZER = "resources-finalizer.argocd.argoproj.io"
+"""With it the deletion of an Application deletes what it deployed, in the foreground."""
+
+# On app clusters.
+IDENTITY_NAMESPACE = "k8s-ucp"
+ARGOCD_IDENTITY = "k8s-ucp-argocd"
+MIRROR_IDENTITY = "k8s-ucp-mirror"
+
+# Condition types of a LocalCluster.
+READY = "Ready"
+REGISTERED = "Registered"
+REACHABLE = "Reachable"
+DRAINED = "Drained"
+
+
+def kubeconfig_secret(cluster: str) -> str:
+    """Name of the Secret that holds a LocalCluster's kubeconfig."""
+    return f"{cluster}-kubeconfig"
+
+
+def cluster_secret(cluster: str) -> str:
+    """Name of the Argo CD cluster Secret."""
+    return f"cluster-{cluster}"

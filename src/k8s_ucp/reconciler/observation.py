@@ -1,0 +1,102 @@
+"""What is seen of one source, and the decision about it, one at a time."""
+
+from __future__ import annotations
+
+import threading
+
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler import marks, registration_rules
+from k8s_ucp.reconciler.authenticators import Login, NoAccess, read
+from k8s_ucp.reconciler.clock import Clock
+from k8s_ucp.reconciler.cluster_secret import Registration
+from k8s_ucp.reconciler.owners import Owners
+from k8s_ucp.reconciler.registration_rules import Decision, Keep, Register, Relabel, Seen
+from k8s_ucp.reconciler.sources import Fate, OwnerRef, Source, describe, owner_of
+from k8s_ucp.reconciler.views import Views
+
+
+class Observer:
+    """Puts together what registration_rules.decide wants to know."""
+
+    def __init__(self, views: Views, owners: Owners, clock: Clock) -> None:
+        self._views = views
+        self._owners = owners
+        self._clock = clock
+        self._claims: dict[str, str] = {}
+        """Environments that sources were granted and may not have written yet, by source."""
+        self._lock = threading.Lock()
+
+    def decide(self, key: str) -> tuple[Object | None, Decision]:
+        """The owner, None where it is gone, and what to do. Raises KubeError."""
+        secret = self._views.source(key)
+        ref = owner_of(secret) if secret else None
+        existing = self._existing(key, ref)
+        ours = existing if existing and existing.ours and existing.source == key else None
+        subject = ref or (ours.owner if ours else None)
+        if subject is None:
+            return None, registration_rules.Nothing()
+        owner = self._owners.find(subject)
+        fate = _fate(owner, ours)
+        source: Source | None = None
+        login: Login | NoAccess | None = None
+        if secret and owner and ref and ref.uid == owner["metadata"]["uid"]:
+            source = describe(secret, owner)
+            login = _login(source)
+        # One at a time: two sources that claim one environment must not both find it free.
+        with self._lock:
+            seen = Seen(
+                fate=fate,
+                source=source,
+                login=login,
+                environments=self._views.environment_names(),
+                holders=self._holders(key),
+                existing=existing,
+                now=self._clock(),
+            )
+            decision = registration_rules.decide(seen)
+            if isinstance(decision, Register | Relabel | Keep):
+                self._claims[key] = decision.source.environment or ""
+            else:
+                self._claims.pop(key, None)
+        return owner, decision
+
+    def _existing(self, key: str, ref: OwnerRef | None) -> Registration | None:
+        store = self._views.cluster_secrets.store
+        for each in store.all():
+            if (each["metadata"].get("annotations") or {}).get(marks.SOURCE) == key:
+                return Registration.of(each)
+        if ref is None:
+            return None
+        name = marks.cluster_secret(ref.name.removesuffix("-kubeconfig"))
+        found = store.get(f"{marks.ARGOCD_NAMESPACE}/{name}")
+        return Registration.of(found) if found else None
+
+    def _holders(self, key: str) -> dict[str, str]:
+        held = {
+            environment: source
+            for source, environment in self._claims.items()
+            if environment and source != key
+        }
+        for each in self._views.cluster_secrets.store.all():
+            registration = Registration.of(each)
+            if registration.environment and registration.source != key:
+                held[registration.environment] = registration.cluster
+        return held
+
+
+def _login(source: Source) -> Login | NoAccess:
+    try:
+        return read(source.kubeconfig, source.facts)
+    except NoAccess as error:
+        return error
+
+
+def _fate(owner: Object | None, ours: Registration | None) -> Fate:
+    if owner is None:
+        return Fate.GONE
+    metadata = owner["metadata"]
+    replaced = ours is not None and ours.owner is not None and ours.owner.uid != metadata["uid"]
+    if replaced and ours is not None and ours.draining:
+        # Declared anew while the former one's drain is under way: that has to end first.
+        return Fate.GONE
+    return Fate.LEAVING if metadata.get("deletionTimestamp") else Fate.ALIVE

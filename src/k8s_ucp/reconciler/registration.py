@@ -1,0 +1,251 @@
+"""The registration controller: kubeconfig Secrets become Argo CD cluster Secrets, and leave again.
+
+Effects only; registration_rules.py decides. A key is a source, `<namespace>/<Secret>`.
+"""
+
+from __future__ import annotations
+
+from k8s_ucp.kube import (
+    SECRET,
+    Conflict,
+    Forbidden,
+    Kube,
+    KubeError,
+    Object,
+    Unauthorized,
+)
+from k8s_ucp.reconciler import marks, tokens
+from k8s_ucp.reconciler.app_access import AppAccess
+from k8s_ucp.reconciler.authenticators import NoAccess
+from k8s_ucp.reconciler.clock import Clock, stamp
+from k8s_ucp.reconciler.cluster_secret import (
+    Registration,
+    access_change,
+    build,
+    label_change,
+)
+from k8s_ucp.reconciler.conditions import Condition
+from k8s_ucp.reconciler.deregistration import Departure
+from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.observation import Observer
+from k8s_ucp.reconciler.owners import Owners, same_but_status
+from k8s_ucp.reconciler.registration_rules import (
+    Keep,
+    Leave,
+    Refuse,
+    Register,
+    Relabel,
+)
+from k8s_ucp.reconciler.settings import REGISTRATION, Settings
+from k8s_ucp.reconciler.sources import Source
+from k8s_ucp.reconciler.status import StatusWriter
+from k8s_ucp.reconciler.views import Views
+from k8s_ucp.reconciler.work_queue import WorkQueue
+
+SOON = 0.3
+"""Seconds until a look that came too early is repeated."""
+
+
+class RegistrationController:
+    """Brings one source at a time to where it should be; safe to share between threads."""
+
+    name = REGISTRATION
+    workers = 4
+
+    def __init__(
+        self, kube: Kube, settings: Settings, views: Views, log: Log, clock: Clock
+    ) -> None:
+        self.queue = WorkQueue()
+        self._kube = kube
+        self._settings = settings
+        self._views = views
+        self._log = log
+        self._clock = clock
+        self._observer = Observer(views, Owners(kube, views), clock)
+        self._status = StatusWriter(kube, "k8s-ucp-registration", clock)
+        self._access = AppAccess(clock)
+        self._departure = Departure(kube, settings, self._access, self._show, log, clock)
+        views.local_clusters.listen(self._local_cluster_changed)
+        views.cluster_secrets.listen(self._cluster_secret_changed)
+        views.environments.listen(lambda _before, _after: self._add_all())
+        for each in views.sources.values():
+            each.listen(self._source_changed)
+
+    # Wake-ups.
+
+    def _local_cluster_changed(self, before: Object | None, after: Object | None) -> None:
+        item = after or before
+        assert item is not None
+        if not same_but_status(before, after, watched=(marks.READY,)):
+            secret = marks.kubeconfig_secret(item["metadata"]["name"])
+            self.queue.add(f"{item['metadata']['namespace']}/{secret}")
+
+    def _source_changed(self, before: Object | None, after: Object | None) -> None:
+        metadata = (after or before or {})["metadata"]
+        self.queue.add(f"{metadata['namespace']}/{metadata['name']}")
+
+    def _cluster_secret_changed(self, before: Object | None, after: Object | None) -> None:
+        for each in (before, after):
+            source = ((each or {}).get("metadata", {}).get("annotations") or {}).get(marks.SOURCE)
+            if source:
+                self.queue.add(source)
+        if after is None or before is None or _environment(before) != _environment(after):
+            # A name or an environment may have become free for another source.
+            self._add_all()
+
+    def _add_all(self) -> None:
+        for watch in self._views.sources.values():
+            for key in watch.store.identifiers():
+                self.queue.add(key)
+
+    # One source.
+
+    def reconcile(self, key: str) -> float | None:
+        """Decide and act. Answers when to look again, in seconds."""
+        owner, decision = self._observer.decide(key)
+        match decision:
+            case Leave():
+                return self._departure.proceed(key, owner, decision)
+            case Refuse():
+                return self._refuse(owner, decision)
+            case Register():
+                return self._register(key, owner, decision)
+            case Relabel(source, existing):
+                self._patch(existing, label_change(source, existing))
+                self._log.info("labels updated", cluster=source.cluster)
+                return 0
+            case Keep():
+                return self._keep(key, owner, decision)
+            case _:
+                self._access.forget(key)
+                return None
+
+    # Effects.
+
+    def _register(self, key: str, owner: Object | None, decision: Register) -> float:
+        source, existing = decision.source, decision.existing
+        try:
+            token = self._access.grant(
+                source, decision.login, lifetime=self._settings.token_lifetime, fresh=not existing
+            )
+        except NoAccess as error:
+            refusal = Refuse(error.reason, error.message, standing=existing is not None)
+            return self._refuse(owner, refusal)
+        except (Unauthorized, Forbidden) as error:
+            reason = f"the kubeconfig's identity is not allowed in: {error.message}"
+            refusal = Refuse("AccessDenied", reason, standing=existing is not None)
+            self._refuse(owner, refusal)
+            raise
+        except KubeError as error:
+            return self._unreached(key, owner, error, standing=existing is not None)
+        if existing is None:
+            refused = self._create(build(source, decision.login, token))
+            if refused:
+                return self._refuse(owner, refused)
+        else:
+            self._patch(existing, access_change(source, decision.login, token, existing))
+        self._access.renewed(key)
+        self._log.info(
+            "registered",
+            cluster=source.cluster,
+            environment=source.environment,
+            why=decision.why,
+            token_expires=stamp(token.expires_at),
+        )
+        self._show(owner, [_registered(source), _REACHED])
+        renewal = tokens.renew_at(stamp(token.issued_at), stamp(token.expires_at))
+        return self._pause(renewal)
+
+    def _create(self, secret: Object) -> Refuse | None:
+        try:
+            self._kube.create(secret)
+        except Conflict:
+            found = self._kube.get(SECRET, secret["metadata"]["name"], marks.ARGOCD_NAMESPACE)
+            registration = Registration.of(found)
+            if registration.ours:
+                raise
+            return Refuse(
+                "NameTaken",
+                f"Secret {registration.name} in Argo CD's namespace was made by somebody else and"
+                " is left alone; remove or rename it to have this cluster registered",
+                standing=False,
+            )
+        return None
+
+    def _keep(self, key: str, owner: Object | None, decision: Keep) -> float:
+        source, existing = decision.source, decision.existing
+        secret = self._views.cluster_secrets.store.get(f"{marks.ARGOCD_NAMESPACE}/{existing.name}")
+        if secret is None:
+            return SOON
+        namespaces = source.namespaces if source.scoped else ()
+        try:
+            self._access.probe(key, secret, namespaces)
+        except (Unauthorized, Forbidden) as error:
+            # The token was revoked with its ServiceAccount, or the rights were taken away.
+            if not self._access.worth_renewing(key):
+                self._show(owner, [_registered(source), _not_reached("Rejected", error.message)])
+                return self._access.pause(key)
+            return self._register(
+                key, owner, Register(source, decision.login, existing, "identity rejected")
+            )
+        except KubeError as error:
+            return self._unreached(key, owner, error, standing=True, source=source)
+        self._show(owner, [_registered(source), _REACHED])
+        return self._pause(existing.renew_at)
+
+    def _unreached(
+        self,
+        key: str,
+        owner: Object | None,
+        error: KubeError,
+        *,
+        standing: bool,
+        source: Source | None = None,
+    ) -> float:
+        """Nothing is taken away from a cluster that doesn't answer."""
+        conditions = [_not_reached("Unreachable", error.message)]
+        if source:
+            conditions.append(_registered(source))
+        else:
+            state = "True" if standing else "False"
+            message = "the app cluster does not answer; trying again"
+            conditions.append(Condition(marks.REGISTERED, state, "Unreachable", message))
+        if self._show(owner, conditions):
+            self._log.warning("unreachable", object=key, error=error.message)
+        return self._access.pause(key)
+
+    def _refuse(self, owner: Object | None, decision: Refuse) -> float:
+        state = "True" if decision.standing else "False"
+        condition = Condition(marks.REGISTERED, state, decision.reason, decision.message)
+        if self._show(owner, [condition]):
+            self._log.warning("not registered", reason=decision.reason, why=decision.message)
+        return self._settings.resync_seconds
+
+    def _patch(self, existing: Registration, change: Object) -> None:
+        self._kube.patch(SECRET, existing.name, marks.ARGOCD_NAMESPACE, change)
+
+    def _pause(self, renewal: float) -> float:
+        return max(0.0, min(self._settings.resync_seconds, renewal - self._clock()))
+
+    def _show(self, owner: Object | None, conditions: list[Condition]) -> bool:
+        """On the owner if it is of our own kind; True if that was news."""
+        if owner is None or owner["kind"] != "LocalCluster":
+            return False
+        return self._status.write(owner, conditions)
+
+
+_REACHED = Condition(marks.REACHABLE, "True", "Answers", "it answers as Argo CD's identity")
+
+
+def _registered(source: Source) -> Condition:
+    message = f"Argo CD knows it as {source.cluster}, environment {source.environment}"
+    return Condition(marks.REGISTERED, "True", "Registered", message)
+
+
+def _not_reached(reason: str, message: str) -> Condition:
+    return Condition(marks.REACHABLE, "False", reason, message)
+
+
+def _environment(secret: Object) -> str | None:
+    found: str | None = (secret["metadata"].get("labels") or {}).get(marks.ENVIRONMENT)
+    return found

@@ -1,0 +1,166 @@
+"""Who is registered, renewed, kept or let go: one pure function over what is seen.
+
+The rule above all: only a source that is gone, or going, is deregistered. A cluster that doesn't
+answer, a kubeconfig that became unusable, an environment that vanished from the list: all of these
+leave the registration as it is, and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from k8s_ucp.reconciler.authenticators import Login, NoAccess
+from k8s_ucp.reconciler.cluster_secret import Registration, wanted_access
+from k8s_ucp.reconciler.sources import Fate, Source
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that decides about one source."""
+
+    fate: Fate
+    """Of what declares the cluster that `existing` speaks of, or of the source's owner."""
+    source: Source | None
+    """None: the kubeconfig Secret isn't there."""
+    login: Login | NoAccess | None
+    """What the kubeconfig says, or why it can't be used."""
+    environments: frozenset[str]
+    holders: Mapping[str, str]
+    """Environments that other sources hold: environment -> cluster."""
+    existing: Registration | None
+    now: float
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """There is nothing to do and nobody to tell."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """Drain and deregister."""
+
+    existing: Registration
+    gone: bool
+    """Nothing keeps the declaration any more: the cluster Secret goes at the end."""
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Not (re)registered, with the reason; a registration that stands is left as it is."""
+
+    reason: str
+    message: str
+    standing: bool
+
+
+@dataclass(frozen=True)
+class Register:
+    """Make the two identities, take a token, write the cluster Secret."""
+
+    source: Source
+    login: Login
+    existing: Registration | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Relabel:
+    """The access is right, the labels are not."""
+
+    source: Source
+    existing: Registration
+
+
+@dataclass(frozen=True)
+class Keep:
+    """All is well until `renew_at` (seconds since the epoch)."""
+
+    source: Source
+    login: Login
+    existing: Registration
+
+
+Decision = Nothing | Leave | Refuse | Register | Relabel | Keep
+
+
+def decide(seen: Seen) -> Decision:
+    """What to do about one source."""
+    existing, source = seen.existing, seen.source
+    ours = existing is not None and existing.ours
+    if existing and ours and seen.fate is not Fate.ALIVE:
+        return Leave(existing, gone=seen.fate is Fate.GONE)
+    if seen.fate is not Fate.ALIVE:
+        return Nothing()
+    if source is None:
+        return Refuse("KubeconfigMissing", "there is no kubeconfig Secret", standing=ours)
+    taken = _name_taken(source, existing)
+    if taken:
+        return taken
+    return _environment_refused(seen, source) or _access(seen, source)
+
+
+def _name_taken(source: Source, existing: Registration | None) -> Refuse | None:
+    if existing is None or (existing.ours and existing.source == source.key):
+        return None
+    if existing.ours:
+        message = f"{existing.source} has registered a cluster of that name"
+    else:
+        message = (
+            f"Secret {existing.name} in Argo CD's namespace was made by somebody else and is left"
+            " alone; remove or rename it to have this cluster registered"
+        )
+    return Refuse("NameTaken", message, standing=False)
+
+
+def _environment_refused(seen: Seen, source: Source) -> Refuse | None:
+    existing, environment = seen.existing, source.environment
+    if not environment:
+        return Refuse(
+            "EnvironmentMissing",
+            "the owner has no label k8s-ucp.io/environment",
+            standing=existing is not None,
+        )
+    if existing and environment in (existing.environment, existing.draining):
+        return None
+    if environment not in seen.environments:
+        known = ", ".join(sorted(seen.environments)) or "none"
+        return Refuse(
+            "EnvironmentUnknown",
+            f"environment {environment} is not in the list of environments (it has: {known})",
+            standing=existing is not None,
+        )
+    holder = seen.holders.get(environment)
+    if holder:
+        return Refuse(
+            "EnvironmentTaken",
+            f"environment {environment} is held by cluster {holder}",
+            standing=existing is not None,
+        )
+    return None
+
+
+def _access(seen: Seen, source: Source) -> Decision:
+    existing, login = seen.existing, seen.login
+    if isinstance(login, NoAccess):
+        return Refuse(login.reason, login.message, standing=existing is not None)
+    assert login is not None, "a source that is there has been read"
+    if source.scoped and not source.namespaces:
+        return Refuse(
+            "NamespacesMissing",
+            "access is scoped, but the owner's annotation k8s-ucp.io/namespaces names none",
+            standing=existing is not None,
+        )
+    if existing is None:
+        return Register(source, login, None, "new")
+    if existing.owner is None or existing.owner.uid != source.owner.uid:
+        return Register(source, login, existing, "declared anew")
+    if existing.access != wanted_access(source, login) or existing.cluster != source.cluster:
+        return Register(source, login, existing, "access changed")
+    if seen.now >= existing.renew_at:
+        return Register(source, login, existing, "token due")
+    wanted = (source.environment, None, dict(source.facts))
+    if (existing.environment, existing.draining, dict(existing.labels)) != wanted:
+        return Relabel(source, existing)
+    return Keep(source, login, existing)

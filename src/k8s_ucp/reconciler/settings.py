@@ -1,0 +1,43 @@
+"""What the reconciler is told when it is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+LOCAL_CLUSTERS = "local-clusters"
+REGISTRATION = "registration"
+CONTROLLERS = frozenset({LOCAL_CLUSTERS, REGISTRATION})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One reconciler process. Durations are in seconds."""
+
+    kubeconfig: Path
+    """Of the core cluster, with its data inlined."""
+    machine: str
+    """LocalClusters of any other `spec.machine` are left alone."""
+    topology: str
+    source_namespaces: tuple[str, ...] = ("ucp-clusters", "crossplane-system")
+    """Only Secrets in these namespaces can register a cluster."""
+    token_lifetime: float = 86_400
+    """Asked for; what the app cluster grants counts. At least 600."""
+    health_port: int | None = None
+    """`/healthz` and `/readyz` on 127.0.0.1; None: no listener."""
+    controllers: frozenset[str] = CONTROLLERS
+    kubeconfigs: Path | None = None
+    """Folder for `<cluster>.yaml`, read by people and by the command line; None: none written."""
+    drain_seconds: float = 120
+    """How long a leaving cluster may take to let go of its apps, load balancers and volumes."""
+    dead_seconds: float = 10
+    """How long a leaving cluster may be silent until its registration is given up."""
+    resync_seconds: float = 15
+    """How often a settled cluster is looked at again, without any event."""
+    watch_seconds: float = 8
+    """A watch is ended by the server after this time, and given up 2 s later by us."""
+
+    @property
+    def core_cluster(self) -> str:
+        """Name that no LocalCluster may take."""
+        return f"{self.topology}-core"
