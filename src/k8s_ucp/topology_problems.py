@@ -1,0 +1,210 @@
+"""What is wrong with a topology file, in words for the person who wrote it: line, key, way out.
+
+Pure: text and pydantic's findings in, sentences out. A key or value that the design knows and
+nothing does anything with yet is told apart from a typing error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+if typing.TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Loc = tuple[str | int, ...]
+
+SHOWN = 10
+"""Problems shown at once."""
+
+NOT_BUILT_KEYS: Mapping[str, frozenset[str]] = {
+    "spec": frozenset(
+        ["databases", "mirrors", "addons", "guardRails", "argocd", "credentials", "images", "ci"],
+    ),
+    "spec.core": frozenset(["region", "size", "context"]),
+    "spec.git": frozenset(("auth",)),
+    "spec.environments": frozenset(("managementPolicies",)),
+    "spec.environments.cluster": frozenset(["region", "size", "network", "autopilot", "context"]),
+    "spec.apps": frozenset(["path", "repo", "database"]),
+    "spec.crossplane": frozenset(["rbacManager", "version"]),
+    "spec.reconciler": frozenset(("image",)),
+}
+
+_CLOUD = (
+    "a {0} environment needs Crossplane's provider pods, which an embedded core cannot run; "
+    "the nearest that works today is provider: embedded"
+)
+_LATER = "{0} is not built yet; the nearest that works today is {1}"
+REFUSED_VALUES: Mapping[str, Mapping[str, str]] = {
+    "spec.core.provider": {
+        each: _LATER.format(f"a core on {each}", "provider: embedded")
+        for each in ("kind", "gke", "existing")
+    },
+    "spec.environments.cluster.provider": {
+        **{each: _CLOUD.format(each) for each in ("gke", "eks", "aks", "digitalocean")},
+        **{
+            each: _LATER.format(f"an environment on {each}", "provider: embedded")
+            for each in ("kind", "existing")
+        },
+    },
+    "spec.tools.source": {
+        "releases": _LATER.format("installing published releases", "source: sources")
+    },
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong. at: path of keys and indexes; on_key: the key itself is wrong."""
+
+    at: Loc
+    message: str
+    on_key: bool = False
+
+
+def from_pydantic(errors: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> list[Problem]:
+    """pydantic's findings as problems; model: the class of the whole file."""
+    return [_translate(each, model) for each in errors]
+
+
+def sentences(problems: Iterable[Problem], text: str, name: str) -> list[str]:
+    """`<name>:<line>: <message>` for each problem, in the order of the file."""
+    lines = sorted({(_line(text, each), each.message) for each in problems})
+    shown = [f"{name}:{line}: {message}" for line, message in lines[:SHOWN]]
+    if len(lines) > SHOWN:
+        shown.append(f"... and {len(lines) - SHOWN} more")
+    return shown
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
+    by_lower = {each.lower().replace("_", ""): each for each in known}
+    found = difflib.get_close_matches(word.lower().replace("_", ""), by_lower, 1, 0.6)
+    return by_lower[found[0]] if found else None
+
+
+def place(loc: Loc) -> str:
+    """A path without indexes, as the tables above write it."""
+    return ".".join(each for each in loc if isinstance(each, str))
+
+
+def shown(loc: Loc) -> str:
+    """A path for people: spec.environments[0].name."""
+    text = ""
+    for each in loc:
+        text += f"[{each}]" if isinstance(each, int) else f".{each}"
+    return text.removeprefix(".") or "the file"
+
+
+def _translate(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
+    loc: Loc = tuple(error["loc"])
+    kind, value, context = error["type"], error.get("input"), error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return Problem(loc, _unknown_key(loc, model), on_key=True)
+    if kind == "missing":
+        return Problem(loc[:-1], f"{shown(loc[:-1])} needs the key '{loc[-1]}'")
+    if kind in ("literal_error", "enum"):
+        return Problem(loc, _wrong_value(loc, value, context["expected"]))
+    if kind == "string_pattern_mismatch":
+        return Problem(loc, f"{shown(loc)}: '{value}' is not {_MEANING[context['pattern']]}")
+    if kind == "string_type" and isinstance(value, int | float | bool):
+        return Problem(loc, f"{shown(loc)} must be text: put quotes around {_yaml(value)}")
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        known = ", ".join(_keys(model, loc))
+        return Problem(loc, f"{shown(loc)} must be a mapping with the keys {known}")
+    if kind in ("tuple_type", "list_type"):
+        return Problem(loc, f"{shown(loc)} must be a list (lines that begin with '- ')")
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if kind == "value_error":
+        return Problem(loc, f"{shown(loc)}: {message}")
+    return Problem(loc, f"{shown(loc)}: {_yaml(value)}: {message}")
+
+
+_MEANING: dict[str, str] = {}
+"""What a pattern of the topology means, by pattern."""
+
+
+def means(pattern: str, words: str) -> str:
+    """Register the words for a pattern; the pattern."""
+    _MEANING[pattern] = words
+    return pattern
+
+
+def _unknown_key(loc: Loc, model: type[BaseModel]) -> str:
+    key, parent = str(loc[-1]), loc[:-1]
+    where = f" in {shown(parent)}" if parent else ""
+    if key in NOT_BUILT_KEYS.get(place(parent), ()):
+        return f"the key '{key}'{where} is not built yet: remove it"
+    known = _keys(model, parent)
+    near = nearest(key, known)
+    hint = f"did you mean '{near}'? " if near else ""
+    return f"unknown key '{key}'{where}: {hint}allowed: {', '.join(known)}"
+
+
+def _wrong_value(loc: Loc, value: Any, expected: str) -> str:
+    refused = REFUSED_VALUES.get(place(loc), {}).get(str(value))
+    if refused:
+        return f"{shown(loc)}: {refused}"
+    allowed = re.findall(r"'([^']*)'", expected)
+    near = nearest(str(value), allowed) if isinstance(value, str) else None
+    hint = f"did you mean '{near}'? " if near and len(allowed) > 1 else ""
+    return f"{shown(loc)}: unknown value {_yaml(value)}: {hint}allowed: {', '.join(allowed)}"
+
+
+def _keys(model: type[BaseModel], loc: Loc) -> list[str]:
+    """The keys allowed at a place, as the file writes them."""
+    current: Any = model
+    for each in loc:
+        if isinstance(each, str):
+            fields = {field.alias or name: field for name, field in current.model_fields.items()}
+            if each not in fields:
+                return []
+            current = _model_in(fields[each].annotation)
+    return [field.alias or name for name, field in current.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model class inside tuple[X, ...] and X | None."""
+    if isinstance(annotation, type) and hasattr(annotation, "model_fields"):
+        return annotation
+    for each in typing.get_args(annotation):
+        found = _model_in(each)
+        if found is not None:
+            return found
+    return None
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    text = f"'{value}'" if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _line(text: str, problem: Problem) -> int:
+    """Line (from 1) of the key or value at a path, or of the nearest thing around it."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.nodes import MappingNode, SequenceNode
+
+    node = YAML(typ="safe", pure=True).compose(text)
+    line = node.start_mark.line if node is not None else 0
+    for depth, each in enumerate(problem.at):
+        last = depth == len(problem.at) - 1
+        if isinstance(node, MappingNode):
+            pair = next((pair for pair in node.value if pair[0].value == str(each)), None)
+            if pair is None:
+                break
+            line = pair[0].start_mark.line
+            node = pair[1]
+            if last and not problem.on_key and not node.value:
+                break
+        elif isinstance(node, SequenceNode) and isinstance(each, int) and each < len(node.value):
+            node = node.value[each]
+            line = node.start_mark.line
+        else:
+            break
+    return int(line) + 1

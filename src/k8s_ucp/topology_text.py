@@ -1,0 +1,75 @@
+"""The `ucp.yaml` that the wizard and `--yes` write: what was chosen, and words on what can be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import App, Environment, Topology
+
+_HEAD = """\
+# What you want: one core cluster, an app cluster for each environment, and the apps that run there.
+# `ucp start` makes it so and can be run again after every edit. No secrets belong in this file: it
+# is committed to the core repository.
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata:
+  name: {name}
+spec:
+  domain: {domain}  # hosts of apps: <host>.<environment>.<domain>
+  core:
+    provider: {core}  # control planes as processes of this machine; workloads are simulated
+  git:
+    provider: {git}  # local: bare repositories under gitops/; url: your own, with core: and apps:
+"""
+
+
+def topology_text(topology: Topology) -> str:
+    """The file for a topology of the wizard: names, environments and apps; the rest is default."""
+    spec = topology.spec
+    text = _HEAD.format(
+        name=_quoted(topology.name),
+        domain=spec.domain,
+        core=spec.core.provider,
+        git=spec.git.provider,
+    )
+    text += _block(
+        "environments", "in the order of promotion", [_environment(e) for e in spec.environments]
+    )
+    text += _block(
+        "apps",
+        "tag: only the first one; afterwards the app repository owns it",
+        [_app(each) for each in spec.apps],
+    )
+    return text
+
+
+def _block(key: str, comment: str, items: list[str]) -> str:
+    if not items:
+        return f"  {key}: []\n"
+    return f"  {key}:  # {comment}\n" + "".join(items)
+
+
+def _environment(environment: Environment) -> str:
+    text = f"    - name: {_quoted(environment.name)}\n"
+    text += f"      cluster: {{provider: {environment.cluster.provider}}}\n"
+    if environment.promotes_from:
+        text += f"      promotesFrom: {_quoted(environment.promotes_from)}\n"
+    return text
+
+
+def _app(app: App) -> str:
+    text = f"    - name: {_quoted(app.name)}\n      image: {app.image}\n"
+    text += f'      tag: "{app.tag}"\n'
+    if app.hosts:
+        text += f"      hosts: [{', '.join(_quoted(each) for each in app.hosts)}]\n"
+    return text
+
+
+def _quoted(name: str) -> str:
+    """A name as YAML text: `1`, `1e3` or `null` would be something else without quotes."""
+    plain = name.isascii() and name[0].isalpha() and name not in _WORDS
+    return name if plain else f'"{name}"'
+
+
+_WORDS = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n"])

@@ -1,0 +1,34 @@
+"""Files that can't be read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.topology import load
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no topology file"):
+        load(tmp_path / "ucp.yaml")
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UcpError, match="can't read"):
+        load(tmp_path)
+
+
+def test_not_text(tmp_path: Path) -> None:
+    (tmp_path / "ucp.yaml").write_bytes(b"\xff\xfe\x00k")
+    with pytest.raises(UsageError, match="UTF-8"):
+        load(tmp_path / "ucp.yaml")
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_not_allowed(tmp_path: Path) -> None:
+    (tmp_path / "ucp.yaml").touch(mode=0)
+    with pytest.raises(UcpError, match="Permission denied"):
+        load(tmp_path / "ucp.yaml")

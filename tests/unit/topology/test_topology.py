@@ -1,0 +1,216 @@
+"""What a topology file may say, and what is said when it says something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.topology import NAME_PATTERN, Topology, default, known_app, parse
+from k8s_ucp.topology_problems import NOT_BUILT_KEYS, REFUSED_VALUES
+from k8s_ucp.topology_text import topology_text
+
+FILE = Path("/work space/ucp.yaml")
+HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
+
+
+def refused(text: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        parse(text, FILE)
+    assert caught.value.exit_code == 2
+    assert caught.value.next
+    return caught.value.message
+
+
+# What the file says from line 4 on, where the error must point, what it must say.
+WRONG = {
+    "unknown key": ("spec:\n  enviroments: []\n", 5, "did you mean 'environments'?"),
+    "unknown key, nothing near": ("spec:\n  zzz: 1\n", 5, "allowed: domain, core, git"),
+    "unknown key deep down": (
+        "spec:\n  environments:\n    - name: stage\n      acess: admin\n",
+        7,
+        "unknown key 'acess' in spec.environments[0]: did you mean 'access'?",
+    ),
+    "key of another case": (
+        "spec:\n  environments: [{name: a, promotes_from: b}]\n",
+        5,
+        "did you mean 'promotesFrom'?",
+    ),
+    "key to come": ("spec:\n  databases: []\n", 5, "'databases' in spec is not built yet"),
+    "unknown value": (
+        "spec:\n  environments: [{name: a, access: scooped}]\n",
+        5,
+        "did you mean 'scoped'? allowed: admin, scoped",
+    ),
+    "core to come": ("spec:\n  core: {provider: kind}\n", 5, "a core on kind is not built yet"),
+    "cloud environment on an embedded core": (
+        "spec:\n  environments: [{name: a, cluster: {provider: gke}}]\n",
+        5,
+        "needs Crossplane's provider pods",
+    ),
+    "missing key": ("spec:\n  apps:\n    - image: x\n      tag: y\n", 6, "needs the key 'name'"),
+    "number for text": ("spec:\n  apps: [{name: a, image: b, tag: 0.9}]\n", 5, "quotes around 0.9"),
+    "tag in the image": (
+        "spec:\n  apps: [{name: a, image: 'b:1', tag: c}]\n",
+        5,
+        "an image without its tag",
+    ),
+    "text for a list": ("spec:\n  apps: echo\n", 5, "must be a list"),
+    "text for a mapping": ("spec:\n  core: embedded\n", 5, "must be a mapping with the keys"),
+    "no duration": ("spec:\n  crossplane: {pollInterval: soon}\n", 5, "a duration such as"),
+    "number out of range": ("spec:\n  crossplane: {maxReconcileRate: 0}\n", 5, "greater than"),
+    "bad name": ("spec:\n  environments: [{name: Stage_1}]\n", 5, "RFC 1123"),
+    "duplicate environment": (
+        "spec:\n  environments:\n    - name: a\n    - name: a\n",
+        7,
+        "there twice in environments",
+    ),
+    "duplicate app": (
+        "spec:\n  apps:\n    - {name: a, image: b, tag: c}\n    - {name: a, image: b, tag: c}\n",
+        7,
+        "there twice in apps",
+    ),
+    "dangling promotesFrom": (
+        "spec:\n  environments:\n    - name: a\n    - name: b\n      promotesFrom: c\n",
+        8,
+        "names 'c', which is no environment; others here: a",
+    ),
+    "circle": (
+        "spec:\n  environments:\n    - {name: a, promotesFrom: b}\n"
+        "    - {name: b, promotesFrom: a}\n",
+        6,
+        "in a circle: a <- b <- a",
+    ),
+    "circle of one": ("spec:\n  environments: [{name: a, promotesFrom: a}]\n", 5, "a <- a"),
+    "environment called core": ("spec:\n  environments: [{name: core}]\n", 5, "'core'"),
+    "app in a namespace of Kubernetes": (
+        "spec:\n  apps: [{name: kube-system, image: b, tag: c}]\n",
+        5,
+        "can't be called 'kube-system'",
+    ),
+    "app and environment too long together": (
+        f"spec:\n  environments: [{{name: {'e' * 32}}}]\n"
+        f"  apps: [{{name: {'a' * 32}, image: b, tag: c}}]\n",
+        5,
+        "63 are allowed",
+    ),
+    "url without URLs": ("spec:\n  git: {provider: url, core: 'https://x/y'}\n", 5, "key 'apps'"),
+    "local with a URL": ("spec:\n  git: {core: 'https://x/y'}\n", 5, "set provider: url"),
+    "one repository for both": (
+        "spec:\n  git: {provider: url, core: 'https://x/y', apps: 'https://x/y'}\n",
+        5,
+        "two repositories",
+    ),
+    "duplicate key": ("spec:\n  domain: a.org\n  domain: b.org\n", 6, "duplicate key"),
+    "no YAML": ("spec: {core: [}\n", 4, "not valid YAML"),
+    "a tab": ("spec:\n\tcore: {}\n", 5, "not valid YAML"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_an_error_names_line_and_way_out(case: str) -> None:
+    text, line, expected = WRONG[case]
+    message = refused(HEAD + text)
+    assert message.startswith(f"ucp.yaml:{line}: ")
+    assert expected in message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "is empty"),
+        ("# only words\n", "is empty"),
+        ("- a\n- b\n", "must be a mapping"),
+        ("42\n", "must be a mapping"),
+        ("a: 1\n---\nb: 2\n", "not valid YAML"),
+        ("\0", "not valid YAML"),
+        (HEAD.replace("kind: Topology\n", "kind: Topolgy\n"), "allowed: Topology"),
+        (HEAD.replace("v1alpha1", "v2"), "allowed: k8s-ucp.io/v1alpha1"),
+        (HEAD.replace("{name: demo}", "{}"), "metadata needs the key 'name'"),
+        (HEAD.replace("demo", "x" * 41), "at most 40 characters"),
+    ],
+)
+def test_files_that_are_no_topology(text: str, expected: str) -> None:
+    assert expected in refused(text)
+
+
+def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
+    message = refused(HEAD + "spec:\n  zzz: 1\n  apps: [{name: A, image: b, tag: c}]\n  yyy: 2\n")
+    assert [line.split(":")[1] for line in message.splitlines()] == ["5", "6", "7"]
+
+
+def test_a_file_full_of_errors_is_cut_short() -> None:
+    names = "".join(f"  unknown{number}: 1\n" for number in range(30))
+    message = refused(HEAD + "spec:\n" + names)
+    assert message.splitlines()[-1] == "... and 20 more"
+
+
+def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
+    text = "spec:\n  git: {provider: url, core: 'https://me:hunter2@x/y', apps: 'https://x/z'}\n"
+    message = refused(HEAD + text)
+    assert "holds a password" in message
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize("place", NOT_BUILT_KEYS)
+def test_a_key_that_is_built_is_not_said_to_be_missing(place: str) -> None:
+    """Else somebody built it and left it in the table."""
+    from k8s_ucp.topology_problems import _keys
+
+    loc = tuple(place.split("."))
+    assert _keys(Topology, loc)
+    assert not NOT_BUILT_KEYS[place] & set(_keys(Topology, loc))
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(place, value) for place, values in REFUSED_VALUES.items() for value in values],
+)
+def test_a_refusal_names_what_works(place: str, value: str) -> None:
+    assert "the nearest that works today is" in REFUSED_VALUES[place][value]
+
+
+def test_the_default_is_a_valid_file() -> None:
+    topology = default()
+    assert parse(topology_text(topology), FILE) == topology
+    assert [each.name for each in topology.spec.environments] == ["stage", "prod"]
+    assert topology.spec.environments[1].promotes_from == "stage"
+    assert [each.name for each in topology.spec.apps] == ["echo"]
+    assert topology.core_cluster == "demo-core"
+    assert topology.app_cluster("eu") == "demo-eu"
+
+
+def test_an_empty_topology_is_a_core_alone() -> None:
+    assert parse(HEAD, FILE) == parse(topology_text(default("demo", (), ())), FILE)
+
+
+names = st.from_regex(NAME_PATTERN.replace("$", r"\Z").replace("38", "20"), fullmatch=True)
+
+
+@given(name=names, environments=st.lists(names, unique=True, max_size=5), echo=st.booleans())
+def test_what_is_written_is_what_is_read(name: str, environments: list[str], echo: bool) -> None:
+    topology = default(name, [each for each in environments if each != "core"], ["echo"] * echo)
+    assert parse(topology_text(topology), FILE) == topology
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_topology_or_a_usage_error(text: str) -> None:
+    for content in (text, HEAD + text, HEAD + f"spec:\n  {text}"):
+        try:
+            parse(content, FILE)
+        except UsageError as error:
+            assert error.message
+
+
+def test_an_unknown_app_is_refused() -> None:
+    with pytest.raises(UsageError, match="known: echo"):
+        known_app("quote")
+
+
+def test_names_are_checked_in_code_too() -> None:
+    with pytest.raises(ValidationError):
+        default("No Name")
