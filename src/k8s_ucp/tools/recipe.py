@@ -1,0 +1,110 @@
+"""What a cache entry is made from, and the name that follows from it.
+
+An entry is called `<tool>-<version>-<hash>`; the hash covers everything that can change the result:
+dependencies and their checksums, our edits, linker variables, flags, compiler, system, machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from k8s_ucp.tools.catalogue import Tool
+from k8s_ucp.tools.compiler import Compiler, Version, parse_version
+
+MODULES = Path(__file__).parent / "modules"
+
+FORMAT = 1
+"""Raised when the installer lays entries out differently."""
+
+BUILD_FLAGS = (
+    "-mod=readonly",
+    "-modcacherw",
+    "-buildvcs=false",
+    "-trimpath",
+    # The linker drops debug information anyway; not making it saves a tenth of the time.
+    "-gcflags=all=-dwarf=false",
+)
+
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to get one tool here: from a wheel that is installed, or built from Go modules."""
+
+    tool: Tool
+    version: str
+    digest: str
+    """Of everything but the compiler."""
+    wheel_file: Path | None = None
+    """The program to copy; None: build it."""
+    module_folder: Path | None = None
+
+    @property
+    def is_built(self) -> bool:
+        return self.wheel_file is None
+
+    def entry_name(self, compiler: Compiler | None) -> str:
+        """Name of its folder in the cache. A build's name depends on the compiler."""
+        seed = f"{self.digest} {compiler.version if compiler and self.is_built else ''}"
+        short = hashlib.sha256(seed.encode()).hexdigest()[:12]
+        return f"{self.tool.name}-{self.version}-{short}"
+
+
+def recipe_of(tool: Tool, modules: Path = MODULES) -> Recipe:
+    """The recipe for this machine: the wheel where it is installed, else the sources."""
+    if tool.wheel:
+        for folder in map(Path, filter(None, sys.path)):
+            for about in folder.glob(f"{tool.wheel.distribution}-*.dist-info"):
+                version = about.name.removesuffix(".dist-info").rpartition("-")[2]
+                program = folder / tool.wheel.file
+                if os.access(program, os.X_OK):
+                    digest = _digest({"wheel": tool.wheel.distribution, "version": version})
+                    return Recipe(tool, version, digest, wheel_file=program)
+    folder = modules / tool.name
+    sources = {path.name: _file_hash(path) for path in module_files(folder)}
+    parts = {
+        "sources": sources,
+        "programs": dict(tool.programs),
+        "variables": dict(tool.variables),
+        "edits": [asdict(edit) for edit in tool.edits],
+        "keep": tool.keep,
+        "flags": BUILD_FLAGS,
+    }
+    return Recipe(tool, tool.version, _digest(parts), module_folder=folder)
+
+
+def module_files(folder: Path) -> list[Path]:
+    """The files of a tool's module folder that a build needs, sorted."""
+    names = sorted(path.name for path in folder.iterdir())
+    return [folder / name for name in names if name in ("go.mod", "go.sum") or name[-3:] == ".go"]
+
+
+def needed_compiler(folder: Path) -> Version:
+    """The oldest Go that go.mod allows."""
+    found = re.search(r"^go (\S+)$", (folder / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
+    return parse_version(found[1]) if found else ()
+
+
+def linker_flags(tool: Tool) -> str:
+    """Strip debug information; set the program's own version variables."""
+    variables = (f"-X '{name}={value}'" for name, value in sorted(tool.variables.items()))
+    return " ".join(["-s", "-w", *variables])
+
+
+def _digest(parts: Mapping[str, object]) -> str:
+    machine = os.uname().machine
+    platform = f"{sys.platform}/{_MACHINES.get(machine, machine)}"
+    text = json.dumps([FORMAT, platform, parts], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _file_hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,213 @@
+"""Entries of the user's cache: whole or absent, one writer at a time, shared by all workspaces.
+
+tools/<entry>/            bin/, module/, entry.json; appears by one rename, never changes
+tools/<entry>.partial/    being built; without a holder of its lock it is left-over and removed
+tools/locks/<entry>.lock  flock of who builds it, with the PID inside; never deleted
+build/                    downloaded modules and object files; needed while building only
+logs/<entry>.log          what the last build printed
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+
+_PARTIAL = ".partial"
+_ABOUT = "entry.json"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished entry, as its entry.json tells."""
+
+    name: str
+    tool: str
+    version: str
+    digest: str
+    """Of the recipe without the compiler."""
+    compiler: str
+    seconds: float
+    """How long the build took."""
+    sha256: Mapping[str, str]
+    """Program -> hash of its file."""
+    keeps_module: bool
+
+
+class Store:
+    """The folder of one user's installed tools."""
+
+    def __init__(self, cache: Path) -> None:
+        self.cache = cache
+        self.build = cache / "build"
+        self._tools = cache / "tools"
+        self._locks = cache / "tools" / "locks"
+        self._logs = cache / "logs"
+
+    def make(self) -> None:
+        """Create the folders. Raises UcpError where they can't be written to."""
+        try:
+            for folder in (self.cache, self._tools, self._locks, self._logs):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            probe = self._locks / f".probe-{os.getpid()}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise UcpError(
+                f"can't write to the cache folder {self.cache}: {error.strerror}",
+                next="set UCP_CACHE_DIR to a folder you may write to",
+            ) from error
+
+    def folder(self, name: str) -> Path:
+        return self._tools / name
+
+    def program(self, name: str, program: str) -> Path:
+        return self._tools / name / "bin" / program
+
+    def module(self, name: str) -> Path:
+        return self._tools / name / "module"
+
+    def log(self, name: str) -> Path:
+        return self._logs / f"{name}.log"
+
+    def get(self, name: str) -> Entry | None:
+        """The entry, if it is there with all its programs."""
+        try:
+            about = json.loads((self._tools / name / _ABOUT).read_text(encoding="utf-8"))
+            entry = Entry(**about)
+        except (OSError, ValueError, TypeError):
+            return None
+        whole = all(os.access(self.program(name, each), os.X_OK) for each in entry.sha256)
+        return entry if whole else None
+
+    def find(self, tool: str, digest: str) -> Entry | None:
+        """An entry of the same recipe made with another compiler: as good where there is none."""
+        for about in sorted(self._tools.glob(f"{tool}-*/{_ABOUT}")):
+            entry = self.get(about.parent.name)
+            if entry and entry.tool == tool and entry.digest == digest:
+                return entry
+        return None
+
+    def damaged(self, entry: Entry) -> list[str]:
+        """Programs whose file is not the one that was installed."""
+        return [
+            program
+            for program, wanted in entry.sha256.items()
+            if file_hash(self.program(entry.name, program)) != wanted
+        ]
+
+    @contextlib.contextmanager
+    def lock(self, name: str, deadline: float, waiting: Callable[[str], None]) -> Iterator[None]:
+        """Hold an entry's lock. deadline: seconds to wait for another holder.
+
+        waiting is called again and again with the holder's PID while there is one; it may raise to
+        give up. Raises DeadlineExceeded.
+        """
+        path = self._locks / f"{name}.lock"
+        with path.open("a+", encoding="ascii") as file:
+            until = time.monotonic() + deadline
+            while not _try_lock(file.fileno()):
+                file.seek(0)
+                holder = file.read().strip() or "unknown"
+                waiting(holder)
+                if time.monotonic() > until:
+                    raise DeadlineExceeded(
+                        f"turn to install {name}",
+                        deadline,
+                        f"process {holder} installs it",
+                        next=f"wait for process {holder} or end it, then run the command again",
+                    )
+                time.sleep(0.1)
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def new_partial(self, name: str, end_orphans: Callable[[Path], None]) -> Path:
+        """An empty folder to build in. The caller holds the lock, so an old one has no owner."""
+        folder = self._tools / f"{name}{_PARTIAL}"
+        if folder.exists():
+            end_orphans(folder)
+            remove(folder)
+        broken = self._tools / name
+        if broken.exists():  # asked for although present: it lacks something
+            broken.rename(folder)
+            remove(folder)
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def publish(self, entry: Entry, folder: Path) -> None:
+        """Make a finished folder the entry: on disk first, then visible by one rename."""
+        (folder / _ABOUT).write_text(json.dumps(asdict(entry), indent=1), encoding="utf-8")
+        for path in [*folder.rglob("*"), folder]:
+            _to_disk(path)
+        folder.rename(self._tools / entry.name)
+        _to_disk(self._tools)
+
+    def sweep(self, end_orphans: Callable[[Path], None]) -> None:
+        """Remove partial folders whose builder is gone: nobody holds their lock."""
+        for folder in self._tools.glob(f"*{_PARTIAL}"):
+            path = self._locks / f"{folder.name.removesuffix(_PARTIAL)}.lock"
+            with path.open("a+") as file:
+                if _try_lock(file.fileno()):
+                    end_orphans(folder)
+                    remove(folder)
+        for folder in self.cache.glob("build.old-*"):
+            remove(folder)
+
+    @contextlib.contextmanager
+    def using_build(self) -> Iterator[None]:
+        """While inside, nobody removes the folder of modules and object files."""
+        with (self._locks / "build.lock").open("a+") as file:
+            # Blocks only while another process renames the folder away.
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH)
+            yield
+
+    def remove_build(self) -> None:
+        """Remove modules and object files, unless somebody builds now."""
+        old = self.cache / f"build.old-{os.getpid()}"
+        with (self._locks / "build.lock").open("a+") as file:
+            if not _try_lock(file.fileno()):
+                return
+            with contextlib.suppress(FileNotFoundError):
+                self.build.rename(old)
+        remove(old)
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file, empty where it can't be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder of ours, if another process hasn't done so already."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
