@@ -1,0 +1,139 @@
+"""The API server of an embedded cluster as a client sees it: kubeconfig, readiness, nodes."""
+
+from __future__ import annotations
+
+import base64
+import platform
+import time
+from typing import Any
+
+from k8s_ucp.clusters.folder import VITAL, ClusterFolder
+from k8s_ucp.clusters.processes import find_component
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.kube import NODE, Kube, KubeError
+
+READY = (
+    "/readyz?exclude=poststarthook/rbac/bootstrap-roles"
+    "&exclude=poststarthook/scheduling/bootstrap-system-priority-classes"
+)
+"""Everything serves. The two left out write default roles and priority classes one by one, a second
+or more; whoever comes with the admin certificate, as all of ours do, needs none of them."""
+PAUSE = 0.05
+LAST_WORDS = 5
+"""Lines of a dead process's log that an error shows."""
+
+
+def kubeconfig(folder: ClusterFolder, port: int) -> dict[str, Any]:
+    """The admin's, certificates inlined. Raises UcpError when the cluster's keys are gone."""
+    name = folder.name
+    try:
+        ca, certificate, key = (
+            base64.b64encode(folder.certificate(each).read_bytes()).decode()
+            for each in ("ca.crt", "admin.crt", "admin.key")
+        )
+    except OSError as error:
+        raise UcpError(f"can't read the keys of cluster {name}: {error}") from error
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [
+            {
+                "name": name,
+                "cluster": {
+                    "server": f"https://127.0.0.1:{port}",
+                    "certificate-authority-data": ca,
+                },
+            }
+        ],
+        "users": [
+            {
+                "name": name,
+                "user": {"client-certificate-data": certificate, "client-key-data": key},
+            }
+        ],
+    }
+
+
+def wait_ready(folder: ClusterFolder, config: dict[str, Any], until: float) -> None:
+    """Wait until the API server serves. until: as time.monotonic() tells it.
+
+    Raises UcpError as soon as a process without which it can't has ended, DeadlineExceeded.
+    """
+    began = time.monotonic()
+    kube = Kube(config)
+    try:
+        while reason := _ask(kube):
+            for component in VITAL:
+                if find_component(folder, component) is None:
+                    raise UcpError(
+                        f"{component} of cluster {folder.name} ended: "
+                        + _last_words(folder, component)
+                    )
+            if time.monotonic() >= until:
+                raise DeadlineExceeded(
+                    f"a ready API server of cluster {folder.name}", until - began, reason
+                )
+            time.sleep(PAUSE)
+    finally:
+        kube.close()
+
+
+def not_ready(config: dict[str, Any]) -> str | None:
+    """Why the API server does not serve now; None where it does."""
+    kube = Kube(config)
+    try:
+        return _ask(kube)
+    finally:
+        kube.close()
+
+
+def add_nodes(config: dict[str, Any], count: int) -> None:
+    """Simulated nodes node-0 … as far as they are missing; the kwok controller makes them Ready."""
+    kube = Kube(config)
+    try:
+        present = {node["metadata"]["name"] for node in kube.list_all(NODE)}
+        for name in (f"node-{number}" for number in range(count)):
+            if name not in present:
+                kube.create(_node(name))
+    finally:
+        kube.close()
+
+
+def _node(name: str) -> dict[str, Any]:
+    """A node without limits that matter: kwok gives it 1000 cores, 1 TiB and room for pods."""
+    machine = platform.machine()
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {
+                "kubernetes.io/arch": _ARCHITECTURES.get(machine, machine),
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "type": "kwok",
+            },
+        },
+    }
+
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def _ask(kube: Kube) -> str | None:
+    try:
+        kube.request("GET", READY, timeout=2)
+    except KubeError as error:
+        return error.message
+    return None
+
+
+def _last_words(folder: ClusterFolder, component: str) -> str:
+    try:
+        lines = folder.log(component).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return "its log is gone"
+    return "\n".join(lines[-LAST_WORDS:]) or "it said nothing"

@@ -1,0 +1,291 @@
+"""The embedded provider: real control planes as processes of this machine, simulated nodes.
+
+kwokctl's binary runtime starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and
+the kwok controller, which plays nodes and pods. Its processes are ended here, by proof of identity
+(processes.py), and kept alive by the watch (watching.py).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from k8s_ucp import process
+from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Report
+from k8s_ucp.clusters import api_server, kwokctl
+from k8s_ucp.clusters.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
+from k8s_ucp.clusters.locks import locked
+from k8s_ucp.clusters.ports import Ports, can_listen, default_registry
+from k8s_ucp.clusters.processes import end_all, find_down, find_own
+from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
+from k8s_ucp.workspace import make_private_folder
+
+LOOPBACK = ("127.0.0.1", "::1")
+CLOSING_SECONDS = 5.0
+"""For etcd to close its data before it is killed; a killed one loses nothing either."""
+MAX_NODES = 1000
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class Programs(Protocol):
+    """Where installed programs lie; a Toolbox is one."""
+
+    def path(self, program: str) -> Path: ...
+
+
+class EmbeddedProvider:
+    """Control planes in `folder`, one topology's. Implements ClusterProvider."""
+
+    def __init__(
+        self,
+        folder: Path,
+        programs: Programs | None,
+        *,
+        version: str | None = None,
+        ports: Ports | None = None,
+    ) -> None:
+        """programs: None where only what exists is looked at, stopped or deleted.
+
+        version: Kubernetes version of the programs, None for the catalogue's.
+        """
+        self._base = folder.resolve()
+        self._programs = programs
+        self._version = version
+        self._ports = ports or Ports(default_registry())
+
+    @property
+    def info(self) -> ProviderInfo:
+        return ProviderInfo(name="embedded", simulated=True)
+
+    def preflight(self, request: ClusterRequest) -> None:
+        """Check everything checkable before the first change. Raises UcpError."""
+        if sys.platform != "linux":
+            raise UcpError("the embedded engine runs on Linux only", next="use --core kind")
+        if not _LABEL.fullmatch(request.name):
+            raise UsageError(
+                f"{request.name!r} can't name a cluster: 1 to 63 of a-z, 0-9 and -, "
+                "beginning and ending with a letter or digit"
+            )
+        wanted = (request.version or self._available()).removeprefix("v")
+        available = self._available().removeprefix("v")
+        if wanted != available and not available.startswith(wanted + "."):
+            raise UsageError(
+                f"Kubernetes {wanted} is not available for embedded clusters, {available} is",
+                next=f"set version: {available}, or leave it out",
+            )
+        _node_count(request)
+        self._paths()
+
+    def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
+        """Bring the cluster up: made if absent, started if stopped, kept if it runs.
+
+        It is up when its API server serves; controllers, scheduler and nodes follow by themselves.
+        Raises DeadlineExceeded or UcpError; a failed first creation leaves nothing behind.
+        """
+        self.preflight(request)
+        until = time.monotonic() + timeout
+        folder = self._folder(request.name)
+        make_private_folder(self._base)
+        with self._locked(folder, timeout):
+            record = folder.record()
+            if record:
+                self._start(folder, record, until)
+                api_server.add_nodes(self._config(folder, record), _node_count(request))
+                return
+            report(f"making control plane {request.name}")
+            # What a creation left that was cut off.
+            self._clear(folder)
+            try:
+                self._make(folder, request, until)
+            except BaseException:
+                self._clear(folder)
+                raise
+
+    def start(self, name: str, *, timeout: float = 120) -> None:
+        """Start an existing cluster with its data. Raises UcpError if there is none."""
+        until = time.monotonic() + timeout
+        folder = self._folder(name)
+        if folder.record() is None:
+            raise _absent(name)
+        with self._locked(folder, timeout):
+            record = folder.record()
+            if record is None:
+                raise _absent(name)
+            self._start(folder, record, until)
+
+    def stop(self, name: str, *, timeout: float = 60) -> None:
+        """Stop it and keep its data. Nothing to do when it is absent or stopped."""
+        folder = self._folder(name)
+        if not folder.root.exists():
+            return
+        with self._locked(folder, timeout):
+            folder.mark_stopped()
+            end_all(folder, grace=min(CLOSING_SECONDS, timeout))
+
+    def delete(self, name: str, *, timeout: float = 60) -> None:
+        """Remove it and its data. Nothing to do when it is absent."""
+        folder = self._folder(name)
+        if not self._base.is_dir():
+            return
+        with self._locked(folder, timeout):
+            self._clear(folder)
+            folder.lock.unlink(missing_ok=True)
+
+    def state(self, name: str) -> ClusterState:
+        folder = self._folder(name)
+        record = folder.record()
+        if record is None:
+            broken = folder.root.exists()
+            message = "its creation was cut off" if broken else "there is no such cluster"
+            return ClusterState(name, broken, running=False, ready=False, message=message)
+        down = find_down(folder)
+        if down:
+            stopped = not folder.should_run() and len(down) > len(VITAL)
+            message = "stopped" if stopped else f"not running: {', '.join(down)}"
+            running = not set(down) & set(VITAL)
+        else:
+            message = _exposure(folder) or api_server.not_ready(self._config(folder, record)) or ""
+            running = True
+        return ClusterState(
+            name,
+            exists=True,
+            running=running,
+            ready=not message,
+            message=message,
+            version=record.version,
+        )
+
+    def names(self) -> list[str]:
+        """Names of the clusters that exist here, whole or not, sorted."""
+        return clusters_in(self._base)
+
+    def kubeconfig(self, name: str) -> dict[str, Any]:
+        """An admin kubeconfig with certificates inlined. Raises UcpError if there is none."""
+        folder = self._folder(name)
+        record = folder.record()
+        if record is None:
+            raise _absent(name)
+        return self._config(folder, record)
+
+    def _make(self, folder: ClusterFolder, request: ClusterRequest, until: float) -> None:
+        paths = self._paths()
+        make_private_folder(folder.root)
+        make_private_folder(folder.kwok_workdir)
+        ports = self._ports.reserve(str(folder.root), PORTS)
+        folder.link(folder.kwokctl, paths["kwokctl"])
+        kwokctl.write_settings(folder, ports, paths)
+        kwokctl.create(folder, timeout=_left(until))
+        folder.make_private()
+        record = Record("v" + self._available().removeprefix("v"), ports)
+        self._await(folder, record, until)
+        api_server.add_nodes(self._config(folder, record), _node_count(request))
+        folder.write_record(record)
+        folder.mark_running()
+
+    def _start(self, folder: ClusterFolder, record: Record, until: float) -> None:
+        self._ports.claim(str(folder.root), record.ports)
+        if down := find_down(folder):
+            self._link_programs(folder)
+            _refuse_taken_ports(folder, record, down)
+            kwokctl.start(folder, timeout=_left(until))
+        self._await(folder, record, until)
+        if not folder.should_run():
+            folder.mark_running()
+
+    def _await(self, folder: ClusterFolder, record: Record, until: float) -> None:
+        api_server.wait_ready(folder, self._config(folder, record), until)
+        if find_down(folder):
+            # On a slow machine a controller gives up before the API server answers.
+            kwokctl.start(folder, timeout=_left(until))
+        exposed = _exposure(folder)
+        if exposed:
+            raise UcpError(
+                f"cluster {folder.name} must be reachable from this machine only: {exposed}"
+            )
+
+    def _clear(self, folder: ClusterFolder) -> None:
+        folder.mark_stopped()
+        end_all(folder, grace=0)
+        folder.remove()
+        self._ports.release(str(folder.root))
+
+    def _link_programs(self, folder: ClusterFolder) -> None:
+        """Follow programs that were installed anew, where the cluster's own are gone."""
+        links = {folder.program(_COMPONENT_OF.get(each, each)): each for each in _LINKED}
+        links[folder.kwokctl] = "kwokctl"
+        gone = {link: each for link, each in links.items() if not link.exists()}
+        if gone:
+            paths = self._paths()
+            for link, each in gone.items():
+                folder.link(link, paths[each])
+
+    def _paths(self) -> dict[str, Path]:
+        if self._programs is None:
+            raise ProgramMissing("the embedded engine is not installed", next="ucp tools install")
+        paths = {each: self._programs.path(each) for each in (*kwokctl.PROGRAMS, "kwokctl")}
+        for each, path in paths.items():
+            if not path.is_file():
+                raise ProgramMissing(f"{each} is not at {path}", next="ucp tools install")
+        succeed = process.find_program("true")
+        if succeed is None:
+            raise ProgramMissing("the program true is not on PATH", next="install coreutils")
+        return {**paths, "true": succeed}
+
+    def _available(self) -> str:
+        if self._version is None:
+            from k8s_ucp.tools.catalogue import CATALOGUE
+
+            self._version = CATALOGUE["kubernetes"].version
+        return self._version
+
+    def _folder(self, name: str) -> ClusterFolder:
+        return ClusterFolder(self._base, name)
+
+    def _locked(self, folder: ClusterFolder, timeout: float) -> Any:
+        return locked(folder.lock, f"the lock of cluster {folder.name}", timeout=timeout)
+
+    def _config(self, folder: ClusterFolder, record: Record) -> dict[str, Any]:
+        return api_server.kubeconfig(folder, record.ports["kube-apiserver"])
+
+
+_LINKED = (*kwokctl.PROGRAMS, "true")
+_COMPONENT_OF: Mapping[str, str] = {"kwok": "kwok-controller", "true": "kubectl"}
+
+
+def _node_count(request: ClusterRequest) -> int:
+    text = request.parameters.get("nodes", "1")
+    if not text.isdigit() or int(text) > MAX_NODES:
+        raise UsageError(f"nodes of {request.name}: a number from 0 to {MAX_NODES}, not {text!r}")
+    return int(text)
+
+
+def _refuse_taken_ports(folder: ClusterFolder, record: Record, down: list[str]) -> None:
+    for name, port in record.ports.items():
+        if name.removesuffix("-peer") in down and not can_listen(port):
+            raise UcpError(
+                f"port {port} of {name} in cluster {folder.name} is taken by another program",
+                next=f"end it (ss -ltnp 'sport = :{port}' shows which), then try again",
+            )
+
+
+def _exposure(folder: ClusterFolder) -> str:
+    """What listens on more than the loopback interface; empty where nothing does."""
+    return ", ".join(
+        f"{Path(identity.executable).name} listens on {address}:{port}"
+        for identity in find_own(folder)
+        for address, port in process.listeners(identity.pid)
+        if address not in LOOPBACK
+    )
+
+
+def _absent(name: str) -> UcpError:
+    return UcpError(f"there is no embedded cluster {name}", next="ucp start")
+
+
+def _left(until: float) -> float:
+    return max(0.1, until - time.monotonic())

@@ -1,0 +1,165 @@
+"""kwokctl, which makes and starts the processes of an embedded control plane.
+
+It is told everything (ports, programs, addresses), so it downloads nothing and chooses nothing. It
+starts processes and returns at once; waiting for them is done in embedded.py, at less cost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp import process
+from k8s_ucp.clusters.folder import ClusterFolder
+from k8s_ucp.clusters.processes import MARK, forget_strangers
+from k8s_ucp.errors import CommandFailed, UcpError
+from k8s_ucp.workspace import write_private_file
+
+ADDRESS = "127.0.0.1"
+PROGRAMS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kwok",
+)
+"""What kwokctl runs, by the names of the toolbox."""
+
+
+def write_settings(
+    folder: ClusterFolder, ports: Mapping[str, int], programs: Mapping[str, Path]
+) -> None:
+    """Write the configuration for `create`. programs: paths of PROGRAMS and of `true`."""
+    text = json.dumps(settings(folder, ports, programs), indent=1)
+    write_private_file(folder.kwok_config, text + "\n")
+
+
+def settings(
+    folder: ClusterFolder, ports: Mapping[str, int], programs: Mapping[str, Path]
+) -> dict[str, Any]:
+    """kwokctl's configuration of one cluster."""
+    return {
+        "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+        "kind": "KwokctlConfiguration",
+        "options": {
+            "runtime": "binary",
+            "bindAddress": ADDRESS,
+            "etcdPort": ports["etcd"],
+            "etcdPeerPort": ports["etcd-peer"],
+            "kubeApiserverPort": ports["kube-apiserver"],
+            "kubeControllerManagerPort": ports["kube-controller-manager"],
+            "kubeSchedulerPort": ports["kube-scheduler"],
+            "kwokControllerPort": ports["kwok-controller"],
+            "etcdBinary": str(programs["etcd"]),
+            "kubeApiserverBinary": str(programs["kube-apiserver"]),
+            "kubeControllerManagerBinary": str(programs["kube-controller-manager"]),
+            "kubeSchedulerBinary": str(programs["kube-scheduler"]),
+            "kwokControllerBinary": str(programs["kwok"]),
+            # It would run kubectl five times a second until the server answers, 0.1 s of CPU each.
+            # With a program that always succeeds it returns as soon as all is started.
+            "kubectlBinary": str(programs["true"]),
+        },
+        "componentsPatches": [
+            {"name": name, "extraArgs": arguments}
+            for name, arguments in _arguments(folder, ports).items()
+        ],
+    }
+
+
+def _arguments(folder: ClusterFolder, ports: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
+    ca = str(folder.certificate("ca.crt"))
+    certificate = str(folder.certificate("admin.crt"))
+    key = str(folder.certificate("admin.key"))
+    client = f"https://{ADDRESS}:{ports['etcd']}"
+    peer = f"https://{ADDRESS}:{ports['etcd-peer']}"
+    # There is one of each: electing a leader would cost seconds at the start and writes for ever,
+    # and both would end themselves when etcd is away for a moment.
+    alone = _added({"leader-elect": "false"})
+    return {
+        # Without TLS any user of the machine could read every Secret from etcd's port.
+        "etcd": [
+            *_replaced(
+                {
+                    "listen-client-urls": client,
+                    "advertise-client-urls": client,
+                    "listen-peer-urls": peer,
+                    "initial-advertise-peer-urls": peer,
+                    "initial-cluster": f"node0={peer}",
+                }
+            ),
+            *_added(
+                {
+                    "client-cert-auth": "true",
+                    "cert-file": certificate,
+                    "key-file": key,
+                    "trusted-ca-file": ca,
+                    "peer-client-cert-auth": "true",
+                    "peer-cert-file": certificate,
+                    "peer-key-file": key,
+                    "peer-trusted-ca-file": ca,
+                }
+            ),
+        ],
+        "kube-apiserver": [
+            *_replaced({"etcd-servers": client}),
+            *_added({"etcd-cafile": ca, "etcd-certfile": certificate, "etcd-keyfile": key}),
+        ],
+        "kube-controller-manager": alone,
+        "kube-scheduler": alone,
+    }
+
+
+def _added(arguments: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": value} for key, value in arguments.items()]
+
+
+def _replaced(arguments: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{**each, "override": True} for each in _added(arguments)]
+
+
+def create(folder: ClusterFolder, *, timeout: float) -> None:
+    """Make keys and settings and start the processes. Raises UcpError, DeadlineExceeded."""
+    _call(folder, "create", ["--kubeconfig", ""], timeout)
+
+
+def start(folder: ClusterFolder, *, timeout: float) -> None:
+    """Start the processes that are down, and no others, and none twice.
+
+    Raises UcpError, DeadlineExceeded.
+    """
+    forget_strangers(folder)
+    _call(folder, "start", [], timeout)
+    folder.make_private()
+
+
+def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float) -> None:
+    # Nothing of the user's environment: secrets may be in it, and the processes inherit this one.
+    # An empty PATH keeps kwokctl from using a kubectl it finds there.
+    environment = {
+        MARK: str(folder.kwok_workdir),
+        "HOME": str(folder.kwok_workdir),
+        "PATH": "",
+    }
+    argv: list[str | Path] = [folder.kwokctl, verb, "cluster", "--name", folder.name, *arguments]
+    try:
+        process.run(argv, timeout=timeout, env=environment, cwd=folder.root)
+    except CommandFailed as error:
+        raise UcpError(
+            f"kwokctl could not {verb} cluster {folder.name}: {explain(error.output)}"
+        ) from error
+
+
+def explain(output: str) -> str:
+    """The errors out of kwokctl's log lines; all of it where none are found."""
+    found = []
+    for line in output.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and entry.get("level") == "ERROR":
+            reason = str(entry.get("err", "")).strip()
+            found.append(f"{entry.get('msg', '')}: {reason}" if reason else str(entry.get("msg")))
+    return "; ".join(found) or output.strip() or "it said nothing"

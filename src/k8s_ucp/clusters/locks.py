@@ -1,0 +1,66 @@
+"""A lock between processes that ends with its holder: flock on a file, waited for with a deadline.
+
+The file may be removed by a holder who removes what it guards; who waited on the removed file
+notices and starts over on a new one, so two holders never meet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from k8s_ucp.errors import DeadlineExceeded
+
+PAUSE = 0.02
+
+
+@contextlib.contextmanager
+def locked(path: Path, what: str, *, timeout: float) -> Iterator[None]:
+    """Hold the lock; its folder exists. what: for the error, such as "the lock of cluster x".
+
+    Raises DeadlineExceeded when somebody else holds it for `timeout` seconds.
+    """
+    until = time.monotonic() + timeout
+    while (descriptor := _try(path)) is None:
+        if time.monotonic() >= until:
+            raise DeadlineExceeded(
+                what,
+                timeout,
+                "another process holds it",
+                next="wait for the other command to end, then try again",
+            )
+        time.sleep(PAUSE)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked_now(path: Path) -> Iterator[bool]:
+    """Hold the lock if it is free; tells whether it was."""
+    descriptor = _try(path)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _try(path: Path) -> int | None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_ino == path.stat().st_ino:
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None

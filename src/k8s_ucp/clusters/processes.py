@@ -1,0 +1,89 @@
+"""Whose is a process? The proof before any of a control plane's processes is signalled.
+
+kwokctl judges and kills by PID file alone: after a reboot the number may be a stranger's. Ours is
+a process with two marks: its environment names this cluster's folder (kwokctl passes it on), and
+its executable is that of the component. Both also hold when the folder itself was removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from k8s_ucp import process
+from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder
+from k8s_ucp.process import Identity
+
+MARK = "KWOK_WORKDIR"
+
+_EXECUTABLES = {"kwok-controller": "kwok"}
+"""Names of executables where they differ from the component's."""
+
+
+def find_own(folder: ClusterFolder) -> list[Identity]:
+    """Every process of this cluster, also one without a PID file."""
+    return [
+        identity
+        for identity, _ in process.marked(MARK, str(folder.kwok_workdir))
+        if any(_runs(folder, component, identity) for component in COMPONENTS)
+    ]
+
+
+def find_component(folder: ClusterFolder, component: str) -> Identity | None:
+    """The running process behind a PID file; None where it is gone or a stranger's number."""
+    pid = folder.read_pid(component)
+    identity = process.identify(pid) if pid else None
+    if identity is None or not _runs(folder, component, identity):
+        return None
+    return identity if process.is_marked(identity.pid, MARK, str(folder.kwok_workdir)) else None
+
+
+def find_down(folder: ClusterFolder) -> list[str]:
+    """Components that don't run."""
+    return [each for each in COMPONENTS if find_component(folder, each) is None]
+
+
+def forget_strangers(folder: ClusterFolder) -> None:
+    """Before kwokctl starts anything: PID files tell of this cluster's processes and no others.
+
+    Files of dead or foreign processes go, so kwokctl starts those components and signals nobody.
+    Processes of ours that no file tells of (kwokctl was killed before it wrote one) are ended: they
+    hold ports and data of those that come.
+    """
+    known = set()
+    for component in COMPONENTS:
+        identity = find_component(folder, component)
+        if identity is None:
+            folder.pid_file(component).unlink(missing_ok=True)
+            keep_last_words(folder, component)
+        else:
+            known.add(identity.pid)
+    process.terminate_all([each for each in find_own(folder) if each.pid not in known], grace=0)
+
+
+def end_all(folder: ClusterFolder, *, grace: float) -> None:
+    """End this cluster's processes: all but etcd hold nothing and go at once, etcd closes its data.
+
+    grace: seconds for etcd. Raises DeadlineExceeded when one does not end.
+    """
+    own = find_own(folder)
+    stores = [each for each in own if _runs(folder, "etcd", each)]
+    process.terminate_all([each for each in own if each not in stores], grace=0)
+    process.terminate_all(stores, grace=grace)
+    for component in COMPONENTS:
+        folder.pid_file(component).unlink(missing_ok=True)
+
+
+def keep_last_words(folder: ClusterFolder, component: str) -> None:
+    """Set the log of a dead process aside: kwokctl starts with an empty one."""
+    log = folder.log(component)
+    with contextlib.suppress(FileNotFoundError):
+        log.replace(log.with_suffix(".previous.log"))
+
+
+def _runs(folder: ClusterFolder, component: str, identity: Identity) -> bool:
+    executable = identity.executable.removesuffix(" (deleted)")
+    link = folder.program(component)
+    if link.is_symlink():
+        return executable == str(link.resolve())
+    return Path(executable).name == _EXECUTABLES.get(component, component)
