@@ -23,6 +23,15 @@ def without_secrets(text: str) -> str:
     return _CREDENTIAL.sub("[redacted]", text)
 
 
+def _clean(value: object) -> object:
+    """Before encoding: a pattern that runs over JSON would take quotes and commas with it."""
+    if isinstance(value, list | tuple):
+        return [_clean(each) for each in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return without_secrets(str(value))
+
+
 class Log:
     """Writes lines; safe to share between threads."""
 
@@ -42,7 +51,7 @@ class Log:
 
     def _write(self, level: str, message: str, fields: dict[str, object]) -> None:
         entry = {"time": stamp(self._clock()), "level": level, "message": message, **fields}
-        line = without_secrets(json.dumps(entry, default=str, ensure_ascii=False))
+        line = json.dumps({name: _clean(value) for name, value in entry.items()})
         with self._lock:
             stream = self._stream or sys.stdout
             stream.write(line + "\n")

@@ -1,0 +1,100 @@
+"""Objects as an API server shows them, for tests of pure decisions."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.authenticators import Login, kubeconfig, read
+from k8s_ucp.reconciler.cluster_secret import Registration, build
+from k8s_ucp.reconciler.sources import Source, describe
+from k8s_ucp.reconciler.tokens import Token
+
+Object = dict[str, Any]
+
+AUTHORITY = base64.b64encode(b"certificate").decode()
+NOW = 1_900_000_000.0
+
+
+def local_cluster(name: str = "demo-stage", **changes: Any) -> Object:
+    """changes: uid, labels, annotations, spec, status, metadata."""
+    labels = {marks.ENVIRONMENT: name.removeprefix("demo-"), marks.TOPOLOGY: "demo"}
+    return {
+        "apiVersion": "k8s-ucp.io/v1alpha1",
+        "kind": "LocalCluster",
+        "metadata": {
+            "name": name,
+            "namespace": marks.CLUSTERS_NAMESPACE,
+            "uid": changes.get("uid", f"uid-of-{name}"),
+            "generation": 1,
+            "resourceVersion": "10",
+            "labels": {**labels, **changes.get("labels", {})},
+            "annotations": changes.get("annotations", {}),
+            **changes.get("metadata", {}),
+        },
+        "spec": {"provider": "embedded", "machine": "here", **changes.get("spec", {})},
+        **({"status": changes["status"]} if "status" in changes else {}),
+    }
+
+
+def config(server: str = "https://127.0.0.1:6443", **user: str) -> Object:
+    return kubeconfig(
+        {"server": server, "certificate-authority-data": AUTHORITY}, user or {"token": "admin"}
+    )
+
+
+def kubeconfig_secret(owner: Object, content: Any = None) -> Object:
+    text = json.dumps(content if content is not None else config())
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": f"{owner['metadata']['name']}-kubeconfig",
+            "namespace": owner["metadata"]["namespace"],
+            "uid": "uid-of-secret",
+            "resourceVersion": "11",
+            "labels": {marks.MANAGED_BY: marks.OURS},
+            "ownerReferences": [
+                {
+                    "apiVersion": owner["apiVersion"],
+                    "kind": owner["kind"],
+                    "name": owner["metadata"]["name"],
+                    "uid": owner["metadata"]["uid"],
+                    "controller": True,
+                }
+            ],
+        },
+        "data": {"kubeconfig": base64.b64encode(text.encode()).decode()},
+    }
+
+
+def source(owner: Object | None = None, content: Any = None) -> Source:
+    owner = owner or local_cluster()
+    return describe(kubeconfig_secret(owner, content), owner)
+
+
+def login(of: Source) -> Login:
+    return read(of.kubeconfig, of.facts)
+
+
+def cluster_secret(of: Source, *, lifetime: float = 86_400, issued: float = NOW) -> Object:
+    secret = build(of, login(of), Token("eyJsecret", issued, issued + lifetime))
+    secret["metadata"].update(uid="uid-of-cluster-secret", resourceVersion="12")
+    return secret
+
+
+def registration(of: Source, **changes: Any) -> Registration:
+    return Registration.of(cluster_secret(of, **changes))
+
+
+def condition(type: str, status: str, reason: str = "Reason") -> Object:
+    return {
+        "type": type,
+        "status": status,
+        "reason": reason,
+        "message": "words",
+        "observedGeneration": 1,
+        "lastTransitionTime": "2029-01-01T00:00:00Z",
+    }

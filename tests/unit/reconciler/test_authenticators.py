@@ -1,0 +1,175 @@
+"""Reading kubeconfigs that anybody may have written: refused in words, nothing run or opened."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from k8s_ucp.reconciler.authenticators import LARGEST, NoAccess, choose, kubeconfig, read
+from tests.unit.reconciler.objects import AUTHORITY, config
+
+CANARY = "canary-5f1c"
+
+
+def encoded(content: Any) -> bytes:
+    return json.dumps(content).encode()
+
+
+def with_user(**user: Any) -> bytes:
+    return encoded(
+        kubeconfig({"server": "https://a:1", "certificate-authority-data": AUTHORITY}, user)
+    )
+
+
+def refusal(content: bytes) -> NoAccess:
+    with pytest.raises(NoAccess) as caught:
+        choose(read(content))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "user",
+    [{"token": "t"}, {"client-certificate-data": AUTHORITY, "client-key-data": AUTHORITY}],
+)
+def test_static_credentials_get_in(user: dict[str, str]) -> None:
+    login = read(with_user(**user))
+    answer = choose(login).connect(login)
+    assert answer["users"][0]["user"] == user
+    assert answer["clusters"][0]["cluster"]["server"] == "https://a:1"
+
+
+def test_yaml_is_read_too(tmp_path: Any) -> None:
+    from io import StringIO
+
+    stream = StringIO()
+    YAML(typ="safe", pure=True).dump(config(), stream)
+    assert read(stream.getvalue().encode()).server == "https://127.0.0.1:6443"
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("gke-gcloud-auth-plugin", "gcp"),
+        ("/usr/local/bin/aws-iam-authenticator", "aws"),
+        ("kubelogin", "azure"),
+        ("doctl", "digitalocean"),
+    ],
+)
+def test_a_plugin_is_recognised_and_never_run(command: str, way: str) -> None:
+    error = refusal(with_user(exec={"command": command, "env": [{"value": CANARY}]}))
+    assert error.reason == "AuthenticatorMissing"
+    assert way in error.message
+    assert CANARY not in error.message
+
+
+def test_an_unknown_plugin_is_named_and_never_run(tmp_path: Any) -> None:
+    proof = tmp_path / "ran"
+    error = refusal(with_user(exec={"command": "touch", "args": [str(proof)]}))
+    assert "'touch'" in error.message
+    assert not proof.exists()
+
+
+def test_a_user_without_credentials_says_what_is_missing() -> None:
+    error = refusal(with_user())
+    assert error.reason == "CredentialsMissing"
+    assert "token" in error.message
+
+
+def test_a_certificate_without_its_key_is_not_enough() -> None:
+    assert refusal(with_user(**{"client-certificate-data": AUTHORITY})).reason == (
+        "CredentialsMissing"
+    )
+
+
+def changed(**cluster: Any) -> bytes:
+    return encoded(kubeconfig({"server": "https://a:1", **cluster}, {"token": CANARY}))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"just words",
+        b"token: [" + CANARY.encode(),
+        b"clusters: {",
+        encoded({}),
+        encoded({"clusters": "x", "users": 1, "contexts": None}),
+        encoded({**config(), "current-context": "other"}),
+        encoded({**config(), "contexts": [{"name": "app", "context": "text"}]}),
+        encoded({**config(), "users": ["text"]}),
+        changed(server="http://a:1"),
+        changed(server=""),
+        changed(server="https://"),
+        changed(server=["https://a"]),
+        changed(**{"insecure-skip-tls-verify": True}),
+        changed(**{"certificate-authority": "/etc/shadow"}),
+        changed(**{"certificate-authority-data": "!!"}),
+        with_user(tokenFile="/etc/shadow"),
+        with_user(**{"client-certificate": "/etc/shadow", "client-key": "/etc/shadow"}),
+        with_user(**{"client-certificate-data": "!!", "client-key-data": AUTHORITY}),
+        b"x" * (LARGEST + 1),
+        b"[" * 100_000,
+        b"a: &a [1]\nb: *c",
+        b"!!python/object/apply:os.system ['true']",
+    ],
+)
+def test_a_malformed_kubeconfig_is_explained(content: bytes) -> None:
+    error = refusal(content)
+    assert error.reason == "KubeconfigInvalid"
+    assert error.message
+    assert CANARY not in error.message
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_crash_the_reader(content: bytes) -> None:
+    with pytest.raises(NoAccess):
+        read(content)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "name",
+                    "user",
+                    "users",
+                    "cluster",
+                    "clusters",
+                    "context",
+                    "contexts",
+                    "server",
+                    "exec",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON, JSON, JSON, JSON)
+def test_no_shape_crashes_the_reader(users: Any, clusters: Any, contexts: Any, name: Any) -> None:
+    shape = {"users": users, "clusters": clusters, "contexts": contexts, "current-context": name}
+    try:
+        choose(read(encoded(shape)))
+    except NoAccess as error:
+        assert error.message
+
+
+def test_credentials_never_show_in_a_refusal() -> None:
+    text = base64.b64encode(CANARY.encode()).decode()
+    error = refusal(with_user(**{"client-certificate-data": text + "!", "client-key-data": text}))
+    assert text not in str(error)

@@ -1,0 +1,111 @@
+"""Conditions keep their time while the status stays, and tokens their promise."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from k8s_ucp.reconciler import identities, marks
+from k8s_ucp.reconciler.clock import parse_stamp, stamp
+from k8s_ucp.reconciler.conditions import MESSAGE_LIMIT, Condition, find, is_true, written
+from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.owners import same_but_status
+from k8s_ucp.reconciler.tokens import renew_at
+from tests.unit.reconciler.objects import condition, local_cluster, source
+
+BEFORE = "2029-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(("status", "since"), [("True", BEFORE), ("False", "now")])
+def test_the_time_changes_only_with_the_status(status: str, since: str) -> None:
+    item = local_cluster(status={"conditions": [condition("Ready", "True", "Old")]})
+    found = written(item, [Condition("Ready", status, "New", "other words")], "now")
+    assert found[0]["lastTransitionTime"] == since
+    assert (found[0]["reason"], found[0]["message"]) == ("New", "other words")
+
+
+def test_long_words_are_cut() -> None:
+    found = written(local_cluster(), [Condition("Ready", "True", "R", "x" * 99_999)], "now")
+    assert len(found[0]["message"]) == MESSAGE_LIMIT
+
+
+def test_conditions_are_found_by_type() -> None:
+    item = local_cluster(status={"conditions": [condition("Ready", "False")]})
+    assert find(item, "Ready") is not None
+    assert find(item, "Registered") is None
+    assert not is_true(item, "Ready")
+    assert not is_true(local_cluster(), "Ready")
+
+
+def test_only_changes_that_matter_wake_a_controller() -> None:
+    ready = local_cluster(status={"conditions": [condition("Ready", "True")]})
+    drained = local_cluster(status={"conditions": [condition("Drained", "True")]})
+    assert same_but_status(local_cluster(), ready)
+    assert not same_but_status(local_cluster(), drained, watched=("Drained",))
+    assert not same_but_status(local_cluster(), local_cluster(labels={"a": "b"}))
+    assert not same_but_status(local_cluster(), local_cluster(metadata={"generation": 2}))
+    assert not same_but_status(None, local_cluster())
+    assert not same_but_status(local_cluster(), None)
+
+
+@given(
+    st.floats(min_value=0, max_value=4e9),
+    st.integers(min_value=600, max_value=10_000_000),
+)
+def test_renewal_lies_within_the_token_s_life(issued: float, lifetime: int) -> None:
+    due = renew_at(stamp(issued), stamp(issued + lifetime))
+    assert issued - 1 <= due <= issued + lifetime
+    assert due - issued == pytest.approx(lifetime * 2 / 3, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("issued", "expires"),
+    [(None, BEFORE), (BEFORE, None), ("soon", "later"), (BEFORE, BEFORE)],
+)
+def test_a_token_of_unknown_age_is_due(issued: str | None, expires: str | None) -> None:
+    assert renew_at(issued, expires) == 0
+
+
+@given(st.integers(min_value=0, max_value=4_000_000_000))
+def test_stamps_survive(seconds: int) -> None:
+    assert parse_stamp(stamp(seconds)) == seconds
+
+
+def test_log_lines_are_json_and_hold_no_credential() -> None:
+    stream = io.StringIO()
+    token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
+    log = Log(stream, clock=lambda: 0)
+    log.info("one", text=f"Bearer {token}", number=1)
+    log.error(f"two {token}", trace="-----BEGIN RSA PRIVATE KEY----- abc")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["level"] for line in lines] == ["info", "error"]
+    assert lines[0]["time"] == "1970-01-01T00:00:00Z"
+    assert token not in stream.getvalue()
+    assert "abc" not in stream.getvalue()
+
+
+def test_admin_may_do_everything_and_the_mirror_nothing_yet() -> None:
+    objects = identities.wanted(source())
+    assert [each["kind"] for each in objects] == [
+        "Namespace",
+        "ServiceAccount",
+        "ServiceAccount",
+        "ClusterRoleBinding",
+    ]
+    binding = objects[-1]
+    assert binding["roleRef"]["name"] == "cluster-admin"
+    assert [each["name"] for each in binding["subjects"]] == [marks.ARGOCD_IDENTITY]
+
+
+def test_scoped_may_do_nothing_outside_its_namespaces() -> None:
+    owner = local_cluster(
+        labels={marks.ACCESS: "scoped"}, annotations={marks.NAMESPACES: "echo,quote"}
+    )
+    objects = identities.wanted(source(owner))
+    assert not [each for each in objects if each["kind"].startswith("Cluster")]
+    bound = [each["metadata"]["namespace"] for each in objects if each["kind"] == "RoleBinding"]
+    assert bound == ["echo", "quote"]

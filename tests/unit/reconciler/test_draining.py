@@ -1,0 +1,84 @@
+"""Which Applications leave with a cluster, and what still holds something outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s_ucp.reconciler.draining import applications_of, holding, in_words
+from tests.unit.reconciler.objects import Object
+
+GENERATED = {"ownerReferences": [{"kind": "ApplicationSet", "controller": True, "name": "apps"}]}
+
+
+def application(name: str, destination: Object, **metadata: Any) -> Object:
+    return {
+        "metadata": {"name": name, "namespace": "argocd", **metadata},
+        "spec": {"destination": destination},
+    }
+
+
+def test_generated_applications_of_that_cluster_leave() -> None:
+    everyone = [
+        application("echo-stage", {"name": "demo-stage"}, **GENERATED),
+        application("echo-prod", {"name": "demo-prod"}, **GENERATED),
+        application("by-address", {"server": "https://a:1"}, **GENERATED),
+        application(
+            "marked", {"name": "demo-stage"}, labels={"app.kubernetes.io/managed-by": "k8s-ucp"}
+        ),
+        application("a-person-s", {"name": "demo-stage"}),
+        {"metadata": {"name": "half"}, "spec": {}},
+    ]
+    found = applications_of(everyone, "demo-stage", "https://a:1")
+    assert [each["metadata"]["name"] for each in found] == ["echo-stage", "by-address", "marked"]
+
+
+def test_an_unknown_address_matches_nothing() -> None:
+    assert not applications_of([application("a", {"server": ""}, **GENERATED)], "demo", "")
+
+
+def service(type: str, ingress: list[Object] | None = None, **metadata: Any) -> Object:
+    return {
+        "metadata": {"name": "web", "namespace": "echo", **metadata},
+        "spec": {"type": type},
+        "status": {"loadBalancer": {"ingress": ingress} if ingress else {}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("item", "holds"),
+    [
+        (service("ClusterIP"), False),
+        (service("LoadBalancer"), False),
+        (service("LoadBalancer", [{"ip": "192.0.2.1"}]), True),
+        (service("LoadBalancer", finalizers=["service.kubernetes.io/load-balancer-cleanup"]), True),
+    ],
+)
+def test_a_load_balancer_holds_something_once_it_was_provisioned(item: Object, holds: bool) -> None:
+    assert holding([item], []) == (["load balancer of Service echo/web"] if holds else [])
+
+
+def volume(policy: str, provisioned: bool) -> Object:
+    notes = {"pv.kubernetes.io/provisioned-by": "driver"} if provisioned else {}
+    return {
+        "metadata": {"name": "pv-1", "annotations": notes},
+        "spec": {"persistentVolumeReclaimPolicy": policy},
+    }
+
+
+@pytest.mark.parametrize(
+    ("item", "holds"),
+    [
+        (volume("Delete", True), True),
+        (volume("Retain", True), False),
+        (volume("Delete", False), False),
+    ],
+)
+def test_a_volume_holds_something_if_a_driver_will_remove_it(item: Object, holds: bool) -> None:
+    assert holding([], [item]) == (["PersistentVolume pv-1"] if holds else [])
+
+
+def test_words() -> None:
+    assert in_words(["a"], "Application") == "1 Application left: a"
+    assert in_words(list("abcdefg"), "Application").endswith("left: a, b, c, d, e, ...")

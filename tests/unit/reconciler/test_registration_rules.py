@@ -1,0 +1,271 @@
+"""Who is registered, kept, refused, let go: every rule of the design's "Registration"."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.authenticators import NoAccess
+from k8s_ucp.reconciler.cluster_secret import Registration
+from k8s_ucp.reconciler.registration_rules import (
+    Keep,
+    Leave,
+    Nothing,
+    Refuse,
+    Register,
+    Relabel,
+    Seen,
+    decide,
+)
+from k8s_ucp.reconciler.sources import Fate
+from tests.unit.reconciler.objects import (
+    NOW,
+    cluster_secret,
+    config,
+    local_cluster,
+    login,
+    registration,
+    source,
+)
+
+
+def seen(**changes: Any) -> Seen:
+    """A source in order, its environment in the list, nothing registered yet."""
+    one = changes.pop("source", source())
+    return replace(
+        Seen(
+            fate=Fate.ALIVE,
+            source=one,
+            login=login(one) if one else None,
+            environments=frozenset({"stage", "prod"}),
+            holders={},
+            existing=None,
+            now=NOW,
+        ),
+        **changes,
+    )
+
+
+def foreign(**changes: Any) -> Registration:
+    """A cluster Secret of the same name that a person made."""
+    secret = cluster_secret(source())
+    del secret["metadata"]["labels"][marks.MANAGED_BY]
+    secret["metadata"]["annotations"] = {}
+    return replace(Registration.of(secret), **changes)
+
+
+def test_a_new_source_is_registered() -> None:
+    decision = decide(seen())
+    assert isinstance(decision, Register)
+    assert decision.existing is None
+
+
+def test_a_settled_registration_is_kept() -> None:
+    one = source()
+    assert decide(seen(source=one, existing=registration(one))) == Keep(
+        one, login(one), registration(one)
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"), [(0.5, Keep), (0.66, Keep), (0.67, Register), (1.5, Register)]
+)
+def test_a_token_is_renewed_at_two_thirds_of_what_was_granted(part: float, expected: type) -> None:
+    one = source()
+    existing = registration(one, lifetime=3600)
+    decision = decide(seen(source=one, existing=existing, now=NOW + part * 3600))
+    assert isinstance(decision, expected)
+
+
+def test_a_registration_whose_token_times_are_lost_gets_a_new_one() -> None:
+    one = source()
+    secret = cluster_secret(one)
+    del secret["metadata"]["annotations"][marks.TOKEN_EXPIRES]
+    assert isinstance(decide(seen(source=one, existing=Registration.of(secret))), Register)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"content": config("https://127.0.0.1:7777")},
+        {"owner": local_cluster(uid="another life")},
+        {
+            "owner": local_cluster(
+                annotations={marks.NAMESPACES: "echo"}, labels={marks.ACCESS: "scoped"}
+            )
+        },
+    ],
+)
+def test_changed_access_is_written_anew(change: dict[str, Any]) -> None:
+    decision = decide(seen(source=source(**change), existing=registration(source())))
+    assert isinstance(decision, Register)
+    assert decision.existing is not None
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{marks.PROTECTED: "true"}, {marks.REGION: "eu"}, {marks.ENVIRONMENT: "prod"}],
+)
+def test_changed_facts_only_change_labels(labels: dict[str, str]) -> None:
+    one = source(local_cluster(labels=labels))
+    assert isinstance(decide(seen(source=one, existing=registration(source()))), Relabel)
+
+
+def refused(**changes: Any) -> Refuse:
+    decision = decide(seen(**changes))
+    assert isinstance(decision, Refuse)
+    return decision
+
+
+def test_an_owner_without_an_environment_registers_nothing() -> None:
+    owner = local_cluster()
+    del owner["metadata"]["labels"][marks.ENVIRONMENT]
+    assert refused(source=source(owner)).reason == "EnvironmentMissing"
+
+
+def test_an_environment_that_is_not_in_the_list_registers_nothing() -> None:
+    decision = refused(environments=frozenset({"prod"}))
+    assert decision.reason == "EnvironmentUnknown"
+    assert "prod" in decision.message
+    assert not decision.standing
+
+
+def test_an_environment_that_is_taken_registers_nothing() -> None:
+    decision = refused(holders={"stage": "other-stage"})
+    assert (decision.reason, decision.standing) == ("EnvironmentTaken", False)
+    assert "other-stage" in decision.message
+
+
+def test_a_person_s_cluster_secret_of_that_name_is_left_alone() -> None:
+    decision = refused(existing=foreign())
+    assert (decision.reason, decision.standing) == ("NameTaken", False)
+
+
+def test_a_cluster_of_that_name_from_another_source_is_left_alone() -> None:
+    existing = replace(registration(source()), source="crossplane-system/another")
+    assert refused(existing=existing).reason == "NameTaken"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"source": None, "login": None}, "KubeconfigMissing"),
+        ({"login": NoAccess("KubeconfigInvalid", "not a mapping")}, "KubeconfigInvalid"),
+        ({"source": source(local_cluster(labels={marks.ACCESS: "scoped"}))}, "NamespacesMissing"),
+    ],
+)
+def test_what_became_unusable_leaves_the_registration_standing(
+    changes: dict[str, Any], reason: str
+) -> None:
+    decision = refused(**changes, existing=registration(source()))
+    assert (decision.reason, decision.standing) == (reason, True)
+
+
+def test_an_environment_that_vanished_from_the_list_is_not_deregistered() -> None:
+    one = source()
+    decision = decide(seen(source=one, existing=registration(one), environments=frozenset()))
+    assert isinstance(decision, Keep)
+
+
+@pytest.mark.parametrize(("fate", "gone"), [(Fate.LEAVING, False), (Fate.GONE, True)])
+@pytest.mark.parametrize("with_secret", [True, False])
+def test_only_what_is_gone_or_going_leaves(fate: Fate, gone: bool, with_secret: bool) -> None:
+    one = source()
+    changes: dict[str, Any] = {} if with_secret else {"source": None, "login": None}
+    decision = decide(seen(**changes, fate=fate, existing=registration(one)))
+    assert decision == Leave(registration(one), gone=gone)
+
+
+def test_nothing_is_done_for_what_left_before_it_was_registered() -> None:
+    assert decide(seen(fate=Fate.LEAVING)) == Nothing()
+    assert decide(seen(fate=Fate.GONE, existing=foreign())) == Nothing()
+
+
+def test_labels_of_a_source_that_lives_come_back_after_somebody_drained_it() -> None:
+    one = source()
+    secret = cluster_secret(one)
+    labels = secret["metadata"]["labels"]
+    labels[marks.DRAINING] = labels.pop(marks.ENVIRONMENT)
+    assert isinstance(decide(seen(source=one, existing=Registration.of(secret))), Relabel)
+
+
+SOURCES = st.builds(
+    lambda environment, access, namespaces, uid: source(
+        local_cluster(
+            uid=uid,
+            labels={marks.ENVIRONMENT: environment, marks.ACCESS: access},
+            annotations={marks.NAMESPACES: namespaces},
+        )
+    ),
+    st.sampled_from(["stage", "prod", "eu"]),
+    st.sampled_from(["admin", "scoped"]),
+    st.sampled_from(["", "echo", "echo,quote"]),
+    st.sampled_from(["uid-of-demo-stage", "another life"]),
+)
+EXISTING = st.one_of(
+    st.none(),
+    st.builds(foreign),
+    st.builds(
+        lambda one, key, lifetime: replace(registration(one, lifetime=lifetime), source=key),
+        SOURCES,
+        st.sampled_from(["ucp-clusters/demo-stage-kubeconfig", "crossplane-system/other"]),
+        st.sampled_from([600, 86_400]),
+    ),
+)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Seen:
+    one = draw(st.none() | SOURCES)
+    broken = draw(st.booleans())
+    return Seen(
+        fate=draw(st.sampled_from(Fate)),
+        source=one,
+        login=None if one is None else NoAccess("Reason", "words") if broken else login(one),
+        environments=frozenset(draw(st.sets(st.sampled_from(["stage", "prod", "eu"])))),
+        holders=draw(st.dictionaries(st.sampled_from(["stage", "prod"]), st.just("other"))),
+        existing=draw(EXISTING),
+        now=NOW + draw(st.floats(min_value=0, max_value=200_000)),
+    )
+
+
+@given(situations())
+def test_a_stranger_s_secret_is_never_written_to(one: Seen) -> None:
+    existing = one.existing
+    stranger = existing is not None and not (
+        existing.ours and existing.source == "ucp-clusters/demo-stage-kubeconfig"
+    )
+    if stranger and one.fate is Fate.ALIVE:
+        assert isinstance(decide(one), Refuse)
+    if existing and not existing.ours:
+        assert isinstance(decide(one), Refuse | Nothing)
+
+
+@given(situations())
+def test_only_gone_or_going_deregisters(one: Seen) -> None:
+    if isinstance(decide(one), Leave):
+        assert one.fate is not Fate.ALIVE
+    if isinstance(decide(one), Register | Relabel | Keep):
+        assert one.fate is Fate.ALIVE
+
+
+@given(situations())
+def test_a_new_environment_is_taken_only_when_listed_and_free(one: Seen) -> None:
+    decision = decide(one)
+    if isinstance(decision, Register | Relabel):
+        held = one.existing.environment or one.existing.draining if one.existing else None
+        wanted = decision.source.environment
+        assert wanted is not None
+        if wanted != held:
+            assert wanted in one.environments
+            assert wanted not in one.holders
+
+
+@given(situations())
+def test_deciding_twice_changes_nothing(one: Seen) -> None:
+    assert decide(one) == decide(one)

@@ -1,0 +1,109 @@
+"""Which Secrets count as sources, and what they tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.sources import OwnerRef, describe, keep_source, known_owner, owner_of
+from tests.unit.reconciler.objects import Object, kubeconfig_secret, local_cluster, source
+
+
+def labelled() -> Object:
+    secret = kubeconfig_secret(local_cluster())
+    secret["metadata"]["ownerReferences"] = []
+    secret["metadata"]["labels"] = {
+        marks.KUBECONFIG_LABEL: "",
+        marks.ENVIRONMENT: "stage",
+        marks.PROVIDER: "elsewhere",
+    }
+    return secret
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "known"),
+    [
+        ("k8s-ucp.io/v1alpha1", "LocalCluster", True),
+        ("k8s-ucp.io/v1alpha1", "Syncer", False),
+        ("container.gcp.m.upbound.io/v1beta1", "Cluster", True),
+        ("apiextensions.crossplane.io/v1", "Anything", True),
+        ("crossplane.io.evil.example/v1", "Cluster", False),
+        ("apps/v1", "Deployment", False),
+        ("v1", "Pod", False),
+    ],
+)
+def test_known_owners(api_version: str, kind: str, known: bool) -> None:
+    assert known_owner(api_version, kind) is known
+
+
+def test_a_planted_secret_is_not_even_kept() -> None:
+    secret = kubeconfig_secret(local_cluster())
+    secret["metadata"]["ownerReferences"] = []
+    assert owner_of(secret) is None
+    assert keep_source(secret) is None
+
+
+def test_an_owner_that_does_not_control_is_no_owner() -> None:
+    secret = kubeconfig_secret(local_cluster())
+    secret["metadata"]["ownerReferences"][0]["controller"] = False
+    assert owner_of(secret) is None
+
+
+def test_a_secret_that_a_person_labelled_vouches_for_itself() -> None:
+    secret = labelled()
+    found = describe(secret, secret)
+    assert (found.cluster, found.environment) == ("demo-stage", "stage")
+    assert found.owner.kind == "Secret"
+    assert found.facts[marks.PROVIDER] == "elsewhere"
+
+
+def test_a_source_without_a_kubeconfig_is_not_kept() -> None:
+    secret = labelled()
+    secret["data"] = {"password": "x"}
+    assert keep_source(secret) is None
+
+
+def test_of_a_source_only_the_kubeconfig_is_kept() -> None:
+    secret = labelled()
+    secret["data"]["password"] = "x"
+    kept = keep_source(secret)
+    assert kept is not None
+    assert set(kept["data"]) == {"kubeconfig"}
+
+
+def test_facts_come_from_the_owner() -> None:
+    owner = local_cluster(
+        labels={marks.PROTECTED: "true", marks.REGION: "eu", marks.ACCESS: "scoped"},
+        annotations={marks.NAMESPACES: " quote, echo,,quote "},
+        status={"version": "v1.35.4"},
+    )
+    found = source(owner)
+    assert found.facts == {
+        marks.TOPOLOGY: "demo",
+        marks.PROVIDER: "embedded",
+        marks.REGION: "eu",
+        marks.VERSION: "v1.35.4",
+        marks.PROTECTED: "true",
+    }
+    assert found.scoped
+    assert found.namespaces == ("echo", "quote")
+
+
+def test_protection_that_is_not_on_is_no_label() -> None:
+    assert marks.PROTECTED not in source(local_cluster(labels={marks.PROTECTED: "false"})).facts
+
+
+def test_data_that_is_not_base64_is_an_empty_kubeconfig() -> None:
+    secret = labelled()
+    secret["data"]["kubeconfig"] = "!"
+    assert describe(secret, secret).kubeconfig == b""
+
+
+def test_an_owner_survives_its_annotation() -> None:
+    ref = OwnerRef("k8s-ucp.io/v1alpha1", "LocalCluster", "ucp-clusters", "demo-stage", "uid")
+    assert OwnerRef.parse(str(ref)) == ref
+
+
+@pytest.mark.parametrize("text", [None, "", "a|b", "||||", "a|b|c|d|e|f"])
+def test_an_unreadable_owner_is_none(text: str | None) -> None:
+    assert OwnerRef.parse(text) is None

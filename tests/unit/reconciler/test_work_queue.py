@@ -1,0 +1,199 @@
+"""The queue against a model, and its waiting."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from k8s_ucp.reconciler.work_queue import Backlog, BackOff, WorkQueue
+
+KEYS = st.sampled_from(["a", "b", "c", "d"])
+
+
+class BacklogModel(RuleBasedStateMachine):
+    """No key is lost, none is in two hands, none twice in line, none early."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.back_off = BackOff(start=1, cap=8, jitter=0)
+        self.backlog = Backlog(self.back_off, chance=lambda: 0.0)
+        self.now = 0.0
+        self.wanted: set[str] = set()
+        """Keys that must be handed out as soon as somebody takes."""
+        self.hand: dict[str, bool] = {}
+        """Keys in hand, and whether they were added meanwhile."""
+        self.due: dict[str, float] = {}
+        self.failures: dict[str, int] = {}
+
+    @rule(key=KEYS)
+    def add(self, key: str) -> None:
+        self.backlog.add(key)
+        if key in self.hand:
+            self.hand[key] = True
+        else:
+            self.due.pop(key, None)
+            self.wanted.add(key)
+
+    @rule(seconds=st.floats(min_value=0, max_value=20))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def take(self) -> None:
+        for key in [key for key, due in self.due.items() if due <= self.now]:
+            del self.due[key]
+            self.wanted.add(key)
+        key = self.backlog.take(self.now)
+        if key is None:
+            assert not self.wanted
+            return
+        assert key in self.wanted
+        assert key not in self.hand
+        self.wanted.discard(key)
+        self.hand[key] = False
+
+    @precondition(lambda self: self.hand)
+    @rule(data=st.data(), again=st.none() | st.floats(min_value=0, max_value=10))
+    def done(self, data: st.DataObject, again: float | None) -> None:
+        key = data.draw(st.sampled_from(sorted(self.hand)))
+        self.backlog.done(key, self.now, again)
+        self.failures[key] = 0
+        if self.hand.pop(key):
+            self.wanted.add(key)
+        elif again is not None:
+            self.due[key] = self.now + again
+
+    @precondition(lambda self: self.hand)
+    @rule(data=st.data())
+    def failed(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.hand)))
+        delay = self.backlog.failed(key, self.now)
+        self.failures[key] = self.failures.get(key, 0) + 1
+        changed = self.hand.pop(key)
+        assert delay == self.back_off.delay(1 if changed else self.failures[key], 0)
+        self.due[key] = self.now + delay
+
+    @invariant()
+    def says_when_to_come_back(self) -> None:
+        due = self.backlog.next_due()
+        if self.wanted:
+            assert due == 0
+        elif self.due:
+            assert due == min(self.due.values())
+        else:
+            assert due is None
+
+    @invariant()
+    def counts(self) -> None:
+        assert len(self.backlog) == len(self.wanted) + len(self.hand)
+
+
+TestBacklog = BacklogModel.TestCase
+
+
+@given(
+    failures=st.integers(min_value=1, max_value=10_000), chance=st.floats(min_value=0, max_value=1)
+)
+def test_delay_stays_within_its_bounds(failures: int, chance: float) -> None:
+    back_off = BackOff(start=0.25, cap=5, jitter=0.2)
+    assert 0.25 * 0.8 <= back_off.delay(failures, chance) <= 5
+
+
+@given(
+    first=st.integers(min_value=1, max_value=200), second=st.integers(min_value=1, max_value=200)
+)
+def test_delay_never_shrinks_with_more_failures(first: int, second: int) -> None:
+    back_off = BackOff(jitter=0)
+    less, more = sorted((first, second))
+    assert back_off.delay(less, 0) <= back_off.delay(more, 0)
+
+
+def test_success_forgets_failures() -> None:
+    backlog = Backlog(BackOff(start=1, cap=100, jitter=0))
+    for _ in range(5):
+        backlog.add("a")
+        assert backlog.take(0) == "a"
+        backlog.failed("a", 0)
+    assert backlog.failures("a") == 5
+    backlog.add("a")
+    backlog.take(0)
+    backlog.done("a", 0)
+    assert backlog.failures("a") == 0
+
+
+def test_keys_come_in_the_order_they_were_added() -> None:
+    backlog = Backlog(BackOff())
+    for key in ("c", "a", "b", "a"):
+        backlog.add(key)
+    assert [backlog.take(0) for _ in range(4)] == ["c", "a", "b", None]
+
+
+def test_a_failure_that_changes_its_own_object_does_not_spin() -> None:
+    backlog = Backlog(BackOff(start=1, cap=8, jitter=0))
+    backlog.add("a")
+    now = 0.0
+    for _ in range(3):
+        assert backlog.take(now) == "a"
+        backlog.add("a")
+        assert backlog.failed("a", now) == 1
+        assert backlog.take(now) is None
+        now += 1
+
+
+def test_a_waiting_thread_wakes_for_a_key_and_for_the_end() -> None:
+    queue = WorkQueue()
+    taken: list[str | None] = []
+
+    def work() -> None:
+        while (key := queue.take()) is not None:
+            taken.append(key)
+            queue.done(key)
+        taken.append(None)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    queue.add("a")
+    queue.add("b")
+    while len(queue):
+        pass
+    queue.stop()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert taken == ["a", "b", None]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_key_is_never_in_two_hands(threads: int) -> None:
+    queue = WorkQueue()
+    lock = threading.Lock()
+    in_hand: set[str] = set()
+    twice: list[str] = []
+    seen: list[str] = []
+
+    def work() -> None:
+        while (key := queue.take()) is not None:
+            with lock:
+                if key in in_hand:
+                    twice.append(key)
+                in_hand.add(key)
+                seen.append(key)
+            with lock:
+                in_hand.discard(key)
+            queue.done(key)
+
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for each in workers:
+        each.start()
+    for number in range(500):
+        queue.add(f"key {number % 7}")
+    while len(queue):
+        pass
+    queue.stop()
+    for each in workers:
+        each.join(5)
+    assert not twice
+    assert set(seen) == {f"key {number}" for number in range(7)}
