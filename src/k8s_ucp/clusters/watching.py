@@ -1,0 +1,182 @@
+"""Keep the embedded control planes alive: what died and should run is started again.
+
+The decision is pure (`plan`), the effect thin. Deaths are noticed at once through pidfds, waited
+for in one poll, so an idle watch costs next to nothing. It imports no client and no YAML.
+
+A cluster should run from the end of `create` or `start` to the beginning of `stop` or `delete`; the
+cluster's lock keeps the watch away while one of these works.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from k8s_ucp.clusters import kwokctl
+from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder, clusters_in
+from k8s_ucp.clusters.locks import locked_now
+from k8s_ucp.clusters.processes import find_component, find_down
+from k8s_ucp.errors import UcpError
+
+LOOK_SECONDS = 1.0
+"""How often the folder is looked at for clusters that came, went or were started."""
+START_SECONDS = 30.0
+WINDOW = 120.0
+"""Restarts older than this are forgotten."""
+FREE_RESTARTS = 3
+LONGEST_PAUSE = 30.0
+
+Process = tuple[str, str]
+"""Cluster and component."""
+
+
+def pause_before_restart(restarts: Sequence[float], now: float) -> float:
+    """Seconds to wait before the next restart: none at first, then 1, 2, 4 … up to LONGEST_PAUSE.
+
+    restarts: times of the restarts so far, rising; now: the same clock.
+    """
+    recent = [at for at in restarts if now - at < WINDOW]
+    if len(recent) < FREE_RESTARTS:
+        return 0.0
+    pause = min(LONGEST_PAUSE, 2.0 ** (len(recent) - FREE_RESTARTS))
+    return max(0.0, recent[-1] + pause - now)
+
+
+def plan(
+    down: Mapping[str, Sequence[str]], history: Mapping[Process, Sequence[float]], now: float
+) -> list[str]:
+    """Which clusters to start now: those with a dead component that need not pause.
+
+    down: the dead components of each cluster that should run; history: restarts of each component.
+    """
+    return [
+        name
+        for name, dead in sorted(down.items())
+        if any(pause_before_restart(history.get((name, each), ()), now) == 0 for each in dead)
+    ]
+
+
+@dataclass
+class Watch:
+    """Watches the clusters in one folder. Not shared between threads, but for `stop` of `run`."""
+
+    folder: Path
+    report: Callable[[str], None]
+    """Called with a line about each death, restart and failure."""
+    clock: Callable[[], float] = time.monotonic
+    _alive: dict[Process, tuple[int, int]] = field(default_factory=dict)
+    """PID and pidfd of processes that were proven ours."""
+    _history: dict[Process, list[float]] = field(default_factory=dict)
+
+    def run(self, stop: threading.Event) -> None:
+        """Watch until `stop` is set; it is seen within LOOK_SECONDS."""
+        try:
+            while not stop.is_set():
+                self.tick(LOOK_SECONDS)
+        finally:
+            self.close()
+
+    def tick(self, timeout: float = LOOK_SECONDS) -> list[str]:
+        """Start what is dead and may be started now, then wait up to `timeout` for a death.
+
+        Returns the names of the clusters that were started.
+        """
+        down = {name: self._down(name) for name in self._wanted()}
+        self._drop_unwanted(down)
+        started = [
+            name
+            for name in plan(down, self._history, self.clock())
+            if self._restart(name, down[name])
+        ]
+        self._wait(timeout)
+        return started
+
+    def close(self) -> None:
+        """Give back the descriptors."""
+        for key in list(self._alive):
+            self._forget(key)
+
+    def _wanted(self) -> list[str]:
+        return [name for name in clusters_in(self.folder) if self._of(name).should_run()]
+
+    def _down(self, name: str) -> list[str]:
+        return [component for component in COMPONENTS if not self._is_alive(name, component)]
+
+    def _is_alive(self, name: str, component: str) -> bool:
+        key = (name, component)
+        folder = self._of(name)
+        pid = folder.read_pid(component)
+        if key in self._alive:
+            known, descriptor = self._alive[key]
+            if known == pid and not _ended([descriptor]):
+                return True
+            self._forget(key)
+        if pid is None:
+            return False
+        opened = _open(pid)
+        if opened is None:
+            return False
+        # Proven while the descriptor holds on to the process: the PID can't be another's by now.
+        if find_component(folder, component) is None or _ended([opened]):
+            os.close(opened)
+            return False
+        self._alive[key] = (pid, opened)
+        return True
+
+    def _restart(self, name: str, dead: Sequence[str]) -> bool:
+        folder = self._of(name)
+        with locked_now(folder.lock) as free:
+            # While somebody starts, stops or deletes it, it is theirs; they may also be through.
+            if not free or not folder.should_run() or not find_down(folder):
+                return False
+            for component in dead:
+                times = self._history.setdefault((name, component), [])
+                times.append(self.clock())
+                del times[:-32]
+            self.report(f"{name}: {', '.join(dead)} ended, starting again")
+            try:
+                kwokctl.start(folder, timeout=START_SECONDS)
+            except (UcpError, OSError) as error:
+                self.report(f"{name}: could not start again: {error}")
+                return False
+        return True
+
+    def _drop_unwanted(self, wanted: Iterable[str]) -> None:
+        names = set(wanted)
+        for key in [each for each in self._alive if each[0] not in names]:
+            self._forget(key)
+        for key in [each for each in self._history if each[0] not in names]:
+            del self._history[key]
+
+    def _forget(self, key: Process) -> None:
+        _, descriptor = self._alive.pop(key)
+        os.close(descriptor)
+
+    def _wait(self, timeout: float) -> None:
+        _ended([descriptor for _, descriptor in self._alive.values()], timeout)
+
+    def _of(self, name: str) -> ClusterFolder:
+        return ClusterFolder(self.folder, name)
+
+
+def _open(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def _ended(descriptors: Sequence[int], timeout: float = 0.0) -> bool:
+    """One of the processes behind these pidfds has ended, within `timeout` seconds."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    with contextlib.suppress(InterruptedError):
+        return bool(poll.poll(timeout * 1000))
+    return False
