@@ -1,0 +1,241 @@
+"""The runner of plans: order, side by side, the first failure, Ctrl-C."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from k8s_ucp import pipeline
+from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
+from k8s_ucp.pipeline import Event, Interrupted, Plan, Report, State, Task
+from k8s_ucp.waiting import Cancel, Cancelled, wait_until
+
+
+@dataclass
+class World:
+    """What the steps below write down, in the order in which it happened."""
+
+    done: list[str] = field(default_factory=list)
+    cancel: Cancel = field(default_factory=Cancel)
+    events: list[tuple[str, State, str]] = field(default_factory=list)
+
+    def run(self, *tasks: Task[World], patience: float = 5) -> None:
+        pipeline.run(
+            Plan("start", tasks), self, cancel=self.cancel, on_event=self.hear, patience=patience
+        )
+
+    def hear(self, event: Event) -> None:
+        self.events.append((event.step.id, event.step.state, event.step.message))
+
+
+def nothing(_: World, __: Report) -> None:
+    """A step that does nothing."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A step that does what a test wants."""
+
+    id: str
+    does: Callable[[World, Report], None] = nothing
+    refuses: UcpError | None = None
+
+    @property
+    def title(self) -> str:
+        return f"Step {self.id}"
+
+    def preflight(self, world: World) -> None:
+        if self.refuses:
+            raise self.refuses
+
+    def run(self, world: World, report: Report) -> None:
+        self.does(world, report)
+        world.done.append(self.id)
+
+
+def fail(_: World, __: Report) -> None:
+    raise UcpError("the disk is full", next="free some space")
+
+
+def until_given_up(world: World, _: Report) -> None:
+    world.cancel.pause(20)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[list[tuple[str, tuple[str, ...]]], set[str]]:
+    """Steps with what they need (earlier ones), and which of them fail."""
+    count = draw(st.integers(0, 8))
+    names = [f"s{number}" for number in range(count)]
+    needs = [
+        (name, tuple(draw(st.lists(st.sampled_from(names[:place]), unique=True))) if place else ())
+        for place, name in enumerate(names)
+    ]
+    failing = (
+        set(draw(st.lists(st.sampled_from(names), unique=True, max_size=2))) if names else set()
+    )
+    return needs, failing
+
+
+@given(plans())
+@settings(max_examples=60, deadline=None)
+def test_any_plan_runs_in_order_and_stops_at_a_failure(
+    drawn: tuple[list[tuple[str, tuple[str, ...]]], set[str]],
+) -> None:
+    needs, failing = drawn
+    world = World()
+    tasks = [
+        Task(Probe(name, fail if name in failing else nothing), after) for name, after in needs
+    ]
+    try:
+        world.run(*tasks)
+        failed = False
+    except UcpError as error:
+        failed = True
+        assert "the disk is full" in str(error)
+        assert error.next == "free some space; then ucp start (what is done is kept)"
+    reachable = {name for name, _ in needs}
+    assert failed == bool(failing)
+    assert len(set(world.done)) == len(world.done)
+    for name, after in needs:
+        if name in world.done:
+            place = world.done.index(name)
+            assert set(after) <= set(world.done[:place])
+    if not failing:
+        assert set(world.done) == reachable
+    assert not failing & set(world.done)
+    last = {name: state for name, state, _ in world.events}
+    for name, after in needs:
+        if set(after) & failing:
+            assert name not in last, "a step began although what it needs had failed"
+
+
+def test_independent_steps_run_side_by_side() -> None:
+    barrier = threading.Barrier(3, timeout=10)
+    world = World()
+    world.run(*(Task(Probe(name, lambda *_: barrier.wait() and None)) for name in "abc"))
+    assert sorted(world.done) == ["a", "b", "c"]
+
+
+def test_reports_reach_the_listener_and_vanish_when_done() -> None:
+    def speak(_: World, report: Report) -> None:
+        report("half way")
+
+    world = World()
+    world.run(Task(Probe("a", speak)))
+    assert world.events == [
+        ("a", State.RUNNING, ""),
+        ("a", State.RUNNING, "half way"),
+        ("a", State.DONE, ""),
+    ]
+
+
+def test_a_failure_ends_the_others_and_tells_what_is_left() -> None:
+    world = World()
+    with pytest.raises(UcpError) as caught:
+        world.run(
+            Task(Probe("first")),
+            Task(Probe("slow", until_given_up), ("first",)),
+            Task(Probe("broken", fail), ("first",)),
+            Task(Probe("last"), ("broken",)),
+        )
+    assert caught.value.message == (
+        "Step broken: the disk is full\n  done: first; cut off: slow; not begun: last"
+    )
+    assert world.done == ["first"]
+
+
+def test_a_step_that_does_not_give_up_is_not_waited_for_for_ever() -> None:
+    release = threading.Event()
+    world = World()
+    with pytest.raises(UcpError, match="still busy: deaf"):
+        world.run(
+            Task(Probe("deaf", lambda *_: release.wait(30) and None)),
+            Task(Probe("broken", fail)),
+            patience=0.05,
+        )
+    release.set()
+
+
+def test_usage_errors_and_bugs_keep_their_kind() -> None:
+    def misuse(*_: object) -> None:
+        raise UsageError("no such thing")
+
+    def crash(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(UsageError):
+        World().run(Task(Probe("a", misuse)))
+    with pytest.raises(ZeroDivisionError):
+        World().run(Task(Probe("a", crash)))
+
+
+def test_ctrl_c_ends_the_steps_and_tells_what_is_left() -> None:
+    def interrupt(world: World, _: Report) -> None:
+        _thread.interrupt_main()
+        world.cancel.pause(20)
+
+    world = World()
+    with pytest.raises(Interrupted) as caught:
+        world.run(Task(Probe("a")), Task(Probe("b", interrupt), ("a",)), Task(Probe("c"), ("b",)))
+    assert caught.value.exit_code == 130
+    assert caught.value.message == "interrupted; done: a; cut off: b; not begun: c"
+    assert caught.value.next == "ucp start (what is done is kept)"
+    assert world.cancel.programs.ended
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        (Task(Probe("a"), ("b",)), Task(Probe("b"))),
+        (Task(Probe("a"), ("a",)),),
+        (Task(Probe("a")), Task(Probe("a"))),
+    ],
+    ids=["needs a later one", "needs itself", "twice"],
+)
+def test_plans_that_can_not_be(tasks: tuple[Task[World], ...]) -> None:
+    with pytest.raises(ValueError, match="start: a after"):
+        Plan("start", tasks)
+
+
+def test_preflight_asks_every_step_and_tells_everything_once() -> None:
+    full, taken = UcpError("disk full", next="df"), UsageError("port taken")
+    tasks = tuple(
+        Task(Probe(str(place), refuses=each))
+        for place, each in enumerate((None, full, taken, UcpError("disk full", next="df")))
+    )
+    with pytest.raises(UcpError) as caught:
+        pipeline.preflight(Plan("start", tasks), World())
+    assert caught.value.message == (
+        "nothing was changed, since:\n- disk full\n  next: df\n- port taken"
+    )
+    assert caught.value.exit_code == 2
+    with pytest.raises(UcpError) as alone:
+        pipeline.preflight(Plan("start", tasks[:2]), World())
+    assert alone.value is full
+    pipeline.preflight(Plan("start", tasks[:1]), World())
+
+
+def test_waiting_ends_with_the_state_seen_last() -> None:
+    answers = iter(["not there", "half there", ""])
+    wait_until("x", lambda: next(answers), seconds=5, cancel=Cancel(), pause=0.001)
+    with pytest.raises(DeadlineExceeded) as caught:
+        wait_until("x", lambda: "half there", seconds=0.01, cancel=Cancel(), pause=0.001)
+    assert caught.value.last_state == "half there"
+
+
+def test_waiting_ends_at_once_when_all_is_given_up() -> None:
+    cancel = Cancel()
+    threading.Timer(0.05, cancel.request).start()
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        wait_until("x", lambda: "no", seconds=60, cancel=cancel, pause=30)
+    assert time.monotonic() - began < 20
+    with pytest.raises(Cancelled):
+        cancel.check()
