@@ -121,6 +121,8 @@ _TOOLS = (
         name="kwok",
         version="0.8.0",
         programs={name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")},
+        # Its go.mod takes what it shares with argocd at argocd's versions (all newer), so that nine
+        # tenths of its packages are compiled already: built after argocd it takes 15 s, not 75.
         # kwokctl picks flags and feature gates by the version of Kubernetes it believes to run.
         variables={"sigs.k8s.io/kwok/pkg/consts.KubeVersion": _KUBERNETES},
         megabytes=2000,
