@@ -25,6 +25,10 @@ class Declined(GitFailed):
     """The remote refuses this push by a rule of its own: a hook, a protected branch."""
 
 
+class Unexplained(Declined):
+    """The remote refuses this push in words that don't tell whether it has moved on."""
+
+
 class AuthenticationFailed(GitFailed):
     """The remote doesn't accept the credential, or wants one and there is none."""
 
@@ -89,9 +93,16 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     ),
 )
 
+_PUSH_REASON = re.compile(r"^!\t\S*\t\[(?:remote )?rejected\] \((.*)\)\s*$", re.MULTILINE)
+"""The remote's own verdict on a ref; what a hook prints around it may say anything."""
+
+_PUSH_FINAL = re.compile(
+    r"hook declined|protected branch|denied|prohibited|not (?:permitted|allowed)|rule violation",
+    re.IGNORECASE,
+)
 _PUSH_RACE = re.compile(
     r"\[rejected\]|non-fast-forward|fetch first|stale info|cannot lock ref"
-    r"|incorrect old value|failed to update ref|failed to lock",
+    r"|incorrect old value|failed to update ref|failed to lock|atomic transaction failed",
     re.IGNORECASE,
 )
 _PUSH_DECLINED = re.compile(
@@ -118,17 +129,34 @@ def classify(action: str, where: str, output: str, folder: str = "") -> GitFaile
     tail = "\n".join(f"  {line}" for line in _telling(output)[-_KEPT_LINES:])
     message = f"git {action} failed on {where}" + (f":\n{tail}" if tail else "")
     if action == "push":
-        if _PUSH_DECLINED.search(output) and not _PUSH_RACE.search(output):
-            return Declined(
-                message, next="read what the remote says above; the commit is not pushed"
-            )
-        if _PUSH_RACE.search(output):
-            return Rejected(message, next="run the command again: it starts from the new state")
+        kind = _push_class(output)
+        if kind is not None:
+            return kind(message, next=_PUSH_ADVICE[kind])
     for kind, pattern, advice in _CLASSES:
         if re.search(pattern, output, re.IGNORECASE):
             safe = f"git config --global --add safe.directory '{folder}'"
             return kind(message, next=advice.format(safe=safe))
     return GitFailed(message)
+
+
+_READ_IT = "read what the remote says above; the commit is not pushed"
+_PUSH_ADVICE: dict[type[GitFailed], str] = {
+    Declined: _READ_IT,
+    Unexplained: _READ_IT,
+    Rejected: "run the command again: it starts from the new state",
+}
+
+
+def _push_class(output: str) -> type[GitFailed] | None:
+    """What a failed push was; None where the output shows no verdict of the remote."""
+    reasons = "\n".join(_PUSH_REASON.findall(output))
+    if reasons:
+        if _PUSH_FINAL.search(reasons):
+            return Declined
+        return Rejected if _PUSH_RACE.search(reasons) else Unexplained
+    if _PUSH_RACE.search(output):
+        return Rejected
+    return Declined if _PUSH_DECLINED.search(output) else None
 
 
 def _telling(output: str) -> Sequence[str]:

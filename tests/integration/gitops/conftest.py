@@ -1,0 +1,76 @@
+"""A topology's two repositories on this machine, made by the real thing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.gitops.clones import commit_work_tree, make_clone
+from k8s_ucp.gitops.publish import PublishResult, Settled, publish
+from k8s_ucp.gitops.render import Facts, render
+from k8s_ucp.gitops.repository import Repository, Update
+from k8s_ucp.topology import Topology
+from k8s_ucp.workspace import GitopsFolder
+from tests.unit.gitops.topologies import FACTS, demo
+
+
+@dataclass
+class World:
+    """One gitops folder; `person` is somebody with clones of their own."""
+
+    folder: GitopsFolder
+    person: Path
+
+    def start(
+        self, topology: Topology | None = None, settled: Settled | None = None, **spec: Any
+    ) -> PublishResult:
+        """What `ucp start` does to the repositories."""
+        topology = topology or demo(**spec)
+        text = topology.model_dump_json(by_alias=True, indent=1).encode()
+        facts = Facts(
+            machine=FACTS.machine,
+            core_url=self.folder.core_remote.as_uri(),
+            apps_url=self.folder.apps_remote.as_uri(),
+            topology_file=text,
+            engine=FACTS.engine,
+            versions=FACTS.versions,
+        )
+        return publish(topology, render(topology, facts), self.folder, settled=settled)
+
+    def refs(self) -> dict[str, str]:
+        """Every ref of both remotes."""
+        return {
+            f"{remote.name}/{name}": id
+            for remote in (self.folder.core_remote, self.folder.apps_remote)
+            for name, id in Repository(remote).refs().items()
+        }
+
+    def files(self, name: str) -> dict[str, bytes]:
+        """The tip of `core` or `apps`."""
+        return Repository(self.folder.root / f"{name}.git").read("main")
+
+    def push(self, name: str, changes: dict[str, bytes | None], message: str = "Mine") -> str:
+        """A person's commit to `core` or `apps`."""
+        clone = make_clone(self.person / name, (self.folder.root / f"{name}.git").as_uri())
+        clone.fetch()
+        commit = clone.write_commit(message, changes, parent=clone.resolve("origin/main"))
+        clone.push([Update("refs/heads/main", commit)])
+        return commit
+
+    def edit(self, name: str, path: str, old: str, new: str) -> None:
+        """A person's commit that replaces a text in one file."""
+        text = self.files(name)[path].decode()
+        assert old in text
+        self.push(name, {path: text.replace(old, new).encode()})
+
+    def commit_in_clone(self, name: str) -> str | None:
+        """Commit what lies in the work tree of the user's own clone."""
+        return commit_work_tree(Repository(self.folder.root / name), "Mine")
+
+
+@pytest.fixture
+def world(tmp_path: Path, home: Path) -> World:
+    return World(GitopsFolder(tmp_path / "a place" / "gitops" / "demo"), tmp_path / "person")

@@ -1,0 +1,350 @@
+"""Render, merge and push with real repositories: what a rerun of start does to people's work."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from k8s_ucp.gitops.clones import make_clone
+from k8s_ucp.gitops.merge import MergeConflict
+from k8s_ucp.gitops.publish import Settled, settle
+from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.repository import RENDERED, Repository
+from k8s_ucp.topology import App, Environment
+from tests.integration.gitops.conftest import World
+from tests.unit.gitops.topologies import demo
+
+STAGE = "apps/echo/overlays/stage/kustomization.yaml"
+LIST = "clusters/kustomization.yaml"
+EU = Environment.model_validate({"name": "eu"})
+QA = Environment.model_validate({"name": "qa"})
+
+
+def echo(**fields: object) -> App:
+    return demo().spec.apps[0].model_copy(update=fields)
+
+
+def test_first_publish(world: World) -> None:
+    result = world.start()
+    assert result.changed
+    assert {path for path in world.files("apps") if "/overlays/" in path} == {
+        f"apps/echo/overlays/{environment}/{file}.yaml"
+        for environment in ("stage", "prod")
+        for file in ("kustomization", "hosts")
+    }
+    assert result.core.environments() == ["prod", "stage"]
+    for name in ("core", "apps"):
+        clone = Repository(world.folder.root / name)
+        assert clone.git("status", "--porcelain") == b""
+        assert clone.resolve("HEAD") == clone.resolve("origin/main")
+        assert clone.url() == (world.folder.root / f"{name}.git").as_uri()
+        remote = Repository(world.folder.root / f"{name}.git")
+        assert remote.tree_of("main") == remote.tree_of(RENDERED)
+    assert (world.folder.apps / STAGE).is_file()
+    assert result.core.read("projects") == {
+        path: text for path, text in world.files("core").items() if path.startswith("projects/")
+    }
+    assert (result.core.note, result.apps.note) == (None, None)
+
+
+def test_a_rerun_writes_nothing(world: World) -> None:
+    world.start()
+    before = world.refs()
+    assert not world.start().changed
+    assert world.refs() == before
+
+
+def test_a_rerun_after_a_person_s_commit_writes_nothing(world: World) -> None:
+    world.start()
+    world.edit("apps", STAGE, "0.9.2", "0.9.3")
+    before = world.refs()
+    result = world.start()
+    assert not result.changed
+    assert world.refs() == before
+    assert b"0.9.3" in result.apps.read(STAGE)[STAGE]
+
+
+def test_pushed_tags_and_edits_stay(world: World) -> None:
+    world.start()
+    world.edit("apps", STAGE, "0.9.2", "0.9.3")
+    world.edit("core", "platform/argocd/config/argocd-cm.yaml", "30s", "45s")
+    world.push("core", {"platform/mine/secret-sauce.yaml": b"kind: List\n"})
+    result = world.start(apps=(echo(replicas=3, tag="9.9.9"),), domain="example.com")
+    assert result.changed
+    stage = world.files("apps")[STAGE].decode()
+    assert 'newTag: "0.9.3"' in stage
+    assert "count: 3" in stage
+    prod = world.files("apps")[STAGE.replace("stage", "prod")].decode()
+    assert 'newTag: "0.9.2"' in prod, "no render changes a tag"
+    assert b"echo.stage.example.com" in world.files("apps")["apps/echo/overlays/stage/hosts.yaml"]
+    core = world.files("core")
+    assert b'timeout.reconciliation: "45s"' in core["platform/argocd/config/argocd-cm.yaml"]
+    assert core["platform/mine/secret-sauce.yaml"] == b"kind: List\n"
+    assert not world.start(apps=(echo(replicas=3, tag="9.9.9"),), domain="example.com").changed
+
+
+def test_a_deleted_file_stays_deleted(world: World) -> None:
+    world.start()
+    gone = "apps/echo/overlays/prod/hosts.yaml"
+    world.push("apps", {gone: None})
+    world.start(domain="example.com")
+    assert gone not in world.files("apps")
+    world.start(domain="example.net")
+    assert gone not in world.files("apps")
+
+
+def test_an_environment_by_commit_stays_and_another_by_topology_comes(world: World) -> None:
+    world.start()
+    core, apps = world.files("core"), world.files("apps")
+    overlay = core["clusters/overlays/stage/kustomization.yaml"].replace(b"stage", b"eu")
+    lines = (
+        core[LIST].decode().replace("  - overlays/prod\n", "  - overlays/prod\n  - overlays/eu\n")
+    )
+    lines = lines.replace("      - prod=\n", "      - prod=\n      - eu=\n")
+    world.push("core", {"clusters/overlays/eu/kustomization.yaml": overlay, LIST: lines.encode()})
+    tagged = apps[STAGE].replace(b"stage", b"eu").replace(b"0.9.2", b"1.0.0")
+    listed = apps["environments.yaml"] + b"  - {name: eu, promotesFrom: prod}\n"
+    eu = STAGE.replace("stage", "eu")
+    world.push("apps", {eu: tagged, "environments.yaml": listed})
+
+    more = (*demo().spec.environments, QA)
+    result = world.start(environments=more)
+    assert result.core.environments() == ["eu", "prod", "qa", "stage"]
+    text = world.files("core")[LIST].decode()
+    assert [line for line in text.splitlines() if line.startswith("  - overlays/")] == [
+        f"  - overlays/{each}" for each in ("stage", "prod", "qa", "eu")
+    ]
+    assert [line.strip() for line in text.splitlines() if line.endswith("=")] == [
+        f"- {each}=" for each in ("stage", "prod", "qa", "eu")
+    ]
+    order = world.files("apps")["environments.yaml"].decode()
+    assert "  - {name: eu, promotesFrom: prod}\n" in order
+    assert order.index("qa") < order.index("eu")
+    assert world.files("apps")[eu] == tagged
+
+    adopted = (*more, EU)
+    world.start(environments=adopted)
+    assert world.files("apps")[eu] == tagged, "adopting an environment does not touch its tag"
+    assert world.files("core")[LIST].decode() == text
+    assert not world.start(environments=adopted).changed
+
+
+def test_what_leaves_the_topology_stays_in_the_repositories(world: World) -> None:
+    world.start()
+    before = world.files("core"), world.files("apps")
+    only = demo().spec.environments[0]
+    result = world.start(environments=(only,), apps=())
+    after = world.files("core"), world.files("apps")
+    for old, new in zip(before, after, strict=True):
+        assert {path: text for path, text in new.items() if path != "ucp.yaml"} == {
+            path: text for path, text in old.items() if path != "ucp.yaml"
+        }
+    assert result.core.environments() == ["prod", "stage"]
+
+
+def test_a_stopped_environment_leaves_the_clusters_and_keeps_its_overlay(world: World) -> None:
+    world.start()
+    first, second = demo().spec.environments
+    world.start(environments=(first, second.model_copy(update={"state": "stopped"})))
+    core = world.files("core")
+    assert b"overlays/prod" not in core[LIST]
+    assert b"prod=" in core[LIST]
+    assert "clusters/overlays/prod/kustomization.yaml" in core
+
+
+def test_a_conflict_shows_both_sides_and_writes_nothing_there(world: World) -> None:
+    world.start()
+    path = "apps/echo/overlays/stage/hosts.yaml"
+    world.edit("apps", path, "echo.stage.example.org", "www.example.org")
+    before = Repository(world.folder.apps_remote).refs()
+    with pytest.raises(MergeConflict) as caught:
+        world.start(domain="example.com")
+    text = str(caught.value)
+    assert path in text
+    assert "www.example.org" in text
+    assert "echo.stage.example.com" in text
+    assert f"--ours {path}" in text
+    assert Repository(world.folder.apps_remote).refs() == before
+    with pytest.raises(MergeConflict):
+        world.start(domain="example.com")
+
+    world.start(domain="example.com", settled=settle([path], []))
+    assert b"www.example.org" in world.files("apps")[path]
+    assert b"example.com" in world.files("apps")["apps/echo/overlays/prod/hosts.yaml"]
+    assert not world.start(domain="example.com").changed, "settled once is settled"
+
+
+def test_the_render_s_side_of_a_conflict(world: World) -> None:
+    world.start()
+    world.edit("apps", STAGE, "0.9.2", "0.9.3")
+    world.edit("apps", STAGE, "count: 1", "count: 7")
+    with pytest.raises(MergeConflict):
+        world.start(apps=(echo(replicas=2),))
+    world.start(apps=(echo(replicas=2),), settled=settle([], [f"apps:{STAGE}"]))
+    stage = world.files("apps")[STAGE]
+    assert b"count: 2" in stage
+    assert b'newTag: "0.9.3"' in stage, "not even then a tag is lost"
+
+
+def test_an_edited_file_that_the_render_drops(world: World) -> None:
+    world.start()
+    path = "apps/echo/overlays/stage/hosts.yaml"
+    world.edit("apps", path, "example.org", "example.net")
+    with pytest.raises(MergeConflict, match="render drops it"):
+        world.start(apps=(echo(hosts=()),))
+    world.start(apps=(echo(hosts=()),), settled=settle([], [path]))
+    assert path not in world.files("apps")
+
+
+def test_a_file_that_a_person_made_first(world: World) -> None:
+    world.start()
+    path = "apps/quote/base/service.yaml"
+    world.push("apps", {path: b"kind: Mine\n"})
+    quote = App(name="quote", image="quote", tag="1")
+    with pytest.raises(MergeConflict, match="kind: Mine"):
+        world.start(apps=(echo(), quote))
+    world.start(apps=(echo(), quote), settled=settle([path], []))
+    assert world.files("apps")[path] == b"kind: Mine\n"
+    assert "apps/quote/base/deployment.yaml" in world.files("apps")
+
+
+def test_a_repository_that_a_forge_made(world: World) -> None:
+    """It has a README and a licence of its own before the first render."""
+    from k8s_ucp.gitops.clones import make_remote
+
+    make_remote(world.folder.apps_remote)
+    world.push("apps", {"README.md": b"# mine\n", "LICENSE": b"mine\n"})
+    world.start()
+    files = world.files("apps")
+    assert (files["README.md"], files["LICENSE"]) == (b"# mine\n", b"mine\n")
+    assert STAGE in files
+
+
+def test_a_file_where_a_folder_is_needed(world: World) -> None:
+    world.start()
+    world.push("apps", {"apps/quote": b"notes\n"})
+    with pytest.raises(MergeConflict, match="a file and a folder"):
+        world.start(apps=(echo(), App(name="quote", image="quote", tag="1")))
+    assert world.files("apps")["apps/quote"] == b"notes\n"
+
+
+def test_modes_and_links_stay(world: World) -> None:
+    world.start()
+    clone = make_clone(world.person / "x", world.folder.apps_remote.as_uri())
+    clone.fetch()
+    clone.git("checkout", "-q", "-B", "main", "origin/main")
+    (clone.folder / "README.md").unlink()
+    (clone.folder / "README.md").symlink_to("environments.yaml")
+    (clone.folder / STAGE).chmod(0o755)
+    clone.git("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qam", "x")
+    clone.git("push", "-q", "origin", "main")
+    world.start(apps=(echo(replicas=2),))
+    listing = Repository(world.folder.apps_remote).listing("main")
+    assert listing["README.md"].mode == "120000"
+    assert listing[STAGE].mode == "100755"
+    assert b"count: 2" in world.files("apps")[STAGE]
+
+
+def test_work_in_the_clone_is_never_lost(world: World) -> None:
+    world.start()
+    (world.folder.apps / STAGE).write_text("my edit")
+    result = world.start(apps=(echo(replicas=2),))
+    assert "edits of your own" in (result.apps.note or "")
+    assert (world.folder.apps / STAGE).read_text() == "my edit"
+    assert b"count: 2" in world.files("apps")[STAGE]
+
+
+def test_commits_in_the_clone_that_were_not_pushed_stay(world: World) -> None:
+    world.start()
+    (world.folder.core / "mine.yaml").write_text("kind: List\n")
+    own = world.commit_in_clone("core")
+    result = world.start(domain="example.com")
+    assert Repository(world.folder.core).resolve("HEAD") == own
+    assert result.core.note is not None
+    assert "mine.yaml" not in world.files("core")
+
+
+def test_a_clone_that_is_gone_comes_back(world: World) -> None:
+    world.start()
+    shutil.rmtree(world.folder.core)
+    assert not world.start().changed
+    assert (world.folder.core / LIST).is_file()
+
+
+def test_a_remote_that_is_gone_comes_back_with_its_history(world: World) -> None:
+    world.start()
+    world.edit("apps", STAGE, "0.9.2", "0.9.3")
+    world.start(domain="example.com")
+    before = Repository(world.folder.apps_remote).refs()
+    shutil.rmtree(world.folder.apps_remote)
+    world.start(domain="example.com")
+    assert Repository(world.folder.apps_remote).refs() == before
+
+
+def test_two_starts_and_people_at_once(world: World) -> None:
+    world.start()
+    stop = threading.Event()
+    pushed: list[str] = []
+
+    def person(number: int) -> None:
+        clone = make_clone(world.person / str(number), world.folder.apps_remote.as_uri())
+        from k8s_ucp.gitops.git_failures import Rejected
+        from k8s_ucp.gitops.repository import Update
+
+        for count in range(6):
+            path = f"notes/{number}-{count}"
+            while not stop.is_set():
+                clone.fetch()
+                commit = clone.write_commit(
+                    "note", {path: b"x"}, parent=clone.resolve("origin/main")
+                )
+                try:
+                    clone.push([Update("refs/heads/main", commit)])
+                except Rejected:
+                    continue
+                pushed.append(path)
+                break
+
+    with ThreadPoolExecutor() as pool:
+        people = [pool.submit(person, number) for number in range(2)]
+        try:
+            for replicas in range(2, 6):
+                world.start(apps=(echo(replicas=replicas),))
+            for each in people:
+                each.result(timeout=60)
+        finally:
+            stop.set()
+    files = world.files("apps")
+    assert len(pushed) == 12
+    assert set(pushed) <= set(files)
+    assert b"count: 5" in files[STAGE]
+
+
+def test_settle_reads_repositories() -> None:
+    settled = settle(["a", "core:b"], ["apps:c"])
+    assert settled.core.ours == {"a", "b"}
+    assert settled.apps.ours == {"a"}
+    assert (settled.core.theirs, settled.apps.theirs) == (frozenset(), {"c"})
+    assert Settled() == settle([], [])
+
+
+def test_the_published_tree_is_the_render(world: World) -> None:
+    from k8s_ucp.gitops.render import Facts
+    from tests.unit.gitops.topologies import FACTS
+
+    world.start()
+    topology = demo()
+    facts = Facts(
+        machine=FACTS.machine,
+        core_url=world.folder.core_remote.as_uri(),
+        apps_url=world.folder.apps_remote.as_uri(),
+        topology_file=world.files("core")["ucp.yaml"],
+        engine=FACTS.engine,
+        versions=FACTS.versions,
+    )
+    rendered = render(topology, facts)
+    assert world.files("core") == rendered.core
+    assert world.files("apps") == rendered.apps
