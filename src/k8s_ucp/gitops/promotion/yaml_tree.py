@@ -1,0 +1,180 @@
+"""A YAML file as a tree that knows where each value is written.
+
+Editing a file people wrote means changing a few characters of it: a dump would reformat the rest.
+So the parser's events, which carry positions, are kept as a small tree and nothing is resolved:
+an alias stays an alias, `1.10` stays the four characters it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+from k8s_ucp.errors import UcpError
+
+LARGEST = 1_000_000
+"""Characters; a kustomization is a few hundred."""
+
+DEEPEST = 60
+"""Levels of nesting."""
+
+
+class NotEditable(UcpError):
+    """A file in the repository is not what it would have to be for this edit."""
+
+
+@dataclass
+class Node:
+    """A value and where it is written: text[start:end], anchor and tag included."""
+
+    kind: Literal["scalar", "map", "list", "alias"]
+    start: int
+    end: int
+    value: str = ""
+    """Of a scalar, what is written there without quotes; of an alias, the anchor's name."""
+    style: str = ""
+    """Quote or block character of a scalar; "" is plain."""
+    anchor: str = ""
+    tag: str = ""
+    flow: bool = False
+    pairs: list[tuple[Node, Node]] = field(default_factory=list)
+    items: list[Node] = field(default_factory=list)
+    target: Node | None = None
+    """What an alias stands for."""
+
+    def resolved(self) -> Node:
+        """The node itself, or what the alias stands for."""
+        return self.target or self
+
+    def own(self, key: str) -> tuple[Node, Node] | None:
+        """The pair with that key, written in this very mapping."""
+        for pair in self.pairs:
+            if pair[0].kind == "scalar" and pair[0].value == key:
+                return pair
+        return None
+
+    def walk(self) -> Iterator[Node]:
+        """This node and everything written inside it; aliases are not followed."""
+        yield self
+        for key, value in self.pairs:
+            yield from key.walk()
+            yield from value.walk()
+        for item in self.items:
+            yield from item.walk()
+
+    def shape(self, place: Node, without: Container[str]) -> object:
+        """What is written, without where, and without those keys of the mapping `place`.
+
+        Equal shapes are equal documents.
+        """
+        return (
+            self.kind,
+            self.value,
+            self.anchor,
+            self.tag,
+            self.style if self.kind == "scalar" else "",
+            tuple(
+                (key.shape(place, without), value.shape(place, without))
+                for key, value in self.pairs
+                if self is not place or key.value not in without
+            ),
+            tuple(item.shape(place, without) for item in self.items),
+        )
+
+
+@lru_cache(maxsize=64)
+def read_tree(text: str, where: str) -> Node:
+    """The tree of a YAML file that holds exactly one document.
+
+    where: the file's path, for messages. Nobody changes the tree: a text that was read is
+    remembered. Raises NotEditable.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    if len(text) > LARGEST:
+        raise NotEditable(f"{where} has more than {LARGEST} characters")
+    try:
+        events = list(YAML(typ="safe", pure=True).parse(text))
+    except YAMLError as error:
+        raise NotEditable(f"{where} is no YAML file: {_plain(error)}") from error
+    except ValueError as error:
+        # Surrogates and the like, which the reader refuses before there is a position.
+        raise NotEditable(f"{where} is no YAML file: {error}") from error
+    documents = sum(type(event).__name__ == "DocumentStartEvent" for event in events)
+    if documents != 1:
+        raise NotEditable(
+            f"{where} holds {documents} YAML documents; one is expected",
+            next="make each document a file of its own",
+        )
+    return _Builder(events, where).document()
+
+
+class _Builder:
+    """Events into nodes."""
+
+    def __init__(self, events: list[object], where: str) -> None:
+        self._events = iter(events)
+        self._where = where
+        self._anchors: dict[str, Node] = {}
+
+    def document(self) -> Node:
+        for event in self._events:
+            if type(event).__name__ == "DocumentStartEvent":
+                return self._node(next(self._events), 0)
+        raise AssertionError("no document, although one was counted")
+
+    def _node(self, event: object, depth: int) -> Node:
+        if depth > DEEPEST:
+            raise NotEditable(f"{self._where} is nested deeper than {DEEPEST} levels")
+        name = type(event).__name__
+        start = event.start_mark.index  # type: ignore[attr-defined]
+        end = event.end_mark.index  # type: ignore[attr-defined]
+        if name == "AliasEvent":
+            return self._alias(str(event.anchor), start, end)  # type: ignore[attr-defined]
+        anchor = str(getattr(event, "anchor", None) or "")
+        tag = str(getattr(event, "tag", None) or "")
+        if name == "ScalarEvent":
+            node = Node("scalar", start, end, anchor=anchor, tag=tag)
+            node.value = str(event.value)  # type: ignore[attr-defined]
+            node.style = event.style or ""  # type: ignore[attr-defined]
+            self._remember(node)
+            return node
+        node = Node(
+            "map" if name == "MappingStartEvent" else "list", start, end, anchor=anchor, tag=tag
+        )
+        node.flow = bool(event.flow_style)  # type: ignore[attr-defined]
+        self._remember(node)
+        self._fill(node, depth)
+        return node
+
+    def _alias(self, anchor: str, start: int, end: int) -> Node:
+        target = self._anchors.get(anchor)
+        if target is None:
+            raise NotEditable(f"{self._where} uses the anchor {anchor} before it is set")
+        return Node("alias", start, end, value=anchor, target=target)
+
+    def _remember(self, node: Node) -> None:
+        if node.anchor:
+            self._anchors[node.anchor] = node
+
+    def _fill(self, node: Node, depth: int) -> None:
+        inside: list[Node] = []
+        for event in self._events:
+            if type(event).__name__ in ("MappingEndEvent", "SequenceEndEvent"):
+                node.end = event.end_mark.index  # type: ignore[attr-defined]
+                break
+            inside.append(self._node(event, depth + 1))
+        if node.kind == "list":
+            node.items = inside
+        else:
+            node.pairs = list(zip(inside[::2], inside[1::2], strict=True))
+
+
+def _plain(error: Exception) -> str:
+    """The parser's message in one line, without the excerpt of the file."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"{problem} (line {mark.line + 1})" if mark else str(problem)
