@@ -1,0 +1,229 @@
+"""The order of promotions: which one may replace which, and what a rollback holds back.
+
+Pushes arrive in any order, so "later" has to be said by the promoter: by a sequence (usually the
+CI's run number) or by the tag itself as a semantic version. Each image of an overlay has a mark,
+the highest that landed, and perhaps a hold. Both lie in `.promotion.yaml` beside the
+kustomization, in the same commit as the tag, so the newest commit alone tells everything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.promotion.edit import Pin
+from k8s_ucp.gitops.promotion.yaml_tree import NotEditable, read_tree
+
+MARKS_FILE = ".promotion.yaml"
+
+HIGHEST_SEQUENCE = 2**63 - 1
+
+_HEADER = "# Order and holds, written by `ucp promote` and `ucp rollback`; kustomize ignores it.\n"
+
+_SEMVER = re.compile(
+    r"v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
+    r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?"
+)
+
+
+@dataclass(frozen=True)
+class Order:
+    """How a promotion says that it is later than another. Neither: the last push wins."""
+
+    sequence: int | None = None
+    source: str = ""
+    """Who counts, such as a workflow; "" is unknown. Two sources' numbers can't be compared."""
+    semver: bool = False
+
+
+UNORDERED = Order()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is remembered of an image in an overlay."""
+
+    sequence: int | None = None
+    source: str = ""
+    version: str = ""
+    """The highest tag that was promoted with semver."""
+    held: tuple[str, ...] = ()
+    """Tags or digests that were rolled back from, the latest last."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """passes: `mark` is what to remember. superseded, held: `reason` says by what."""
+
+    kind: Literal["passes", "superseded", "held"]
+    mark: Mark
+    reason: str = ""
+
+
+def weigh(mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool = False) -> Verdict:
+    """May `wanted` replace `current`, given what is remembered?
+
+    A lower sequence or version is superseded unless forced; a hold gives way only to one above
+    the mark. Raises UsageError where the two can't be compared.
+    """
+    position = _position(mark, order, current, wanted, force=force)
+    if position == "below" and not force:
+        return Verdict("superseded", mark, f"{_reference(mark, order, current)} is there already")
+    if mark.held and position != "above":
+        return Verdict("held", mark, f"rolled back from {mark.held[-1]} and held")
+    return Verdict("passes", _advance(mark, order, wanted))
+
+
+def hold(mark: Mark, bad: Pin, good: Pin) -> Mark:
+    """The mark after a rollback from `bad`: it stays, so what was queued then stays out."""
+    others = [each for each in mark.held if each not in (str(bad), str(good))]
+    return replace(mark, held=(*others, str(bad)))
+
+
+def release(mark: Mark) -> Mark:
+    """The mark without its hold."""
+    return replace(mark, held=())
+
+
+def semver_key(tag: str) -> tuple[Any, ...] | None:
+    """A key that sorts by semantic version's precedence; None for other tags. `v1.2.3` counts."""
+    found = _SEMVER.fullmatch(tag)
+    if not found:
+        return None
+    numbers = tuple(int(found[part]) for part in (1, 2, 3))
+    if found[4] is None:
+        return (*numbers, 1, ())
+    parts: list[tuple[int, int, str]] = []
+    for part in found[4].split("."):
+        if part.isdigit():
+            if len(part) > 1 and part[0] == "0":
+                return None
+            parts.append((0, int(part), ""))
+        else:
+            parts.append((1, 0, part))
+    return (*numbers, 0, tuple(parts))
+
+
+def read_marks(text: str | None, where: str) -> dict[str, Mark]:
+    """Marks by image name; none where the file is missing. Raises NotEditable."""
+    if text is None or not text.strip():
+        return {}
+    root = read_tree(text, where)
+    images = root.own("images") if root.kind == "map" else None
+    if root.kind != "map" or images is None or images[1].kind != "map":
+        raise NotEditable(f"{where} is no file of marks", next=_MEND.format(where=where))
+    marks: dict[str, Mark] = {}
+    for key, value in images[1].pairs:
+        if value.kind != "map":
+            raise NotEditable(f"{where}: {key.value} is no mark", next=_MEND.format(where=where))
+        marks[key.value] = _mark({pair[0].value: pair[1] for pair in value.pairs}, where)
+    return marks
+
+
+_MEND = "restore {where} from an earlier commit, or delete it to forget marks and holds"
+
+
+def write_marks(marks: Mapping[str, Mark]) -> str:
+    """The file's text: one line a fact, sorted, so two versions compare well."""
+    lines = [_HEADER + "images:" + ("" if marks else " {}")]
+    for name in sorted(marks):
+        mark = marks[name]
+        facts = {
+            "sequence": "" if mark.sequence is None else str(mark.sequence),
+            "source": mark.source and _text(mark.source),
+            "version": mark.version and _text(mark.version),
+            "held": mark.held and "[" + ", ".join(_text(each) for each in mark.held) + "]",
+        }
+        written = [f"    {key}: {value}" for key, value in facts.items() if value]
+        lines.append(f"  {_text(name)}:" + ("" if written else " {}"))
+        lines += written
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: str) -> str:
+    """A quoted YAML string in ASCII."""
+    return '"' + "".join(_escaped(each) for each in value) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    if " " <= character <= "~":
+        return character
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _mark(facts: Mapping[str, Any], where: str) -> Mark:
+    unknown = set(facts) - {"sequence", "source", "version", "held"}
+    if unknown:
+        raise NotEditable(
+            f"{where} holds {', '.join(sorted(unknown))}, which this version does not know",
+            next="use the ucp that wrote it, or a newer one",
+        )
+    number = facts["sequence"].value if "sequence" in facts else ""
+    if number and not re.fullmatch(r"[0-9]{1,19}", number):
+        raise NotEditable(f"{where}: sequence {number!r} is no number")
+    held = facts.get("held")
+    return Mark(
+        sequence=int(number) if number else None,
+        source=facts["source"].value if "source" in facts else "",
+        version=facts["version"].value if "version" in facts else "",
+        held=tuple(item.value for item in held.items) if held else (),
+    )
+
+
+def _position(
+    mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool
+) -> Literal["above", "level", "below", "unordered"]:
+    if order.semver:
+        key = semver_key(wanted.tag)
+        if key is None:
+            raise UsageError(
+                f"--semver needs a tag that is a semantic version; {wanted} is none",
+                next="use a tag such as 1.4.0, or --sequence N",
+            )
+        marks = [found for each in _versions(mark, current) if (found := semver_key(each))]
+        highest = max(marks, default=None)
+        return "above" if highest is None or key > highest else _level(key == highest)
+    if order.sequence is None:
+        return "unordered"
+    if mark.sequence is None:
+        return "above"
+    if mark.source and order.source and mark.source != order.source:
+        if force:
+            return "below"
+        raise UsageError(
+            f"the last sequence, {mark.sequence}, was counted by {mark.source}, this one, "
+            f"{order.sequence}, by {order.source}: they can't be compared",
+            next=f"--sequence N with a number of your own (above {mark.sequence}, or with --force)",
+        )
+    return "above" if order.sequence > mark.sequence else _level(order.sequence == mark.sequence)
+
+
+def _level(same: bool) -> Literal["level", "below"]:
+    return "level" if same else "below"
+
+
+def _versions(mark: Mark, current: Pin) -> tuple[str, ...]:
+    """What a version is compared with: a held one too, or the bad tag would come straight back."""
+    return (mark.version, *mark.held) if mark.version or mark.held else (current.tag,)
+
+
+def _reference(mark: Mark, order: Order, current: Pin) -> str:
+    if order.semver:
+        known = [each for each in _versions(mark, current) if semver_key(each)]
+        return max(known, key=lambda each: semver_key(each) or ())
+    return f"sequence {mark.sequence}"
+
+
+def _advance(mark: Mark, order: Order, wanted: Pin) -> Mark:
+    """The mark after a promotion that passed."""
+    if order.semver:
+        return replace(mark, version=wanted.tag, held=())
+    if order.sequence is None:
+        return mark
+    return replace(mark, sequence=order.sequence, source=order.source, held=())
