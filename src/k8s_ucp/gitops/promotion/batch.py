@@ -1,0 +1,88 @@
+"""`--batch FILE`: several promotions that land as one commit, or not at all. Pure.
+
+A YAML (or JSON) list, each item with `app`, `env`, one of `tag`, `digest`, `from` and `images`, and
+perhaps `sequence`, `expect` and `requireEnv`; what an item leaves out is taken from the command.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.promotion.decision import Intent, parse_version
+from k8s_ucp.gitops.promotion.edit import NO_PIN
+from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
+from k8s_ucp.gitops.promotion.overlay import check_name, nearest
+from k8s_ucp.gitops.promotion.yaml_tree import Node, NotEditable, read_tree
+
+KEYS = ("app", "env", "tag", "digest", "from", "images", "sequence", "expect", "requireEnv")
+
+
+def read_batch(text: str, where: str, defaults: Intent) -> list[Intent]:
+    """The intents of a batch file. Raises UsageError naming the item."""
+    try:
+        root = read_tree(text, where)
+    except NotEditable as error:
+        raise UsageError(error.message, next=f"write {where} as a YAML list") from error
+    listed = root.own("promotions") if root.kind == "map" else None
+    items = (listed[1] if listed else root).items
+    if not items:
+        raise UsageError(
+            f"{where} lists no promotion", next="- {app: echo, env: stage, tag: 1.2.3}"
+        )
+    intents = [
+        _intent(item, f"{where}, item {place}", defaults) for place, item in enumerate(items, 1)
+    ]
+    _refuse_twice(intents, where)
+    return intents
+
+
+def _refuse_twice(intents: list[Intent], where: str) -> None:
+    seen: dict[tuple[str, str], list[Intent]] = {}
+    for intent in intents:
+        others = seen.setdefault((intent.app, intent.env), [])
+        for other in others:
+            if not intent.images or not other.images or set(intent.images) & set(other.images):
+                raise UsageError(f"{where} promotes {intent.app} to {intent.env} twice")
+        others.append(intent)
+
+
+def _intent(item: Node, what: str, defaults: Intent) -> Intent:
+    if item.kind != "map":
+        raise UsageError(f"{what} is no mapping with {', '.join(KEYS[:3])}")
+    facts: dict[str, Node] = {}
+    for key, value in item.pairs:
+        if key.value not in KEYS:
+            raise UsageError(
+                f"{what} has an unknown key {key.value}", next=nearest(key.value, KEYS)
+            )
+        facts[key.value] = value.resolved()
+    texts = {key: node.value for key, node in facts.items() if node.kind == "scalar"}
+    for name in ("app", "env"):
+        if not texts.get(name):
+            raise UsageError(f"{what} has no {name}")
+        check_name(name, texts[name])
+    if len([key for key in ("tag", "digest", "from", "images") if key in facts]) != 1:
+        raise UsageError(f"{what} needs exactly one of tag, digest, from and images")
+    version = texts.get("tag") or texts.get("digest")
+    images = facts["images"].pairs if "images" in facts else []
+    return replace(
+        defaults,
+        app=texts["app"],
+        env=texts["env"],
+        pin=parse_version(version) if version else NO_PIN,
+        source=texts.get("from", ""),
+        images={key.value: parse_version(value.value) for key, value in images},
+        order=_order(texts, what, defaults.order),
+        expect=texts.get("expect", defaults.expect),
+        require_env=texts.get("requireEnv", defaults.require_env),
+    )
+
+
+def _order(texts: dict[str, str], what: str, default: Order) -> Order:
+    number = texts.get("sequence")
+    if number is None:
+        return default
+    if not (number.isascii() and number.isdigit()) or int(number) > HIGHEST_SEQUENCE:
+        raise UsageError(f"{what}: the sequence {number!r} is no number")
+    return Order(sequence=int(number))

@@ -1,0 +1,274 @@
+"""Promotion: from what somebody wants and what is in the repository to what is to be written.
+
+Everything here is pure: `decide` looks at one commit (a Tip) and can be asked again at the next
+one, so a push that came too late is repeated as an intent, never as a patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.promotion import order as order_of
+from k8s_ucp.gitops.promotion.edit import DIGEST, NO_PIN, TAG, Pin
+from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, differing, promotes_from
+from k8s_ucp.gitops.promotion.message import Change, Note
+from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order
+from k8s_ucp.gitops.promotion.overlay import (
+    Overlay,
+    Tip,
+    decoded,
+    nearest,
+    read_overlay,
+    written,
+)
+from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
+
+Status = Literal["promoted", "unchanged", "superseded", "held", "gated", "conflict"]
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What somebody wants. Exactly one of pin, source and images says to which version."""
+
+    app: str
+    env: str
+    pin: Pin = NO_PIN
+    source: str = ""
+    """The environment whose pins are taken (`--from`)."""
+    images: Mapping[str, Pin] = field(default_factory=dict)
+    order: Order = UNORDERED
+    expect: str = ""
+    require_env: str = ""
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one intent comes to at one commit.
+
+    writes: new content by path; empty unless the status is promoted, or unchanged with a sequence
+    to be remembered. reason and next: for a person, where the status isn't promoted.
+    """
+
+    status: Status
+    note: Note
+    asked: tuple[Change, ...] = ()
+    """What was wanted, image by image, landed or not."""
+    writes: Mapping[str, bytes] = field(default_factory=dict)
+    reason: str = ""
+    next: str = ""
+    required: tuple[tuple[str, Mapping[str, Pin]], ...] = ()
+    """What has to run elsewhere: (environment, pins by the name pods have)."""
+
+
+def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
+    """What to write for an intent. Raises UsageError, NotEditable, UcpError.
+
+    base: where gates look, when `tip` holds changes that have not landed yet.
+    """
+    overlay = read_overlay(tip, intent.app, intent.env)
+    wanted = _wanted(base or tip, intent, overlay)
+    marks = dict(overlay.marks)
+    changes: dict[str, Change] = {}
+    verdicts: list[order_of.Verdict] = []
+    for name, pin in wanted.items():
+        change = Change(name, overlay.pins[name], pin)
+        verdict = order_of.weigh(
+            marks.get(name, Mark()), intent.order, change.old, pin, force=intent.force
+        )
+        if verdict.kind != "passes" and change.old == pin:
+            continue
+        verdicts.append(verdict)
+        if verdict.kind == "passes":
+            changes[name] = change
+            if verdict.mark != Mark():
+                marks[name] = verdict.mark
+    return _decide(intent, overlay, base or tip, wanted, changes, marks, verdicts)
+
+
+def decide_all(tip: Tip, intents: Sequence[Intent]) -> list[Decision]:
+    """Decide a batch, which lands as one commit or not at all; later ones see earlier ones."""
+    decisions: list[Decision] = []
+    seen = _Edited(tip, {})
+    for intent in intents:
+        decision = decide(seen, intent, tip)
+        seen = _Edited(tip, {**seen.written, **decision.writes})
+        decisions.append(decision)
+    stopped = next((each for each in decisions if each.status in REFUSALS), None)
+    if stopped is None:
+        return decisions
+    return [_withdrawn(each, stopped) for each in decisions]
+
+
+REFUSALS = ("held", "gated", "conflict")
+"""Statuses with which nothing lands and the command ends with 1."""
+
+
+def parse_version(text: str) -> Pin:
+    """A tag or a digest as typed. Raises UsageError."""
+    return Pin(digest=text) if DIGEST.fullmatch(text) else parse_tag(text)
+
+
+def parse_tag(text: str) -> Pin:
+    """A tag as typed. Raises UsageError."""
+    if not TAG.fullmatch(text):
+        raise UsageError(
+            f"{text[:200]!r} is no tag",
+            next="a tag has letters, digits, `_`, `.` and `-`, at most 128 of them, and begins "
+            "with a letter, a digit or `_`",
+        )
+    return Pin(tag=text)
+
+
+def parse_digest(text: str) -> Pin:
+    """A digest as typed. Raises UsageError."""
+    if not DIGEST.fullmatch(text):
+        raise UsageError(
+            f"{text[:200]!r} is no digest", next="a digest is sha256: and 64 hexadecimal digits"
+        )
+    return Pin(digest=text)
+
+
+def _decide(
+    intent: Intent,
+    overlay: Overlay,
+    base: Tip,
+    wanted: Mapping[str, Pin],
+    changes: Mapping[str, Change],
+    marks: Mapping[str, Mark],
+    verdicts: Sequence[order_of.Verdict],
+) -> Decision:
+    moved = tuple(change for change in changes.values() if change.old != change.new)
+    note = Note("promote", intent.app, intent.env, moved, intent.order.sequence)
+    asked = tuple(Change(name, overlay.pins[name], pin) for name, pin in wanted.items())
+    place = f"{intent.app} in {intent.env}"
+
+    def refused(status: Status, reason: str, next: str = "") -> Decision:
+        return Decision(status, note, asked, reason=reason, next=next)
+
+    held = next((each for each in verdicts if each.kind == "held"), None)
+    if held:
+        advice = _HELD.format(app=intent.app, env=intent.env)
+        return refused("held", f"{place} was {held.reason}", advice)
+    older = next((each for each in verdicts if each.kind == "superseded"), None)
+    if older and not changes:
+        return refused("superseded", f"{place} is newer: {older.reason}")
+    conflict = _conflict(intent, moved)
+    if conflict:
+        return refused("conflict", f"{place} {conflict}", _CONFLICT)
+    required = _required(base, intent) if moved else ""
+    if required:
+        elsewhere = read_overlay(base, intent.app, required)
+        lacking = differing({each.image: each.new for each in moved}, elsewhere.pins)
+        if lacking:
+            return refused(
+                "gated",
+                f"{required} has to have it first: {lacking[0]}",
+                f"promote {intent.app} to {required} first",
+            )
+    writes = written(overlay, {each.image: each.new for each in moved}, marks)
+    if not moved:
+        note = replace(note, kind="mark")
+        return Decision("unchanged", note, asked, writes, reason=f"{place} has it already")
+    running = _running(base, intent, required, moved)
+    return Decision("promoted", note, asked, writes, required=running)
+
+
+_HELD = (
+    "promote with a --sequence above the mark, or `ucp rollback {app} --env {env} --release-hold`"
+)
+_CONFLICT = "look at what came in between; then promote without --expect, or expect what is there"
+
+
+def _conflict(intent: Intent, moved: Sequence[Change]) -> str:
+    if not intent.expect:
+        return ""
+    for change in moved:
+        if intent.expect not in (change.old.tag, change.old.digest, str(change.old)):
+            return f"has {change.old or 'no tag'}, not the expected {intent.expect}"
+    return ""
+
+
+def _required(base: Tip, intent: Intent) -> str:
+    """The environment that has to have it first; "" for none. Raises UsageError."""
+    required = intent.require_env
+    if not required:
+        content = base.read(ENVIRONMENTS_FILE)
+        text = None if content is None else decoded(content, ENVIRONMENTS_FILE)
+        required = promotes_from(text, intent.env)
+    if required == intent.env:
+        raise UsageError(f"{intent.env} can't be the environment that has to have it before itself")
+    return required
+
+
+def _running(
+    base: Tip, intent: Intent, required: str, moved: Sequence[Change]
+) -> tuple[tuple[str, Mapping[str, Pin]], ...]:
+    if not required:
+        return ()
+    names = {each.name: each.new_name or each.name for each in
+             read_overlay(base, intent.app, required).images}  # fmt: skip
+    return ((required, {names[change.image]: change.new for change in moved}),)
+
+
+def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
+    """The pin that each image is to have, by the name in `images`."""
+    if intent.images:
+        return {_find(overlay, name): pin for name, pin in intent.images.items()}
+    if intent.source:
+        if intent.source == intent.env:
+            raise UsageError(f"--from {intent.source} is the environment that is promoted to")
+        source = read_overlay(tip, intent.app, intent.source)
+        shared = {name: pin for name, pin in source.pins.items() if name in overlay.pins and pin}
+        if not shared:
+            raise NotEditable(f"{source.path} pins no image that {overlay.path} has")
+        return shared
+    if len(overlay.images) > 1:
+        names = " ".join(f"--image {image.name}={intent.pin}" for image in overlay.images)
+        raise UsageError(
+            f"{overlay.path} has {len(overlay.images)} images; which one is {intent.pin}?",
+            next=f"name those that change: {names}",
+        )
+    return {overlay.images[0].name: intent.pin}
+
+
+def _find(overlay: Overlay, name: str) -> str:
+    """The image's name in `images` for one that was typed: that name, or the new one."""
+    if any(image.name == name for image in overlay.images):
+        return name
+    renamed = [image.name for image in overlay.images if image.new_name == name]
+    if len(renamed) == 1:
+        return renamed[0]
+    known = [image.name for image in overlay.images]
+    raise UcpError(f"{overlay.path} has no image {name}", next=nearest(name, known))
+
+
+def _withdrawn(decision: Decision, stopped: Decision) -> Decision:
+    """A decision of a batch that doesn't land because of another one."""
+    if decision.status in REFUSALS:
+        return decision
+    where = f"{stopped.note.app} in {stopped.note.env}"
+    return replace(
+        decision,
+        status=stopped.status,
+        writes={},
+        reason=f"not landed: {where} stops the batch ({stopped.reason})",
+        next=stopped.next,
+    )
+
+
+@dataclass(frozen=True)
+class _Edited:
+    """A tip with changes on top that have not landed."""
+
+    tip: Tip
+    written: Mapping[str, bytes]
+
+    def read(self, path: str) -> bytes | None:
+        return self.written[path] if path in self.written else self.tip.read(path)
+
+    def folders(self, path: str) -> list[str]:
+        return self.tip.folders(path)

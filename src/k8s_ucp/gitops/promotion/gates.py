@@ -1,0 +1,108 @@
+"""Gates: what has to be true elsewhere before an environment takes a tag. Pure decisions.
+
+The gate in git compares with another environment's overlay at the same commit. The gate on health
+judges an Argo CD Application that somebody else has read.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from k8s_ucp.gitops.promotion.edit import Pin
+from k8s_ucp.gitops.promotion.yaml_tree import Node, NotEditable, read_tree
+
+ENVIRONMENTS_FILE = "environments.yaml"
+
+
+def promotes_from(text: str | None, env: str) -> str:
+    """The environment that `env` takes its tags from; "" where nothing says so.
+
+    text: the app repo's environments.yaml, None where there is none. Raises NotEditable.
+    """
+    if text is None or not text.strip():
+        return ""
+    root = read_tree(text, ENVIRONMENTS_FILE)
+    pair = root.own("environments") if root.kind == "map" else None
+    listed = pair[1] if pair else root
+    for item in listed.items:
+        if item.kind == "map" and _scalar(item, "name") == env:
+            return _scalar(item, "promotesFrom")
+    for key, value in listed.pairs:
+        if key.value == env and value.kind == "map":
+            return _scalar(value, "promotesFrom")
+    if listed.kind == "scalar" and listed.value:
+        raise NotEditable(f"{ENVIRONMENTS_FILE} lists no environments")
+    return ""
+
+
+def differing(wanted: Mapping[str, Pin], there: Mapping[str, Pin]) -> list[str]:
+    """Images whose wanted pin is not the one in the environment that has to have it, in words."""
+    return [
+        f"{image} is {there[image]} there, not {pin}" if image in there else f"no {image} there"
+        for image, pin in wanted.items()
+        if there.get(image) != pin
+    ]
+
+
+@dataclass(frozen=True)
+class Health:
+    """What an Application says about an environment.
+
+    open: Synced and Healthy with every wanted image, since `since` (UTC). waiting: it may become
+    so by itself. shut: it won't without somebody's doing.
+    """
+
+    state: Literal["open", "waiting", "shut"]
+    reason: str
+    since: datetime.datetime | None = None
+
+
+def judge(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> Health:
+    """Judge an Application's status against the images that are to be promoted from there.
+
+    wanted: by the name that pods have, which is `newName` where the overlay sets one.
+    """
+    status = application.get("status") or {}
+    sync = (status.get("sync") or {}).get("status", "Unknown")
+    health = (status.get("health") or {}).get("status", "Unknown")
+    images = (status.get("summary") or {}).get("images") or []
+    words = f"{sync}, {health}"
+    if health in ("Degraded", "Missing"):
+        return Health("shut", words)
+    if sync != "Synced" or health != "Healthy":
+        return Health("waiting", words)
+    for name, pin in wanted.items():
+        if not any(_runs(image, name, pin) for image in images):
+            return Health("waiting", f"{words}, but not with {name} {pin}: {_listed(images)}")
+    return Health("open", words, _latest(status))
+
+
+def _runs(image: str, name: str, pin: Pin) -> bool:
+    """An image reference as a pod has it, `name:tag@digest`, is that image at that pin."""
+    reference, _, digest = image.partition("@")
+    if pin.digest:
+        return digest == pin.digest and reference.startswith(name)
+    return not digest and reference == f"{name}:{pin.tag}"
+
+
+def _listed(images: Sequence[str]) -> str:
+    return ", ".join(images) or "no image"
+
+
+def _latest(status: Mapping[str, Any]) -> datetime.datetime | None:
+    """Since when it is as it is: the latest change of health or end of a sync."""
+    texts = [
+        (status.get("health") or {}).get("lastTransitionTime"),
+        (status.get("operationState") or {}).get("finishedAt"),
+    ]
+    texts += [each.get("deployedAt") for each in (status.get("history") or [])[-1:]]
+    times = [datetime.datetime.fromisoformat(text) for text in texts if text]
+    return max(times, default=None)
+
+
+def _scalar(mapping: Node, key: str) -> str:
+    pair = mapping.own(key)
+    return pair[1].resolved().value if pair else ""

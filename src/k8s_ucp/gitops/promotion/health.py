@@ -1,0 +1,127 @@
+"""The gate on health: waits until Argo CD has reported an environment well for long enough."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.promotion.decision import Decision
+from k8s_ucp.gitops.promotion.edit import Pin
+from k8s_ucp.gitops.promotion.gates import Health, judge
+
+if TYPE_CHECKING:
+    from k8s_ucp.kube import Kube
+
+NAMESPACE = "argocd"
+
+Reader = Callable[[str], Mapping[str, Any] | None]
+"""An Application by name; None where there is none."""
+
+
+@dataclass
+class HealthGate:
+    """Asked for each decision; what was found open is not soaked again, only looked at.
+
+    soak: seconds that it has to have been well; patience: seconds beyond that to become so, used
+    only with a soak: without one the gate looks once.
+    """
+
+    read: Reader
+    soak: float = 0.0
+    patience: float = 600.0
+    pause: float = 2.0
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    report: Callable[[str], None] = lambda _: None
+    _passed: set[str] = field(default_factory=set)
+
+    def hold_up(self, decision: Decision) -> Decision:
+        """The decision, or `gated` in its place. Raises UsageError where nothing is required."""
+        if decision.status != "promoted":
+            return decision
+        if not decision.required:
+            raise UsageError(
+                f"--require-healthy: {decision.note.env} takes its tags from no environment",
+                next="say which one has to be healthy: --require-env ENV",
+            )
+        for env, pins in decision.required:
+            name = f"{decision.note.app}-{env}"
+            found = self._wait(name, pins)
+            if found.state != "open":
+                return replace(
+                    decision,
+                    status="gated",
+                    writes={},
+                    reason=f"{name} has to be Synced and Healthy first; it is: {found.reason}",
+                    next=f"look at {name} in Argo CD, then run the command again",
+                )
+        return decision
+
+    def _wait(self, name: str, pins: Mapping[str, Pin]) -> Health:
+        key = repr((name, sorted((image, str(pin)) for image, pin in pins.items())))
+        soak = 0.0 if key in self._passed else self.soak
+        start = self.clock()
+        well_since: float | None = None
+        while True:
+            found = self._look(name, pins)
+            now = self.clock()
+            if found.state == "open":
+                if well_since is None:
+                    well_since = min(now, _seconds(found.since) or now)
+                if now - well_since >= soak:
+                    self._passed.add(key)
+                    return found
+                left = soak - (now - well_since)
+                found = replace(found, state="waiting", reason=f"well, {left:.0f} s of soak left")
+            else:
+                well_since = None
+            if found.state == "shut" or not soak or now - start > soak + self.patience:
+                return found
+            self.report(f"{name}: {found.reason}")
+            self.sleep(self.pause)
+
+    def _look(self, name: str, pins: Mapping[str, Pin]) -> Health:
+        application = self.read(name)
+        if application is None:
+            return Health("shut", "there is no such Application")
+        return judge(application, pins)
+
+
+def application_reader(kubeconfig: Path) -> Reader:
+    """Reads Applications with the rights to get them, nothing else."""
+    from k8s_ucp.kube import APPLICATION, Kube, KubeError
+
+    kube: Kube = Kube.from_file(kubeconfig)
+
+    def read(name: str) -> Mapping[str, Any] | None:
+        try:
+            return kube.find(APPLICATION, name, NAMESPACE)
+        except KubeError as error:
+            raise UcpError(
+                f"can't read the Application {name}: {error.message}",
+                next=f"check the cluster in {kubeconfig} and the right to get Applications there",
+            ) from error
+
+    return read
+
+
+def find_kubeconfig(candidates: Mapping[str, Path | None]) -> Path:
+    """The first kubeconfig that is there. Raises UsageError naming all that were looked for."""
+    for path in candidates.values():
+        if path is not None and path.is_file():
+            return path
+    raise UsageError(
+        "--require-healthy needs the core's API, and there is neither " + " nor ".join(candidates),
+        next="run it in the workspace, or set KUBECONFIG to a file that may get Applications",
+    )
+
+
+def _seconds(moment: datetime.datetime | None) -> float | None:
+    if moment is None:
+        return None
+    return moment.timestamp() if moment.tzinfo else moment.replace(tzinfo=datetime.UTC).timestamp()

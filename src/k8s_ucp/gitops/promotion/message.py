@@ -1,0 +1,136 @@
+"""The commit a promotion makes, in words: for people above, for programs in the trailers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from k8s_ucp.gitops.promotion.edit import Pin
+
+SUBJECT_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Change:
+    """One image of one overlay, from what to what."""
+
+    image: str
+    old: Pin
+    new: Pin
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the commit does in one overlay. kind: promote, rollback, release or mark."""
+
+    kind: str
+    app: str
+    env: str
+    changes: tuple[Change, ...] = ()
+    sequence: int | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A commit's note, read back from its trailers."""
+
+    kind: str
+    app: str
+    env: str
+    sequence: int | None
+    run: str
+
+
+def message(notes: Sequence[Note], link: str = "") -> str:
+    """The commit message: subject, body where there is more to say, trailers."""
+    body = [_line(note) for note in notes] if len(notes) > 1 else _body(notes[0])
+    parts = [subject(notes), "\n".join(body), "\n".join(_trailers(notes, link))]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def subject(notes: Sequence[Note]) -> str:
+    """One line: what is promoted where, old to new."""
+    if len(notes) == 1:
+        return _line(notes[0])
+    places = ", ".join(f"{note.app} to {note.env}" for note in notes)
+    text = f"promote {places}"
+    return text if len(text) <= SUBJECT_WIDTH else f"promote {len(notes)} overlays"
+
+
+def from_to(changes: Sequence[Change]) -> tuple[str, str]:
+    """Old and new in words; image names appear only where they are needed to tell apart."""
+    if len({(change.old, change.new) for change in changes}) == 1:
+        return str(changes[0].old), str(changes[0].new)
+    return (
+        ", ".join(f"{change.image}={change.old}" for change in changes),
+        ", ".join(f"{change.image}={change.new}" for change in changes),
+    )
+
+
+def read_trailers(text: str) -> list[Entry]:
+    """What a commit message of ours says it did; none for other messages."""
+    paragraphs = text.strip().split("\n\n")
+    entries: list[Entry] = []
+    found = re.findall(r"^Ucp-([A-Za-z]+): (.*)$", paragraphs[-1], flags=re.MULTILINE)
+    run = next((value for key, value in found if key == "Run"), "")
+    facts: dict[str, str] = {}
+    for key, value in [*found, ("Action", "")]:
+        if key == "Action":
+            if facts:
+                entries.append(_entry(facts, run))
+            facts = {}
+        facts[key] = value
+    return entries
+
+
+def _entry(facts: dict[str, str], run: str) -> Entry:
+    number = facts.get("Sequence", "")
+    return Entry(
+        kind=facts.get("Action", ""),
+        app=facts.get("App", ""),
+        env=facts.get("Env", ""),
+        sequence=int(number) if number.isdigit() else None,
+        run=run,
+    )
+
+
+def _line(note: Note) -> str:
+    if note.kind == "release":
+        return f"release the hold on {note.app} in {note.env}"
+    if not note.changes:
+        return f"note sequence of {note.app} in {note.env}"
+    old, new = from_to(note.changes)
+    if len(note.changes) > 1 and "=" in new:
+        old, new = "", f"{len(note.changes)} images"
+    verb = "roll back" if note.kind == "rollback" else "promote"
+    preposition = "in" if note.kind == "rollback" else "to"
+    change = f"{old} -> {new}" if old else new
+    return f"{verb} {note.app} {preposition} {note.env}: {_short(change)}"
+
+
+def _short(text: str) -> str:
+    """Digests are cut to what people compare."""
+    return re.sub(r"(sha(?:256|512):[0-9a-f]{12})[0-9a-f]+", r"\1", text)
+
+
+def _body(note: Note) -> list[str]:
+    if len(note.changes) < 2:
+        return []
+    return [f"{each.image}: {each.old or 'nothing'} -> {each.new}" for each in note.changes]
+
+
+def _trailers(notes: Sequence[Note], link: str) -> list[str]:
+    lines = []
+    for note in notes:
+        lines += [f"Ucp-Action: {note.kind}", f"Ucp-App: {note.app}", f"Ucp-Env: {note.env}"]
+        for change in note.changes:
+            lines.append(f"Ucp-Image: {change.image}")
+            if change.old:
+                lines.append(f"Ucp-From: {change.old}")
+            lines.append(f"Ucp-To: {change.new}")
+        if note.sequence is not None:
+            lines.append(f"Ucp-Sequence: {note.sequence}")
+    if link:
+        lines.append(f"Ucp-Run: {link}")
+    return lines

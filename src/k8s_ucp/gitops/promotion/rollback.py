@@ -1,0 +1,118 @@
+"""Rolling back: which version was there before, and holding the bad one back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.promotion import order as order_of
+from k8s_ucp.gitops.promotion.decision import Decision
+from k8s_ucp.gitops.promotion.edit import Pin
+from k8s_ucp.gitops.promotion.message import Change, Note
+from k8s_ucp.gitops.promotion.order import Mark
+from k8s_ucp.gitops.promotion.overlay import Overlay, Tip, nearest, read_overlay, written
+
+
+@dataclass(frozen=True)
+class Past:
+    """An overlay's pins at an earlier commit."""
+
+    commit: str
+    pins: Mapping[str, Pin]
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """What somebody wants back, having seen `bad` there. No pins: only the hold goes."""
+
+    app: str
+    env: str
+    pins: Mapping[str, Pin] = field(default_factory=dict)
+    bad: Mapping[str, Pin] = field(default_factory=dict)
+    release_hold: bool = False
+
+
+def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
+    """What to write for a rollback at this commit. Raises what read_overlay raises."""
+    overlay = read_overlay(tip, rollback.app, rollback.env)
+    place = f"{rollback.app} in {rollback.env}"
+    wanted = {name: pin for name, pin in rollback.pins.items() if name in overlay.pins}
+    changes = [
+        Change(name, overlay.pins[name], pin)
+        for name, pin in wanted.items()
+        if overlay.pins[name] != pin
+    ]
+    note = Note("rollback" if wanted else "release", rollback.app, rollback.env, tuple(changes))
+    asked = tuple(Change(name, overlay.pins[name], pin) for name, pin in wanted.items())
+    for change in changes:
+        if change.old != rollback.bad.get(change.image):
+            return Decision(
+                "conflict",
+                note,
+                asked,
+                reason=f"{place} changed to {change.old} in the meantime",
+                next="look at it, then roll back again if that one is bad too",
+            )
+    marks = dict(overlay.marks)
+    for change in changes:
+        mark = marks.get(change.image, Mark())
+        marks[change.image] = order_of.hold(mark, change.old, change.new)
+    if rollback.release_hold:
+        marks = {name: order_of.release(mark) for name, mark in marks.items()}
+    writes = written(overlay, {each.image: each.new for each in changes}, marks)
+    if not writes:
+        reason = f"{place} has it already" if wanted else f"nothing is held in {place}"
+        return Decision("unchanged", note, asked, reason=reason)
+    if not changes:
+        note = Note("release", rollback.app, rollback.env)
+    return Decision("promoted", note, asked, writes)
+
+
+def previous(overlay: Overlay, pasts: Sequence[Past]) -> dict[str, Pin]:
+    """The pins that were there before the present ones, leaving out what is held.
+
+    pasts: newest first. Raises UcpError where history has none.
+    """
+    held = {name: mark.held for name, mark in overlay.marks.items()}
+    for past in pasts:
+        differing = _differing(overlay, past.pins)
+        if differing and not any(
+            str(pin) in held.get(name, ()) or not pin for name, pin in differing.items()
+        ):
+            return differing
+    raise UcpError(
+        f"history has no earlier version of {overlay.app} in {overlay.env}",
+        next=f"ucp history {overlay.app} --env {overlay.env}",
+    )
+
+
+def named(overlay: Overlay, pasts: Sequence[Past], target: str) -> dict[str, Pin]:
+    """The pins meant by `--to`: a tag or digest that was there, or a commit.
+
+    pasts: newest first. Raises UcpError with the nearest one that is known.
+    """
+    for past in pasts:
+        found = {
+            name: pin
+            for name, pin in past.pins.items()
+            if name in overlay.pins and target in (pin.tag, pin.digest, str(pin))
+        }
+        if found:
+            return found
+    for past in pasts:
+        if len(target) >= 7 and past.commit.startswith(target.lower()):
+            return {name: pin for name, pin in past.pins.items() if name in overlay.pins and pin}
+    known = list(dict.fromkeys(str(pin) for past in pasts for pin in past.pins.values() if pin))
+    raise UcpError(
+        f"{overlay.app} in {overlay.env} never had {target}",
+        next=nearest(target, known[:20]),
+    )
+
+
+def _differing(overlay: Overlay, pins: Mapping[str, Pin]) -> dict[str, Pin]:
+    return {
+        name: pin
+        for name, pin in pins.items()
+        if name in overlay.pins and overlay.pins[name] != pin
+    }

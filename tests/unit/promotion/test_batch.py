@@ -1,0 +1,70 @@
+"""The batch file."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.promotion.batch import read_batch
+from k8s_ucp.gitops.promotion.decision import Intent
+from k8s_ucp.gitops.promotion.edit import Pin
+from k8s_ucp.gitops.promotion.order import Order
+
+SHA = "sha256:" + "ab" * 32
+DEFAULTS = Intent("", "", order=Order(sequence=9), force=True)
+
+
+def test_items_say_what_and_the_command_says_the_rest() -> None:
+    text = f"""
+- {{app: a, env: stage, tag: 1.10}}
+- {{app: b, env: stage, digest: "{SHA}", sequence: 3, expect: 1.9}}
+- {{app: c, env: prod, from: stage, requireEnv: stage}}
+- app: d
+  env: prod
+  images: {{web: "2", worker: {SHA}}}
+"""
+    assert read_batch(text, "f", DEFAULTS) == [
+        Intent("a", "stage", Pin("1.10"), order=Order(sequence=9), force=True),
+        Intent("b", "stage", Pin(digest=SHA), order=Order(sequence=3), expect="1.9", force=True),
+        Intent(
+            "c", "prod", source="stage", order=Order(sequence=9), require_env="stage", force=True
+        ),
+        Intent(
+            "d", "prod", images={"web": Pin("2"), "worker": Pin(digest=SHA)},
+            order=Order(sequence=9), force=True,
+        ),
+    ]  # fmt: skip
+
+
+def test_json_is_understood() -> None:
+    text = '{"promotions": [{"app": "a", "env": "stage", "tag": "1"}]}'
+
+    assert [intent.app for intent in read_batch(text, "f", DEFAULTS)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "documents"),
+        ("[]", "lists no promotion"),
+        ("a: 1", "lists no promotion"),
+        ("- x", "item 1 is no mapping"),
+        (
+            "- {app: a, env: s, tag: 1}\n- {app: b, envv: s, tag: 1}",
+            "item 2 has an unknown key envv",
+        ),
+        ("- {app: a, tag: 1}", "has no env"),
+        ("- {env: a, tag: 1}", "has no app"),
+        ("- {app: a, env: s}", "exactly one of"),
+        ("- {app: a, env: s, tag: 1, from: x}", "exactly one of"),
+        ("- {app: a, env: s, tag: 'a b'}", "no tag"),
+        ("- {app: ../a, env: s, tag: 1}", "can't be the name"),
+        ("- {app: a, env: s, tag: 1, sequence: -1}", "no number"),
+        ("- {app: a, env: s, tag: 1}\n- {app: a, env: s, tag: 2}", "promotes a to s twice"),
+        ("- {app: a, env: s, images: {x: 1}}\n- {app: a, env: s, images: {x: 2}}", "twice"),
+        ("[", "no YAML"),
+    ],
+)
+def test_mistakes_name_the_item(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read_batch(text, "file", DEFAULTS)

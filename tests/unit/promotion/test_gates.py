@@ -1,0 +1,206 @@
+"""The gates: who takes tags from whom, and when an environment counts as well."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.promotion.decision import Decision
+from k8s_ucp.gitops.promotion.edit import Pin
+from k8s_ucp.gitops.promotion.gates import judge, promotes_from
+from k8s_ucp.gitops.promotion.health import HealthGate, find_kubeconfig
+from k8s_ucp.gitops.promotion.message import Note
+from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
+
+SHA = "sha256:" + "ab" * 32
+WANTED = {"ealen/echo": Pin("2")}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, ""),
+        ("", ""),
+        ("environments: []\n", ""),
+        ("environments:\n- name: stage\n- name: prod\n  promotesFrom: stage\n", "stage"),
+        ("# made by\nenvironments:\n- {name: prod, promotesFrom: stage}\n", "stage"),
+        ("- {name: prod, promotesFrom: stage}\n", "stage"),
+        ("environments:\n  prod: {promotesFrom: stage}\n", "stage"),
+        ("environments:\n- {name: prod}\n", ""),
+        ("environments:\n- {name: prod, promotesFrom: }\n", ""),
+    ],
+)
+def test_promotes_from(text: str | None, expected: str) -> None:
+    assert promotes_from(text, "prod") == expected
+
+
+def test_a_broken_environments_file_opens_no_gate() -> None:
+    for text in ("environments: [\n", "environments: stage\n", "a: 1\n---\nb: 1\n"):
+        with pytest.raises(NotEditable, match=r"environments\.yaml"):
+            promotes_from(text, "prod")
+
+
+def application(
+    sync: str = "Synced",
+    health: str = "Healthy",
+    images: tuple[str, ...] = ("ealen/echo:2",),
+    since: str = "2026-01-01T10:00:00Z",
+) -> dict[str, Any]:
+    return {
+        "status": {
+            "sync": {"status": sync},
+            "health": {"status": health, "lastTransitionTime": since},
+            "summary": {"images": list(images)},
+            "operationState": {"finishedAt": "2026-01-01T09:00:00Z"},
+            "history": [{"deployedAt": "2026-01-01T08:00:00Z"}],
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("there", "state"),
+    [
+        (application(), "open"),
+        (application(images=("redis:7", "ealen/echo:2")), "open"),
+        (application(sync="OutOfSync"), "waiting"),
+        (application(health="Progressing"), "waiting"),
+        (application(health="Degraded"), "shut"),
+        (application(health="Missing"), "shut"),
+        (application(images=("ealen/echo:1",)), "waiting"),
+        (application(images=("redis:2",)), "waiting"),
+        (application(images=("ealen/echo:22",)), "waiting"),
+        (application(images=(f"ealen/echo:2@{SHA}",)), "waiting"),
+        (application(images=()), "waiting"),
+        ({}, "waiting"),
+        ({"status": {"sync": None, "health": None, "summary": None}}, "waiting"),
+    ],
+)
+def test_judging_an_application(there: Mapping[str, Any], state: str) -> None:
+    assert judge(there, WANTED).state == state
+
+
+def test_digests_are_compared_as_digests() -> None:
+    wanted = {"ealen/echo": Pin(digest=SHA)}
+
+    assert judge(application(images=(f"ealen/echo@{SHA}",)), wanted).state == "open"
+    assert judge(application(images=("ealen/echo:2",)), wanted).state == "waiting"
+
+
+def test_well_since_the_latest_change() -> None:
+    assert judge(application(), WANTED).since == datetime.datetime(
+        2026, 1, 1, 10, tzinfo=datetime.UTC
+    )
+
+
+class World:
+    """An Application that changes as time passes."""
+
+    def __init__(self, states: list[tuple[float, dict[str, Any] | None]]) -> None:
+        self.now = 1_800_000_000.0
+        self.start = self.now
+        self.states = states
+        self.asked: list[str] = []
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        self.asked.append(name)
+        passed = self.now - self.start
+        return [state for since, state in self.states if since <= passed][-1]
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def stamp(self, passed: float) -> str:
+        moment = datetime.datetime.fromtimestamp(self.start + passed, datetime.UTC)
+        return moment.isoformat()
+
+    def gate(self, soak: float) -> HealthGate:
+        return HealthGate(
+            self.read, soak=soak, patience=100, clock=lambda: self.now, sleep=self.sleep
+        )
+
+
+DECISION = Decision(
+    "promoted", Note("promote", "echo", "prod"), writes={"x": b""}, required=(("stage", WANTED),)
+)
+
+
+def test_without_a_soak_the_gate_looks_once() -> None:
+    world = World([(0, application(health="Progressing")), (5, application())])
+
+    decision = world.gate(0).hold_up(DECISION)
+
+    assert (decision.status, decision.writes) == ("gated", {})
+    assert world.asked == ["echo-stage"]
+    assert "Progressing" in decision.reason
+    assert world.gate(0).hold_up(DECISION).status == "gated"
+    world.now += 10
+    assert world.gate(0).hold_up(DECISION) == DECISION
+
+
+def test_a_soak_counts_the_time_that_has_passed_already() -> None:
+    world = World([])
+    world.states = [(0, application(since=world.stamp(-400)))]
+
+    assert world.gate(600).hold_up(DECISION) == DECISION
+    assert world.now - world.start == pytest.approx(200, abs=3)
+
+
+def test_a_soak_starts_again_after_a_relapse() -> None:
+    world = World([])
+    world.states = [
+        (0, application(since=world.stamp(0))),
+        (30, application(health="Progressing")),
+        (40, application(since=world.stamp(40))),
+    ]
+
+    assert world.gate(60).hold_up(DECISION) == DECISION
+    assert world.now - world.start == pytest.approx(100, abs=3)
+
+
+def test_a_soak_ends_at_once_when_it_goes_bad() -> None:
+    world = World([(0, application()), (30, application(health="Degraded"))])
+    world.states[0] = (0, application(since=world.stamp(0)))
+
+    assert world.gate(60).hold_up(DECISION).status == "gated"
+    assert world.now - world.start == pytest.approx(30, abs=3)
+
+
+def test_a_soak_does_not_wait_for_ever() -> None:
+    world = World([(0, application(sync="OutOfSync"))])
+
+    assert world.gate(60).hold_up(DECISION).status == "gated"
+    assert world.now - world.start == pytest.approx(160, abs=5)
+
+
+def test_what_was_soaked_is_only_looked_at_again() -> None:
+    world = World([])
+    world.states = [(0, application(since=world.stamp(0))), (90, application(health="Degraded"))]
+    gate = world.gate(60)
+
+    gate.hold_up(DECISION)
+    then = world.now
+    assert gate.hold_up(DECISION) == DECISION
+    assert world.now == then
+    world.now += 60
+    assert gate.hold_up(DECISION).status == "gated"
+
+
+def test_a_missing_application_shuts_the_gate() -> None:
+    decision = World([(0, None)]).gate(60).hold_up(DECISION)
+
+    assert decision.status == "gated"
+    assert "no such Application" in decision.reason
+
+
+def test_nothing_to_be_healthy_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="no environment"):
+        World([]).gate(0).hold_up(Decision("promoted", Note("promote", "echo", "stage")))
+
+
+def test_no_kubeconfig_names_both_places(tmp_path: Any) -> None:
+    with pytest.raises(UsageError, match=r"\.ucp/x nor KUBECONFIG"):
+        find_kubeconfig({".ucp/x": tmp_path / "missing", "KUBECONFIG": None})

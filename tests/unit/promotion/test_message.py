@@ -1,0 +1,72 @@
+"""The commit in words, and the words read back."""
+
+from __future__ import annotations
+
+from k8s_ucp.gitops.promotion.edit import Pin
+from k8s_ucp.gitops.promotion.message import Change, Entry, Note, message, read_trailers
+
+SHA = "sha256:" + "ab" * 32
+ONE = Note("promote", "echo", "stage", (Change("ealen/echo", Pin("1"), Pin("2")),), 42)
+
+
+def test_one_promotion() -> None:
+    assert message([ONE], "https://ci.example/runs/7") == (
+        "promote echo to stage: 1 -> 2\n"
+        "\n"
+        "Ucp-Action: promote\n"
+        "Ucp-App: echo\n"
+        "Ucp-Env: stage\n"
+        "Ucp-Image: ealen/echo\n"
+        "Ucp-From: 1\n"
+        "Ucp-To: 2\n"
+        "Ucp-Sequence: 42\n"
+        "Ucp-Run: https://ci.example/runs/7\n"
+    )
+
+
+def test_several_images_are_listed() -> None:
+    note = Note(
+        "promote", "shop", "prod",
+        (Change("web", Pin("1"), Pin("2")), Change("db", Pin(), Pin(digest=SHA))),
+    )  # fmt: skip
+    head, body, _ = message([note]).split("\n\n")
+
+    assert head == "promote shop to prod: 2 images"
+    assert body == f"web: 1 -> 2\ndb: nothing -> {SHA}"
+
+
+def test_a_batch_is_one_commit() -> None:
+    notes = [ONE, Note("promote", "shop", "stage", (Change("web", Pin("1"), Pin("2")),))]
+
+    assert message(notes).startswith(
+        "promote echo to stage, shop to stage\n\npromote echo to stage: 1 -> 2\n"
+        "promote shop to stage: 1 -> 2\n\nUcp-Action"
+    )
+    assert message(notes * 30).splitlines()[0] == "promote 60 overlays"
+
+
+def test_digests_are_cut_in_the_subject_only() -> None:
+    note = Note("rollback", "echo", "prod", (Change("echo", Pin(digest=SHA), Pin("1")),))
+    text = message([note])
+
+    assert text.splitlines()[0] == "roll back echo in prod: sha256:abababababab -> 1"
+    assert f"Ucp-From: {SHA}" in text
+
+
+def test_subjects_of_the_rest() -> None:
+    assert message([Note("release", "a", "b")]).startswith("release the hold on a in b\n")
+    assert message([Note("mark", "a", "b", sequence=3)]).startswith("note sequence of a in b\n")
+
+
+def test_trailers_are_read_back() -> None:
+    notes = [ONE, Note("rollback", "shop", "prod")]
+
+    assert read_trailers(message(notes, "https://ci.example/1")) == [
+        Entry("promote", "echo", "stage", 42, "https://ci.example/1"),
+        Entry("rollback", "shop", "prod", None, "https://ci.example/1"),
+    ]
+
+
+def test_other_messages_say_nothing() -> None:
+    assert read_trailers("fix a typo\n\nUcp-App: in the middle\n\nSigned-off-by: x\n") == []
+    assert read_trailers("") == []
