@@ -1,0 +1,233 @@
+"""The branch that promotions land on: a shallow clone of our own, or the user's working clone.
+
+Nothing is checked out and no file of the user's is touched before a push has landed. A working
+clone (`--repo PATH`) lends its remote, its settings and its object store; afterwards it is
+fast-forwarded to what landed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.gitops import git_failures as failures
+from k8s_ucp.gitops.git_environment import Credential
+from k8s_ucp.gitops.git_signing import sign_commit, signs_commits
+from k8s_ucp.gitops.objects import Author, Identity, NewCommit
+from k8s_ucp.gitops.promotion.decision import Decision
+from k8s_ucp.gitops.promotion.landing import Interrupted, Refused, TooLate
+from k8s_ucp.gitops.promotion.tip import GitTip
+from k8s_ucp.gitops.repository import FALLBACK, NETWORK_SECONDS, Repository, run_git
+
+_FETCH = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
+
+Writer = Callable[[Sequence[Decision]], str]
+"""Makes the commit message."""
+
+
+class RemoteBranch:
+    """One branch of a remote, through a repository on this machine."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        branch: str,
+        *,
+        apps: Sequence[str],
+        message: Writer,
+        person: Author | None = None,
+        remote: str = "origin",
+        depth: int | None = 1,
+        fetched: str = "",
+    ) -> None:
+        """apps: whose overlays are read. person: the author where git knows none.
+
+        depth: how much of the history is fetched, None for what the clone lacks. fetched: a
+        commit that was the newest a moment ago, so the first look costs no fetch.
+        """
+        self.repository = repository
+        self.branch = branch
+        self.remote = remote
+        self._apps = tuple(apps)
+        self._message = message
+        self._person = person
+        self._depth = depth
+        self._fetched = fetched
+        self._settings: tuple[Identity, bool] | None = None
+
+    @property
+    def tracking(self) -> str:
+        """The ref that holds the branch as it was fetched last."""
+        return f"refs/remotes/{self.remote}/{self.branch}"
+
+    def fetch(self) -> GitTip:
+        commit, self._fetched = self._fetched, ""
+        if not commit:
+            with _network():
+                self._fetch(self._depth)
+            commit = self.repository.resolve(self.tracking) or ""
+        return GitTip(self.repository, commit, self._apps)
+
+    def commit(
+        self, tip: GitTip, writes: Mapping[str, bytes], decisions: Sequence[Decision]
+    ) -> str:
+        identity, signs = self._who()
+        modes = {path: mode for path in writes if (mode := tip.mode(path))}
+        new = NewCommit(self._message(decisions), writes, (tip.commit,), modes)
+        commit = self.repository.write_commits([new], identity=identity)[0]
+        if signs:
+            return sign_commit(self.repository, commit, new.message, new.parents, identity)
+        return commit
+
+    def push(self, commit: str) -> None:
+        with _network(pushing=True):
+            self.repository.git(
+                "push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed",
+                "--recurse-submodules=no", self.remote, f"{commit}:refs/heads/{self.branch}",
+                timeout=NETWORK_SECONDS,
+            )  # fmt: skip
+
+    def has(self, tip: GitTip, commit: str) -> bool:
+        if tip.commit == commit:
+            return True
+        with _network():
+            self._fetch(None if self._depth is None else 1000)
+        missing = self.repository.git("rev-list", "--max-count=1", commit, "--not", tip.commit)
+        return not missing.strip()
+
+    def settle(self, commit: str) -> str:  # noqa: ARG002 (a working clone needs it)
+        """After `commit` landed: what a person should know, or ""."""
+        return ""
+
+    def _fetch(self, depth: int | None) -> None:
+        how_much = [f"--depth={depth}"] if depth else []
+        self.repository.git(
+            *_FETCH, *how_much, self.remote, f"+refs/heads/{self.branch}:{self.tracking}",
+            timeout=NETWORK_SECONDS,
+        )  # fmt: skip
+
+    def _who(self) -> tuple[Identity, bool]:
+        """Author and committer, and whether commits are signed; asked once."""
+        if self._settings is None:
+            identity = self.repository.identity()
+            if self._person and identity.author == FALLBACK:
+                identity = replace(identity, author=self._person)
+            self._settings = identity, signs_commits(self.repository)
+        return self._settings
+
+
+@contextmanager
+def shallow_clone(
+    url: str, branch: str, *, credential: Credential | None, depth: int | None = 1
+) -> Iterator[tuple[Repository, str, str]]:
+    """A bare clone of one branch in a folder that goes afterwards: (it, branch, its commit).
+
+    branch: "" takes the remote's own choice. Raises UcpError for an empty repository.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="ucp-promote-"))
+    try:
+        with _network():
+            run_git(
+                [
+                    "clone", "--bare", "--quiet", "--single-branch", "--no-tags", "--template=",
+                    *([f"--depth={depth}"] if depth else []),
+                    *([f"--branch={branch}"] if branch else []), "--", url, str(folder),
+                ],
+                where=url, timeout=NETWORK_SECONDS, credential=credential,
+            )  # fmt: skip
+        repository = Repository(folder, credential=credential)
+        head = (folder / "HEAD").read_text("utf-8").removeprefix("ref: refs/heads/").strip()
+        commit = repository.resolve("HEAD")
+        if not commit:
+            raise UcpError(
+                f"the branch {head} of {failures.redact(url)} has no commit",
+                next="push a first commit, or name another branch with --branch",
+            )
+        yield repository, head, commit
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def working_clone(
+    folder: Path, branch: str, *, credential: Credential | None
+) -> Iterator[tuple[Repository, str, str]]:
+    """The user's clone, held against other promotions: (it, the remote's branch, the remote).
+
+    Raises UcpError for one that is dirty, detached, without remote or on another branch.
+    """
+    repository = Repository(folder, credential=credential)
+    top = Path(repository.git("rev-parse", "--show-toplevel").decode().rstrip("\n"))
+    repository = Repository(top, credential=credential)
+    with _alone(top):
+        local = repository.git("symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))
+        name = local.decode().strip()
+        if not name:
+            raise UcpError(
+                f"{top} is on no branch (its HEAD is detached)",
+                next=f"git -C {top} switch BRANCH, or give --repo the repository's URL",
+            )
+        changed = repository.git("status", "--porcelain", "--untracked-files=no").decode()
+        if changed:
+            raise UcpError(
+                f"{top} has changes that are not committed:\n"
+                + "\n".join(f"  {line}" for line in changed.splitlines()[:5]),
+                next="commit or stash them, or give --repo the repository's URL",
+            )
+        remote, upstream = _upstream(repository, name)
+        if branch and branch != upstream:
+            raise UcpError(
+                f"{top} is on the branch {name}, not on {branch}",
+                next=f"git -C {top} switch {branch}",
+            )
+        yield repository, upstream, remote
+
+
+def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
+    """(remote, branch there)."""
+    raw = repository.git("config", "--null", "--get-regexp", r"^(branch|remote)\.", codes=(0, 1))
+    pairs = (each.partition("\n") for each in raw.decode("utf-8", "replace").split("\0"))
+    settings = {name: value for name, _, value in pairs}
+    remote = settings.get(f"branch.{branch}.remote", "origin")
+    if f"remote.{remote}.url" not in settings:
+        raise UcpError(
+            f"{repository.folder} has no remote to push to",
+            next=f"git -C {repository.folder} remote add origin URL",
+        )
+    merge = settings.get(f"branch.{branch}.merge", f"refs/heads/{branch}")
+    return remote, merge.removeprefix("refs/heads/")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One promotion at a time in one clone. The lock goes with the process."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _network(*, pushing: bool = False) -> Iterator[None]:
+    """What git's failures mean for a promotion."""
+    try:
+        yield
+    except failures.Rejected as error:
+        raise TooLate(error.message, next=error.next) from error
+    except failures.Unexplained as error:
+        raise Refused(error.message, next=error.next) from error
+    except (failures.HostUnreachable, DeadlineExceeded) as error:
+        raise Interrupted(error.message, next=error.next) from error
+    except failures.GitFailed as error:
+        if pushing and type(error) is failures.GitFailed:
+            raise Interrupted(error.message, next=error.next) from error
+        raise

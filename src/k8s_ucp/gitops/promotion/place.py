@@ -1,0 +1,150 @@
+"""Where a promotion lands: from what `--repo` says to a branch that can be fetched and pushed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.git_environment import Credential
+from k8s_ucp.gitops.git_failures import GitFailed
+from k8s_ucp.gitops.objects import Author
+from k8s_ucp.gitops.promotion.branch import RemoteBranch, Writer, shallow_clone, working_clone
+from k8s_ucp.gitops.promotion.tip import GitTip
+from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Place:
+    """An app repository and a branch of it."""
+
+    url: str = ""
+    clone: Path | None = None
+    """A working clone of the user's, instead of a URL."""
+    branch: str = ""
+    """"" is the remote's own choice, or the one the clone is on."""
+    credential: Credential | None = None
+
+
+def find_place(
+    repo: str,
+    branch: str,
+    workspace: Workspace,
+    topology: str | None,
+    credential: Credential | None,
+) -> Place:
+    """What `--repo` means; without it, the app repository of the workspace's topology.
+
+    Raises UsageError for what is no repository, UcpError where a choice is missing.
+    """
+    if not repo:
+        return _of_topology(workspace, topology, branch, credential)
+    path = Path(repo).expanduser()
+    if path.exists():
+        return _at(path.resolve(), branch, credential)
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/\s]+:", repo):
+        raise UsageError(f"there is no {repo}", next="give --repo a folder or a URL")
+    refuse_password(repo)
+    # file:// holds no secret, and http credentials are for http remotes only.
+    web = repo.lower().startswith(("http://", "https://"))
+    return Place(url=repo, branch=branch, credential=credential if web else None)
+
+
+def refuse_password(url: str) -> None:
+    """A password in a URL is seen by everyone on the machine. Raises UsageError."""
+    parts = urlsplit(url) if "://" in url else None
+    if parts and parts.scheme.lower() in ("http", "https") and "@" in parts.netloc:
+        raise UsageError(
+            "the repository's URL holds a credential, and command lines are seen by everyone here",
+            next="give the URL without it, and the token in the variable UCP_GIT_TOKEN",
+        )
+
+
+@contextmanager
+def open_branch(
+    place: Place,
+    *,
+    apps: Sequence[str],
+    message: Writer,
+    person: Author | None = None,
+    history: bool = False,
+) -> Iterator[RemoteBranch]:
+    """The branch, for as long as it is needed. history: all of it, not only the newest commit."""
+    if place.clone:
+        with working_clone(place.clone, place.branch, credential=place.credential) as found:
+            repository, name, remote = found
+            yield _ClonedBranch(
+                repository, name, apps=apps, message=message, person=person, remote=remote,
+                depth=None,
+            )  # fmt: skip
+        return
+    with shallow_clone(
+        place.url, place.branch, credential=place.credential, depth=None if history else 1
+    ) as (repository, name, commit):
+        yield RemoteBranch(
+            repository, name, apps=apps, message=message, person=person, fetched=commit,
+            depth=None if history else 1,
+        )  # fmt: skip
+
+
+class _ClonedBranch(RemoteBranch):
+    """A branch through the user's own clone, which follows once a push has landed."""
+
+    def fetch(self) -> GitTip:
+        tip = super().fetch()
+        ahead = self.repository.git("rev-list", "--max-count=1", "HEAD", "--not", tip.commit)
+        if ahead.strip():
+            raise UcpError(
+                f"{self.repository.folder} has commits that {self.remote}/{self.branch} has not",
+                next=f"push them, or git -C {self.repository.folder} reset to what is there",
+            )
+        return tip
+
+    def settle(self, commit: str) -> str:
+        try:
+            self.repository.git("merge", "--quiet", "--ff-only", "--no-stat", commit)
+        except GitFailed as error:
+            last = error.message.splitlines()[-1].strip()
+            return f"{self.repository.folder} could not follow to {commit[:12]}: {last}"
+        return ""
+
+
+def _at(path: Path, branch: str, credential: Credential | None) -> Place:
+    bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
+    if bare:
+        return Place(url=path.as_uri(), branch=branch)
+    try:
+        Repository(path).git("rev-parse", "--is-inside-work-tree")
+    except (GitFailed, NotADirectoryError) as error:
+        raise UsageError(
+            f"{path} is no git repository", next="give --repo a clone, a bare repository or a URL"
+        ) from error
+    return Place(clone=path, branch=branch, credential=credential)
+
+
+def _of_topology(
+    workspace: Workspace, topology: str | None, branch: str, credential: Credential | None
+) -> Place:
+    folder = workspace.root / "gitops"
+    names = sorted(each.parent.name for each in folder.glob("*/apps")) if not topology else []
+    remotes = sorted(each.parent.name for each in folder.glob("*/apps.git")) if not topology else []
+    known = sorted({*names, *remotes})
+    name = topology or (known[0] if len(known) == 1 else "")
+    if not name:
+        raise UsageError(
+            f"which app repository? {workspace.root} has {len(known)} topologies",
+            next="--repo URL, or --topology " + (" or ".join(known) or "NAME in its workspace"),
+        )
+    gitops = workspace.gitops(name)
+    if gitops.apps_remote.is_dir():
+        return Place(url=gitops.apps_remote.as_uri(), branch=branch)
+    if not gitops.apps.is_dir():
+        raise UsageError(
+            f"{workspace.root} has no app repository of the topology {name}", next="--repo URL"
+        )
+    return Place(url=Repository(gitops.apps).url(), branch=branch, credential=credential)

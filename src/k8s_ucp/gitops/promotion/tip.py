@@ -1,0 +1,83 @@
+"""One commit of the app repository, read from git without a work tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from k8s_ucp.gitops.objects import Entry
+from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE
+from k8s_ucp.gitops.promotion.order import MARKS_FILE
+from k8s_ucp.gitops.promotion.overlay import KUSTOMIZATIONS
+from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
+from k8s_ucp.gitops.repository import Repository
+
+_SYMLINK, _SUBMODULE = "120000", "160000"
+
+
+class GitTip:
+    """Files of a commit. What a promotion needs of `apps` is read ahead, in two git calls."""
+
+    def __init__(self, repository: Repository, commit: str, apps: Iterable[str]) -> None:
+        self.commit = commit
+        self._repository = repository
+        self._folders = tuple(f"apps/{app}/overlays" for app in dict.fromkeys(apps))
+        self._entries = self._listed(*self._folders, ENVIRONMENTS_FILE)
+        wanted = (*KUSTOMIZATIONS, MARKS_FILE, ENVIRONMENTS_FILE)
+        self._contents = repository.contents(
+            entry.id
+            for path, entry in self._entries.items()
+            if path.rpartition("/")[2] in wanted and entry.mode.startswith("100")
+        )
+
+    def read(self, path: str) -> bytes | None:
+        entry = self._entries.get(path)
+        if entry is None:
+            self._refuse_detours(path)
+            return None
+        _refuse_link(path, entry)
+        if entry.id not in self._contents:
+            self._contents.update(self._repository.contents([entry.id]))
+        return self._contents[entry.id]
+
+    def folders(self, path: str) -> list[str]:
+        listing = self._repository.git(
+            "ls-tree", "-d", "-z", "--name-only", self.commit, path + "/"
+        )
+        names = (each.decode("utf-8", "replace") for each in listing.split(b"\0") if each)
+        return sorted(name.rpartition("/")[2] for name in names)
+
+    def mode(self, path: str) -> str | None:
+        """The mode of a file that is there."""
+        entry = self._entries.get(path)
+        return entry.mode if entry else None
+
+    def _refuse_detours(self, path: str) -> None:
+        """A missing file may hide behind a symlink on the way: that has to be said."""
+        folders = path.split("/")[:-1]
+        if not folders or any(each.startswith(path.rpartition("/")[0]) for each in self._entries):
+            return
+        ways = ["/".join(folders[: count + 1]) for count in range(len(folders))]
+        for way, entry in self._listed(*ways, flags=()).items():
+            _refuse_link(way, entry)
+
+    def _listed(self, *paths: str, flags: tuple[str, ...] = ("-r",)) -> dict[str, Entry]:
+        raw = self._repository.git(
+            "ls-tree", *flags, "-z", "--full-tree", self.commit, "--", *paths
+        )
+        found = {}
+        for line in raw.split(b"\0"):
+            if line:
+                head, path = line.split(b"\t", 1)
+                mode, _, id = head.decode().split(" ")
+                found[path.decode("utf-8", "surrogateescape")] = Entry(mode, id)
+        return found
+
+
+def _refuse_link(path: str, entry: Entry) -> None:
+    if entry.mode == _SYMLINK:
+        raise NotEditable(
+            f"{path} is a symlink in the repository, and symlinks are not followed",
+            next=f"commit a real file or folder at {path}",
+        )
+    if entry.mode == _SUBMODULE:
+        raise NotEditable(f"{path} is a submodule: its files are in another repository")
