@@ -1,0 +1,210 @@
+"""Tells Argo CD about a push to a local repository: a hook, and the program that it starts.
+
+The hook never fails and never delays a push: it notes the changed paths and starts this module in
+the background, one at a time. Without it (the core is down, the Python that wrote it has moved)
+Argo CD's polling sees the push a little later. Remotes elsewhere use a webhook or polling.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import posixpath
+import shlex
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.errors import UcpError
+
+if TYPE_CHECKING:
+    from k8s_ucp.kube import Kube
+
+NAMESPACE = "argocd"
+EVERYTHING = "*"
+"""Stands for every path: what changed isn't known."""
+
+_SECONDS = 30
+"""The program ends by then, whatever happens."""
+_MARK = "# Written by k8s-ucp: tells Argo CD about a push."
+_REFRESH = {"argocd.argoproj.io/refresh": "normal"}
+_REFRESH_SET = {"argocd.argoproj.io/application-set-refresh": "true"}
+_GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
+
+_HOOK = """#!/bin/sh
+{mark}
+# It runs after the push has landed and can neither stop nor delay it.
+python={python}
+kubeconfig={kubeconfig}
+notes="$PWD/ucp-refresh"
+pushed=
+while read -r old new ref; do
+  test "$ref" = {ref} || continue
+  mkdir -p "$notes" || exit 0
+  git diff-tree -r --name-only --no-renames "$old" "$new" >>"$notes/paths" 2>/dev/null ||
+    echo '*' >>"$notes/paths"
+  pushed=1
+done
+test -n "$pushed" && test -x "$python" && test -f "$kubeconfig" || exit 0
+# One that has not looked yet will see these paths too.
+if ! mkdir "$notes/waiting" 2>/dev/null; then
+  test -n "$(find "$notes/waiting" -prune -mmin +1 2>/dev/null)" || exit 0
+fi
+("$python" -P -m k8s_ucp.gitops.refresh --kubeconfig "$kubeconfig" --url {url} \\
+  --notes "$notes" </dev/null >"$notes/log" 2>&1 &)
+exit 0
+"""
+
+
+def ensure_hook(bare: Path, *, python: Path, kubeconfig: Path, branch: str = "main") -> str | None:
+    """Write the hook of a local remote where it is missing or old.
+
+    Returns what a person should know when a hook of their own is in its place, else None.
+    """
+    hook = bare / "hooks" / "post-receive"
+    text = _HOOK.format(
+        mark=_MARK,
+        python=shlex.quote(str(python)),
+        kubeconfig=shlex.quote(str(kubeconfig)),
+        ref=shlex.quote(f"refs/heads/{branch}"),
+        url=shlex.quote(bare.as_uri()),
+    )
+    try:
+        there = hook.read_text("utf-8") if hook.exists() else ""
+        if there == text:
+            return None
+        if there and _MARK not in there:
+            return f"{hook} is not ours: Argo CD will see pushes when it polls"
+        hook.parent.mkdir(exist_ok=True)
+        temporary = hook.with_name(".post-receive.new")
+        temporary.write_text(text, "utf-8")
+        temporary.chmod(0o755)
+        temporary.replace(hook)
+    except OSError as error:
+        raise UcpError(f"can't write the hook {hook}: {error.strerror}") from error
+    return None
+
+
+def refresh(kube: Kube, url: str, changed: Iterable[str] = (EVERYTHING,)) -> list[str]:
+    """Have Argo CD look at a repository now: Applications that the paths touch, ApplicationSets.
+
+    Returns what was refreshed as `<kind>/<name>`. Raises KubeError.
+    """
+    from k8s_ucp.kube import APPLICATION, APPLICATION_SET
+
+    paths = frozenset(changed)
+    # Sets first: what they make is new, the rest is there already.
+    wanted = [
+        (APPLICATION_SET, each, _REFRESH_SET)
+        for each in kube.list_all(APPLICATION_SET, NAMESPACE)
+        if _mentions(each.get("spec", {}).get("generators"), url)
+    ] + [
+        (APPLICATION, each, _REFRESH)
+        for each in kube.list_all(APPLICATION, NAMESPACE)
+        if is_touched(each, url, paths)
+    ]
+
+    def one(entry: tuple[Any, Mapping[str, Any], dict[str, str]]) -> str:
+        kind, item, annotations = entry
+        name = item["metadata"]["name"]
+        kube.patch(kind, name, NAMESPACE, {"metadata": {"annotations": annotations}})
+        return f"{kind.kind}/{name}"
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        return list(pool.map(one, wanted))
+
+
+def is_touched(application: Mapping[str, Any], url: str, paths: frozenset[str]) -> bool:
+    """An Application reads this repository at a place that one of the paths lies in.
+
+    Its annotation says which places these are; without it, it may be any.
+    """
+    spec = application.get("spec", {})
+    annotations = application.get("metadata", {}).get("annotations") or {}
+    for source in [spec.get("source") or {}, *(spec.get("sources") or [])]:
+        if not same_repository(source.get("repoURL", ""), url):
+            continue
+        if EVERYTHING in paths or not source.get("path") or _GENERATE_PATHS not in annotations:
+            return True
+        folders = _folders(source["path"], annotations[_GENERATE_PATHS])
+        if any(_below(path, folder) for path in paths for folder in folders):
+            return True
+    return False
+
+
+def same_repository(one: str, other: str) -> bool:
+    """Two addresses name the same repository: `.git` and a slash at the end don't count."""
+
+    def plain(url: str) -> str:
+        return url.strip().rstrip("/").removesuffix(".git").rstrip("/")
+
+    return plain(one) == plain(other)
+
+
+def _folders(path: str, annotation: str) -> list[str]:
+    """Folders that an Application is made from, as Argo CD reads its annotation."""
+    parts = [each.strip() for each in annotation.split(";") if each.strip()]
+    return [
+        posixpath.normpath(each.lstrip("/") if each.startswith("/") else f"{path}/{each}")
+        for each in parts or ["."]
+    ]
+
+
+def _below(path: str, folder: str) -> bool:
+    return folder == "." or path == folder or path.startswith(folder + "/")
+
+
+def _mentions(value: Any, url: str) -> bool:
+    """Some generator in there reads this repository."""
+    if isinstance(value, dict):
+        address = value.get("repoURL")
+        if isinstance(address, str) and same_repository(address, url):
+            return True
+        return any(_mentions(each, url) for each in value.values())
+    return isinstance(value, list) and any(_mentions(each, url) for each in value)
+
+
+def _take_notes(notes: Path) -> Iterator[str]:
+    """The paths noted by hooks since somebody looked; a later push starts another program."""
+    with contextlib.suppress(OSError):
+        (notes / "waiting").rmdir()
+    mine = notes / f"paths.{os.getpid()}"
+    try:
+        (notes / "paths").replace(mine)
+        lines = mine.read_text("utf-8", "replace").splitlines()
+        mine.unlink()
+    except OSError:
+        return
+    for line in lines:
+        # git quotes a path with unusual characters: then every Application is asked.
+        yield EVERYTHING if line.startswith('"') else line
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """What the hook starts. Exit code 1 where Argo CD could not be told."""
+    parser = argparse.ArgumentParser(prog="k8s_ucp.gitops.refresh", description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--url", required=True, help="the repository's address")
+    parser.add_argument("--notes", type=Path, required=True, help="folder of the changed paths")
+    wanted = parser.parse_args(arguments)
+    signal.alarm(_SECONDS)
+    from k8s_ucp.kube import Kube
+
+    paths = frozenset(_take_notes(wanted.notes))
+    if not paths:
+        return 0
+    try:
+        kube = Kube.from_file(wanted.kubeconfig)
+        refresh(kube, wanted.url, paths)
+    except UcpError as error:
+        print(error, file=sys.stderr)  # noqa: T201 (the hook's log)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
