@@ -23,7 +23,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
 from ruamel.yaml import YAML
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import ClosedPoolError, HTTPError
 
 from k8s_ucp.errors import UcpError
 
@@ -213,7 +213,7 @@ class Kube:
         try:
             text = response.read().decode()
         except (HTTPError, OSError) as error:
-            raise Unreachable(f"{method} {self.server}{path}: {_plain(error)}") from error
+            raise self._unreachable(method, path, error) from error
         try:
             return json.loads(text)
         except ValueError:
@@ -314,7 +314,7 @@ class Kube:
                     raise _error("WATCH", path, event["object"].get("code", 0), event["object"])
                 yield event["type"], event["object"]
         except (HTTPError, OSError, ValueError) as error:
-            raise Unreachable(f"WATCH {self.server}{path}: {_plain(error)}") from error
+            raise self._unreachable("WATCH", path, error) from error
         finally:
             with contextlib.suppress(HTTPError, OSError):
                 raw.close()
@@ -459,13 +459,21 @@ class Kube:
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = content
-        connect = min(timeout, REQUEST_SECONDS)
-        try:
-            response = self._rest.request(  # type: ignore[no-untyped-call]
-                method, url, headers=headers, body=body, _request_timeout=(connect, timeout)
+        limits = (min(timeout, REQUEST_SECONDS), timeout)
+
+        def send() -> Any:
+            return self._rest.request(  # type: ignore[no-untyped-call]
+                method, url, headers=headers, body=body, _request_timeout=limits
             )
+
+        try:
+            try:
+                response = send()
+            except ClosedPoolError:
+                # Another thread's failure closed it before anything was sent.
+                response = send()
         except (HTTPError, OSError, ApiException) as error:
-            raise Unreachable(f"{method} {self.server}{path}: {_plain(error)}") from error
+            raise self._unreachable(method, path, error) from error
         if response.status >= 400:
             try:
                 answer = json.loads(response.read() or b"{}")
@@ -473,6 +481,12 @@ class Kube:
                 answer = {}
             raise _error(method, path, response.status, answer)
         return response
+
+    def _unreachable(self, method: str, path: str, error: Exception) -> Unreachable:
+        # Other idle connections went the same way to the same server: one that is half-open would
+        # cost the next request its whole timeout.
+        self._rest.close()
+        return Unreachable(f"{method} {self.server}{path}: {_plain(error)}")
 
 
 class _CredentialFiles:
