@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.kube import Forbidden, Kube, KubeError, Object, Unauthorized
 from k8s_ucp.reconciler import identities, marks, tokens
-from k8s_ucp.reconciler.authenticators import Login, choose
+from k8s_ucp.reconciler.authenticators import Login, NoAccess, choose
 from k8s_ucp.reconciler.clock import Clock
 from k8s_ucp.reconciler.cluster_secret import as_argocd
 from k8s_ucp.reconciler.sources import Source
@@ -54,6 +54,17 @@ class AppAccess:
                 lifetime=lifetime,
                 clock=self._clock,
             )
+        finally:
+            admin.close()
+
+    def ready(self, login: Login) -> bool:
+        """The API server says that it is ready, asked with the kubeconfig's own identity."""
+        try:
+            admin = Kube(choose(login).connect(login))
+        except NoAccess:
+            return True
+        try:
+            return admin.ready(timeout=PROBE_SECONDS)
         finally:
             admin.close()
 

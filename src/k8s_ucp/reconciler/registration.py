@@ -13,6 +13,7 @@ from k8s_ucp.kube import (
     KubeError,
     Object,
     Unauthorized,
+    Unreachable,
 )
 from k8s_ucp.reconciler import marks, tokens
 from k8s_ucp.reconciler.app_access import AppAccess
@@ -64,6 +65,8 @@ class RegistrationController:
         self._observer = Observer(views, Owners(kube, views), clock)
         self._status = StatusWriter(kube, "k8s-ucp-registration", clock)
         self._access = AppAccess(clock)
+        self._told: dict[str, list[Condition]] = {}
+        """What was said of owners without a status of ours, by uid: in the log only, and once."""
         self._departure = Departure(kube, settings, self._access, self._show, log, clock)
         views.local_clusters.listen(self._local_cluster_changed)
         views.cluster_secrets.listen(self._cluster_secret_changed)
@@ -107,7 +110,7 @@ class RegistrationController:
             case Leave():
                 return self._departure.proceed(key, owner, decision)
             case Refuse():
-                return self._refuse(owner, decision)
+                return self._refuse(key, owner, decision)
             case Register():
                 return self._register(key, owner, decision)
             case Relabel(source, existing):
@@ -130,18 +133,18 @@ class RegistrationController:
             )
         except NoAccess as error:
             refusal = Refuse(error.reason, error.message, standing=existing is not None)
-            return self._refuse(owner, refusal)
+            return self._refuse(key, owner, refusal)
         except (Unauthorized, Forbidden) as error:
             reason = f"the kubeconfig's identity is not allowed in: {error.message}"
             refusal = Refuse("AccessDenied", reason, standing=existing is not None)
-            self._refuse(owner, refusal)
+            self._refuse(key, owner, refusal)
             raise
         except KubeError as error:
             return self._unreached(key, owner, error, standing=existing is not None)
         if existing is None:
             refused = self._create(build(source, decision.login, token))
             if refused:
-                return self._refuse(owner, refused)
+                return self._refuse(key, owner, refused)
         else:
             self._patch(existing, access_change(source, decision.login, token, existing))
         self._access.renewed(key)
@@ -182,6 +185,10 @@ class RegistrationController:
             self._access.probe(key, secret, namespaces)
         except (Unauthorized, Forbidden) as error:
             # The token was revoked with its ServiceAccount, or the rights were taken away.
+            if not self._access.ready(decision.login):
+                # A server that just starts knows neither its tokens nor its roles yet.
+                away = Unreachable("the app cluster is not ready yet")
+                return self._unreached(key, owner, away, standing=True, source=source)
             if not self._access.worth_renewing(key):
                 self._show(owner, [_registered(source), _not_reached("Rejected", error.message)])
                 return self._access.pause(key)
@@ -214,11 +221,13 @@ class RegistrationController:
             self._log.warning("unreachable", object=key, error=error.message)
         return self._access.pause(key)
 
-    def _refuse(self, owner: Object | None, decision: Refuse) -> float:
+    def _refuse(self, key: str, owner: Object | None, decision: Refuse) -> float:
         state = "True" if decision.standing else "False"
         condition = Condition(marks.REGISTERED, state, decision.reason, decision.message)
         if self._show(owner, [condition]):
-            self._log.warning("not registered", reason=decision.reason, why=decision.message)
+            self._log.warning(
+                "not registered", object=key, reason=decision.reason, why=decision.message
+            )
         return self._settings.resync_seconds
 
     def _patch(self, existing: Registration, change: Object) -> None:
@@ -229,9 +238,14 @@ class RegistrationController:
 
     def _show(self, owner: Object | None, conditions: list[Condition]) -> bool:
         """On the owner if it is of our own kind; True if that was news."""
-        if owner is None or owner["kind"] != "LocalCluster":
+        if owner is None:
             return False
-        return self._status.write(owner, conditions)
+        if owner["kind"] == "LocalCluster":
+            return self._status.write(owner, conditions)
+        uid = owner["metadata"]["uid"]
+        news = self._told.get(uid) != conditions
+        self._told[uid] = conditions
+        return news
 
 
 _REACHED = Condition(marks.REACHABLE, "True", "Answers", "it answers as Argo CD's identity")

@@ -1,0 +1,94 @@
+"""Three real control planes for all tests here, and an empty core for each."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.ports import Ports
+from k8s_ucp.kube import Kube
+from k8s_ucp.reconciler import marks
+from k8s_ucp.tools.toolbox import Toolbox
+from tests.integration.reconciler.world import (
+    Standing,
+    World,
+    assert_no_secret_in_the_open,
+    empty,
+    eventually,
+)
+
+CRD = Path(__file__).parents[3] / "templates/core/platform/reconciler/crds.yaml"
+
+
+@dataclass
+class Planes:
+    """The control planes behind all worlds."""
+
+    provider: EmbeddedProvider
+    folder: Path
+    core: Kube
+    apps: dict[str, Kube]
+
+    def config(self, name: str) -> dict[str, Any]:
+        return self.provider.kubeconfig(name)
+
+
+@pytest.fixture(scope="session")
+def planes(toolbox: Toolbox) -> Iterator[Planes]:
+    folder = Path(tempfile.mkdtemp(prefix="ucp-test-"))
+    provider = EmbeddedProvider(folder / "clusters", toolbox, ports=Ports(folder / "ports"))
+    names = ("test-core", "demo-stage", "demo-prod")
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            made = [
+                pool.submit(provider.create, ClusterRequest(each), lambda line: None)
+                for each in names
+            ]
+        for each in made:
+            each.result()
+        core = Kube(provider.kubeconfig("test-core"))
+        _furnish(core, toolbox)
+        apps = {each: Kube(provider.kubeconfig(each)) for each in names[1:]}
+        yield Planes(provider, folder, core, apps)
+    finally:
+        for name in provider.names():
+            provider.delete(name)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _furnish(core: Kube, toolbox: Toolbox) -> None:
+    yaml = YAML(typ="safe", pure=True)
+    applications = toolbox.module("argocd") / "manifests/crds/application-crd.yaml"
+    for path in (CRD, applications):
+        core.apply(yaml.load(path.read_text("utf-8")), manager="test")
+    for name in (marks.CLUSTERS_NAMESPACE, marks.ARGOCD_NAMESPACE, "crossplane-system"):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        core.apply(namespace, manager="test")
+    for plural in ("localclusters.k8s-ucp.io/v1alpha1", "applications.argoproj.io/v1alpha1"):
+        kind, _, version = plural.partition("/")
+        name, _, group = kind.partition(".")
+        path = f"/apis/{group}/{version}/{name}"
+        eventually(lambda path=path: core.request("GET", path), f"{plural} served")
+
+
+@pytest.fixture
+def world(planes: Planes, tmp_path: Path) -> Iterator[World]:
+    """An empty core whose list of environments holds stage and prod."""
+    empty(planes.core, planes.apps)
+    provider = Standing({name: planes.config(name) for name in planes.apps})
+    found = World(planes.core, planes.config("test-core"), tmp_path, provider, planes.apps)
+    found.list_environments("stage", "prod")
+    yield found
+    found.stop()
+    assert_no_secret_in_the_open(found)
+    empty(planes.core, planes.apps)

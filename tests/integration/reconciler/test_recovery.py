@@ -1,0 +1,227 @@
+"""Faults: clusters that are away, tokens that died, watches that were cut. Nothing is lost."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from k8s_ucp.clusters.folder import ClusterFolder
+from k8s_ucp.clusters.processes import find_own
+from k8s_ucp.kube import CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kube, Unauthorized
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.clock import stamp
+from tests.integration.reconciler.conftest import Planes
+from tests.integration.reconciler.silent_proxy import SilentProxy
+from tests.integration.reconciler.world import ARGOCD, World, as_argo_cd, eventually, token_of
+
+pytestmark = pytest.mark.engines
+
+
+def api_server(planes: Planes, name: str) -> psutil.Process:
+    folder = ClusterFolder(planes.folder / "clusters", name)
+    for identity in find_own(folder):
+        if Path(identity.executable).name == "kube-apiserver":
+            return psutil.Process(identity.pid)
+    raise AssertionError(f"{name} has no API server")
+
+
+def test_a_cluster_that_is_away_keeps_everything(world: World, planes: Planes) -> None:
+    world.start()
+    world.declare("prod")
+    before = world.await_registered("demo-prod")
+    planes.provider.stop("demo-prod")
+    try:
+        world.await_condition(marks.REACHABLE, "False", "Unreachable", "demo-prod")
+        time.sleep(1)
+        assert world.cluster_secret("demo-prod") == before
+        assert world.condition(marks.REGISTERED, "demo-prod")[0] == "True"
+    finally:
+        planes.provider.start("demo-prod")
+    world.await_condition(marks.REACHABLE, "True", None, "demo-prod")
+    assert world.cluster_secret("demo-prod") == before
+
+
+def test_a_cluster_that_hangs_keeps_everything(world: World, planes: Planes) -> None:
+    world.start()
+    world.declare("prod")
+    before = world.await_registered("demo-prod")
+    process = api_server(planes, "demo-prod")
+    process.suspend()
+    try:
+        world.await_condition(marks.REACHABLE, "False", "Unreachable", "demo-prod")
+        assert world.cluster_secret("demo-prod") == before
+    finally:
+        process.resume()
+    world.await_condition(marks.REACHABLE, "True", None, "demo-prod")
+
+
+def test_a_cluster_that_is_away_when_declared_is_registered_later(
+    world: World, planes: Planes
+) -> None:
+    planes.provider.stop("demo-prod")
+    try:
+        world.start()
+        world.declare("prod")
+        world.await_condition(marks.REACHABLE, "False", "Unreachable", "demo-prod")
+        assert world.cluster_secret("demo-prod") is None
+    finally:
+        planes.provider.start("demo-prod")
+    world.await_registered("demo-prod")
+
+
+def test_a_token_that_was_revoked_is_replaced(world: World) -> None:
+    world.start()
+    world.declare()
+    before = token_of(world.await_registered())
+    app = world.apps["demo-stage"]
+    app.delete(SERVICE_ACCOUNT, marks.ARGOCD_IDENTITY, marks.IDENTITY_NAMESPACE)
+    eventually(lambda: token_of(world.cluster_secret() or {}) != before, "another token")
+    with as_argo_cd(world.await_registered()) as kube:
+        kube.list_all(SECRET, "default")
+
+
+def test_rights_that_were_taken_away_come_back(world: World) -> None:
+    world.start()
+    world.declare()
+    world.await_registered()
+    app = world.apps["demo-stage"]
+    app.delete(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
+    eventually(lambda: app.find(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY), "the binding")
+    world.await_registered()
+
+
+def expired_token(planes: Planes, cluster: str, like: str) -> str:
+    """A token as the cluster itself would have signed it, long ago."""
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+    def decoded(part: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        return found
+
+    def encoded(content: bytes) -> str:
+        return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+    head, body, _ = like.split(".")
+    claims = {**decoded(body), "iat": 1_600_000_000, "nbf": 1_600_000_000, "exp": 1_600_003_600}
+    text = f"{head}.{encoded(json.dumps(claims).encode())}"
+    keys = ClusterFolder(planes.folder / "clusters", cluster).root.rglob("admin.key")
+    key = serialization.load_pem_private_key(next(keys).read_bytes(), password=None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    return f"{text}.{encoded(key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+
+
+def test_an_expired_token_is_replaced(world: World, planes: Planes) -> None:
+    world.start()
+    world.declare()
+    secret = world.await_registered()
+    config = json.loads(base64.b64decode(secret["data"]["config"]))
+    config["bearerToken"] = expired_token(planes, "demo-stage", config["bearerToken"])
+    text = base64.b64encode(json.dumps(config).encode()).decode()
+    world.core.patch(SECRET, "cluster-demo-stage", ARGOCD, {"data": {"config": text}})
+    expired = world.cluster_secret()
+    assert expired is not None
+    with as_argo_cd(expired) as kube, pytest.raises(Unauthorized):
+        kube.version()
+    eventually(lambda: (world.cluster_secret() or {})["data"]["config"] != text, "another token")
+    with as_argo_cd(world.await_registered()) as kube:
+        kube.list_all(SECRET, "default")
+
+
+def test_tokens_are_renewed_at_two_thirds(world: World) -> None:
+    ahead = [0.0]
+    world.start(clock=lambda: time.time() + ahead[0], token_lifetime=7200, resync_seconds=0.2)
+    world.declare()
+    secret = world.await_registered()
+    ahead[0] = 4500
+    time.sleep(1)
+    kept = world.cluster_secret()
+    assert kept is not None
+    assert token_of(kept) == token_of(secret)
+    ahead[0] = 4900
+    renewed = eventually(
+        lambda: (
+            found
+            if (found := world.cluster_secret()) and token_of(found) != token_of(secret)
+            else None
+        ),
+        "another token",
+    )
+    notes = renewed["metadata"]["annotations"]
+    assert notes[marks.TOKEN_ISSUED] >= stamp(time.time() + 4800)
+    assert renewed["metadata"]["uid"] == secret["metadata"]["uid"]
+
+
+def test_the_core_s_api_server_restarts(world: World, planes: Planes) -> None:
+    world.start()
+    world.declare("stage")
+    before = world.await_registered("demo-stage")
+    planes.provider.stop("test-core")
+    time.sleep(1)
+    planes.provider.start("test-core")
+    began = time.monotonic()
+    world.declare("prod")
+    world.await_registered("demo-prod")
+    assert time.monotonic() - began < 10
+    assert world.cluster_secret("demo-stage") == before
+
+
+def test_a_connection_to_the_core_that_goes_silent_stalls_nothing(world: World) -> None:
+    address = world.core_config["clusters"][0]["cluster"]["server"]
+    port = int(address.rsplit(":", 1)[1])
+    with SilentProxy(port) as proxy:
+        config = json.loads(json.dumps(world.core_config))
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
+        world.start(config=config, watch_seconds=2)
+        world.declare("stage")
+        world.await_registered("demo-stage")
+        # Open connections stay open and say nothing any more, for ever; new ones work.
+        proxy.silence()
+        began = time.monotonic()
+        world.declare("prod")
+        world.await_registered("demo-prod")
+        assert time.monotonic() - began < 15
+
+
+def test_a_revision_that_is_too_old_leads_to_a_new_list(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API server itself answers 410: after a restart it remembers no old revision."""
+    listed: list[str] = []
+    whole = Kube.list_with_version
+
+    def outdated(self: Kube, *args: Any, **kwargs: Any) -> tuple[list[Any], str]:
+        items, version = whole(self, *args, **kwargs)
+        listed.append(version)
+        return items, "1" if len(listed) == 1 else version
+
+    reconciler = world.start(controllers=frozenset())
+    eventually(lambda: not reconciler.unready(), "readiness")
+    watch = reconciler.views.local_clusters
+    world.declare()
+    eventually(lambda: watch.store.all(), "the first one")
+    world.stop()
+    monkeypatch.setattr(Kube, "list_with_version", outdated)
+    world.start()
+    world.declare("prod")
+    world.await_registered("demo-prod")
+
+
+def test_an_owner_missing_from_a_list_is_not_gone(world: World) -> None:
+    """A list that comes back empty once must not take a cluster away."""
+    reconciler = world.start(resync_seconds=60)
+    world.declare()
+    before = world.await_registered()
+    watch = reconciler.views.local_clusters
+    item = watch.store.drop("ucp-clusters/demo-stage")
+    assert item is not None
+    for listener in watch._listeners:
+        listener(item, None)
+    time.sleep(1)
+    assert world.cluster_secret() == before

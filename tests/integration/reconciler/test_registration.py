@@ -1,0 +1,329 @@
+"""Registration on real API servers: who gets in, who doesn't, and what nobody may touch."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any
+
+import pytest
+
+from k8s_ucp.kube import (
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    LOCAL_CLUSTER,
+    NAMESPACE,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Forbidden,
+    Kube,
+    NotFound,
+    Object,
+)
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.clock import parse_stamp
+from k8s_ucp.reconciler.settings import REGISTRATION
+from tests.integration.reconciler.world import (
+    ARGOCD,
+    CLUSTERS,
+    World,
+    as_argo_cd,
+    deployment,
+    eventually,
+    token_of,
+)
+
+pytestmark = pytest.mark.engines
+
+
+def test_a_declared_cluster_is_registered_and_argo_cd_gets_in(world: World) -> None:
+    world.start()
+    world.declare(labels={marks.PROTECTED: "true"})
+    secret = world.await_registered()
+    labels = secret["metadata"]["labels"]
+    assert labels[marks.SECRET_TYPE] == "cluster"
+    assert labels[marks.ENVIRONMENT] == "stage"
+    assert labels[marks.PROTECTED] == "true"
+    assert labels[marks.VERSION] == "v1.35.4"
+    with as_argo_cd(secret) as kube:
+        kube.apply(deployment("echo", "default"))
+    assert world.apps["demo-stage"].delete(DEPLOYMENT, "echo", "default")
+    expires = parse_stamp(secret["metadata"]["annotations"][marks.TOKEN_EXPIRES])
+    assert expires is not None
+    assert expires > time.time() + 3600
+
+
+def test_two_identities_are_made_and_the_mirror_s_can_do_nothing(world: World) -> None:
+    world.start()
+    world.declare()
+    world.await_registered()
+    app = world.apps["demo-stage"]
+    for name in (marks.ARGOCD_IDENTITY, marks.MIRROR_IDENTITY):
+        assert app.get(SERVICE_ACCOUNT, name, marks.IDENTITY_NAMESPACE)
+    token, _ = app.request_token(marks.IDENTITY_NAMESPACE, marks.MIRROR_IDENTITY, seconds=600)
+    config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
+    config["users"][0]["user"] = {"token": token}
+    mirror = Kube(config)
+    with pytest.raises(Forbidden):
+        mirror.list_all(SECRET, "default")
+    mirror.close()
+
+
+def test_scoped_access_ends_at_the_named_namespaces(world: World) -> None:
+    world.start()
+    world.declare(
+        "prod", labels={marks.ACCESS: "scoped"}, annotations={marks.NAMESPACES: "echo, quote"}
+    )
+    secret = world.await_registered("demo-prod")
+    data = {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
+    assert (data["namespaces"], data["clusterResources"]) == ("echo,quote", "false")
+    with as_argo_cd(secret) as kube:
+        kube.apply(deployment("web", "quote"))
+        assert kube.get(NAMESPACE, "quote")
+        for forbidden in (
+            lambda: kube.apply(deployment("web", "default")),
+            lambda: kube.list_all(SECRET, "kube-system"),
+            lambda: kube.list_all(NAMESPACE),
+            lambda: kube.create(
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}}
+            ),
+        ):
+            with pytest.raises(Forbidden):
+                forbidden()
+
+
+def test_a_namespace_taken_from_the_list_is_closed_again(world: World) -> None:
+    world.start()
+    scoped: dict[str, Any] = {"labels": {marks.ACCESS: "scoped"}}
+    world.declare("prod", **scoped, annotations={marks.NAMESPACES: "echo,quote"})
+    before = token_of(world.await_registered("demo-prod"))
+    world.declare("prod", **scoped, annotations={marks.NAMESPACES: "echo"})
+    eventually(
+        lambda: token_of(world.cluster_secret("demo-prod") or {}) != before, "a new registration"
+    )
+    secret = world.await_registered("demo-prod")
+    with as_argo_cd(secret) as kube:
+        kube.apply(deployment("web", "echo"))
+        with pytest.raises(Forbidden):
+            kube.apply(deployment("web", "quote"))
+
+
+def test_from_admin_to_scoped_the_rights_shrink(world: World) -> None:
+    world.start()
+    world.declare("prod")
+    world.await_registered("demo-prod")
+    world.declare("prod", labels={marks.ACCESS: "scoped"}, annotations={marks.NAMESPACES: "echo"})
+    eventually(
+        lambda: "namespaces" in (world.cluster_secret("demo-prod") or {})["data"],
+        "a scoped cluster Secret",
+    )
+    with as_argo_cd(world.await_registered("demo-prod")) as kube, pytest.raises(Forbidden):
+        kube.list_all(SECRET, "default")
+    assert world.apps["demo-prod"].find(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY) is None
+
+
+def test_scoped_without_namespaces_registers_nothing(world: World) -> None:
+    world.start()
+    world.declare(labels={marks.ACCESS: "scoped"})
+    world.await_condition(marks.REGISTERED, "False", "NamespacesMissing")
+    assert world.cluster_secret() is None
+
+
+def test_an_environment_registers_once_it_is_in_the_list(world: World) -> None:
+    world.list_environments("prod")
+    world.start(resync_seconds=60)
+    world.declare()
+    world.await_condition(marks.REGISTERED, "False", "EnvironmentUnknown")
+    assert world.cluster_secret() is None
+    world.list_environments("prod", "stage")
+    world.await_registered()
+    # Leaving the list takes nothing away: only a declaration that is gone does.
+    world.core.delete(CONFIG_MAP, marks.ENVIRONMENTS, CLUSTERS)
+    time.sleep(1)
+    assert world.cluster_secret() is not None
+    assert world.condition(marks.REGISTERED) == ("True", "Registered")
+
+
+def test_an_environment_belongs_to_one_cluster(world: World) -> None:
+    world.provider.configs["demo-second"] = world.provider.configs["demo-prod"]
+    world.start(resync_seconds=60)
+    world.declare()
+    world.await_registered()
+    world.declare(name="demo-second")
+    world.await_condition(marks.REGISTERED, "False", "EnvironmentTaken", "demo-second")
+    assert world.cluster_secret("demo-second") is None
+    world.delete()
+    world.await_gone()
+    world.await_registered("demo-second")
+
+
+def test_of_two_that_come_at_once_one_gets_the_environment(world: World) -> None:
+    for number in range(4):
+        world.provider.configs[f"demo-{number}"] = world.provider.configs["demo-prod"]
+    world.start()
+    for number in range(4):
+        world.declare(name=f"demo-{number}")
+
+    def outcomes() -> list[str]:
+        seen = [world.condition(marks.REGISTERED, f"demo-{each}")[1] for each in range(4)]
+        return seen if all(seen) and "Registered" in seen else []
+
+    assert sorted(eventually(outcomes, "four decisions")) == [
+        *["EnvironmentTaken"] * 3,
+        "Registered",
+    ]
+    found = world.core.list_all(SECRET, ARGOCD, labels=f"{marks.SECRET_TYPE}=cluster")
+    assert len(found) == 1
+
+
+def person_s_secret(labels: dict[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "cluster-demo-stage", "namespace": ARGOCD, "labels": labels},
+        "stringData": {"name": "mine", "server": "https://mine.example", "config": "{}"},
+    }
+
+
+@pytest.mark.parametrize("labels", [{}, {marks.SECRET_TYPE: "cluster"}])
+def test_a_person_s_cluster_secret_is_never_touched(world: World, labels: dict[str, str]) -> None:
+    before = world.core.create(person_s_secret(labels))
+    world.start()
+    world.declare()
+    world.await_condition(marks.REGISTERED, "False", "NameTaken")
+    assert "somebody else" in world.message(marks.REGISTERED)
+    world.delete()
+    eventually(lambda: world.local_cluster() is None, "end of the cluster")
+    assert world.cluster_secret() == before
+
+
+def test_a_name_that_becomes_free_is_taken(world: World) -> None:
+    world.core.create(person_s_secret({marks.SECRET_TYPE: "cluster"}))
+    world.start(resync_seconds=60)
+    world.declare()
+    world.await_condition(marks.REGISTERED, "False", "NameTaken")
+    world.core.delete(SECRET, "cluster-demo-stage", ARGOCD)
+    world.await_registered()
+
+
+def kubeconfig_secret(world: World, name: str, namespace: str, **metadata: Any) -> Object:
+    text = json.dumps(world.provider.configs["demo-prod"])
+    return world.core.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": namespace, **metadata},
+            "stringData": {"kubeconfig": text},
+        }
+    )
+
+
+def test_planted_secrets_register_nothing(world: World) -> None:
+    world.start()
+    world.declare()
+    world.await_registered()
+    claims, vouched = {marks.ENVIRONMENT: "prod"}, {marks.KUBECONFIG_LABEL: ""}
+    # Nobody vouches for the first, the second lies where nobody looks, the third's claim is taken.
+    kubeconfig_secret(world, "demo-prod-kubeconfig", CLUSTERS, labels=claims)
+    kubeconfig_secret(world, "other", "default", labels={**claims, **vouched})
+    taken = {marks.ENVIRONMENT: "stage", **vouched}
+    kubeconfig_secret(world, "claims-stage", CLUSTERS, labels=taken)
+    eventually(lambda: "EnvironmentTaken" in world.logs.getvalue(), "a word about the third")
+    time.sleep(1)
+    found = world.core.list_all(SECRET, ARGOCD, labels=f"{marks.SECRET_TYPE}=cluster")
+    assert [each["metadata"]["name"] for each in found] == ["cluster-demo-stage"]
+
+
+def test_a_secret_that_a_person_labelled_registers_and_leaves(world: World) -> None:
+    world.start()
+    labels = {marks.ENVIRONMENT: "prod", marks.KUBECONFIG_LABEL: "", marks.PROVIDER: "elsewhere"}
+    kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
+    secret = eventually(lambda: world.cluster_secret("demo-prod"), "the registration")
+    assert secret["metadata"]["labels"][marks.PROVIDER] == "elsewhere"
+    world.core.delete(SECRET, "demo-prod-kubeconfig", "crossplane-system")
+    eventually(lambda: world.cluster_secret("demo-prod") is None, "the end of it")
+
+
+def plant(world: World, text: str) -> None:
+    """A LocalCluster whose kubeconfig is `text`, with no controller that would repair it."""
+    owner = world.declare()
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    world.core.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": "demo-stage-kubeconfig",
+                "namespace": CLUSTERS,
+                "ownerReferences": [reference],
+            },
+            "stringData": {"kubeconfig": text},
+        }
+    )
+
+
+@pytest.mark.parametrize("text", ["not: [yaml", "{}", "words"])
+def test_a_kubeconfig_that_can_t_be_used_is_explained(world: World, text: str) -> None:
+    world.start(controllers=frozenset({REGISTRATION}))
+    plant(world, text)
+    world.await_condition(marks.REGISTERED, "False", "KubeconfigInvalid")
+    assert world.cluster_secret() is None
+
+
+def test_credentials_that_are_not_accepted_are_explained(world: World) -> None:
+    config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
+    config["users"][0]["user"] = {"token": "wrong"}
+    world.start(controllers=frozenset({REGISTRATION}))
+    plant(world, json.dumps(config))
+    world.await_condition(marks.REGISTERED, "False", "AccessDenied")
+
+
+def test_another_control_plane_behind_the_same_name_is_registered_anew(world: World) -> None:
+    world.start()
+    world.declare()
+    before = world.await_registered()
+    world.provider.configs["demo-stage"] = world.provider.configs["demo-prod"]
+    eventually(
+        lambda: (world.cluster_secret() or {})["data"]["server"] != before["data"]["server"],
+        "the other address",
+    )
+    with as_argo_cd(world.await_registered()) as kube:
+        kube.list_all(NAMESPACE)
+
+
+def test_a_restart_writes_nothing(world: World) -> None:
+    world.start()
+    world.declare("stage")
+    world.declare("prod")
+    for name in ("demo-stage", "demo-prod"):
+        world.await_registered(name)
+    world.stop()
+    before = world.versions()
+    made = dict(world.provider.made)
+    reconciler = world.start(resync_seconds=0.2)
+    eventually(lambda: not reconciler.unready(), "readiness")
+    time.sleep(2)
+    assert world.versions() == before
+    assert world.provider.made == made
+
+
+def test_a_declaration_that_went_while_nobody_looked_is_noticed(world: World) -> None:
+    world.start()
+    world.declare()
+    world.await_registered()
+    world.stop()
+    world.core.patch(LOCAL_CLUSTER, "demo-stage", CLUSTERS, {"metadata": {"finalizers": None}})
+    world.delete()
+    with pytest.raises(NotFound):
+        world.core.get(LOCAL_CLUSTER, "demo-stage", CLUSTERS)
+    assert world.cluster_secret() is not None
+    world.start()
+    eventually(lambda: world.cluster_secret() is None, "deregistration")

@@ -1,0 +1,316 @@
+"""A core cluster and two app clusters, all real, and what tests do with them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from k8s_ucp.cluster_provider import (
+    ClusterProvider,
+    ClusterRequest,
+    ClusterState,
+    ProviderInfo,
+    Report,
+)
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import (
+    APPLICATION,
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    LOCAL_CLUSTER,
+    SECRET,
+    Kind,
+    Kube,
+    KubeError,
+    NotFound,
+    Object,
+)
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.clock import Clock, system_clock
+from k8s_ucp.reconciler.cluster_secret import as_argocd
+from k8s_ucp.reconciler.conditions import find
+from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.manager import Reconciler
+from k8s_ucp.reconciler.settings import Settings
+
+T = TypeVar("T")
+CLUSTERS = marks.CLUSTERS_NAMESPACE
+ARGOCD = marks.ARGOCD_NAMESPACE
+
+
+def eventually(check: Callable[[], T | None], what: str, *, seconds: float = 30) -> T:
+    """Wait until `check` answers something true. A failure shows its last answer, or error."""
+    until = time.monotonic() + seconds
+    last: Any = None
+    while time.monotonic() < until:
+        try:
+            last = check()
+        except KubeError as error:
+            last = error
+        else:
+            if last:
+                return last
+        time.sleep(0.03)
+    raise AssertionError(f"{what}: not within {seconds:g} s; last: {last!r}")
+
+
+class Standing:
+    """Hands out app clusters that stand already, instead of making one for every test.
+
+    What a provider does for real is tested with the real one, in test_local_clusters.py.
+    """
+
+    info = ProviderInfo("embedded", simulated=True)
+
+    def __init__(self, configs: Mapping[str, dict[str, Any]]) -> None:
+        self.configs = dict(configs)
+        self.made: dict[str, int] = {}
+        self.deleted: list[str] = []
+        self.failing = ""
+
+    def preflight(self, request: ClusterRequest) -> None:
+        pass
+
+    def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
+        if self.failing:
+            raise UcpError(self.failing)
+        self.made[request.name] = self.made.get(request.name, 0) + 1
+
+    def start(self, name: str, *, timeout: float = 120) -> None:
+        self.made.setdefault(name, 1)
+
+    def stop(self, name: str, *, timeout: float = 60) -> None:
+        self.made.pop(name, None)
+
+    def delete(self, name: str, *, timeout: float = 60) -> None:
+        self.made.pop(name, None)
+        self.deleted.append(name)
+
+    def state(self, name: str) -> ClusterState:
+        there = name in self.made
+        return ClusterState(name, there, there, there, "" if there else "stopped", "v1.35.4")
+
+    def names(self) -> list[str]:
+        return sorted(self.made)
+
+    def kubeconfig(self, name: str) -> dict[str, Any]:
+        return self.configs[name]
+
+
+@dataclass
+class World:
+    """The core as one test sees it."""
+
+    core: Kube
+    core_config: dict[str, Any]
+    folder: Path
+    provider: Standing
+    apps: Mapping[str, Kube]
+    """By cluster name, as admin."""
+    logs: io.StringIO = field(default_factory=io.StringIO)
+    running: list[Reconciler] = field(default_factory=list)
+
+    def start(
+        self,
+        *,
+        provider: ClusterProvider | None = None,
+        clock: Clock = system_clock,
+        config: dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> Reconciler:
+        """Run a reconciler in this process; stopped at the end of the test."""
+        path = self.folder / "core.kubeconfig"
+        path.write_text(json.dumps(config or self.core_config))
+        (self.folder / "kubeconfigs").mkdir(exist_ok=True)
+        chosen = {
+            "kubeconfig": path,
+            "machine": "here",
+            "topology": "demo",
+            "kubeconfigs": self.folder / "kubeconfigs",
+            "resync_seconds": 0.5,
+            "dead_seconds": 1.0,
+            **settings,
+        }
+        reconciler = Reconciler(
+            Settings(**chosen),
+            {"embedded": provider or self.provider},
+            log=Log(self.logs),
+            clock=clock,
+        )
+        self.running.append(reconciler)
+        reconciler.start()
+        return reconciler
+
+    def stop(self) -> None:
+        for each in self.running:
+            each.stop(5)
+        self.running.clear()
+
+    def list_environments(self, *names: str) -> None:
+        self.core.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": marks.ENVIRONMENTS, "namespace": CLUSTERS},
+                "data": dict.fromkeys(names, ""),
+            },
+            manager="test",
+        )
+
+    def declare(self, environment: str = "stage", **changes: Any) -> Object:
+        """Commit a LocalCluster. changes: name, labels, annotations, spec."""
+        name = changes.get("name", f"demo-{environment}")
+        labels = {marks.ENVIRONMENT: environment, marks.TOPOLOGY: "demo", marks.ACCESS: "admin"}
+        return self.core.apply(
+            {
+                "apiVersion": "k8s-ucp.io/v1alpha1",
+                "kind": "LocalCluster",
+                "metadata": {
+                    "name": name,
+                    "namespace": CLUSTERS,
+                    "labels": {**labels, **changes.get("labels", {})},
+                    "annotations": changes.get("annotations", {}),
+                },
+                "spec": {"provider": "embedded", "machine": "here", **changes.get("spec", {})},
+            },
+            manager="test",
+        )
+
+    def local_cluster(self, name: str = "demo-stage") -> Object | None:
+        return self.core.find(LOCAL_CLUSTER, name, CLUSTERS)
+
+    def delete(self, name: str = "demo-stage") -> None:
+        self.core.delete(LOCAL_CLUSTER, name, CLUSTERS)
+
+    def cluster_secret(self, name: str = "demo-stage") -> Object | None:
+        return self.core.find(SECRET, f"cluster-{name}", ARGOCD)
+
+    def condition(self, type: str, name: str = "demo-stage") -> tuple[str, str]:
+        """(status, reason); two empty texts where there is none."""
+        item = self.local_cluster(name)
+        found = find(item, type) if item else None
+        return (found["status"], found["reason"]) if found else ("", "")
+
+    def message(self, type: str, name: str = "demo-stage") -> str:
+        item = self.local_cluster(name)
+        found = find(item, type) if item else None
+        return str(found["message"]) if found else ""
+
+    def await_condition(
+        self, type: str, status: str, reason: str | None = None, name: str = "demo-stage"
+    ) -> None:
+        def met() -> bool:
+            seen = self.condition(type, name)
+            return seen[0] == status and reason in (None, seen[1])
+
+        try:
+            eventually(met, f"{name} {type}={status} {reason or ''}")
+        except AssertionError as error:
+            raise AssertionError(
+                f"{error}; conditions: {(self.local_cluster(name) or {}).get('status')}"
+                f"\n{self.logs.getvalue()[-3000:]}"
+            ) from None
+
+    def await_registered(self, name: str = "demo-stage") -> Object:
+        """Registered and reachable; the cluster Secret."""
+        self.await_condition(marks.REGISTERED, "True", "Registered", name)
+        self.await_condition(marks.REACHABLE, "True", None, name)
+        secret = self.cluster_secret(name)
+        assert secret is not None
+        return secret
+
+    def await_gone(self, name: str = "demo-stage") -> None:
+        eventually(lambda: self.local_cluster(name) is None, f"end of {name}\n{self.logs}")
+        eventually(lambda: self.cluster_secret(name) is None, f"end of {name}'s registration")
+
+    def versions(self) -> dict[str, str]:
+        """Resource versions of everything the reconciler may write on the core."""
+        kinds = (LOCAL_CLUSTER, SECRET, CONFIG_MAP)
+        return {
+            f"{kind.kind} {item['metadata']['namespace']}/{item['metadata']['name']}": item[
+                "metadata"
+            ]["resourceVersion"]
+            for kind in kinds
+            for namespace in (CLUSTERS, ARGOCD)
+            for item in self.core.list_all(kind, namespace)
+        }
+
+
+@contextlib.contextmanager
+def as_argo_cd(secret: Object) -> Iterator[Kube]:
+    """The app cluster as the identity in a cluster Secret."""
+    config = as_argocd(secret)
+    assert config is not None
+    kube = Kube(config)
+    try:
+        yield kube
+    finally:
+        kube.close()
+
+
+def token_of(secret: Object) -> str:
+    config = json.loads(base64.b64decode(secret["data"]["config"]))
+    return str(config.get("bearerToken", ""))
+
+
+def deployment(name: str, namespace: str) -> Object:
+    labels = {"app": name}
+    container = {"name": "main", "image": "example.org/nothing:1"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def assert_no_secret_in_the_open(world: World) -> None:
+    """No token and no key in a log line, an annotation, a label or a condition."""
+    logs = world.logs.getvalue()
+    assert not re.search(r"eyJ[\w-]+\.[\w-]+\.", logs)
+    assert "PRIVATE KEY" not in logs
+    secrets = [item for each in (CLUSTERS, ARGOCD) for item in world.core.list_all(SECRET, each)]
+    values = {value for item in secrets for value in (item.get("data") or {}).values()}
+    values |= {token_of(each) for each in secrets if "config" in (each.get("data") or {})}
+    shown = [json.dumps(item["metadata"].get("annotations") or {}) for item in secrets]
+    shown += [json.dumps(item) for item in world.core.list_all(LOCAL_CLUSTER, CLUSTERS)]
+    for value in values:
+        if len(value) > 40:
+            assert value not in logs
+            assert not [text for text in shown if value in text]
+
+
+def empty(core: Kube, apps: Mapping[str, Kube]) -> None:
+    """Take away what a test left, whatever state it is in."""
+    for item in core.list_all(LOCAL_CLUSTER, CLUSTERS):
+        _strip(core, LOCAL_CLUSTER, item)
+    with contextlib.suppress(NotFound):
+        for item in core.list_all(APPLICATION, ARGOCD):
+            _strip(core, APPLICATION, item)
+    for namespace in (CLUSTERS, ARGOCD, "crossplane-system", "default"):
+        for kind in (SECRET, CONFIG_MAP):
+            for item in core.list_all(kind, namespace):
+                if item["metadata"]["name"] != "kube-root-ca.crt":
+                    core.delete(kind, item["metadata"]["name"], namespace)
+    for kube in apps.values():
+        kube.delete(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
+
+
+def _strip(core: Kube, kind: Kind, item: Object) -> None:
+    metadata = item["metadata"]
+    with contextlib.suppress(NotFound):
+        core.patch(
+            kind, metadata["name"], metadata["namespace"], {"metadata": {"finalizers": None}}
+        )
+    core.delete(kind, metadata["name"], metadata["namespace"])
