@@ -59,6 +59,7 @@ class ClusterProvider(Protocol):
     def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
         """Bring the cluster up: made if absent, started if stopped, kept if it runs.
 
+        Returns when the admin of `kubeconfig` can work; `state` may need seconds more to be ready.
         Raises DeadlineExceeded or UcpError; a failed first creation leaves nothing behind.
         """
 

@@ -12,12 +12,13 @@ from k8s_ucp.clusters.processes import find_component
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import NODE, Kube, KubeError
 
-READY = (
+READY = "/readyz"
+SERVING = (
     "/readyz?exclude=poststarthook/rbac/bootstrap-roles"
     "&exclude=poststarthook/scheduling/bootstrap-system-priority-classes"
 )
-"""Everything serves. The two left out write default roles and priority classes one by one, a second
-or more; whoever comes with the admin certificate, as all of ours do, needs none of them."""
+"""Everything serves, for the admin. The two left out write default roles and priority classes one
+by one, a second or more: who comes with the admin's certificate need not wait for them."""
 PAUSE = 0.05
 LAST_WORDS = 5
 """Lines of a dead process's log that an error shows."""
@@ -56,15 +57,15 @@ def kubeconfig(folder: ClusterFolder, port: int) -> dict[str, Any]:
     }
 
 
-def wait_ready(folder: ClusterFolder, config: dict[str, Any], until: float) -> None:
-    """Wait until the API server serves. until: as time.monotonic() tells it.
+def wait_serving(folder: ClusterFolder, config: dict[str, Any], until: float) -> None:
+    """Wait until the API server serves the admin. until: as time.monotonic() tells it.
 
     Raises UcpError as soon as a process without which it can't has ended, DeadlineExceeded.
     """
     began = time.monotonic()
     kube = Kube(config)
     try:
-        while reason := _ask(kube):
+        while reason := _ask(kube, SERVING):
             for component in VITAL:
                 if find_component(folder, component) is None:
                     raise UcpError(
@@ -73,7 +74,7 @@ def wait_ready(folder: ClusterFolder, config: dict[str, Any], until: float) -> N
                     )
             if time.monotonic() >= until:
                 raise DeadlineExceeded(
-                    f"a ready API server of cluster {folder.name}", until - began, reason
+                    f"an API server that serves cluster {folder.name}", until - began, reason
                 )
             time.sleep(PAUSE)
     finally:
@@ -81,10 +82,10 @@ def wait_ready(folder: ClusterFolder, config: dict[str, Any], until: float) -> N
 
 
 def not_ready(config: dict[str, Any]) -> str | None:
-    """Why the API server does not serve now; None where it does."""
+    """Why the API server is not ready now; None where it is."""
     kube = Kube(config)
     try:
-        return _ask(kube)
+        return _ask(kube, READY)
     finally:
         kube.close()
 
@@ -123,9 +124,9 @@ def _node(name: str) -> dict[str, Any]:
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-def _ask(kube: Kube) -> str | None:
+def _ask(kube: Kube, path: str) -> str | None:
     try:
-        kube.request("GET", READY, timeout=2)
+        kube.request("GET", path, timeout=2)
     except KubeError as error:
         return error.message
     return None

@@ -78,13 +78,21 @@ class EmbeddedProvider:
                 f"Kubernetes {wanted} is not available for embedded clusters, {available} is",
                 next=f"set version: {available}, or leave it out",
             )
+        # kwok's controller splits the path of its settings at these.
+        if set(str(self._base)) & set(',"\n'):
+            raise UcpError(
+                f"the embedded engine can't work in {str(self._base)!r}: a comma, a double quote "
+                "or a line break is in the path",
+                next="use a workspace with a plainer path (--workspace DIR)",
+            )
         _node_count(request)
         self._paths()
 
     def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
         """Bring the cluster up: made if absent, started if stopped, kept if it runs.
 
-        It is up when its API server serves; controllers, scheduler and nodes follow by themselves.
+        It is up when its API server serves the admin; default roles, controllers, scheduler and
+        nodes follow within seconds (`state` tells).
         Raises DeadlineExceeded or UcpError; a failed first creation leaves nothing behind.
         """
         self.preflight(request)
@@ -175,7 +183,7 @@ class EmbeddedProvider:
     def _make(self, folder: ClusterFolder, request: ClusterRequest, until: float) -> None:
         paths = self._paths()
         make_private_folder(folder.root)
-        make_private_folder(folder.kwok_workdir)
+        make_private_folder(folder.kwok)
         ports = self._ports.reserve(str(folder.root), PORTS)
         folder.link(folder.kwokctl, paths["kwokctl"])
         kwokctl.write_settings(folder, ports, paths)
@@ -198,7 +206,7 @@ class EmbeddedProvider:
             folder.mark_running()
 
     def _await(self, folder: ClusterFolder, record: Record, until: float) -> None:
-        api_server.wait_ready(folder, self._config(folder, record), until)
+        api_server.wait_serving(folder, self._config(folder, record), until)
         if find_down(folder):
             # On a slow machine a controller gives up before the API server answers.
             kwokctl.start(folder, timeout=_left(until))

@@ -57,14 +57,18 @@ class ClusterFolder:
         return self.clusters / f"{self.name}.lock"
 
     @property
-    def kwok_workdir(self) -> Path:
-        """kwokctl's KWOK_WORKDIR: one for each cluster, so that none sees another's."""
-        return self.root / "kwok"
+    def kwok(self) -> Path:
+        """kwokctl's folder: one for each cluster, so that none sees another's.
+
+        It is `.kwok` in the home folder that kwokctl is given. KWOK_WORKDIR, which would name it
+        plainly, is silently ignored when the path holds a space.
+        """
+        return self.root / ".kwok"
 
     @property
     def kwok_config(self) -> Path:
         """The settings that kwokctl is given."""
-        return self.kwok_workdir / "kwok.yaml"
+        return self.kwok / "kwok.yaml"
 
     @property
     def kwokctl(self) -> Path:
@@ -73,8 +77,8 @@ class ClusterFolder:
 
     @property
     def home(self) -> Path:
-        """kwokctl's folder of this cluster."""
-        return self.kwok_workdir / "clusters" / self.name
+        """What kwokctl keeps of the cluster, and where its processes work."""
+        return self.kwok / "clusters" / self.name
 
     def pid_file(self, component: str) -> Path:
         return self.home / "pids" / f"{component}.pid"

@@ -138,8 +138,8 @@ def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float
     # Nothing of the user's environment: secrets may be in it, and the processes inherit this one.
     # An empty PATH keeps kwokctl from using a kubectl it finds there.
     environment = {
-        MARK: str(folder.kwok_workdir),
-        "HOME": str(folder.kwok_workdir),
+        MARK: str(folder.root),
+        "HOME": str(folder.root),
         "PATH": "",
     }
     argv: list[str | Path] = [folder.kwokctl, verb, "cluster", "--name", folder.name, *arguments]

@@ -14,7 +14,7 @@ from k8s_ucp import process
 from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder
 from k8s_ucp.process import Identity
 
-MARK = "KWOK_WORKDIR"
+MARK = "UCP_CONTROL_PLANE"
 
 _EXECUTABLES = {"kwok-controller": "kwok"}
 """Names of executables where they differ from the component's."""
@@ -24,7 +24,7 @@ def find_own(folder: ClusterFolder) -> list[Identity]:
     """Every process of this cluster, also one without a PID file."""
     return [
         identity
-        for identity, _ in process.marked(MARK, str(folder.kwok_workdir))
+        for identity, _ in process.marked(MARK, str(folder.root))
         if any(_runs(folder, component, identity) for component in COMPONENTS)
     ]
 
@@ -35,7 +35,7 @@ def find_component(folder: ClusterFolder, component: str) -> Identity | None:
     identity = process.identify(pid) if pid else None
     if identity is None or not _runs(folder, component, identity):
         return None
-    return identity if process.is_marked(identity.pid, MARK, str(folder.kwok_workdir)) else None
+    return identity if process.is_marked(identity.pid, MARK, str(folder.root)) else None
 
 
 def find_down(folder: ClusterFolder) -> list[str]:

@@ -1,0 +1,224 @@
+"""What every maker of clusters promises (cluster_provider.py), run against each of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.kube import DEPLOYMENT, NAMESPACE, Kube
+from tests.contracts.conftest import Workshop
+from tests.control_planes import eventually, namespace, quiet
+
+pytestmark = pytest.mark.engines
+
+
+@pytest.fixture(scope="module")
+def provider(workshop: Workshop) -> ClusterProvider:
+    return workshop.provider()
+
+
+@pytest.fixture(scope="module")
+def kept(provider: ClusterProvider) -> Iterator[str]:
+    """A running cluster that tests share; none of them stops it."""
+    provider.create(ClusterRequest("kept"), quiet)
+    yield "kept"
+    provider.delete("kept")
+
+
+@pytest.fixture
+def name(provider: ClusterProvider) -> Iterator[str]:
+    """The name of a cluster that a test makes for itself."""
+    yield "own"
+    provider.delete("own")
+
+
+def admin(provider: ClusterProvider, name: str) -> Kube:
+    return Kube(provider.kubeconfig(name))
+
+
+def test_a_made_cluster_is_there_and_becomes_ready(provider: ClusterProvider, kept: str) -> None:
+    assert kept in provider.names()
+    eventually(lambda: provider.state(kept).ready, lambda: provider.state(kept))
+    state = provider.state(kept)
+    assert state.exists
+    assert state.running
+    assert state.message == ""
+    assert state.version is not None
+    assert admin(provider, kept).version() == state.version
+
+
+def test_the_kubeconfig_works_and_needs_no_file(provider: ClusterProvider, kept: str) -> None:
+    config = provider.kubeconfig(kept)
+    assert not [key for user in config["users"] for key in user["user"] if not key.endswith("data")]
+    kube = Kube(config)
+    kube.create(namespace("made-by-admin"))
+    assert kube.get(NAMESPACE, "made-by-admin")["status"]["phase"] == "Active"
+
+
+def test_making_it_again_keeps_it(provider: ClusterProvider, kept: str) -> None:
+    before = admin(provider, kept).get(NAMESPACE, "kube-system")["metadata"]["uid"]
+    provider.create(ClusterRequest(kept), quiet)
+    assert admin(provider, kept).get(NAMESPACE, "kube-system")["metadata"]["uid"] == before
+
+
+def test_starting_what_runs_changes_nothing(provider: ClusterProvider, kept: str) -> None:
+    provider.start(kept)
+    provider.start(kept)
+    assert provider.state(kept).running
+
+
+def test_a_deployment_becomes_available(provider: ClusterProvider, kept: str) -> None:
+    kube = admin(provider, kept)
+    labels = {"app": "echo"}
+    pods = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "echo", "image": "registry.k8s.io/pause:3.10"}]},
+    }
+    kube.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "echo", "namespace": "default"},
+            "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": pods},
+        }
+    )
+    eventually(
+        lambda: kube.get(DEPLOYMENT, "echo", "default")["status"].get("availableReplicas") == 2,
+        lambda: kube.get(DEPLOYMENT, "echo", "default")["status"],
+    )
+
+
+def test_two_are_made_at_the_same_time(workshop: Workshop) -> None:
+    provider = workshop.provider()
+    names = ["twin-a", "twin-b"]
+    failures: list[BaseException] = []
+
+    def make(name: str) -> None:
+        try:
+            provider.create(ClusterRequest(name), quiet)
+        except BaseException as failure:  # noqa: BLE001 (told by the assertion below)
+            failures.append(failure)
+
+    threads = [threading.Thread(target=make, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    try:
+        assert not failures
+        uids = {
+            admin(provider, name).get(NAMESPACE, "kube-system")["metadata"]["uid"] for name in names
+        }
+        assert len(uids) == 2
+    finally:
+        for name in names:
+            provider.delete(name)
+
+
+def test_one_cluster_is_made_once_by_two_at_the_same_time(
+    provider: ClusterProvider, name: str
+) -> None:
+    failures: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            provider.create(ClusterRequest(name), quiet)
+        except BaseException as failure:  # noqa: BLE001 (told by the assertion below)
+            failures.append(failure)
+
+    threads = [threading.Thread(target=make) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert admin(provider, name).version()
+
+
+def test_the_same_name_in_two_workspaces_is_two_clusters(workshop: Workshop, kept: str) -> None:
+    here, there = workshop.provider(), workshop.provider("two")
+    there.create(ClusterRequest(kept), quiet)
+    try:
+        admin(there, kept).create(namespace("only-there"))
+        assert admin(here, kept).find(NAMESPACE, "only-there") is None
+    finally:
+        there.delete(kept)
+    assert admin(here, kept).version()
+    assert workshop.remains("two") == []
+
+
+def test_stopping_keeps_the_data(provider: ClusterProvider, name: str) -> None:
+    provider.create(ClusterRequest(name), quiet)
+    admin(provider, name).create(namespace("precious"))
+    provider.stop(name)
+    stopped = provider.state(name)
+    assert (stopped.exists, stopped.running, stopped.ready) == (True, False, False)
+    assert stopped.message == "stopped"
+    provider.stop(name)
+    provider.start(name)
+    assert admin(provider, name).find(NAMESPACE, "precious")
+    provider.stop(name)
+    provider.create(ClusterRequest(name), quiet)
+    assert admin(provider, name).find(NAMESPACE, "precious")
+
+
+def test_deleting_leaves_nothing(workshop: Workshop) -> None:
+    provider = workshop.provider("alone")
+    provider.create(ClusterRequest("short-lived"), quiet)
+    provider.delete("short-lived")
+    assert workshop.remains("alone") == []
+    assert provider.names() == []
+    assert not provider.state("short-lived").exists
+    provider.delete("short-lived")
+
+
+def test_what_was_never_made(workshop: Workshop) -> None:
+    provider = workshop.provider("empty")
+    assert provider.names() == []
+    state = provider.state("absent")
+    assert (state.exists, state.running, state.ready) == (False, False, False)
+    provider.stop("absent")
+    provider.delete("absent")
+    with pytest.raises(UcpError, match="absent"):
+        provider.start("absent")
+    with pytest.raises(UcpError, match="absent"):
+        provider.kubeconfig("absent")
+    assert workshop.remains("empty") == []
+
+
+def test_a_creation_that_takes_too_long_leaves_nothing(workshop: Workshop) -> None:
+    provider = workshop.provider("hasty")
+    with pytest.raises(DeadlineExceeded, match="late"):
+        provider.create(ClusterRequest("late"), quiet, timeout=0.7)
+    assert workshop.remains("hasty") == []
+    assert not provider.state("late").exists
+    provider.create(ClusterRequest("late"), quiet)
+    assert admin(provider, "late").version()
+    provider.delete("late")
+
+
+@pytest.mark.parametrize("length", [1, 63])
+def test_the_shortest_and_the_longest_name(provider: ClusterProvider, length: int) -> None:
+    name = "n" * length
+    provider.create(ClusterRequest(name), quiet)
+    try:
+        assert admin(provider, name).version()
+    finally:
+        provider.delete(name)
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a.b", "a/b", "../a", "n" * 64, "a\n"])
+def test_a_bad_name_is_refused(provider: ClusterProvider, name: str) -> None:
+    with pytest.raises(UcpError, match="name"):
+        provider.preflight(ClusterRequest(name))
+    with pytest.raises(UcpError, match="name"):
+        provider.create(ClusterRequest(name), quiet)
+
+
+def test_an_unknown_version_is_refused_with_those_there_are(provider: ClusterProvider) -> None:
+    with pytest.raises(UcpError, match=r"1\.2\.3 .* 1\.\d+"):
+        provider.preflight(ClusterRequest("some", version="1.2.3"))

@@ -1,0 +1,88 @@
+"""Real embedded control planes for tests: made in a folder of the test's own, gone at its end."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp import process
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.kube import Kube
+from k8s_ucp.process import Identity
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
+
+
+def quiet(line: str) -> None:
+    """A report that nobody reads."""
+
+
+class ControlPlanes:
+    """Embedded providers in folders below one, each like a workspace of its own."""
+
+    def __init__(self, root: Path, toolbox: Toolbox) -> None:
+        self.root = root
+        self.toolbox = toolbox
+        self.ports = Ports(default_registry())
+        self._providers: list[EmbeddedProvider] = []
+
+    def provider(self, workspace: str = "one") -> EmbeddedProvider:
+        """The provider of a topology in that workspace."""
+        found = EmbeddedProvider(self.folder(workspace), self.toolbox, ports=self.ports)
+        self._providers.append(found)
+        return found
+
+    def folder(self, workspace: str = "one") -> Path:
+        """Where the clusters of that workspace lie; the path holds a space on purpose."""
+        return self.root / workspace / "my files" / "clusters"
+
+    def processes(self, workspace: str = "") -> list[Identity]:
+        """Whatever still runs for clusters of that workspace, or of any."""
+        return process.working_in(self.folder(workspace) if workspace else self.root)
+
+    def remove(self) -> None:
+        """End and remove everything, and prove that nothing is left."""
+        for provider in self._providers:
+            for name in provider.names():
+                provider.delete(name)
+        left = self.processes()
+        process.terminate_all(left, grace=0)
+        assert not left
+        assert not [each for each in self.ports.owners() if each.startswith(f"{self.root}/")]
+
+
+@contextlib.contextmanager
+def control_planes(root: Path, toolbox: Toolbox) -> Iterator[ControlPlanes]:
+    """Providers that leave nothing behind."""
+    planes = ControlPlanes(root, toolbox)
+    try:
+        yield planes
+    finally:
+        planes.remove()
+
+
+def made(provider: EmbeddedProvider, name: str) -> Kube:
+    """A cluster of that name, ready, as its admin."""
+    provider.create(ClusterRequest(name), quiet)
+    eventually(lambda: provider.state(name).ready, lambda: provider.state(name).message)
+    return Kube(provider.kubeconfig(name))
+
+
+def eventually(
+    condition: Callable[[], bool], seen: Callable[[], object] = str, seconds: float = 60
+) -> None:
+    """Wait for a condition; fails with what `seen` tells when it does not come."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"not within {seconds} s; last seen: {seen()}"
+        time.sleep(0.05)
+
+
+def namespace(name: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

@@ -1,0 +1,50 @@
+"""What kwokctl is told and what it tells."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from k8s_ucp.clusters.folder import PORTS, ClusterFolder
+from k8s_ucp.clusters.kwokctl import PROGRAMS, explain, settings
+
+FOLDER = ClusterFolder(Path("/home/me/my work/clusters"), "demo-stage")
+PROGRAM_PATHS = {each: Path("/tools") / each for each in (*PROGRAMS, "true")}
+
+
+def told() -> dict[str, object]:
+    ports = {name: 20000 + number for number, name in enumerate(PORTS)}
+    return settings(FOLDER, ports, PROGRAM_PATHS)
+
+
+def test_every_port_is_given_and_every_address_is_loopback() -> None:
+    options = told()["options"]
+    assert isinstance(options, dict)
+    assert options["bindAddress"] == "127.0.0.1"
+    given = sorted(value for key, value in options.items() if key.endswith("Port"))
+    assert given == [20000 + number for number in range(len(PORTS))]
+
+
+def test_every_program_is_given_so_nothing_is_downloaded() -> None:
+    options = told()["options"]
+    assert isinstance(options, dict)
+    assert sorted(value for key, value in options.items() if key.endswith("Binary")) == sorted(
+        str(path) for path in PROGRAM_PATHS.values()
+    )
+
+
+def test_etcd_is_reached_over_tls_only() -> None:
+    text = json.dumps(told())
+    assert "http://" not in text
+    assert "client-cert-auth" in text
+
+
+def test_errors_are_taken_out_of_the_log() -> None:
+    lines = [
+        {"level": "INFO", "msg": "Cluster is creating"},
+        {"level": "ERROR", "msg": "Failed to setup config", "err": "no space left on device"},
+    ]
+    output = "\n".join(json.dumps(line) for line in lines)
+    assert explain(output) == "Failed to setup config: no space left on device"
+    assert explain("panic: oh\n") == "panic: oh"
+    assert explain("") == "it said nothing"

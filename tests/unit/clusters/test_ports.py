@@ -1,0 +1,39 @@
+"""Which ports are given: never one twice, never one the kernel may give away."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from k8s_ucp.clusters.ports import HIGHEST, LOWEST, NODE_PORTS, candidates, choose
+from k8s_ucp.errors import UcpError
+
+LINUX = range(32768, 61000)
+
+
+@given(start=st.integers(min_value=0))
+def test_candidates_lie_outside_what_others_use(start: int) -> None:
+    ports = candidates(LINUX, start=start)
+    assert len(ports) == len(set(ports))
+    assert not set(ports) & set(LINUX)
+    assert not set(ports) & set(NODE_PORTS)
+    assert LOWEST <= min(ports) <= max(ports) < HIGHEST
+
+
+def test_a_kernel_that_uses_every_port_leaves_them_all_to_try() -> None:
+    assert candidates(range(1024, 65536), start=0)
+
+
+@given(
+    taken=st.sets(st.integers(0, 40)),
+    busy=st.sets(st.integers(0, 40)),
+    count=st.integers(0, 45),
+)
+def test_chosen_ports_are_free_and_different(taken: set[int], busy: set[int], count: int) -> None:
+    free = [port for port in range(40) if port not in taken | busy]
+    if count > len(free):
+        with pytest.raises(UcpError, match="no free ports"):
+            choose(range(40), count, taken, lambda port: port not in busy)
+    else:
+        assert choose(range(40), count, taken, lambda port: port not in busy) == free[:count]
