@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -84,8 +83,9 @@ class _Run:
 
     def download(self) -> Path:
         """The folder of the tool's module, checked against go.sum."""
-        out = self._go(["mod", "download", "-json", self.tool.module], MODULES_DEADLINE)
-        return Path(json.loads(out)["Dir"])
+        self._go(["mod", "download", self.tool.module], MODULES_DEADLINE)
+        folder = self._go(["list", "-m", "-f", "{{.Dir}}", self.tool.module], MODULES_DEADLINE)
+        return Path(folder.strip())
 
     def packages(self, heard: Heard) -> frozenset[str]:
         """All packages to compile. Listing them fetches the modules they are in."""

@@ -101,9 +101,8 @@ class ModuleSource:
             parts = urlsplit(address)
             if parts.hostname:
                 text = text.replace(address.rstrip("/"), "<module proxy>")
-                text = re.sub(
-                    rf"(?:\S+@)?{re.escape(parts.hostname)}(?::\d+)?", "<module proxy>", text
-                )
+                host = rf"(?<![\w.-]){re.escape(parts.hostname)}(?::\d+)?(?![\w.-])"
+                text = re.sub(host, "<module proxy>", text)
         return re.sub(r"://[^/\s@\"]+@", "://", text)
 
 

@@ -94,18 +94,29 @@ class Installer:
         missing = [recipe for recipe in recipes if found[recipe.tool.name] is None]
         if missing:
             found.update(self._install(missing))
-        return self._toolbox([entry for entry in found.values() if entry])
+        elif self._store.has_leftovers(builds=not self._keep_build):
+            self._tidy()
+        return self._toolbox(found.values())
 
     def find(self, names: Iterable[str] = EMBEDDED) -> Toolbox:
         """The named tools as they are installed; builds nothing. Raises UcpError if one isn't."""
-        absent = self.missing(names)
+        found = {each.tool.name: self._entry(each) for each in self._recipes(names)}
+        absent = [name for name, entry in found.items() if entry is None]
         if absent:
             raise UcpError(f"not installed: {', '.join(absent)}", next="ucp tools install")
-        return self.install(names)
+        return self._toolbox(found.values())
 
     def missing(self, names: Iterable[str] = EMBEDDED) -> list[str]:
         """Which of the named tools an install would have to make."""
         return [each.tool.name for each in self._recipes(names) if self._entry(each) is None]
+
+    def check(self, names: Iterable[str] = EMBEDDED) -> None:
+        """Raise UcpError when an install of what is missing couldn't even begin."""
+        missing = [each for each in self._recipes(names) if self._entry(each) is None]
+        built = [each for each in missing if each.module_folder]
+        if built:
+            self._store.make()
+            self._prepare(built)
 
     def states(
         self, names: Iterable[str] | None = None, *, verify: bool = False
@@ -146,24 +157,29 @@ class Installer:
             return entry
         return self._store.find(recipe.tool.name, recipe.digest)
 
-    def _toolbox(self, entries: list[Entry]) -> Toolbox:
+    def _toolbox(self, entries: Iterable[Entry | None]) -> Toolbox:
+        there = [entry for entry in entries if entry]
         return Toolbox(
             programs={
                 program: self._store.program(entry.name, program)
-                for entry in entries
+                for entry in there
                 for program in entry.sha256
             },
             modules={
-                entry.tool: self._store.module(entry.name)
-                for entry in entries
-                if entry.keeps_module
+                entry.tool: self._store.module(entry.name) for entry in there if entry.keeps_module
             },
         )
+
+    def _tidy(self) -> None:
+        """Remove what a killed installation left behind, many GB perhaps."""
+        self._store.sweep(_end_orphans)
+        if not self._keep_build:
+            self._store.remove_build()
 
     def _install(self, missing: list[Recipe]) -> dict[str, Entry]:
         # Imported here: not needed, and slow, where everything is installed.
         from k8s_ucp import process
-        from k8s_ucp.tools.build import Builder, require_room
+        from k8s_ucp.tools.build import Builder
 
         self._store.make()
         self._store.sweep(_end_orphans)
@@ -171,17 +187,22 @@ class Installer:
         running = process.Programs()
         builder = None
         if built:
-            oldest = max(
-                needed_compiler(each.module_folder) for each in built if each.module_folder
-            )
-            compiler = require_compiler(oldest)
-            require_room(self._store.cache, {each.tool.name: each.tool.megabytes for each in built})
+            compiler = self._prepare(built)
             builder = Builder(compiler, module_source(compiler), self._store, running)
         with self._store.using_build():
             entries = self._side_by_side(missing, builder, running)
         if built and not self._keep_build:
             self._store.remove_build()
         return entries
+
+    def _prepare(self, built: list[Recipe]) -> Compiler:
+        """The compiler for these builds. Raises UcpError without one, or without room."""
+        from k8s_ucp.tools.build import require_room
+
+        oldest = max(needed_compiler(each.module_folder) for each in built if each.module_folder)
+        compiler = require_compiler(oldest)
+        require_room(self._store.cache, {each.tool.name: each.tool.megabytes for each in built})
+        return compiler
 
     def _side_by_side(
         self, missing: list[Recipe], builder: Builder | None, running: process.Programs

@@ -153,6 +153,11 @@ class Store:
         folder.rename(self._tools / entry.name)
         _to_disk(self._tools)
 
+    def has_leftovers(self, *, builds: bool) -> bool:
+        """A sweep may find something; builds: the folder of modules and object files counts."""
+        left = any(self._tools.glob(f"*{_PARTIAL}")) or any(self.cache.glob("build.old-*"))
+        return left or (builds and self.build.exists())
+
     def sweep(self, end_orphans: Callable[[Path], None]) -> None:
         """Remove partial folders whose builder is gone: nobody holds their lock."""
         for folder in self._tools.glob(f"*{_PARTIAL}"):

