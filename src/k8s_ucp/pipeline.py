@@ -42,10 +42,7 @@ class Step(Protocol[World]):
     def title(self) -> str:
         """What a person reads while it runs: Start the core cluster."""
 
-    def preflight(self, world: World) -> None:
-        """Check what can be checked before the plan changes anything. Raises UcpError."""
-
-    def run(self, world: World, report: Report) -> None:
+    def run(self, world: World, report: Report, /) -> None:
         """Do it, or see that it is done. report: one line on how far it is. Raises UcpError."""
 
 
@@ -65,6 +62,8 @@ class Plan(Generic[World]):
     name: str
     """Of the command: start, stop."""
     tasks: tuple[Task[World], ...]
+    checks: tuple[Callable[[World], None], ...] = ()
+    """What is looked at before the first change. Each raises UcpError."""
 
     def __post_init__(self) -> None:
         """A step comes after those that it needs, which rules out circles."""
@@ -234,11 +233,11 @@ def run(
 
 
 def preflight(plan: Plan[World], world: World) -> None:
-    """Ask every step before the first one runs. Raises one UcpError with all that is wrong."""
+    """Make all checks of a plan. Raises one UcpError with all that is wrong."""
     errors: list[UcpError] = []
-    for task in plan.tasks:
+    for check in plan.checks:
         try:
-            task.step.preflight(world)
+            check(world)
         except UcpError as error:
             if all(str(error) != str(other) for other in errors):
                 errors.append(error)

@@ -1,10 +1,24 @@
-"""The only writer to the terminal: data on stdout, what people read on stderr."""
+"""The only writer to the terminal: data on stdout, what people read on stderr.
+
+Plain text by itself; rich is loaded for the live view of steps and nothing else.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from k8s_ucp.pipeline import Event, StepRun
+
+REPORT_SECONDS = 10.0
+"""Where nobody looks live (a log of CI): a step's reports are told this often, and not oftener."""
 
 
 class Console:
@@ -13,7 +27,8 @@ class Console:
     def __init__(self, *, quiet: bool = False, verbose: bool = False, color: bool = True) -> None:
         self.quiet = quiet
         self.verbose = verbose
-        self.color = color and sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        self.terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.color = color and self.terminal and not os.environ.get("NO_COLOR")
 
     def data(self, text: str) -> None:
         """What a program reads: stdout, always, at once."""
@@ -24,20 +39,121 @@ class Console:
         """What a person reads; silent with -q."""
         if not self.quiet:
             sys.stderr.write(text + "\n")
+            sys.stderr.flush()
 
     def detail(self, text: str) -> None:
         """What a person reads with -v."""
         if self.verbose:
-            sys.stderr.write(text + "\n")
+            self.say(text)
 
     def warn(self, text: str) -> None:
         """What a person should know though the command goes on; said with -q too."""
         sys.stderr.write(f"ucp: {text}\n")
 
+    def steps(self) -> StepsView:
+        """How the steps of a plan are shown here."""
+        if self.quiet:
+            return StepsView()
+        return LiveSteps(self) if self.terminal else PlainSteps(self)
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def redraw(self, text: str) -> None:
+        """Show a whole page anew (`--watch`): in place on a terminal, below the last one else."""
+        if sys.stdout.isatty():
+            text = "\x1b[H\x1b[2J\x1b[3J" + text
+        self.data(text)
+
+
+class StepsView(AbstractContextManager["StepsView"]):
+    """Shows steps while a plan runs; this one shows nothing."""
+
+    def hear(self, event: Event) -> None:
+        """A step changed."""
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+class PlainSteps(StepsView):
+    """A line when a step has ended, and now and then one on how far it is."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._told: dict[str, float] = {}
+
+    def hear(self, event: Event) -> None:
+        step, now = event.step, time.monotonic()
+        if step.state == "running":
+            last = self._told.setdefault(step.id, now)
+            pause = 0.0 if self._console.verbose else REPORT_SECONDS
+            if step.message and now - last >= pause:
+                self._told[step.id] = now
+                self._console.say(f"{step.seconds:7.1f} s  ... {step.title}: {step.message}")
+        else:
+            self._console.say(f"{step.seconds:7.1f} s  {_line(step)}")
+
+
+class LiveSteps(StepsView):
+    """Every step with its time, redrawn in place."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.console import Console as Terminal
+        from rich.live import Live
+
+        self._steps: Sequence[StepRun] = ()
+        self._began = time.monotonic()
+        self._live = Live(
+            console=Terminal(stderr=True, no_color=not console.color, highlight=False),
+            get_renderable=self._page,
+            refresh_per_second=5,
+        )
+
+    def __enter__(self) -> StepsView:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def hear(self, event: Event) -> None:
+        self._steps = event.steps
+
+    def _page(self) -> RenderableType:
+        from rich.table import Table
+        from rich.text import Text
+
+        page = Table.grid(padding=(0, 1))
+        now = time.monotonic() - self._began
+        for step in self._steps:
+            if step.state == "waiting":
+                continue
+            running = step.state == "running"
+            seconds = now - step.began if running else step.seconds
+            style = {"failed": "red", "done": "green", "cancelled": "yellow"}.get(
+                step.state, "cyan"
+            )
+            page.add_row(
+                Text(_SYMBOLS[step.state], style=style),
+                Text(step.title),
+                Text(f"{seconds:.1f} s", style="dim", justify="right"),
+                Text(step.message, style="dim", no_wrap=True, overflow="ellipsis"),
+            )
+        return page
+
+
+_SYMBOLS = {"waiting": " ", "running": "…", "done": "✓", "failed": "✗", "cancelled": "-"}
+
+
+def _line(step: StepRun) -> str:
+    words = {"done": "", "failed": ": failed", "cancelled": ": given up"}[step.state]
+    return f"{step.title}{words}"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Lines with aligned columns, headed by the column names in capitals."""
-    lines = [[each.upper() for each in columns], *[[cell or "-" for cell in row] for row in rows]]
+    lines = [
+        [each.upper() for each in columns],
+        *[[str(cell) if cell not in ("", None) else "-" for cell in row] for row in rows],
+    ]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     return "\n".join(
         "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

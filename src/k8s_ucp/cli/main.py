@@ -31,7 +31,14 @@ class Entry:
     help: str
 
 
-COMMANDS: dict[str, Entry] = {}
+COMMANDS: dict[str, Entry] = {
+    "start": Entry("k8s_ucp.cli.start", "Make the topology of ucp.yaml real."),
+    "stop": Entry("k8s_ucp.cli.stop", "End everything that runs; repositories and data stay."),
+    "reconciler": Entry("k8s_ucp.cli.reconciler", "Run the controllers in the foreground."),
+    "promote": Entry("k8s_ucp.cli.promote", "Write an image tag to an environment."),
+    "rollback": Entry("k8s_ucp.cli.rollback", "Go back to an earlier tag, hold the bad one."),
+    "history": Entry("k8s_ucp.cli.history", "List the changes of an app's tags."),
+}
 """In the order of `ucp --help`. A command is listed here once it is built, never before."""
 
 
@@ -198,3 +205,7 @@ def _leave_quietly() -> int:
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
+
+
+if __name__ == "__main__":
+    main()

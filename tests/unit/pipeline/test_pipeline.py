@@ -45,15 +45,10 @@ class Probe:
 
     id: str
     does: Callable[[World, Report], None] = nothing
-    refuses: UcpError | None = None
 
     @property
     def title(self) -> str:
         return f"Step {self.id}"
-
-    def preflight(self, world: World) -> None:
-        if self.refuses:
-            raise self.refuses
 
     def run(self, world: World, report: Report) -> None:
         self.does(world, report)
@@ -204,22 +199,26 @@ def test_plans_that_can_not_be(tasks: tuple[Task[World], ...]) -> None:
         Plan("start", tasks)
 
 
-def test_preflight_asks_every_step_and_tells_everything_once() -> None:
+def test_preflight_makes_every_check_and_tells_everything_once() -> None:
     full, taken = UcpError("disk full", next="df"), UsageError("port taken")
-    tasks = tuple(
-        Task(Probe(str(place), refuses=each))
-        for place, each in enumerate((None, full, taken, UcpError("disk full", next="df")))
-    )
+
+    def refusing(error: UcpError) -> Callable[[World], None]:
+        def check(_: World) -> None:
+            raise error
+
+        return check
+
+    checks = (lambda _: None, *map(refusing, (full, taken, UcpError("disk full", next="df"))))
     with pytest.raises(UcpError) as caught:
-        pipeline.preflight(Plan("start", tasks), World())
+        pipeline.preflight(Plan("start", (), checks), World())
     assert caught.value.message == (
         "nothing was changed, since:\n- disk full\n  next: df\n- port taken"
     )
     assert caught.value.exit_code == 2
     with pytest.raises(UcpError) as alone:
-        pipeline.preflight(Plan("start", tasks[:2]), World())
+        pipeline.preflight(Plan("start", (), checks[:2]), World())
     assert alone.value is full
-    pipeline.preflight(Plan("start", tasks[:1]), World())
+    pipeline.preflight(Plan("start", (), checks[:1]), World())
 
 
 def test_waiting_ends_with_the_state_seen_last() -> None:

@@ -1,0 +1,70 @@
+"""Which of the started topologies a command is about, and what is known of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.workspace import Workspace, write_private_file
+
+if TYPE_CHECKING:
+    from k8s_ucp.steps.context import Context
+    from k8s_ucp.topology import Topology
+
+STARTED = "ucp.yaml"
+"""In the state folder: the topology file as it was started last; the user's may have changed."""
+
+
+def chosen_name(call: Invocation) -> str:
+    """Name of the topology: --topology, or the only one, or the one of ucp.yaml.
+
+    Raises UcpError where nothing was started, UsageError where the choice is not clear.
+    """
+    started = call.workspace.topologies()
+    if call.topology:
+        if call.topology not in started:
+            known = f"; started here: {', '.join(started)}" if started else ""
+            raise UsageError(
+                f"no topology {call.topology} was started in {call.workspace.root}{known}",
+                next="ucp start",
+            )
+        return call.topology
+    if not started:
+        raise UcpError(f"nothing was started in {call.workspace.root}", next="ucp start")
+    if len(started) == 1:
+        return started[0]
+    if call.workspace.topology_file.exists():
+        from k8s_ucp.topology import load
+
+        name = load(call.workspace.topology_file).name
+        if name in started:
+            return name
+    raise UsageError(
+        f"several topologies were started in {call.workspace.root}: {', '.join(started)}",
+        next=f"say which: --topology {started[0]}",
+    )
+
+
+def chosen_topology(call: Invocation) -> Topology:
+    """The topology as it was started last. Raises UcpError, UsageError."""
+    from k8s_ucp.topology import default, load
+
+    name = chosen_name(call)
+    path = call.workspace.state(name).root / STARTED
+    # Stopping must work whatever has become of the file.
+    return load(path) if path.exists() else default(name, (), ())
+
+
+def chosen_context(call: Invocation) -> Context:
+    """What steps and looks need for a started topology."""
+    from k8s_ucp.steps.context import Context
+
+    return Context(workspace=call.workspace, topology=chosen_topology(call))
+
+
+def remember(workspace: Workspace, name: str, text: str) -> None:
+    """Keep the file of a topology that is being started."""
+    state = workspace.state(name)
+    state.make()
+    write_private_file(state.root / STARTED, text)

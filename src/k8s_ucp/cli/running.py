@@ -1,0 +1,99 @@
+"""Runs a plan for a command: lock, checks, view, journal, log."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from k8s_ucp import journal, pipeline
+from k8s_ucp.cli.bug_report import without_secrets
+from k8s_ucp.cli.console import Console
+from k8s_ucp.errors import UcpError
+from k8s_ucp.journal import Journal
+from k8s_ucp.pipeline import Event, Interrupted, Plan
+from k8s_ucp.steps.context import Context
+
+LOG_BYTES = 1024 * 1024
+
+
+def run_plan(
+    plan: Plan[Context],
+    context: Context,
+    console: Console,
+    *,
+    before: Callable[[], None] = lambda: None,
+) -> float:
+    """Run a plan on a topology; the seconds it took.
+
+    before: what is written between the checks and the first step. Raises UcpError, Interrupted.
+    """
+    began = time.monotonic()
+    if plan.checks:
+        pipeline.preflight(plan, context)
+    before()
+    state = context.state
+    state.make()
+    with (
+        journal.held(state.lock, context.topology.name, command_line()),
+        _log(state.logs / "ucp.log", plan.name) as log,
+        console.steps() as view,
+    ):
+        writing = Journal(state.journal, plan.name)
+
+        def hear(event: Event) -> None:
+            view.hear(event)
+            writing.note(event)
+            log(event)
+
+        try:
+            pipeline.run(plan, context, cancel=context.cancel, on_event=hear)
+        except Interrupted:
+            writing.end("interrupted")
+            raise
+        except BaseException:
+            writing.end("failed")
+            raise
+        writing.end("done")
+    return time.monotonic() - began
+
+
+def command_line() -> str:
+    """What was typed, for a person; passwords in URLs blanked out."""
+    return without_secrets(shlex.join(["ucp", *sys.argv[1:]]))
+
+
+@contextlib.contextmanager
+def _log(path: Path, name: str) -> Iterator[Callable[[Event], None]]:
+    """The run log (0600): a line for every change; one old file is kept."""
+    with contextlib.suppress(OSError):
+        if path.stat().st_size > LOG_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise UcpError(f"can't write {path}: {error.strerror}") from error
+    with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
+
+        def write(words: str) -> None:
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            with contextlib.suppress(OSError):
+                stream.write(f"{stamp} {name} {without_secrets(words)}\n")
+                stream.flush()
+
+        write(f"begins: {command_line()}")
+        last: dict[str, str] = {}
+
+        def hear(event: Event) -> None:
+            step = event.step
+            words = f"{step.id}: {step.state} {step.message}".strip()
+            if last.get(step.id) != words:
+                last[step.id] = words
+                write(f"{words} ({step.seconds:.2f} s)")
+
+        yield hear
+        write("ends")

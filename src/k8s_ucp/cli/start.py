@@ -1,0 +1,99 @@
+"""`ucp start`: from a topology file, or a few questions, to apps running on every environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from k8s_ucp.cli.closing import closing_table
+from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.running import run_plan
+from k8s_ucp.cli.wanted import Wanted, find_wanted, parse_flags
+from k8s_ucp.errors import UcpError
+
+app = declare()
+
+
+@app.command()
+def start(
+    ctx: typer.Context,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing: take ucp.yaml, or the defaults.")
+    ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="F", help="Another topology file than ucp.yaml."),
+    ] = None,
+    core: Annotated[
+        str | None,
+        typer.Option("--core", metavar="P", help="Where the core cluster runs: embedded."),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            metavar="NAME=P",
+            help="An environment and where its cluster runs, in the order of promotion; again "
+            "for each. Default: stage=embedded, prod=embedded.",
+        ),
+    ] = None,
+    apps: Annotated[
+        list[str] | None,
+        typer.Option("--app", metavar="NAME", help="An app; again for each. Default: echo."),
+    ] = None,
+    ours: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ours",
+            metavar="PATH",
+            help="On a conflict, keep this file as the repository has it; again for each.",
+        ),
+    ] = None,
+    theirs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--theirs",
+            metavar="PATH",
+            help="On a conflict, take this file as it is rendered now; again for each.",
+        ),
+    ] = None,
+) -> None:
+    """Make the topology of ucp.yaml real. Safe to run again: what is there is kept.
+
+    Without a ucp.yaml it asks where the core cluster runs, which environments and which apps, and
+    writes the file.
+    """
+    call = invocation(ctx)
+    flags = parse_flags(yes=yes, file=file, core=core, environments=env or None, apps=apps or None)
+    wanted = find_wanted(call, flags)
+
+    from k8s_ucp import plans
+    from k8s_ucp.gitops.publish import settle
+    from k8s_ucp.steps.context import Context
+
+    context = Context(
+        workspace=call.workspace,
+        topology=wanted.topology,
+        topology_file=wanted.text.encode(),
+        settled=settle(ours or [], theirs or []),
+    )
+    seconds = run_plan(
+        plans.start(), context, call.console, before=lambda: _write_down(call, wanted)
+    )
+    call.console.say(closing_table(context, seconds))
+
+
+def _write_down(call: Invocation, wanted: Wanted) -> None:
+    """Write ucp.yaml where it is new, and keep what is started for the other commands."""
+    from k8s_ucp.cli.chosen import remember
+
+    if not wanted.exists:
+        try:
+            with wanted.path.open("x", encoding="utf-8") as stream:
+                stream.write(wanted.text)
+        except OSError as error:
+            raise UcpError(f"can't write {wanted.path}: {error.strerror}") from error
+        call.console.say(f"wrote {wanted.path}")
+    remember(call.workspace, wanted.topology.name, wanted.text)

@@ -1,0 +1,41 @@
+"""`ucp stop`: everything that runs ends; repositories and data stay."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.running import run_plan
+from k8s_ucp.errors import UsageError
+
+app = declare()
+
+
+@app.command()
+def stop(
+    ctx: typer.Context,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask whether you mean it.")] = False,
+) -> None:
+    """Stop a topology: components first, then all control planes.
+
+    Nothing is deleted and nothing committed: `ucp start` brings the same state back.
+    """
+    call = invocation(ctx)
+    context = chosen_context(call)
+    if not yes and sys.stdin.isatty():
+        from k8s_ucp.cli.questions import confirm
+
+        if not confirm(f"Stop the topology {context.topology.name}?"):
+            raise UsageError("nothing was stopped")
+
+    from k8s_ucp import plans
+
+    seconds = run_plan(plans.stop(), context, call.console)
+    call.console.say(
+        f"{context.topology.name} is stopped, {seconds:.1f} s; its repositories and data stay. "
+        "`ucp start` brings it back."
+    )

@@ -1,0 +1,185 @@
+"""Which topology `ucp start` is about: the file, the flags, or the answers of a person."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.errors import UsageError
+from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load, parse
+from k8s_ucp.topology_problems import REFUSED_VALUES, nearest
+from k8s_ucp.topology_text import topology_text
+
+if typing.TYPE_CHECKING:
+    from k8s_ucp.cli.questions import Answers
+
+PROPOSED_NAME = "demo"
+PROPOSED_ENVIRONMENTS = ("stage", "prod")
+PROPOSED_APPS = ("echo",)
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the command line says about the topology."""
+
+    yes: bool = False
+    file: Path | None = None
+    core: str | None = None
+    environments: tuple[tuple[str, str], ...] | None = None
+    """(name, provider); None: not said."""
+    apps: tuple[str, ...] | None = None
+
+    @property
+    def describe_topology(self) -> bool:
+        return bool(self.core or self.environments or self.apps)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A checked topology and its file, which may not have been written yet."""
+
+    topology: Topology
+    text: str
+    path: Path
+    exists: bool
+
+
+def parse_flags(
+    *,
+    yes: bool,
+    file: Path | None,
+    core: str | None,
+    environments: Sequence[str] | None,
+    apps: Sequence[str] | None,
+) -> Flags:
+    """Check the flags by themselves. Raises UsageError, also for what is to come later."""
+    if core is not None:
+        _check_provider("--core", core, CoreCluster, "spec.core.provider")
+    pairs = []
+    for each in environments or ():
+        name, _, provider = each.partition("=")
+        provider = provider or "embedded"
+        _check_provider(f"--env {name}", provider, AppCluster, "spec.environments.cluster.provider")
+        pairs.append((name, provider))
+    return Flags(
+        yes,
+        file,
+        core,
+        None if environments is None else tuple(pairs),
+        None if apps is None else tuple(apps),
+    )
+
+
+def find_wanted(call: Invocation, flags: Flags) -> Wanted:
+    """The topology to start. Asks where there is no file and a person; writes nothing.
+
+    Raises UsageError, KeyboardInterrupt at a question.
+    """
+    path = flags.file.expanduser().resolve() if flags.file else call.workspace.topology_file
+    if flags.file or path.exists():
+        return _from_file(call, flags, path)
+    name = call.topology or PROPOSED_NAME
+    if flags.yes:
+        return _new(name, flags, path)
+    from k8s_ucp.cli import questions
+
+    if not questions.can_ask():
+        raise UsageError(
+            f"there is no {path}, and nobody to ask (stdin is not a terminal)",
+            next="ucp start --yes (embedded core, environments stage and prod, app echo)",
+        )
+    proposed = questions.Answers(
+        flags.core or "embedded",
+        _names(flags),
+        flags.apps or PROPOSED_APPS,
+    )
+    answers = questions.ask_topology(proposed)
+    wanted = _new(name, _answered(answers), path)
+    call.console.say(f"\nThis goes into {path}:\n\n{_indented(wanted.text)}")
+    if not questions.confirm("Write it and start?"):
+        raise UsageError("nothing was written and nothing started", next="ucp start")
+    return wanted
+
+
+def _from_file(call: Invocation, flags: Flags, path: Path) -> Wanted:
+    topology = load(path)
+    if call.topology and call.topology != topology.name:
+        raise UsageError(
+            f"{path} describes the topology {topology.name}, not {call.topology}",
+            next=f"ucp start --topology {topology.name}",
+        )
+    if flags.describe_topology:
+        _check_agreement(flags, topology, path)
+    return Wanted(topology, path.read_text("utf-8"), path, exists=True)
+
+
+def _check_agreement(flags: Flags, topology: Topology, path: Path) -> None:
+    """The file counts; flags that say the same are welcome (a command that is run again)."""
+    spec = topology.spec
+    there = {each.name: each.cluster.provider for each in spec.environments}
+    apps = [each.name for each in spec.apps]
+    differing = [
+        *([f"--core {flags.core}"] if flags.core not in (None, spec.core.provider) else []),
+        *(
+            f"--env {name}={kind}"
+            for name, kind in flags.environments or ()
+            if there.get(name) != kind
+        ),
+        *(f"--app {each}" for each in flags.apps or () if each not in apps),
+    ]
+    if differing:
+        raise UsageError(
+            f"{path} exists and says otherwise than {', '.join(differing)}",
+            next=f"edit {path}, then run ucp start without these flags",
+        )
+
+
+def _new(name: str, flags: Flags, path: Path) -> Wanted:
+    from pydantic import ValidationError
+
+    apps = PROPOSED_APPS if flags.apps is None else flags.apps
+    try:
+        text = topology_text(default(name, _names(flags), apps))
+    except ValidationError as error:
+        bad = error.errors()[0]
+        raise UsageError(
+            f"{bad['input']!r} is no name: lower-case letters, digits and '-', a letter or digit "
+            "first and last, at most 40 characters (RFC 1123)"
+        ) from error
+    return Wanted(parse(text, path), text, path, exists=False)
+
+
+def _names(flags: Flags) -> tuple[str, ...]:
+    if flags.environments is None:
+        return PROPOSED_ENVIRONMENTS
+    return tuple(name for name, _ in flags.environments)
+
+
+def _answered(answers: Answers) -> Flags:
+    pairs = tuple((each, "embedded") for each in answers.environments)
+    return Flags(core=answers.core, environments=pairs, apps=answers.apps)
+
+
+def _check_provider(flag: str, value: str, model: typing.Any, place: str) -> None:
+    known = typing.get_args(model.model_fields["provider"].annotation)
+    if value in known:
+        return
+    refused = REFUSED_VALUES[place].get(value)
+    near = nearest(value, known)
+    if refused:
+        raise UsageError(f"{flag}: {refused}", next=_with_provider(flag, known[0]))
+    raise UsageError(
+        f"{flag}: unknown provider '{value}'; allowed: {', '.join(known)}",
+        next=_with_provider(flag, near or known[0]),
+    )
+
+
+def _with_provider(flag: str, provider: str) -> str:
+    return f"ucp start {flag}{'=' if flag.startswith('--env') else ' '}{provider}"
+
+
+def _indented(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())

@@ -1,0 +1,55 @@
+"""What happens in which order. Steps without a common `after` run side by side."""
+
+from __future__ import annotations
+
+from k8s_ucp.pipeline import Plan, Task
+from k8s_ucp.steps.apply_manifests import ApplyFoundation
+from k8s_ucp.steps.await_applications import AwaitApplications
+from k8s_ucp.steps.await_environments import AwaitEnvironments
+from k8s_ucp.steps.check_machine import CHECKS
+from k8s_ucp.steps.check_stopped import CheckStopped
+from k8s_ucp.steps.context import Context
+from k8s_ucp.steps.install_tools import InstallTools
+from k8s_ucp.steps.publish_repositories import PublishRepositories
+from k8s_ucp.steps.start_argocd import StartArgoCD
+from k8s_ucp.steps.start_core import StartCore
+from k8s_ucp.steps.start_crossplane import StartCrossplane
+from k8s_ucp.steps.start_reconciler import StartReconciler
+from k8s_ucp.steps.start_supervisor import StartSupervisor
+from k8s_ucp.steps.stop_clusters import StopClusters
+from k8s_ucp.steps.stop_components import StopComponents
+
+
+def start() -> Plan[Context]:
+    """From nothing, from anything half done, or from a finished start: to all apps healthy.
+
+    We make the core cluster and push the repositories; app clusters and apps follow from git.
+    """
+    return Plan(
+        "start",
+        checks=CHECKS,
+        tasks=(
+            Task(InstallTools()),
+            Task(StartCore(), after=("install-tools",)),
+            Task(PublishRepositories(), after=("install-tools",)),
+            Task(StartSupervisor(), after=("install-tools",)),
+            Task(ApplyFoundation(), after=("start-core", "publish-repositories")),
+            Task(StartArgoCD(), after=("apply-foundation", "start-supervisor")),
+            Task(StartReconciler(), after=("apply-foundation", "start-supervisor")),
+            Task(StartCrossplane(), after=("apply-foundation", "start-supervisor")),
+            Task(AwaitEnvironments(), after=("start-reconciler",)),
+            Task(AwaitApplications(), after=("await-environments", "start-argocd")),
+        ),
+    )
+
+
+def stop() -> Plan[Context]:
+    """Everything ends, nothing is deleted: no drain, since all of it goes and comes together."""
+    return Plan(
+        "stop",
+        tasks=(
+            Task(StopComponents()),
+            Task(StopClusters(), after=("stop-components",)),
+            Task(CheckStopped(), after=("stop-clusters",)),
+        ),
+    )

@@ -1,0 +1,279 @@
+"""What a topology is like now: asked of the world for `ucp status` and for the end of `ucp start`.
+
+`look` asks (side by side, nothing is changed), `summarize` is pure and gives the data that the
+command's contract fixes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.components.health import Health
+from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import (
+    APPLICATION,
+    CONFIG_MAP,
+    LOCAL_CLUSTER,
+    SECRET,
+    Kube,
+    KubeError,
+    Object,
+)
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.conditions import find, is_true
+from k8s_ucp.topology import Topology
+
+APP = f"{marks.GROUP}/app"
+ANSWER_SECONDS = 2.0
+SIMULATED = ("embedded",)
+"""Providers whose workloads don't really run."""
+
+
+@dataclass(frozen=True)
+class ComponentStatus:
+    """One component, as its own health says."""
+
+    name: str
+    version: str
+    ready: bool
+    placement: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was found. Lists are empty where the core cluster does not answer."""
+
+    core_ready: bool
+    environments: Sequence[str] = ()
+    """Those that may be registered: what the core repository declares."""
+    clusters: Sequence[Object] = ()
+    registrations: Sequence[Object] = ()
+    applications: Sequence[Object] = ()
+    answering: frozenset[str] = frozenset()
+    """Names of app clusters whose API server says that it is ready."""
+    components: Sequence[ComponentStatus] = ()
+
+
+Status = dict[str, Any]
+
+
+def look(
+    topology: Topology,
+    kubeconfig: Callable[[str], Path],
+    components: Callable[[], Sequence[ComponentStatus]],
+) -> Seen:
+    """Ask the core cluster, the app clusters and the components. Nobody's silence is an error.
+
+    kubeconfig: file of a cluster, by its name.
+    """
+    with ThreadPoolExecutor(16, "look") as pool:
+        asked = pool.submit(components)
+        try:
+            core = Kube.from_file(kubeconfig(topology.core_cluster))
+            ready = pool.submit(core.ready, timeout=ANSWER_SECONDS)
+            clusters = pool.submit(core.list_all, LOCAL_CLUSTER, marks.CLUSTERS_NAMESPACE)
+            names = pool.submit(core.find, CONFIG_MAP, marks.ENVIRONMENTS, marks.CLUSTERS_NAMESPACE)
+            registrations = pool.submit(
+                core.list_all, SECRET, marks.ARGOCD_NAMESPACE, labels=f"{marks.SECRET_TYPE}=cluster"
+            )
+            applications = pool.submit(core.list_all, APPLICATION, marks.ARGOCD_NAMESPACE)
+        except UcpError:
+            return Seen(core_ready=False, components=asked.result())
+        found = _result(clusters) or []
+        answering = pool.map(
+            lambda name: name if _answers(kubeconfig(name)) else "",
+            [each["metadata"]["name"] for each in found],
+        )
+        listed = _result(names) or {}
+        return Seen(
+            core_ready=ready.result(),
+            environments=sorted(listed.get("data") or {}),
+            clusters=found,
+            registrations=_result(registrations) or [],
+            applications=_result(applications) or [],
+            answering=frozenset(answering) - {""},
+            components=asked.result(),
+        )
+
+
+def summarize(topology: Topology, seen: Seen) -> Status:
+    """The data of `ucp status -o json` (design, "Commands")."""
+    return {
+        "topology": topology.name,
+        "core": {
+            "name": topology.core_cluster,
+            "provider": topology.spec.core.provider,
+            "ready": seen.core_ready,
+        },
+        "components": [
+            {
+                "name": each.name,
+                "version": each.version,
+                "ready": each.ready,
+                "placement": each.placement,
+            }
+            for each in seen.components
+        ],
+        "environments": _environments(topology, seen),
+        "applications": [_application(each) for each in _by_name(seen.applications)],
+        "mirrors": [],
+    }
+
+
+def unwell(status: Mapping[str, Any]) -> list[str]:
+    """What is not as it should be, in words, the deepest cause first."""
+    core = status["core"]
+    if not core["ready"]:
+        return [f"core cluster {core['name']}: not ready"]
+    wrong = [
+        f"component {each['name']}: not ready" for each in status["components"] if not each["ready"]
+    ]
+    for each in status["environments"]:
+        cluster = each["cluster"]
+        if each["state"] != "running":
+            continue
+        if not cluster["ready"]:
+            wrong.append(f"environment {each['name']}: cluster {cluster['name']} not ready")
+        elif not cluster["registered"]:
+            wrong.append(f"environment {each['name']}: not registered")
+        elif not cluster["reachable"]:
+            wrong.append(f"environment {each['name']}: not reachable for Argo CD")
+    for each in status["applications"]:
+        if (each["sync"], each["health"]) != ("Synced", "Healthy"):
+            wrong.append(
+                f"application {each['name']}: {each['sync'] or 'Unknown'}, "
+                f"{each['health'] or 'Unknown'}"
+            )
+    return wrong
+
+
+def host_components(
+    placement: HostPlacement,
+    checks: Callable[[], Mapping[str, Callable[[], Health]]],
+    versions: Mapping[str, str],
+) -> list[ComponentStatus]:
+    """Components that run on this machine. checks: each one's own health, asked side by side.
+
+    Where no supervisor runs nothing is asked: nothing of ours can be well then.
+    """
+    if not placement.states():
+        return [
+            ComponentStatus(name, version, ready=False, placement="host", message="not running")
+            for name, version in versions.items()
+        ]
+    asked = checks()
+    with ThreadPoolExecutor(len(asked), "health") as pool:
+        found = dict(zip(asked, pool.map(lambda check: check(), asked.values()), strict=True))
+    return [
+        ComponentStatus(name, versions[name], each.ready, "host", each.message)
+        for name, each in found.items()
+    ]
+
+
+def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:
+    """In the order of promotion; those that only the repositories know come after."""
+    declared = {each.name: each for each in topology.spec.environments}
+    clusters = {_environment_of(each): each for each in seen.clusters}
+    others = sorted({*seen.environments, *clusters} - declared.keys() - {""})
+    secrets = {each["metadata"]["name"]: each for each in seen.registrations}
+    found = []
+    for name in [*declared, *others]:
+        item = clusters.get(name)
+        provider = declared[name].cluster.provider if name in declared else "embedded"
+        cluster = topology.app_cluster(name)
+        if item is not None:
+            provider, cluster = item["spec"]["provider"], item["metadata"]["name"]
+        state: str = declared[name].state if name in declared else "running"
+        if item is not None:
+            state = "draining" if item["metadata"].get("deletionTimestamp") else "running"
+        secret = secrets.get(marks.cluster_secret(cluster))
+        found.append(
+            {
+                "name": name,
+                "state": state,
+                "cluster": {
+                    "name": cluster,
+                    "provider": provider,
+                    "ready": item is not None
+                    and is_true(item, marks.READY)
+                    and cluster in seen.answering,
+                    "registered": secret is not None and _environment_of(secret) == name,
+                    "reachable": item is not None
+                    and is_true(item, marks.REACHABLE)
+                    and cluster in seen.answering,
+                    "tokenExpiresAt": _annotation(secret, marks.TOKEN_EXPIRES),
+                    "simulated": provider in SIMULATED,
+                },
+            }
+        )
+    return found
+
+
+def _application(item: Object) -> dict[str, Any]:
+    labels = item["metadata"].get("labels") or {}
+    status = item.get("status") or {}
+    return {
+        "name": item["metadata"]["name"],
+        "app": labels.get(APP),
+        "environment": labels.get(marks.ENVIRONMENT),
+        "sync": (status.get("sync") or {}).get("status"),
+        "health": (status.get("health") or {}).get("status"),
+        "revision": (status.get("sync") or {}).get("revision"),
+        "images": (status.get("summary") or {}).get("images") or [],
+    }
+
+
+def reasons(seen: Seen) -> dict[str, str]:
+    """Why an object is not well, as it says itself, by its name: for tables and deadlines."""
+    found = {each.name: each.message for each in seen.components if each.message}
+    for item in seen.clusters:
+        for kind in (marks.READY, marks.REGISTERED, marks.REACHABLE):
+            condition = find(item, kind)
+            if condition is not None and condition["status"] != "True":
+                found[item["metadata"]["name"]] = f"{condition['reason']}: {condition['message']}"
+                break
+    for item in seen.applications:
+        status = item.get("status") or {}
+        texts = [str(each.get("message")) for each in status.get("conditions") or []]
+        operation = status.get("operationState") or {}
+        if operation.get("phase") in ("Failed", "Error"):
+            texts.append(str(operation.get("message")))
+        if texts:
+            found[item["metadata"]["name"]] = texts[0]
+    return found
+
+
+def _environment_of(item: Object) -> str:
+    return str((item["metadata"].get("labels") or {}).get(marks.ENVIRONMENT, ""))
+
+
+def _annotation(item: Object | None, name: str) -> str | None:
+    return (item["metadata"].get("annotations") or {}).get(name) if item else None
+
+
+def _by_name(items: Sequence[Object]) -> list[Object]:
+    return sorted(items, key=lambda item: str(item["metadata"]["name"]))
+
+
+def _answers(kubeconfig: Path) -> bool:
+    try:
+        kube = Kube.from_file(kubeconfig)
+    except UcpError:
+        return False
+    try:
+        return kube.ready(timeout=ANSWER_SECONDS)
+    finally:
+        kube.close()
+
+
+def _result(future: Any) -> Any:
+    try:
+        return future.result()
+    except KubeError:
+        return None

@@ -1,0 +1,92 @@
+"""Apply what Argo CD can't bring itself: namespaces, kinds, its own settings, its projects.
+
+They come from the tip of the core repository, people's commits included. What was applied is noted
+in the core cluster, by a digest: a rerun with nothing new writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.components.manifests import Manifest, apply_all, digest, read, wait_served
+from k8s_ucp.kube import CONFIG_MAP, Kube
+from k8s_ucp.pipeline import Report
+from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
+from k8s_ucp.steps.context import Context
+
+APPLIED = "k8s-ucp-applied"
+"""ConfigMap in the clusters' namespace: which manifests were applied last, by step."""
+
+
+@dataclass(frozen=True)
+class ApplyFoundation:
+    """Everything that Argo CD and the reconciler need to begin."""
+
+    id: str = "apply-foundation"
+    title: str = "Apply namespaces, kinds and settings"
+
+    def run(self, context: Context, report: Report) -> None:
+        files = context.published.core.read("platform")
+        projects = read(_yaml(context.published.core.read("projects")))
+        kinds = read(
+            _only(files, "platform/reconciler/", f"platform/{argocd.NAME}/engine/crds.yaml")
+        )
+        settings = read(
+            _only(
+                files,
+                f"platform/{argocd.NAME}/config/",
+                f"platform/{argocd.NAME}/engine/config.yaml",
+                f"platform/{crossplane.NAME}/config/",
+            )
+        )
+        redis = context.redis.secret()
+        known = digest([*kinds, *settings, *projects])
+        if is_applied(context.kube, self.id, known, kinds):
+            return
+        report("kinds")
+        everything = [*kinds, *settings]
+        apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
+        apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
+        context.kube.apply(redis)
+        wait_served(context.kube, kinds)
+        report("projects")
+        apply_all(context.kube, projects)
+        note_applied(context.kube, self.id, known)
+
+
+def is_applied(kube: Kube, step: str, known: str, kinds: Sequence[Manifest]) -> bool:
+    """These very manifests were applied, and the kinds among them are there."""
+    noted = kube.find(CONFIG_MAP, APPLIED, CLUSTERS_NAMESPACE)
+    if noted is None or (noted.get("data") or {}).get(step) != known:
+        return False
+    return all(
+        kube.request("GET", f"/apis/{group}", timeout=5)
+        for group in {each.name.partition(".")[2] for each in kinds if each.is_crd}
+    )
+
+
+def note_applied(kube: Kube, step: str, known: str) -> None:
+    """Each step has a field manager of its own, so that one does not take another's note away."""
+    kube.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": APPLIED, "namespace": CLUSTERS_NAMESPACE},
+            "data": {step: known},
+        },
+        manager=f"k8s-ucp-{step}",
+    )
+
+
+def _only(files: Mapping[str, bytes], *prefixes: str) -> dict[str, bytes]:
+    return _yaml({path: text for path, text in files.items() if path.startswith(prefixes)})
+
+
+def _yaml(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {
+        path: text
+        for path, text in files.items()
+        if path.endswith(".yaml") and not path.endswith("kustomization.yaml")
+    }

@@ -1,0 +1,77 @@
+"""Wait until Argo CD says that every application is what git says, and healthy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp.kube import APPLICATION, KubeError, Object
+from k8s_ucp.pipeline import Report
+from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
+from k8s_ucp.steps.await_environments import running_environments
+from k8s_ucp.steps.context import Context
+from k8s_ucp.waiting import wait_until
+
+SECONDS = 180.0
+PAUSE = 0.25
+
+_OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/")
+
+
+@dataclass(frozen=True)
+class AwaitApplications:
+    id: str = "await-applications"
+    title: str = "Wait for the applications"
+
+    def run(self, context: Context, report: Report) -> None:
+        wanted = expected(
+            context.published.apps.clone.listing(context.published.apps.commit, "apps"),
+            running_environments(context),
+        )
+
+        def look() -> str:
+            try:
+                items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+            except KubeError as error:
+                return error.message
+            missing = "; ".join(not_yet(wanted, items))
+            report(missing)
+            return missing
+
+        wait_until(
+            "applications synced and healthy",
+            look,
+            seconds=SECONDS,
+            cancel=context.cancel,
+            pause=PAUSE,
+            next="see `ucp status`",
+        )
+
+
+def expected(paths: Iterable[str], environments: Iterable[str]) -> list[str]:
+    """Names of the Applications that the app repository's overlays stand for."""
+    running = set(environments)
+    found = {(each[1], each[2]) for path in paths if (each := _OVERLAY.match(path))}
+    return sorted(f"{app}-{environment}" for app, environment in found if environment in running)
+
+
+def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
+    """What is missing for each application, in words. items: all Applications."""
+    by_name = {each["metadata"]["name"]: each for each in items}
+    missing = [f"{name}: not there yet" for name in wanted if name not in by_name]
+    for name, item in sorted(by_name.items()):
+        status = item.get("status") or {}
+        sync = (status.get("sync") or {}).get("status")
+        health = (status.get("health") or {}).get("status")
+        if (sync, health) != ("Synced", "Healthy"):
+            missing.append(f"{name}: {sync or 'Unknown'}, {health or 'Unknown'}{_why(status)}")
+    return missing
+
+
+def _why(status: Object) -> str:
+    operation = status.get("operationState") or {}
+    texts = [str(each.get("message")) for each in status.get("conditions") or []]
+    if operation.get("phase") in ("Failed", "Error"):
+        texts.append(str(operation.get("message")))
+    return f" ({texts[0][:200]})" if texts else ""

@@ -1,0 +1,69 @@
+"""Wait until the app clusters that the core repository declares are up and registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp.kube import LOCAL_CLUSTER, KubeError, Object
+from k8s_ucp.pipeline import Report
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.conditions import find
+from k8s_ucp.steps.context import Context
+from k8s_ucp.waiting import wait_until
+
+SECONDS = 180.0
+PAUSE = 0.25
+
+
+@dataclass(frozen=True)
+class AwaitEnvironments:
+    id: str = "await-environments"
+    title: str = "Wait for the environments' clusters"
+
+    def run(self, context: Context, report: Report) -> None:
+        wanted = running_environments(context)
+
+        def look() -> str:
+            try:
+                items = context.kube.list_all(LOCAL_CLUSTER, marks.CLUSTERS_NAMESPACE)
+            except KubeError as error:
+                return error.message
+            missing = "; ".join(not_yet(wanted, items))
+            report(missing)
+            return missing
+
+        wait_until(
+            f"environments {', '.join(wanted)} up and registered",
+            look,
+            seconds=SECONDS,
+            cancel=context.cancel,
+            pause=PAUSE,
+            next="see `ucp status` and `ucp logs reconciler`",
+        )
+
+
+def running_environments(context: Context) -> list[str]:
+    """Those with an overlay in the core repository, but for those that the topology stops."""
+    stopped = {each.name for each in context.topology.spec.environments if each.state == "stopped"}
+    return [each for each in context.published.core.environments() if each not in stopped]
+
+
+def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
+    """What is missing for each environment, in words. items: LocalClusters."""
+    by_environment = {
+        (each["metadata"].get("labels") or {}).get(marks.ENVIRONMENT): each for each in items
+    }
+    missing = []
+    for name in wanted:
+        item = by_environment.get(name)
+        if item is None:
+            missing.append(f"{name}: not declared yet")
+            continue
+        for kind in (marks.READY, marks.REGISTERED):
+            condition = find(item, kind)
+            if condition is None or condition["status"] != "True":
+                said = condition["message"] if condition else f"not {kind.lower()} yet"
+                missing.append(f"{name}: {said}")
+                break
+    return missing

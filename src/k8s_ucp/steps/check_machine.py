@@ -1,0 +1,142 @@
+"""What can be known of this machine before anything is changed. Nothing here changes anything."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import stat
+import sys
+from pathlib import Path
+
+import psutil
+
+from k8s_ucp.errors import ProgramMissing, UcpError
+from k8s_ucp.process import find_program
+from k8s_ucp.steps.context import Context
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.workspace import cache_folder
+
+FREE_MEGABYTES = 500
+"""For the data of the control planes and the logs of a first start."""
+CLUSTER_MEGABYTES, COMPONENTS_MEGABYTES = 550, 900
+"""For one control plane, and for the components together."""
+OPEN_FILES = 2048
+WATCHES, INSTANCES = 8192, 32
+INOTIFY = Path("/proc/sys/fs/inotify")
+
+
+def check_system(_: Context) -> None:
+    """Linux, and git."""
+    if sys.platform != "linux":
+        raise UcpError(
+            f"the embedded engine runs on Linux only, this is {sys.platform}",
+            next="run ucp on a Linux machine",
+        )
+    if find_program("git") is None:
+        raise ProgramMissing(
+            "git is not on this machine", next="install git (Debian: sudo apt install git)"
+        )
+
+
+def check_folders(context: Context) -> None:
+    """The workspace and the cache can be written to and have room."""
+    for folder in (context.workspace.root, cache_folder()):
+        there = _existing(folder)
+        if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
+            raise UcpError(
+                f"can't write to the folder {there}",
+                next="choose a folder you may write to with --workspace DIR"
+                if folder == context.workspace.root
+                else "choose a folder you may write to with UCP_CACHE_DIR=DIR",
+            )
+        free = shutil.disk_usage(there).free // 10**6
+        if free < FREE_MEGABYTES:
+            raise UcpError(
+                f"the disk of {there} is full: {free} MB are free, {FREE_MEGABYTES} MB needed",
+                next=f"free some space (df -h '{there}')",
+            )
+
+
+def check_limits(_: Context) -> None:
+    """Open files and inotify watches: too few show as errors that nobody understands."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard not in (resource.RLIM_INFINITY, -1) and hard < OPEN_FILES:
+        raise UcpError(
+            f"only {hard} files may be open at once, {OPEN_FILES} are needed",
+            next=f"ulimit -Hn {OPEN_FILES} (as root, or in /etc/security/limits.conf)",
+        )
+    for name, needed in (("max_user_watches", WATCHES), ("max_user_instances", INSTANCES)):
+        try:
+            allowed = int((INOTIFY / name).read_text("ascii"))
+        except (OSError, ValueError):
+            continue
+        if allowed < needed:
+            raise UcpError(
+                f"the kernel allows {allowed} fs.inotify.{name}, {needed} are needed",
+                next=f"sudo sysctl fs.inotify.{name}={needed}",
+            )
+
+
+def check_memory(context: Context) -> None:
+    """Room for what does not run yet: a control plane for each cluster, and the components."""
+    if context.placement.is_running():
+        return
+    clusters = 1 + len(context.topology.spec.environments)
+    needed = clusters * CLUSTER_MEGABYTES + COMPONENTS_MEGABYTES
+    free = psutil.virtual_memory().available // 10**6
+    if free < needed:
+        raise UcpError(
+            f"{clusters} control planes and the components need about {needed} MB of memory, "
+            f"{free} MB are available",
+            next="close programs, stop other topologies (ucp stop), or remove environments",
+        )
+
+
+def check_credentials(context: Context) -> None:
+    """Credential files are the user's alone."""
+    folder = context.workspace.credentials
+    if not folder.is_dir():
+        return
+    wide = [
+        each
+        for each in sorted(folder.iterdir())
+        if each.is_file()
+        and each.name != "README.md"
+        and not each.name.endswith(".example")
+        and stat.S_IMODE(each.stat().st_mode) & 0o077
+    ]
+    if wide:
+        files = " ".join(f"'{each}'" for each in wide)
+        raise UcpError(
+            f"others on this machine may read {', '.join(each.name for each in wide)} in {folder}",
+            next=f"chmod 600 {files}",
+        )
+
+
+def check_socket(context: Context) -> None:
+    """Nobody else has the socket of our supervisord. Raises UcpError."""
+    context.placement.is_running()
+
+
+def check_tools(_: Context) -> None:
+    """Missing tools can be built: there is a compiler, and room."""
+    Installer(cache_folder(), lambda _: None).check()
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+CHECKS = (
+    check_system,
+    check_folders,
+    check_limits,
+    check_credentials,
+    check_socket,
+    check_memory,
+    check_tools,
+)

@@ -1,0 +1,34 @@
+"""See that nothing of the topology runs any more: no process, so no listener and no socket."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+from k8s_ucp import process
+from k8s_ucp.pipeline import Report
+from k8s_ucp.steps.context import Context
+from k8s_ucp.waiting import wait_until
+
+SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class CheckStopped:
+    id: str = "check-stopped"
+    title: str = "Check that nothing is left"
+
+    def run(self, context: Context, _: Report) -> None:
+        wait_until(
+            f"end of all processes of {context.topology.name}",
+            lambda: ", ".join(
+                f"{each.executable} (PID {each.pid})"
+                for each in process.working_in(context.state.root)
+            ),
+            seconds=SECONDS,
+            cancel=context.cancel,
+            pause=0.05,
+            next="end them with kill",
+        )
+        # Sockets only: it is made anew by every start.
+        shutil.rmtree(context.runtime, ignore_errors=True)

@@ -1,0 +1,50 @@
+"""Render both repositories from the topology, merge with what people committed, push."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.gitops.publish import addresses, publish
+from k8s_ucp.gitops.render import Facts, Rendered, render
+from k8s_ucp.pipeline import Report
+from k8s_ucp.steps.context import Context
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import Topology
+from k8s_ucp.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class PublishRepositories:
+    id: str = "publish-repositories"
+    title: str = "Render and push the repositories"
+
+    def run(self, context: Context, report: Report) -> None:
+        rendered = render_all(
+            context.workspace, context.topology, context.topology_file, context.toolbox
+        )
+        context.published = publish(
+            context.topology, rendered, context.gitops, settled=context.settled
+        )
+        notes = [each.note for each in (context.published.core, context.published.apps)]
+        report("; ".join(note for note in notes if note))
+
+
+def render_all(
+    workspace: Workspace, topology: Topology, topology_file: bytes, toolbox: Toolbox
+) -> Rendered:
+    """Both repositories, with the engines' manifests of the pinned versions."""
+    urls = addresses(topology, workspace.gitops(topology.name))
+    facts = Facts(
+        machine=workspace.machine_id(topology.name),
+        core_url=urls.core,
+        apps_url=urls.apps,
+        topology_file=topology_file,
+        engine={
+            argocd.NAME: argocd.engine_manifests(toolbox.module(argocd.NAME)),
+            crossplane.NAME: crossplane.engine_manifests(toolbox.module(crossplane.NAME)),
+        },
+        versions={name: f"v{CATALOGUE[name].version}" for name in (argocd.NAME, crossplane.NAME)},
+    )
+    return render(topology, facts)

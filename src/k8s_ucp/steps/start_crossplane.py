@@ -1,0 +1,33 @@
+"""Apply Crossplane's kinds, initialise it and start it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from k8s_ucp.components import crossplane
+from k8s_ucp.components.manifests import apply_all, digest, read, wait_served
+from k8s_ucp.pipeline import Report
+from k8s_ucp.steps.apply_manifests import is_applied, note_applied
+from k8s_ucp.steps.context import Context, await_ready
+
+
+@dataclass(frozen=True)
+class StartCrossplane:
+    id: str = "start-crossplane"
+    title: str = "Start Crossplane"
+
+    def run(self, context: Context, report: Report) -> None:
+        path = f"platform/{crossplane.NAME}/engine"
+        kinds = read(context.published.core.read(path))
+        known = digest(kinds)
+        if not is_applied(context.kube, self.id, known, kinds):
+            report("kinds")
+            apply_all(context.kube, kinds)
+            wait_served(context.kube, kinds)
+            report("certificates and default objects")
+            context.crossplane.initialise()
+            note_applied(context.kube, self.id, known)
+        context.crossplane.fetch_certificates(context.kube)
+        report("controllers")
+        context.placement.start(context.crossplane.programs())
+        await_ready(context, crossplane.NAME, context.crossplane.ready)
