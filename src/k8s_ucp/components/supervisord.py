@@ -104,7 +104,7 @@ class Supervisord:
         self._make_socket_folder()
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         started = spawn(
-            [self.python, "-m", "supervisor.supervisord", "-c", self.config],
+            [self.python, "-P", "-m", "supervisor.supervisord", "-c", self.config],
             env=kept,
             cwd=self.folder,
             log=self.log,
@@ -158,9 +158,13 @@ class Supervisord:
         self.socket.unlink(missing_ok=True)
 
     def forget(self) -> None:
-        """Remove its files and, where it is empty, the folder of its socket."""
-        for path in (self.config, self._record, self.folder / "supervisord.pid", self.socket):
+        """Remove its files, the sockets of its programs and, when it is empty, their folder."""
+        for path in (self.config, self._record, self.folder / "supervisord.pid"):
             path.unlink(missing_ok=True)
+        if self.socket.parent.is_dir():
+            for path in self.socket.parent.iterdir():
+                if path.is_socket():
+                    path.unlink(missing_ok=True)
         with suppress(OSError):
             self.socket.parent.rmdir()
 

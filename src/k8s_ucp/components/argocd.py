@@ -1,0 +1,260 @@
+"""Argo CD on the host: its four processes, the objects it needs, and how to get in."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, Health, combine, probe
+from k8s_ucp.components.host import Host
+from k8s_ucp.components.program import Program
+from k8s_ucp.components.redis import Redis
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import SECRET, Kube
+from k8s_ucp.workspace import write_private_file
+
+NAME = "argocd"
+NAMESPACE = "argocd"
+SERVER = "argocd-server"
+REPO_SERVER = "argocd-repo-server"
+CONTROLLER = "argocd-application-controller"
+APPLICATION_SETS = "argocd-applicationset-controller"
+PROGRAMS = (REPO_SERVER, CONTROLLER, APPLICATION_SETS, SERVER)
+
+PORTS = (
+    *(SERVER, f"{SERVER}-metrics", REPO_SERVER, f"{REPO_SERVER}-metrics"),
+    f"{CONTROLLER}-metrics",
+    *(f"{APPLICATION_SETS}-metrics", f"{APPLICATION_SETS}-probe", f"{APPLICATION_SETS}-webhook"),
+)
+
+REVISION_CACHE = "10s"
+"""How old a branch's known tip may be for a generator; asking a local repository costs nothing."""
+
+_CRDS = "crds.yaml"
+_CONFIG = "config.yaml"
+_RENDERED_BY_US = ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Who to log in as; password: None when a person changed and removed the initial one."""
+
+    user: str
+    password: str | None
+
+
+@dataclass(frozen=True)
+class ArgoCD:
+    """resync: seconds between looks at an Application that no event asked for."""
+
+    host: Host
+    resync: int = 120
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host.address(SERVER)}"
+
+    def early_programs(self) -> list[Program]:
+        """Those that need no cluster: they may start while the core comes up."""
+        self._write_known_hosts()
+        flags = (
+            *("--port", str(self.host.ports[REPO_SERVER]), "--address", ADDRESS),
+            *("--metrics-port", str(self.host.ports[f"{REPO_SERVER}-metrics"])),
+            *("--metrics-address", ADDRESS, "--parallelismlimit", "4"),
+            *("--disable-tls", "--client-ca-path", ""),
+            *("--redis", self.host.address("redis"), "--redis-compress", "none"),
+            *("--revision-cache-expiration", REVISION_CACHE),
+        )
+        return [self._program(REPO_SERVER, flags)]
+
+    def programs(self) -> list[Program]:
+        """All of them. They need the namespace, the CRDs and the configuration in the core."""
+        return [
+            *self.early_programs(),
+            self._controller(),
+            self._application_sets(),
+            self._server(),
+        ]
+
+    def prepare(self, kube: Kube) -> None:
+        """Write the two Secrets that its processes want; the namespace must exist.
+
+        Argo CD's server would make the signing key too, but the others complain, and one of them
+        goes on without its webhook, when they start before it has.
+        """
+        kube.apply(Redis(self.host).secret())
+        found = kube.find(SECRET, "argocd-secret", NAMESPACE) or {}
+        if "server.secretkey" not in (found.get("data") or {}):
+            kube.apply(signing_key())
+
+    def ready(self) -> Health:
+        """All four say that they are well."""
+        return combine({name: partial(self.program_ready, name) for name in PROGRAMS})
+
+    def program_ready(self, name: str) -> Health:
+        port, path = {
+            SERVER: (SERVER, "/healthz"),
+            REPO_SERVER: (f"{REPO_SERVER}-metrics", "/healthz"),
+            CONTROLLER: (f"{CONTROLLER}-metrics", "/healthz"),
+            # Its probe port has no page: no check is registered there.
+            APPLICATION_SETS: (f"{APPLICATION_SETS}-metrics", "/metrics"),
+        }[name]
+        return probe(self.host.ports[port], path)
+
+    def ui_available(self) -> bool:
+        """The web UI is in this build; builds from source have the API only."""
+        connection = http.client.HTTPConnection(
+            ADDRESS, self.host.ports[SERVER], timeout=PROBE_SECONDS
+        )
+        try:
+            connection.request("GET", "/", headers={"Accept": "text/html"})
+            answer = connection.getresponse()
+            return answer.status == 200 and b"<title>argo cd" in answer.read(5000).lower()
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _controller(self) -> Program:
+        return self._program(
+            CONTROLLER,
+            (
+                *("--namespace", NAMESPACE),
+                *("--metrics-port", str(self.host.ports[f"{CONTROLLER}-metrics"])),
+                *("--redis", self.host.address("redis"), "--redis-compress", "none"),
+                *("--repo-server", self.host.address(REPO_SERVER), "--repo-server-plaintext"),
+                *("--app-resync", str(self.resync), "--app-resync-jitter", "0"),
+                *("--status-processors", "8", "--operation-processors", "8"),
+                *("--kubectl-parallelism-limit", "8"),
+            ),
+        )
+
+    def _application_sets(self) -> Program:
+        return self._program(
+            APPLICATION_SETS,
+            (
+                *("--namespace", NAMESPACE),
+                *("--metrics-addr", self.host.address(f"{APPLICATION_SETS}-metrics")),
+                *("--probe-addr", self.host.address(f"{APPLICATION_SETS}-probe")),
+                *("--webhook-addr", self.host.address(f"{APPLICATION_SETS}-webhook")),
+                *("--argocd-repo-server", self.host.address(REPO_SERVER)),
+                "--repo-server-plaintext",
+            ),
+        )
+
+    def _server(self) -> Program:
+        return self._program(
+            SERVER,
+            (
+                *("--namespace", NAMESPACE, "--address", ADDRESS),
+                *("--port", str(self.host.ports[SERVER]), "--insecure"),
+                *("--metrics-port", str(self.host.ports[f"{SERVER}-metrics"])),
+                *("--metrics-address", ADDRESS),
+                *("--redis", self.host.address("redis"), "--redis-compress", "none"),
+                *("--repo-server", self.host.address(REPO_SERVER), "--repo-server-plaintext"),
+                *("--staticassets", str(self.host.folder(NAME, "assets"))),
+            ),
+        )
+
+    def _program(self, name: str, flags: tuple[str, ...]) -> Program:
+        """--insecure and plaintext: all of it stays on loopback, where TLS without a check of the
+        client's identity keeps nobody out and costs a key pair at every start."""
+        argv = (str(self.host.toolbox.path(NAME)), *flags, "--logformat", "text")
+        env = {**self._environment(), "ARGOCD_BINARY_NAME": name}
+        if name != REPO_SERVER:
+            env |= self.host.cluster_environment()
+        return Program(name, argv, self.host.folder(NAME), env)
+
+    def _environment(self) -> Mapping[str, str]:
+        folder = self.host.folder
+        toolbox = self.host.toolbox
+        tools = {
+            toolbox.path(name).parent for name in ("kustomize", "helm") if name in toolbox.programs
+        }
+        return {
+            "REDIS_PASSWORD": Redis(self.host).password(),
+            "PATH": self.host.path(toolbox.module(NAME) / "hack", *sorted(tools)),
+            "HOME": str(folder(NAME)),
+            "TMPDIR": str(folder(NAME, "tmp")),
+            "ARGOCD_FAKE_IN_CLUSTER": "true",
+            "ARGOCD_TLS_DATA_PATH": str(folder(NAME, "tls")),
+            "ARGOCD_SSH_DATA_PATH": str(folder(NAME, "ssh")),
+            "ARGOCD_GPG_DATA_PATH": str(folder(NAME, "gpg")),
+            "ARGOCD_GNUPGHOME": str(folder(NAME, "gnupg")),
+            "ARGOCD_GPG_ENABLED": "false",
+            "ARGOCD_PLUGINSOCKFILEPATH": str(folder(NAME, "plugins")),
+            # Two topologies on a machine would share the default one in /tmp.
+            "ARGOCD_ASK_PASS_SOCK": str(self.host.runtime / "askpass.sock"),
+            "ARGOCD_SYNC_WAVE_DELAY": "0",
+            "ARGOCD_K8S_CLIENT_QPS": "300",
+            "ARGOCD_K8S_CLIENT_BURST": "600",
+        }
+
+    def _write_known_hosts(self) -> None:
+        """Pods get this file from a ConfigMap; here it is a file."""
+        source = self.host.toolbox.module(NAME) / "manifests/base/config"
+        text = (source / "argocd-ssh-known-hosts-cm.yaml").read_text("utf-8")
+        lines = text.partition("ssh_known_hosts: |\n")[2].splitlines()
+        hosts = "".join(f"{line.strip()}\n" for line in lines)
+        write_private_file(self.host.folder(NAME, "ssh") / "ssh_known_hosts", hosts)
+
+
+def engine_manifests(module: Path) -> dict[str, bytes]:
+    """Argo CD's own objects, as they lie in its sources, by file name for the core repository.
+
+    crds.yaml: the kinds. config.yaml: the ConfigMaps and the Secret that it fills itself, but for
+    those whose content this project decides (rendered from its templates).
+    """
+    crds = sorted((module / "manifests/crds").glob("*-crd.yaml"))
+    config = [
+        path
+        for path in sorted((module / "manifests/base/config").glob("argocd-*.yaml"))
+        if path.stem not in _RENDERED_BY_US
+    ]
+    if len(crds) != 3 or not config:
+        raise UcpError(f"{module} does not hold Argo CD's manifests", next="ucp tools install")
+    return {
+        _CRDS: b"".join(_document(path.read_text("utf-8")) for path in crds),
+        _CONFIG: b"".join(_document(_placed(path.read_text("utf-8"))) for path in config),
+    }
+
+
+def signing_key() -> dict[str, Any]:
+    """Argo CD's Secret with a new key for the tokens it gives out."""
+    key = base64.b64encode(secrets.token_urlsafe(32).encode()).decode()
+    part_of = {"app.kubernetes.io/name": "argocd-secret", "app.kubernetes.io/part-of": "argocd"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "argocd-secret", "namespace": NAMESPACE, "labels": part_of},
+        "type": "Opaque",
+        "data": {"server.secretkey": key},
+    }
+
+
+def initial_credentials(kube: Kube) -> Credentials:
+    """How `ucp get secrets` gets in. Raises NotFound while Argo CD has not made the Secret yet."""
+    found = kube.find(SECRET, "argocd-initial-admin-secret", NAMESPACE)
+    if found is None:
+        # Argo CD makes both at once; a person deletes the first after changing the password.
+        kube.get(SECRET, "argocd-secret", NAMESPACE)
+        return Credentials("admin", None)
+    return Credentials("admin", base64.b64decode(found["data"]["password"]).decode())
+
+
+def _document(text: str) -> bytes:
+    return ("---\n" + text.removeprefix("---\n").rstrip("\n") + "\n").encode()
+
+
+def _placed(text: str) -> str:
+    """The sources leave the namespace to kustomize."""
+    return re.sub(
+        r"^metadata:\n", f"metadata:\n  namespace: {NAMESPACE}\n", text, count=1, flags=re.M
+    )

@@ -1,0 +1,137 @@
+"""Crossplane on the host: initialised once, then its core controllers as one process.
+
+Packages run outside of it (the External runtime): nothing here pulls or starts their images. Its
+RBAC manager listens on every interface without a way to change that, and is not needed by a
+Crossplane that is the cluster's admin: `rbacManager` takes effect in pods placement. So does
+`leaderElection`: one process needs none, and outside of a pod Crossplane can't hold one.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.components.health import Health, probe
+from k8s_ucp.components.host import Host
+from k8s_ucp.components.program import Program
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
+from k8s_ucp.kube import SECRET, Kube
+from k8s_ucp.process import Programs, run
+from k8s_ucp.workspace import write_private_file
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import CrossplaneSettings
+
+NAME = "crossplane"
+NAMESPACE = "crossplane-system"
+PORTS = ("crossplane-metrics", "crossplane-health")
+CLIENT_SECRET = "crossplane-tls-client"  # noqa: S105 (a name)
+SERVER_SECRET = "crossplane-tls-server"  # noqa: S105
+CA_SECRET = "crossplane-root-ca"  # noqa: S105
+CERTIFICATES = ("ca.crt", "tls.crt", "tls.key")
+INIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Crossplane:
+    """settings: the topology's, for intervals and rates."""
+
+    host: Host
+    settings: CrossplaneSettings
+
+    def initialise(
+        self, *, timeout: float = INIT_SECONDS, programs: Programs | None = None
+    ) -> None:
+        """Have Crossplane make its certificates and default objects; safe to repeat.
+
+        Its CRDs must be applied: given the task, it applies them one after another and fails on
+        the objects that follow while the kinds are still becoming known.
+        programs: where it is noted while it runs. Raises DeadlineExceeded with what it said last.
+        """
+        program = self.host.toolbox.path(NAME)
+        until = time.monotonic() + timeout
+        while True:
+            left = until - time.monotonic()
+            try:
+                run(
+                    [program, "core", "init", "--activation", "*"],
+                    timeout=max(1.0, left),
+                    env=self._init_environment(),
+                    programs=programs,
+                )
+            except CommandFailed as error:
+                if left <= 0 or (programs and programs.ended):
+                    last = error.output.strip().splitlines()[-1:]
+                    raise DeadlineExceeded(
+                        "crossplane core init", timeout, "".join(last), next="ucp start"
+                    ) from error
+                time.sleep(0.2)
+            else:
+                return
+
+    def fetch_certificates(self, kube: Kube) -> None:
+        """Write the client certificate that `initialise` made to where the process reads it."""
+        found = kube.get(SECRET, CLIENT_SECRET, NAMESPACE).get("data") or {}
+        missing = [name for name in CERTIFICATES if not found.get(name)]
+        if missing:
+            raise UcpError(
+                f"Secret {CLIENT_SECRET} in {NAMESPACE} has no {', '.join(missing)}",
+                next="delete that Secret, then: ucp start",
+            )
+        folder = self._certificates()
+        for name in CERTIFICATES:
+            write_private_file(folder / name, base64.b64decode(found[name]).decode())
+
+    def programs(self) -> list[Program]:
+        """The core controllers; `fetch_certificates` comes first."""
+        argv = (
+            *(str(self.host.toolbox.path(NAME)), "core", "start"),
+            *("--namespace", NAMESPACE, "--package-runtime", "External"),
+            "--enable-webhooks=false",
+            *("--metrics-port", str(self.host.ports["crossplane-metrics"])),
+            *("--health-probe-port", str(self.host.ports["crossplane-health"])),
+            *("--sync-interval", self.settings.sync_interval),
+            *("--poll-interval", self.settings.poll_interval),
+            *("--max-concurrent-reconciles", str(self.settings.max_reconcile_rate)),
+            *("--tls-client-secret-name", CLIENT_SECRET),
+            *("--tls-client-certs-dir", str(self._certificates())),
+            *("--xpkg-cache-dir", str(self.host.folder(NAME, "packages"))),
+        )
+        env = {
+            **self.host.cluster_environment(),
+            "HOME": str(self.host.folder(NAME)),
+            "TMPDIR": str(self.host.folder(NAME, "tmp")),
+        }
+        return [Program(NAME, argv, self.host.folder(NAME), env)]
+
+    def ready(self) -> Health:
+        return probe(self.host.ports["crossplane-health"], "/readyz")
+
+    def _certificates(self) -> Path:
+        return self.host.folder(NAME, "certificates")
+
+    def _init_environment(self) -> dict[str, str]:
+        return {
+            "PATH": self.host.path(),
+            "HOME": str(self.host.folder(NAME)),
+            "KUBECONFIG": str(self.host.kubeconfig),
+            "POD_NAMESPACE": NAMESPACE,
+            "ENABLE_WEBHOOKS": "false",
+            "CRDS_PATH": str(self.host.folder(NAME, "no-crds")),
+            "TLS_CA_SECRET_NAME": CA_SECRET,
+            "TLS_SERVER_SECRET_NAME": SERVER_SECRET,
+            "TLS_CLIENT_SECRET_NAME": CLIENT_SECRET,
+        }
+
+
+def engine_manifests(module: Path) -> dict[str, bytes]:
+    """Crossplane's kinds, as they lie in its sources, by file name for the core repository."""
+    paths: Sequence[Path] = sorted((module / "cluster/crds").glob("*.yaml"))
+    if not paths:
+        raise UcpError(f"{module} does not hold Crossplane's CRDs", next="ucp tools install")
+    texts = [path.read_text("utf-8").removeprefix("---\n").rstrip("\n") for path in paths]
+    return {"crds.yaml": "".join(f"---\n{text}\n" for text in texts).encode()}

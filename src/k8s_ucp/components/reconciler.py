@@ -1,0 +1,46 @@
+"""The reconciler as a host process: `ucp reconciler run`, supervised."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp import __version__
+from k8s_ucp.components.health import Health, probe
+from k8s_ucp.components.host import Host
+from k8s_ucp.components.program import Program
+
+NAME = "reconciler"
+PORTS = ("reconciler-health",)
+
+
+@dataclass(frozen=True)
+class Reconciler:
+    """workspace: the user's folder. topology: its name.
+
+    -P: modules that lie in the workspace are not ours to import.
+    """
+
+    host: Host
+    workspace: Path
+    topology: str
+    python: str = sys.executable
+
+    def programs(self) -> list[Program]:
+        argv = (
+            *(self.python, "-P", "-m", "k8s_ucp.cli.main"),
+            *("--workspace", str(self.workspace), "--topology", self.topology),
+            *("reconciler", "run", "--health-port", str(self.host.ports["reconciler-health"])),
+        )
+        env = {
+            # Threads come and go; without this each leaves an arena behind that never shrinks.
+            "MALLOC_ARENA_MAX": "2",
+            "PYTHONUNBUFFERED": "1",
+            "UCP_VERSION": __version__,
+            **self.host.cluster_environment(),
+        }
+        return [Program(NAME, argv, self.workspace, env)]
+
+    def ready(self) -> Health:
+        return probe(self.host.ports["reconciler-health"], "/readyz")

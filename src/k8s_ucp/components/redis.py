@@ -1,0 +1,87 @@
+"""Redis: Argo CD's cache. It keeps nothing on disk and listens on loopback, with a password."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, WELL, Health
+from k8s_ucp.components.host import Host
+from k8s_ucp.components.program import Program
+from k8s_ucp.workspace import write_private_file
+
+NAME = "redis"
+PORTS = ("redis",)
+SECRET = "argocd-redis"  # noqa: S105 (the name Argo CD gives it)
+NAMESPACE = "argocd"
+MAX_MEMORY = "128mb"
+
+
+@dataclass(frozen=True)
+class Redis:
+    """One redis-server of a topology."""
+
+    host: Host
+
+    def password(self) -> str:
+        """Made once; kept in a private file, so that redis needs no core cluster to start."""
+        path = self.host.folder(NAME) / "password"
+        if not path.exists():
+            write_private_file(path, secrets.token_urlsafe(24))
+        return path.read_text("utf-8")
+
+    def secret(self) -> dict[str, Any]:
+        """The Secret in which Argo CD's own tools look for the password."""
+        auth = base64.b64encode(self.password().encode()).decode()
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": SECRET, "namespace": NAMESPACE},
+            "type": "Opaque",
+            "data": {"auth": auth},
+        }
+
+    def programs(self) -> list[Program]:
+        """Writes the configuration: the password must not be in argv."""
+        folder = self.host.folder(NAME)
+        write_private_file(folder / "redis.conf", self._config())
+        server = str(self.host.toolbox.path("redis-server"))
+        return [Program(NAME, (server, "redis.conf"), folder)]
+
+    def ready(self) -> Health:
+        """It answers PING to whoever knows the password."""
+        words = f"AUTH {self.password()}\r\nPING\r\n".encode()
+        try:
+            with socket.create_connection(
+                (ADDRESS, self.host.ports["redis"]), timeout=PROBE_SECONDS
+            ) as connection:
+                connection.sendall(words)
+                answer = connection.recv(100)
+                while answer.count(b"\r\n") < 2 and not answer.startswith(b"-"):
+                    more = connection.recv(100)
+                    if not more:
+                        break
+                    answer += more
+        except OSError as error:
+            return Health(False, error.strerror or "no answer")
+        if answer == b"+OK\r\n+PONG\r\n":
+            return WELL
+        return Health(False, answer.decode("ascii", "replace").strip() or "no answer")
+
+    def _config(self) -> str:
+        return (
+            f"bind {ADDRESS}\n"
+            f"port {self.host.ports['redis']}\n"
+            "protected-mode yes\n"
+            f"requirepass {self.password()}\n"
+            'save ""\n'
+            "appendonly no\n"
+            "daemonize no\n"
+            f"maxmemory {MAX_MEMORY}\n"
+            "maxmemory-policy allkeys-lru\n"
+            "hz 5\n"
+            'logfile ""\n'
+        )

@@ -1,0 +1,179 @@
+"""The watcher: starts again what nobody else would. Supervised, and supervisord's own keeper.
+
+It looks after the embedded control planes (they are kwokctl's processes, not supervisord's), after
+programs that supervisord gave up, and after supervisord itself: when that dies, the watcher ends
+the orphans it left, starts a new one, which starts everything with a new watcher, and ends.
+While the topology is being stopped it does nothing.
+
+It runs for as long as the topology does, so it imports little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from k8s_ucp import __version__
+from k8s_ucp.clusters.watching import Watch
+from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.components.program import Program
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import StateFolder
+
+NAME = "watcher"
+TICK_SECONDS = 1.0
+ASK_SECONDS = 5.0
+"""How often supervisord is asked for its programs."""
+SILENT_TIMES = 2
+"""So often in a row supervisord must not answer before it is replaced."""
+PAUSE_SECONDS = 5.0
+"""After a replacement that failed."""
+
+
+class Next(Enum):
+    """What the watcher does next."""
+
+    NOTHING = "nothing"
+    ASK = "ask supervisord for its programs"
+    REPLACE = "replace supervisord"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a tick starts from. Times are seconds of one clock."""
+
+    stopping: bool
+    orphaned: bool
+    """The supervisord that started this watcher is gone."""
+    silent: int
+    """How often in a row supervisord did not answer."""
+    since_asked: float
+    since_failed: float = float("inf")
+    """Since a replacement failed."""
+
+
+def decide(seen: Seen) -> Next:
+    """The watcher's one decision."""
+    if seen.stopping:
+        return Next.NOTHING
+    if seen.orphaned or seen.silent >= SILENT_TIMES:
+        return Next.REPLACE if seen.since_failed >= PAUSE_SECONDS else Next.NOTHING
+    return Next.ASK if seen.since_asked >= ASK_SECONDS else Next.NOTHING
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """The watcher as a component of a placement."""
+
+    placement: HostPlacement
+
+    def programs(self) -> list[Program]:
+        argv = (
+            *(self.placement.python, "-P", "-m", "k8s_ucp.components.watcher"),
+            *("--state", str(self.placement.state.root)),
+            *("--runtime", str(self.placement.runtime)),
+        )
+        env = {"MALLOC_ARENA_MAX": "1", "UCP_VERSION": __version__}
+        return [Program(NAME, argv, self.placement.state.root, env)]
+
+
+class Keeper:
+    """Looks after one placement and its control planes."""
+
+    def __init__(
+        self,
+        placement: HostPlacement,
+        watch: Watch,
+        report: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._placement = placement
+        self._watch = watch
+        self._report = report
+        self._clock = clock
+        self._parent = os.getppid()
+        self._silent = 0
+        self._asked = clock()
+        self._failed = float("-inf")
+
+    def run(self) -> None:
+        """Watch until there is a new supervisord, whose watcher takes over."""
+        try:
+            while not self.tick():
+                pass
+        finally:
+            self._watch.close()
+
+    def tick(self) -> bool:
+        """One look, TICK_SECONDS long at most when all is well; True when the work is over."""
+        now = self._clock()
+        following = decide(
+            Seen(
+                stopping=self._placement.is_stopping(),
+                orphaned=os.getppid() != self._parent,
+                silent=self._silent,
+                since_asked=now - self._asked,
+                since_failed=now - self._failed,
+            )
+        )
+        if following is Next.REPLACE and self._replace():
+            return True
+        if following is Next.ASK:
+            self._ask()
+        if self._placement.is_stopping():
+            time.sleep(TICK_SECONDS)
+        else:
+            self._watch.tick(TICK_SECONDS)
+        return False
+
+    def _ask(self) -> None:
+        self._asked = self._clock()
+        try:
+            if not self._placement.is_running():
+                self._silent += 1
+                # Soon again: a supervisord that really is gone is to be replaced within seconds.
+                self._asked -= ASK_SECONDS
+                return
+            self._silent = 0
+            for name in self._placement.restart_given_up():
+                self._report(f"{name}: supervisord gave it up, starting it again")
+        except UcpError as error:
+            self._report(error.message)
+
+    def _replace(self) -> bool:
+        self._report("supervisord is gone, starting a new one")
+        try:
+            self._placement.revive(keep=[os.getpid()])
+        except (UcpError, OSError) as error:
+            self._report(f"supervisord could not be started: {error}")
+            self._failed = self._clock()
+            return False
+        return True
+
+
+def main() -> None:
+    """`python -m k8s_ucp.components.watcher --state FOLDER --runtime FOLDER`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--state", type=Path, required=True, help="folder of the topology's state")
+    parser.add_argument("--runtime", type=Path, required=True, help="folder of its sockets")
+    options = parser.parse_args()
+    state = StateFolder(options.state)
+    Keeper(HostPlacement(state, options.runtime), Watch(state.clusters, _say), _say).run()
+
+
+def _say(line: str) -> None:
+    """Into supervisord's log of the watcher; a dead supervisord reads nothing."""
+    with suppress(OSError):
+        sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
