@@ -57,7 +57,7 @@ def planes(toolbox: Toolbox) -> Iterator[Planes]:
         for each in made:
             each.result()
         core = Kube(provider.kubeconfig("test-core"))
-        _furnish(core, toolbox)
+        furnish(core, toolbox)
         apps = {each: Kube(provider.kubeconfig(each)) for each in names[1:]}
         yield Planes(provider, folder, core, apps)
     finally:
@@ -66,7 +66,8 @@ def planes(toolbox: Toolbox) -> Iterator[Planes]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _furnish(core: Kube, toolbox: Toolbox) -> None:
+def furnish(core: Kube, toolbox: Toolbox) -> None:
+    """What bootstrap applies to a core: the kinds and namespaces that the reconciler needs."""
     yaml = YAML(typ="safe", pure=True)
     applications = toolbox.module("argocd") / "manifests/crds/application-crd.yaml"
     for path in (CRD, applications):

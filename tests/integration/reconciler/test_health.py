@@ -1,0 +1,94 @@
+"""The process as a whole: health, silence when idle, a quick end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import psutil
+import pytest
+
+from k8s_ucp.kube import CRD
+from k8s_ucp.tools.toolbox import Toolbox
+from tests.integration.reconciler.conftest import Planes, furnish
+from tests.integration.reconciler.world import World, eventually
+
+pytestmark = pytest.mark.engines
+
+
+def page(port: int | None, path: str) -> tuple[int, str]:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_health_is_told_on_loopback_only(world: World) -> None:
+    reconciler = world.start(health_port=0)
+    port = reconciler.health_port
+    eventually(lambda: page(port, "/readyz") == (200, "ok\n"), "readiness")
+    assert page(port, "/healthz") == (200, "ok\n")
+    assert page(port, "/")[0] == 404
+    addresses = {
+        each.laddr[0]
+        for each in psutil.Process().net_connections("tcp")
+        if each.status == "LISTEN" and each.laddr[1] == port
+    }
+    assert addresses == {"127.0.0.1"}
+
+
+def test_without_the_core_it_is_alive_and_not_ready(world: World, planes: Planes) -> None:
+    planes.provider.stop("test-core")
+    try:
+        reconciler = world.start(health_port=0)
+        time.sleep(0.5)
+        assert page(reconciler.health_port, "/healthz")[0] == 200
+        status, text = page(reconciler.health_port, "/readyz")
+        assert status == 503
+        assert "localclusters" in text
+    finally:
+        planes.provider.start("test-core")
+    world.declare()
+    world.await_registered()
+    assert page(reconciler.health_port, "/readyz")[0] == 200
+
+
+def test_it_waits_for_its_kind(world: World, planes: Planes, toolbox: Toolbox) -> None:
+    """The bootstrap starts it before the definition of LocalCluster is known."""
+    name = "localclusters.k8s-ucp.io"
+    world.core.delete(CRD, name)
+    eventually(lambda: world.core.find(CRD, name) is None, "the end of the kind")
+    try:
+        world.start()
+        time.sleep(0.5)
+    finally:
+        furnish(world.core, toolbox)
+    world.declare()
+    world.await_registered()
+
+
+def test_idle_it_writes_nothing_and_hardly_works(world: World) -> None:
+    world.start()
+    for environment in ("stage", "prod"):
+        world.declare(environment)
+        world.await_registered(f"demo-{environment}")
+    time.sleep(1)
+    before, used = world.versions(), time.process_time()
+    time.sleep(6)
+    assert world.versions() == before
+    assert time.process_time() - used < 1
+
+
+def test_its_end_leaves_no_thread_at_work(world: World) -> None:
+    before = {each.name for each in threading.enumerate()}
+    world.start(health_port=0, watch_seconds=1)
+    world.declare()
+    world.await_registered()
+    world.stop()
+    eventually(
+        lambda: not {each.name for each in threading.enumerate()} - before, "the end of threads"
+    )

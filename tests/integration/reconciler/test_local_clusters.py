@@ -1,0 +1,285 @@
+"""LocalClusters made by the real embedded provider: appearing, repaired, refused, leaving."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.folder import ClusterFolder
+from k8s_ucp.clusters.processes import find_own
+from k8s_ucp.kube import DEPLOYMENT, LOCAL_CLUSTER, SECRET, Invalid, Kube
+from k8s_ucp.process import Identity, is_running
+from k8s_ucp.reconciler import marks
+from k8s_ucp.tools.toolbox import Toolbox
+from tests.integration.reconciler.conftest import Planes
+from tests.integration.reconciler.world import (
+    CLUSTERS,
+    World,
+    as_argo_cd,
+    deployment,
+    eventually,
+)
+
+pytestmark = pytest.mark.engines
+
+
+@pytest.fixture
+def provider(planes: Planes, toolbox: Toolbox) -> Iterator[EmbeddedProvider]:
+    """The real one, with a folder of the test's own."""
+    found = EmbeddedProvider(planes.folder / "made", toolbox, ports=planes.provider._ports)
+    yield found
+    for name in found.names():
+        found.delete(name)
+
+
+def processes(planes: Planes, name: str) -> list[Identity]:
+    return find_own(ClusterFolder(planes.folder / "made", name))
+
+
+def test_from_a_declaration_to_a_registered_cluster_and_back(
+    world: World, planes: Planes, provider: EmbeddedProvider
+) -> None:
+    world.start(provider=provider)
+    world.declare("stage")
+    world.declare("prod")
+    for name in ("demo-stage", "demo-prod"):
+        secret = world.await_registered(name)
+        with as_argo_cd(secret) as kube:
+            kube.apply(deployment("echo", "default"))
+            available = eventually(
+                lambda kube=kube: kube.get(DEPLOYMENT, "echo", "default")["status"].get(
+                    "availableReplicas"
+                ),
+                "simulated pods",
+            )
+            assert available == 1
+        item = world.local_cluster(name)
+        assert item is not None
+        assert item["status"]["version"] == provider.state(name).version
+        assert item["status"]["observedGeneration"] == item["metadata"]["generation"]
+        file = world.folder / "kubeconfigs" / f"{name}.yaml"
+        assert file.stat().st_mode & 0o777 == 0o600
+        kube = Kube.from_file(file)
+        assert kube.version() == item["status"]["version"]
+        kube.close()
+    # One leaves, the other stays.
+    before = processes(planes, "demo-stage")
+    assert before
+    world.delete("demo-stage")
+    world.await_gone("demo-stage")
+    assert provider.names() == ["demo-prod"]
+    assert not [each for each in before if is_running(each)]
+    assert world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None
+    assert not (world.folder / "kubeconfigs" / "demo-stage.yaml").exists()
+    assert world.condition(marks.READY, "demo-prod") == ("True", "Running")
+
+
+def test_what_drifts_is_repaired(world: World, planes: Planes, provider: EmbeddedProvider) -> None:
+    world.start(provider=provider)
+    world.declare()
+    world.await_registered()
+    # The Secret goes: written again. The registration doesn't even notice.
+    registered = world.cluster_secret()
+    world.core.delete(SECRET, "demo-stage-kubeconfig", CLUSTERS)
+    eventually(
+        lambda: world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS), "the Secret again"
+    )
+    assert world.cluster_secret() == registered
+    (world.folder / "kubeconfigs" / "demo-stage.yaml").unlink()
+    eventually((world.folder / "kubeconfigs" / "demo-stage.yaml").exists, "the file again")
+    # The cluster is stopped: started, with its data.
+    kube = Kube(provider.kubeconfig("demo-stage"))
+    kube.apply(deployment("kept", "default"))
+    provider.stop("demo-stage")
+    eventually(lambda: provider.state("demo-stage").ready, "the cluster again", seconds=60)
+    assert kube.get(DEPLOYMENT, "kept", "default")
+    kube.close()
+    world.await_condition(marks.READY, "True")
+    world.await_condition(marks.REACHABLE, "True")
+    assert world.cluster_secret() == registered
+
+
+def test_another_machine_s_cluster_is_left_alone(world: World) -> None:
+    world.start()
+    before = world.declare(spec={"machine": "elsewhere"})
+    world.declare("prod")
+    world.await_registered("demo-prod")
+    time.sleep(1)
+    assert world.local_cluster() == before
+    world.delete()
+    assert world.local_cluster() is None
+    assert world.provider.deleted == []
+
+
+def test_a_declaration_can_t_take_the_core(world: World) -> None:
+    world.start()
+    world.declare("core", name="demo-core")
+    world.await_condition(marks.READY, "False", "NameRefused", "demo-core")
+    world.delete("demo-core")
+    eventually(lambda: world.local_cluster("demo-core") is None, "its end")
+    assert world.provider.made == {}
+    assert world.provider.deleted == []
+
+
+def test_a_provider_that_is_not_here_is_said(world: World) -> None:
+    world.start()
+    world.declare(spec={"provider": "kind"})
+    world.await_condition(marks.READY, "False", "ProviderMissing")
+    world.delete()
+    eventually(lambda: world.local_cluster() is None, "its end")
+
+
+def test_a_failure_is_told_and_tried_again(world: World) -> None:
+    world.provider.failing = "port 6443 is taken"
+    world.start()
+    world.declare()
+    world.await_condition(marks.READY, "False", "CreateFailed")
+    assert "port 6443 is taken" in world.message(marks.READY)
+    world.provider.failing = ""
+    world.await_registered()
+
+
+def test_somebody_else_s_kubeconfig_secret_is_left_alone(world: World) -> None:
+    before = world.core.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "demo-stage-kubeconfig", "namespace": CLUSTERS},
+            "stringData": {"mine": "yes"},
+        }
+    )
+    world.start()
+    world.declare()
+    world.await_condition(marks.READY, "False", "SecretTaken")
+    world.delete()
+    eventually(lambda: world.local_cluster() is None, "its end")
+    assert world.core.get(SECRET, "demo-stage-kubeconfig", CLUSTERS) == before
+
+
+def test_making_is_done_once_for_each_change(world: World) -> None:
+    world.start(resync_seconds=0.1)
+    world.declare()
+    world.await_registered()
+    time.sleep(1)
+    assert world.provider.made == {"demo-stage": 1}
+    world.declare(spec={"nodes": 3})
+    eventually(lambda: world.provider.made["demo-stage"] == 2, "one more call")
+    time.sleep(1)
+    assert world.provider.made == {"demo-stage": 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"spec": {"provider": "magic"}}, "provider"),
+        ({"spec": {"nodes": -1}}, "nodes"),
+        ({"spec": {"version": "latest"}}, "version"),
+        ({"spec": {"machine": ""}}, "machine"),
+        ({"name": "demo.stage"}, "a-z, 0-9"),
+    ],
+)
+def test_the_schema_explains_a_mistake(world: World, changes: dict[str, Any], word: str) -> None:
+    with pytest.raises(Invalid, match=word):
+        world.declare(**changes)
+
+
+def test_a_provider_can_t_be_changed(world: World) -> None:
+    world.declare()
+    with pytest.raises(Invalid, match="delete it and create another"):
+        world.core.patch(LOCAL_CLUSTER, "demo-stage", CLUSTERS, {"spec": {"provider": "kind"}})
+
+
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.ports import Ports
+from k8s_ucp.reconciler.manager import run
+from k8s_ucp.reconciler.settings import Settings
+from k8s_ucp.tools.toolbox import Toolbox
+told = json.loads(sys.stdin.read())
+paths = {name: Path(path) for name, path in told["programs"].items()}
+provider = EmbeddedProvider(
+    Path(told["folder"]), Toolbox(paths, {}), ports=Ports(Path(told["ports"]))
+)
+settings = Settings(
+    kubeconfig=Path(told["kubeconfig"]), machine="here", topology="demo", resync_seconds=1
+)
+run(settings, {"embedded": provider})
+"""
+
+
+def test_a_process_ends_at_once_and_takes_up_where_it_was(
+    world: World, planes: Planes, toolbox: Toolbox, provider: EmbeddedProvider
+) -> None:
+    config = world.folder / "core.kubeconfig"
+    config.write_text(json.dumps(world.core_config))
+    told = json.dumps(
+        {
+            "programs": {name: str(path) for name, path in toolbox.programs.items()},
+            "folder": str(planes.folder / "made"),
+            "ports": str(planes.folder / "ports"),
+            "kubeconfig": str(config),
+        }
+    )
+    log = (world.folder / "log").open("w+")
+
+    def started() -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=log, text=True
+        )
+        assert process.stdin is not None
+        process.stdin.write(told)
+        process.stdin.close()
+        return process
+
+    def ended(process: subprocess.Popen[str], number: int) -> int:
+        os.kill(process.pid, number)
+        began = time.monotonic()
+        code = process.wait(10)
+        if number == signal.SIGTERM:
+            assert time.monotonic() - began < 2
+        return code
+
+    first = started()
+    try:
+        world.declare()
+        world.await_condition(marks.READY, "False", "Creating")
+        # In the middle of making a control plane.
+        assert ended(first, signal.SIGTERM) == 0
+        second = started()
+        try:
+            world.await_registered()
+            world.await_condition(marks.READY, "True")
+            before = world.versions()
+            ended(second, signal.SIGKILL)
+            third = started()
+            try:
+                eventually(lambda: Path(log.name).read_text().count('"working"') == 3, "its work")
+                time.sleep(2)
+                assert world.versions() == before
+                world.delete()
+                world.await_gone()
+                assert ended(third, signal.SIGTERM) == 0
+            finally:
+                third.kill()
+                third.wait()
+        finally:
+            second.kill()
+            second.wait()
+    finally:
+        first.kill()
+        first.wait()
+        world.logs.write(Path(log.name).read_text())
+        log.close()
+    assert provider.names() == []
