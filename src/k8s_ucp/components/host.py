@@ -14,8 +14,7 @@ from k8s_ucp.workspace import StateFolder, make_private_folder
 
 @dataclass(frozen=True)
 class Host:
-    """kubeconfig: the core's admin, data inlined. ports: reserved ones, by the names in the PORTS of
-    each component."""
+    """kubeconfig: the core's admin, data inlined. ports: by the names in each component's PORTS."""
 
     state: StateFolder
     runtime: Path

@@ -1,0 +1,162 @@
+"""How the components are started: on loopback only, with no secret where others can read it."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.components import argocd
+from k8s_ucp.components.argocd import ArgoCD
+from k8s_ucp.components.crossplane import Crossplane
+from k8s_ucp.components.host import Host
+from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.components.program import Program, section
+from k8s_ucp.components.reconciler import Reconciler
+from k8s_ucp.components.redis import Redis
+from k8s_ucp.components.watcher import Watcher
+from k8s_ucp.errors import UcpError
+from k8s_ucp.topology import CrossplaneSettings
+
+
+def all_programs(host: Host) -> dict[str, Program]:
+    settings = CrossplaneSettings(pollInterval="7m", syncInterval="3h", maxReconcileRate=42)
+    made = [
+        *Redis(host).programs(),
+        *ArgoCD(host, resync=30).programs(),
+        *Crossplane(host, settings).programs(),
+        *Reconciler(host, host.state.root.parent.parent, "demo").programs(),
+        *Watcher(HostPlacement(host.state, host.runtime)).programs(),
+    ]
+    return {each.name: each for each in made}
+
+
+def value(program: Program, flag: str) -> str:
+    return program.argv[program.argv.index(flag) + 1]
+
+
+def test_every_program_can_be_supervised(host: Host) -> None:
+    programs = all_programs(host)
+    assert set(programs) == {
+        *argocd.PROGRAMS,
+        *("redis", "crossplane", "reconciler", "watcher"),
+    }
+    assert all(section(each) for each in programs.values())
+
+
+def test_no_password_is_in_an_argument(host: Host) -> None:
+    password = Redis(host).password()
+    for each in all_programs(host).values():
+        assert password not in " ".join(each.argv)
+        assert password not in section(each)
+
+
+def test_the_password_stays_the_same_and_is_private(host: Host) -> None:
+    password = Redis(host).password()
+    assert len(password) >= 20
+    assert Redis(host).password() == password
+    Redis(host).programs()
+    for name in ("password", "redis.conf"):
+        path = host.folder("redis") / name
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_redis_keeps_nothing_and_listens_on_loopback(host: Host) -> None:
+    Redis(host).programs()
+    lines = (host.folder("redis") / "redis.conf").read_text().splitlines()
+    assert "bind 127.0.0.1" in lines
+    assert 'save ""' in lines
+    assert "appendonly no" in lines
+    assert f"port {host.ports['redis']}" in lines
+
+
+@pytest.mark.parametrize("name", argocd.PROGRAMS)
+def test_argo_cd_s_addresses_are_on_loopback(host: Host, name: str) -> None:
+    words = " ".join(all_programs(host)[name].argv)
+    assert "0.0.0.0" not in words
+    for address in re.findall(r"(\S*):(2\d{4})", words):
+        assert address[0] == "127.0.0.1"
+    flags = {
+        argocd.SERVER: ("--address 127.0.0.1", "--metrics-address 127.0.0.1"),
+        argocd.REPO_SERVER: ("--address 127.0.0.1", "--metrics-address 127.0.0.1"),
+        argocd.CONTROLLER: ("--metrics-port",),
+        argocd.APPLICATION_SETS: ("--metrics-addr 127", "--probe-addr 127", "--webhook-addr 127"),
+    }
+    for flag in flags[name]:
+        assert flag in words
+
+
+def test_no_two_programs_listen_on_one_port(host: Host) -> None:
+    listening = re.compile(r"--(?:[a-z-]*port|[a-z-]+-addr) (?:127\.0\.0\.1:)?(2\d{4})")
+    words = " ".join(" ".join(each.argv) for each in all_programs(host).values())
+    found = listening.findall(words)
+    assert len(found) == len(set(found)) == len(host.ports) - 1
+
+
+def test_argo_cd_calls_its_own_wrappers_and_our_kustomize(host: Host) -> None:
+    for name in argocd.PROGRAMS:
+        env = all_programs(host)[name].env
+        folders = env["PATH"].split(":")
+        assert folders[0] == str(host.toolbox.module("argocd") / "hack")
+        assert folders[1] == str(host.toolbox.path("kustomize").parent)
+        assert env["ARGOCD_BINARY_NAME"] == name
+        assert env["ARGOCD_SYNC_WAVE_DELAY"] == "0"
+
+
+def test_nothing_of_argo_cd_lies_where_two_topologies_meet(host: Host) -> None:
+    env = all_programs(host)[argocd.REPO_SERVER].env
+    root = str(host.state.root)
+    for name in ("HOME", "TMPDIR", "ARGOCD_TLS_DATA_PATH", "ARGOCD_PLUGINSOCKFILEPATH"):
+        assert env[name].startswith(root)
+    assert env["ARGOCD_ASK_PASS_SOCK"].startswith(str(host.runtime))
+
+
+def test_known_hosts_are_those_of_argo_cd(host: Host) -> None:
+    ArgoCD(host).early_programs()
+    known = host.folder("argocd", "ssh") / "ssh_known_hosts"
+    assert known.read_text() == "# hosts\nexample.org ssh-ed25519 AAAA\n"
+
+
+def test_the_topology_s_settings_arrive(host: Host) -> None:
+    programs = all_programs(host)
+    assert value(programs[argocd.CONTROLLER], "--app-resync") == "30"
+    crossplane = programs["crossplane"]
+    assert value(crossplane, "--poll-interval") == "7m"
+    assert value(crossplane, "--sync-interval") == "3h"
+    assert value(crossplane, "--max-concurrent-reconciles") == "42"
+    assert value(crossplane, "--package-runtime") == "External"
+    assert "--enable-webhooks=false" in crossplane.argv
+
+
+def test_programs_that_talk_to_the_core_change_with_it(host: Host) -> None:
+    before = all_programs(host)
+    host.kubeconfig.write_text("another core")
+    after = all_programs(host)
+    changed = {name for name in before if section(before[name]) != section(after[name])}
+    assert changed == {
+        *(argocd.CONTROLLER, argocd.APPLICATION_SETS, argocd.SERVER),
+        *("crossplane", "reconciler"),
+    }
+
+
+def test_a_folder_without_manifests_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UcpError, match="does not hold"):
+        argocd.engine_manifests(tmp_path)
+
+
+def test_engine_manifests_leave_out_what_our_templates_decide(tmp_path: Path) -> None:
+    crds, config = tmp_path / "manifests/crds", tmp_path / "manifests/base/config"
+    crds.mkdir(parents=True)
+    config.mkdir(parents=True)
+    for name in ("a", "b", "c"):
+        (crds / f"{name}-crd.yaml").write_text(f"kind: {name}\n")
+    for name in ("argocd-cm", "argocd-rbac-cm", "argocd-secret", "argocd-tls-certs-cm"):
+        (config / f"{name}.yaml").write_text(f"kind: X\nmetadata:\n  name: {name}\n")
+    found = argocd.engine_manifests(tmp_path)
+    assert found["crds.yaml"] == b"---\nkind: a\n---\nkind: b\n---\nkind: c\n"
+    assert found["config.yaml"] == b"".join(
+        f"---\nkind: X\nmetadata:\n  namespace: argocd\n  name: {name}\n".encode()
+        for name in ("argocd-secret", "argocd-tls-certs-cm")
+    )

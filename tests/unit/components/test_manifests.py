@@ -1,0 +1,70 @@
+"""Finding the objects in files without reading all of them as YAML."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from k8s_ucp.components.manifests import Manifest, digest, read
+from k8s_ucp.errors import UcpError
+
+NAMES = st.from_regex(r"[a-z]([-a-z0-9.]{0,20}[a-z0-9])?", fullmatch=True)
+
+
+def one(text: str) -> Manifest:
+    [found] = read({"file.yaml": text.encode()})
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\nkind: Secret\nmetadata:\n  name: it\n  namespace: there\n",
+        "# header\n---\napiVersion: v1\nkind: Secret\nmetadata:\n  namespace: there\n  name: it\n",
+        'apiVersion: "v1"\nkind: Secret\nmetadata: {name: it, namespace: there}\n',
+        "data:\n  x: |\n    kind: Other\n    metadata:\n      name: wrong\napiVersion: v1\n"
+        "kind: Secret\nmetadata:\n  labels:\n    name: wrong\n  name: it\n  namespace: there\n",
+        "apiVersion: v1\nkind: Secret\nmetadata:\n    name: it\n    namespace: there\n",
+        "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: it # why\n  namespace: there\n---\n",
+    ],
+)
+def test_however_it_is_written(text: str) -> None:
+    found = one(text)
+    assert (found.api_version, found.kind, found.name, found.namespace) == (
+        *("v1", "Secret", "it", "there"),
+    )
+
+
+def test_the_text_goes_through_as_it_is() -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: it\ndata:\n  a: |\n    --- no\n"
+    assert YAML(typ="safe").load(one(text).text) == YAML(typ="safe").load(text)
+
+
+@given(st.lists(st.tuples(NAMES, st.none() | NAMES), max_size=6))
+def test_all_documents_of_a_file_are_found(objects: list[tuple[str, str | None]]) -> None:
+    documents = [
+        f"apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\n"
+        + (f"  namespace: {namespace}\n" if namespace else "")
+        + "spec:\n  name: other\n"
+        for name, namespace in objects
+    ]
+    found = read({"all.yaml": "---\n".join(["", *documents]).encode()})
+    assert [(each.name, each.namespace) for each in found] == objects
+
+
+@pytest.mark.parametrize(
+    "text", ["kind: Secret\n", "a\n", "apiVersion: v1\nkind: X\nmetadata: 1\n"]
+)
+def test_what_is_no_object_is_named_by_its_file(text: str) -> None:
+    with pytest.raises(UcpError, match=r"file\.yaml"):
+        one(text)
+
+
+def test_a_digest_sees_changes_and_no_order() -> None:
+    a, b = (f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\n" for name in "ab")
+    both = read({"a": a.encode(), "b": b.encode()})
+    turned = read({"a": b.encode(), "b": a.encode()})
+    assert digest(both) == digest(turned)
+    assert digest(both) != digest(both[:1])
