@@ -3,41 +3,61 @@
 from __future__ import annotations
 
 from k8s_ucp.cli.console import table
+from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.status import SIMULATED
+from k8s_ucp.steps.await_environments import all_environments
 from k8s_ucp.steps.context import Context
+
+COMPONENTS = (argocd.NAME, crossplane.NAME, reconciler.NAME)
 
 
 def closing_table(context: Context, seconds: float) -> str:
     """Everything is well by now: the start has waited for it."""
     topology = context.topology
+    environments = all_environments(context)
+    providers = {each.name: each.cluster.provider for each in topology.spec.environments}
     rows = [["core cluster", topology.core_cluster, topology.spec.core.provider]]
-    rows += [["component", name, "host process"] for name in ("argocd", "crossplane", "reconciler")]
-    for name in context.published.core.environments():
-        rows.append([f"environment {name}", topology.app_cluster(name), "embedded, simulated"])
-    apps = sorted(
-        {
-            path.split("/")[1]
-            for path in context.published.apps.clone.listing(context.published.apps.commit, "apps")
-        }
-    )
-    environments = ", ".join(context.published.core.environments())
-    rows += [[f"app {name}", environments, "simulated"] for name in apps]
-    clone = context.gitops.apps
+    rows += [["component", each, "process of this machine"] for each in COMPONENTS]
+    rows += [
+        [f"environment {each}", topology.app_cluster(each), _how(providers.get(each, "embedded"))]
+        for each in environments
+    ]
+    overlays = _overlays(context)
+    for app in sorted({app for app, _ in overlays}):
+        places = [each for each in environments if (app, each) in overlays]
+        how = {_how(providers.get(each, "embedded")) for each in places}
+        rows.append([f"app {app}", ", ".join(places), "; ".join(sorted(how))])
     lines = [
         "",
         table(("what", "where", "how"), rows),
         "",
-        f"{topology.name} is up, {seconds:.1f} s.",
+        f"{topology.name} is up ({seconds:.1f} s). Next:",
         "",
-        "look        ucp status",
-        "passwords   ucp get secrets",
+        "  look         ucp status",
+        "  passwords    ucp get secrets",
     ]
     if environments:
-        first = context.published.core.environments()[0]
-        lines.append(f"kubectl     ucp kubeconfig {first} > {first}.yaml")
-    if apps and environments:
-        file = f"apps/{apps[0]}/overlays/{context.published.core.environments()[0]}"
-        lines.append(
-            f"new tag     edit newTag in '{clone}/{file}/kustomization.yaml', commit, push"
-        )
-    lines.append("end         ucp stop")
+        lines.append(f"  kubectl      ucp kubeconfig {environments[0]} --merge")
+    if overlays:
+        app, environment = min(overlays, key=lambda each: environments.index(each[1]))
+        file = f"apps/{app}/overlays/{environment}/kustomization.yaml"
+        lines.append(f"  a new tag    change newTag in {file}, commit, push;")
+        lines.append(f"               the repository: {context.gitops.apps}")
+    lines.append("  end it       ucp stop")
     return "\n".join(lines)
+
+
+def _overlays(context: Context) -> set[tuple[str, str]]:
+    """(app, environment) of every overlay in the app repository."""
+    apps = context.published.apps
+    running = set(all_environments(context))
+    parts = (path.split("/") for path in apps.clone.listing(apps.commit, "apps"))
+    return {
+        (each[1], each[3])
+        for each in parts
+        if len(each) > 4 and each[2] == "overlays" and each[3] in running
+    }
+
+
+def _how(provider: str) -> str:
+    return f"{provider}, simulated" if provider in SIMULATED else provider

@@ -34,10 +34,18 @@ class Entry:
 COMMANDS: dict[str, Entry] = {
     "start": Entry("k8s_ucp.cli.start", "Make the topology of ucp.yaml real."),
     "stop": Entry("k8s_ucp.cli.stop", "End everything that runs; repositories and data stay."),
-    "reconciler": Entry("k8s_ucp.cli.reconciler", "Run the controllers in the foreground."),
+    "status": Entry("k8s_ucp.cli.status", "Show clusters, components, environments, applications."),
+    "logs": Entry("k8s_ucp.cli.logs", "Print a component's logs."),
     "promote": Entry("k8s_ucp.cli.promote", "Write an image tag to an environment."),
     "rollback": Entry("k8s_ucp.cli.rollback", "Go back to an earlier tag, hold the bad one."),
     "history": Entry("k8s_ucp.cli.history", "List the changes of an app's tags."),
+    "clusters": Entry("k8s_ucp.cli.clusters", "List the clusters of this machine."),
+    "kubeconfig": Entry("k8s_ucp.cli.kubeconfig", "Print a cluster's kubeconfig, or merge it."),
+    "get": Entry("k8s_ucp.cli.get", "Show users and passwords: get secrets."),
+    "open": Entry("k8s_ucp.cli.open", "Open a component in the browser: open argocd."),
+    "render": Entry("k8s_ucp.cli.render", "Write both repositories' files to a folder."),
+    "tools": Entry("k8s_ucp.cli.tools", "Install or list the pinned programs."),
+    "reconciler": Entry("k8s_ucp.cli.reconciler", "Run the controllers in the foreground."),
 }
 """In the order of `ucp --help`. A command is listed here once it is built, never before."""
 

@@ -23,6 +23,8 @@ class AwaitEnvironments:
 
     def run(self, context: Context, report: Report) -> None:
         wanted = running_environments(context)
+        if not wanted:
+            return
 
         def look() -> str:
             try:
@@ -46,7 +48,14 @@ class AwaitEnvironments:
 def running_environments(context: Context) -> list[str]:
     """Those with an overlay in the core repository, but for those that the topology stops."""
     stopped = {each.name for each in context.topology.spec.environments if each.state == "stopped"}
-    return [each for each in context.published.core.environments() if each not in stopped]
+    return [each for each in all_environments(context) if each not in stopped]
+
+
+def all_environments(context: Context) -> list[str]:
+    """Those of the topology in their order, then those that only the repository knows."""
+    there = context.published.core.environments()
+    known = [each.name for each in context.topology.spec.environments]
+    return [each for each in known if each in there] + [each for each in there if each not in known]
 
 
 def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:

@@ -1,10 +1,11 @@
-"""Start the reconciler, which makes app clusters and registers them with Argo CD."""
+"""Start the reconciler, which makes and registers app clusters, and the watcher of processes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from k8s_ucp.components import reconciler
+from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context, await_ready
 
@@ -15,5 +16,6 @@ class StartReconciler:
     title: str = "Start the reconciler"
 
     def run(self, context: Context, _: Report) -> None:
-        context.placement.start(context.reconciler.programs())
+        programs = [*context.reconciler.programs(), *Watcher(context.placement).programs()]
+        context.placement.start(programs)
         await_ready(context, reconciler.NAME, context.reconciler.ready)

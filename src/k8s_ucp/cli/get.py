@@ -1,0 +1,42 @@
+"""`ucp get secrets`: where the passwords are, and the passwords."""
+
+from __future__ import annotations
+
+import typer
+
+from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.console import table
+from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.components import argocd
+from k8s_ucp.tools.toolbox import Toolbox
+
+app = declare("Show what is kept out of sight.")
+
+
+@app.callback()
+def _group() -> None:
+    """Show what is kept out of sight."""
+
+
+@app.command()
+def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+    """Print users and passwords. They come from the core cluster and are kept nowhere else."""
+    call = invocation(ctx)
+    context = chosen_context(call)
+    context.toolbox = Toolbox({}, {})
+    found = argocd.initial_credentials(context.kube)
+    data = [
+        {
+            "name": argocd.NAME,
+            "url": context.argocd.url,
+            "user": found.user,
+            "password": found.password,
+        }
+    ]
+    if output is not Output.table:
+        call.console.data(notation(data, output))
+        return
+    password = found.password or "changed by somebody; only its hash is kept"
+    rows = [[argocd.NAME, context.argocd.url, found.user, password]]
+    call.console.data(table(("what", "url", "user", "password"), rows))

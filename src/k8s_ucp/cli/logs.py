@@ -1,0 +1,121 @@
+"""`ucp logs COMPONENT`: what a component, a control plane or ucp itself wrote last."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from k8s_ucp.cli.chosen import chosen_name
+from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.console import Console
+from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder, clusters_in
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.workspace import StateFolder
+
+app = declare()
+
+LINES = 200
+POLL_SECONDS = 0.3
+BLOCK = 64 * 1024
+
+
+@app.command()
+def logs(
+    ctx: typer.Context,
+    component: Annotated[
+        str,
+        typer.Argument(
+            metavar="COMPONENT",
+            help="argocd, crossplane, reconciler, redis, watcher, supervisord, ucp; one program "
+            "such as argocd-repo-server; or a control plane's, such as demo-core/etcd.",
+        ),
+    ],
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Go on with what comes, until Ctrl-C.")
+    ] = False,
+    lines: Annotated[
+        int, typer.Option("-n", "--lines", min=0, help="How many lines of each, from the end.")
+    ] = LINES,
+) -> None:
+    """Print the end of a component's logs."""
+    call = invocation(ctx)
+    state = call.workspace.state(chosen_name(call))
+    files = find_logs(state, component)
+    console = call.console
+    ends = {}
+    for name, path in files.items():
+        text, ends[name] = tail(path, lines)
+        console.data(_marked(name, text, len(files))) if text else None
+    if follow:
+        _follow(files, ends, console)
+
+
+def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
+    """Log files by the name of what wrote them. Raises UsageError naming what there is."""
+    known = {path.stem: path for path in sorted(state.logs.glob("*.log"))}
+    for cluster in clusters_in(state.clusters):
+        for program in COMPONENTS:
+            path = ClusterFolder(state.clusters, cluster).log(program)
+            if path.exists():
+                known[f"{cluster}/{program}"] = path
+    if component in known:
+        return {component: known[component]}
+    found = {
+        name: path
+        for name, path in known.items()
+        if name.startswith((f"{component}-", f"{component}/"))
+    }
+    if found:
+        return found
+    if not known:
+        raise UcpError(f"there are no logs in {state.logs}", next="ucp start")
+    raise UsageError(f"no logs of {component}; there are: {', '.join(known)}")
+
+
+def tail(path: Path, lines: int) -> tuple[str, int]:
+    """The last lines of a file, and where it ended."""
+    try:
+        with path.open("rb") as stream:
+            end = place = stream.seek(0, os.SEEK_END)
+            found = b""
+            while place > 0 and found.count(b"\n") <= lines:
+                step = min(BLOCK, place)
+                place -= step
+                stream.seek(place)
+                found = stream.read(step) + found
+    except OSError as error:
+        raise UcpError(f"can't read {path}: {error.strerror}") from error
+    kept = found.splitlines()[-lines:] if lines else []
+    return b"\n".join(kept).decode("utf-8", "replace"), end
+
+
+def _follow(files: dict[str, Path], ends: dict[str, int], console: Console) -> None:
+    while True:
+        for name, path in files.items():
+            try:
+                size = path.stat().st_size
+                if size < ends[name]:  # rotated
+                    ends[name] = 0
+                if size == ends[name]:
+                    continue
+                with path.open("rb") as stream:
+                    stream.seek(ends[name])
+                    text = stream.read(BLOCK)
+            except OSError:
+                continue
+            whole = text[: text.rfind(b"\n") + 1] or (text if len(text) == BLOCK else b"")
+            ends[name] += len(whole)
+            if whole:
+                console.data(_marked(name, whole.decode("utf-8", "replace"), len(files)))
+        time.sleep(POLL_SECONDS)
+
+
+def _marked(name: str, text: str, count: int) -> str:
+    """Lines of one of several say whose they are."""
+    if count == 1:
+        return text
+    return "\n".join(f"{name}: {line}" for line in text.splitlines())

@@ -1,0 +1,40 @@
+"""`ucp open argocd`: a component's page in the browser."""
+
+from __future__ import annotations
+
+import webbrowser
+
+import typer
+
+from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.components import argocd as component
+from k8s_ucp.errors import UcpError
+from k8s_ucp.tools.toolbox import Toolbox
+
+app = declare("Open a component in the browser.")
+
+
+@app.callback()
+def _group() -> None:
+    """Open a component in the browser."""
+
+
+@app.command()
+def argocd(ctx: typer.Context) -> None:
+    """Open Argo CD. Its address is printed too; user and password: `ucp get secrets`."""
+    call = invocation(ctx)
+    context = chosen_context(call)
+    context.toolbox = Toolbox({}, {})
+    health = context.argocd.program_ready(component.SERVER)
+    if not health.ready:
+        raise UcpError(f"Argo CD's server does not answer: {health.message}", next="ucp start")
+    url = context.argocd.url
+    call.console.data(url)
+    if not context.argocd.ui_available():
+        raise UcpError(
+            f"this Argo CD is built from source, without its web pages: {url} serves the API only",
+            next="ucp status",
+        )
+    if not webbrowser.open(url):
+        call.console.say("no browser was found: open the address yourself")

@@ -1,0 +1,39 @@
+"""`ucp render`: both repositories as the topology stands for them, without touching anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.gitops.publish import render_to
+from k8s_ucp.steps.publish_repositories import render_all
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.topology import load
+from k8s_ucp.workspace import cache_folder
+
+app = declare()
+
+
+@app.command()
+def render(
+    ctx: typer.Context,
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="Where `core` and `apps` are written."),
+    ] = Path("rendered"),
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="F", help="Another topology file than ucp.yaml."),
+    ] = None,
+) -> None:
+    """Write the files of both repositories below a folder. Nothing is committed or started."""
+    call = invocation(ctx)
+    path = file or call.workspace.topology_file
+    topology = load(path)
+    toolbox = Installer(cache_folder(), lambda _: None).find(("argocd", "crossplane"))
+    rendered = render_all(call.workspace, topology, path.read_bytes(), toolbox)
+    written = render_to(out, rendered)
+    call.console.say(f"{len(written)} files in {out / 'core'} and {out / 'apps'}")

@@ -1,0 +1,130 @@
+"""`ucp status`: what is there, how it is, and for programs the same as data."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from k8s_ucp import __version__, status
+from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.console import table
+from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components.health import combine
+from k8s_ucp.status import ComponentStatus, Seen, Status
+from k8s_ucp.steps.context import Context
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.toolbox import Toolbox
+
+app = declare()
+
+WATCH_SECONDS = 2.0
+
+
+@app.command("status")
+def show(
+    ctx: typer.Context,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")
+    ] = False,
+    output: OutputOption = Output.table,
+) -> None:
+    """Show the core cluster, components, environments and applications."""
+    call = invocation(ctx)
+    context = chosen_context(call)
+    # Only ports and places are looked up: no program is started.
+    context.toolbox = Toolbox({}, {})
+    while True:
+        seen = look(context)
+        data = status.summarize(context.topology, seen)
+        text = _page(data, seen) if output is Output.table else notation(data, output)
+        if not watch:
+            call.console.data(text)
+            return
+        call.console.redraw(text)
+        time.sleep(WATCH_SECONDS)
+
+
+def look(context: Context) -> Seen:
+    """Ask everything that status tells."""
+    return status.look(context.topology, context.state.kubeconfig, lambda: _components(context))
+
+
+def _components(context: Context) -> list[ComponentStatus]:
+    versions = {
+        argocd.NAME: f"v{CATALOGUE[argocd.NAME].version}",
+        crossplane.NAME: f"v{CATALOGUE[crossplane.NAME].version}",
+        reconciler.NAME: f"v{__version__}",
+    }
+    return status.host_components(
+        context.placement,
+        lambda: {
+            argocd.NAME: lambda: combine(
+                {"redis": context.redis.ready, argocd.NAME: context.argocd.ready}
+            ),
+            crossplane.NAME: context.crossplane.ready,
+            reconciler.NAME: context.reconciler.ready,
+        },
+        versions,
+    )
+
+
+def _page(data: Status, seen: Seen) -> str:
+    core, why = data["core"], status.reasons(seen)
+    rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), ""]]
+    for each in data["components"]:
+        rows.append(
+            [
+                "component",
+                each["name"],
+                f"{each['version']}, {each['placement']} process",
+                _word(each["ready"]),
+                why.get(each["name"], "")[:100],
+            ]
+        )
+    for each in data["environments"]:
+        cluster = each["cluster"]
+        rows.append(
+            [
+                f"environment {each['name']}",
+                cluster["name"],
+                cluster["provider"] + (", simulated" if cluster["simulated"] else ""),
+                _environment_word(each),
+                why.get(cluster["name"], "")[:100],
+            ]
+        )
+    pages = [table(("what", "name", "how", "state", "why"), rows)]
+    if data["applications"]:
+        rows = [
+            [
+                each["name"],
+                each["environment"],
+                each["sync"] or "Unknown",
+                each["health"] or "Unknown",
+                (each["revision"] or "")[:8],
+                " ".join(each["images"]),
+                why.get(each["name"], "")[:100],
+            ]
+            for each in data["applications"]
+        ]
+        columns = ("application", "environment", "sync", "health", "commit", "images", "why")
+        pages.append(table(columns, rows))
+    return f"topology {data['topology']}\n\n" + "\n\n".join(pages)
+
+
+def _word(ready: bool) -> str:
+    return "ready" if ready else "NOT READY"
+
+
+def _environment_word(environment: Status) -> str:
+    cluster = environment["cluster"]
+    if environment["state"] != "running":
+        return str(environment["state"])
+    if not cluster["ready"]:
+        return "NOT READY"
+    if not cluster["registered"]:
+        return "not registered"
+    return "ready" if cluster["reachable"] else "not reachable"

@@ -1,0 +1,87 @@
+"""`ucp tools install|list`: the pinned programs in the user's cache."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.console import table
+from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.tools.catalogue import EMBEDDED
+from k8s_ucp.tools.installer import Installer, Phase, ToolProgress
+from k8s_ucp.workspace import cache_folder
+
+app = declare("The pinned programs that everything runs on.")
+
+TOLD_SECONDS = 10.0
+
+
+@app.command()
+def install(
+    ctx: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Default: all that a start needs."),
+    ] = None,
+) -> None:
+    """Build what is missing, from pinned sources. Safe to run again and to interrupt."""
+    console = invocation(ctx).console
+    began, told = time.monotonic(), dict[str, tuple[Phase, float]]()
+
+    def heard(progress: ToolProgress) -> None:
+        phase, last = told.get(progress.tool, (None, 0.0))
+        if phase != progress.phase or progress.elapsed - last >= TOLD_SECONDS:
+            told[progress.tool] = (progress.phase, progress.elapsed)
+            words = f"{progress.tool} {progress.version}: {progress.phase}"
+            console.say(f"{progress.elapsed:7.1f} s  {words} {progress.detail}".rstrip())
+
+    installer = Installer(cache_folder(), heard)
+    missing = installer.missing(names or EMBEDDED)
+    installer.install(names or EMBEDDED)
+    console.say(
+        f"installed: {', '.join(missing)} ({time.monotonic() - began:.1f} s)"
+        if missing
+        else "everything was installed"
+    )
+
+
+@app.command("list")
+def show(
+    ctx: typer.Context,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare each program with what was installed.")
+    ] = False,
+    output: OutputOption = Output.table,
+) -> None:
+    """List the pinned programs, and whether they are installed."""
+    states = Installer(cache_folder(), lambda _: None).states(verify=verify)
+    data = [
+        {
+            "name": each.name,
+            "version": each.version,
+            "programs": list(each.programs),
+            "installed": each.folder is not None,
+            "folder": str(each.folder) if each.folder else None,
+            "damaged": list(each.damaged),
+        }
+        for each in states
+    ]
+    console = invocation(ctx).console
+    if output is not Output.table:
+        console.data(notation(data, output))
+        return
+    rows = [
+        [
+            each.name,
+            each.version,
+            f"DAMAGED: {', '.join(each.damaged)}"
+            if each.damaged
+            else each.folder or "not installed",
+            ", ".join(each.programs),
+        ]
+        for each in states
+    ]
+    console.data(table(("name", "version", "where", "programs"), rows))
