@@ -106,17 +106,17 @@ class Installer:
             raise UcpError(f"not installed: {', '.join(absent)}", next="ucp tools install")
         return self._toolbox(found.values())
 
+    def check(self, names: Iterable[str] = EMBEDDED) -> None:
+        """Raise UcpError where an install of the named tools would fail at once: see _builder."""
+        missing = [each for each in self._recipes(names) if self._entry(each) is None]
+        if missing:
+            from k8s_ucp import process
+
+            self._builder(missing, process.Programs())
+
     def missing(self, names: Iterable[str] = EMBEDDED) -> list[str]:
         """Which of the named tools an install would have to make."""
         return [each.tool.name for each in self._recipes(names) if self._entry(each) is None]
-
-    def check(self, names: Iterable[str] = EMBEDDED) -> None:
-        """Raise UcpError when an install of what is missing couldn't even begin."""
-        missing = [each for each in self._recipes(names) if self._entry(each) is None]
-        built = [each for each in missing if each.module_folder]
-        if built:
-            self._store.make()
-            self._prepare(built)
 
     def states(
         self, names: Iterable[str] | None = None, *, verify: bool = False
@@ -179,30 +179,32 @@ class Installer:
     def _install(self, missing: list[Recipe]) -> dict[str, Entry]:
         # Imported here: not needed, and slow, where everything is installed.
         from k8s_ucp import process
-        from k8s_ucp.tools.build import Builder
 
-        self._store.make()
-        self._store.sweep(_end_orphans)
-        built = [recipe for recipe in missing if recipe.module_folder]
         running = process.Programs()
-        builder = None
-        if built:
-            compiler = self._prepare(built)
-            builder = Builder(compiler, module_source(compiler), self._store, running)
+        builder = self._builder(missing, running)
+        self._store.sweep(_end_orphans)
         with self._store.using_build():
             entries = self._side_by_side(missing, builder, running)
-        if built and not self._keep_build:
+        if builder and not self._keep_build:
             self._store.remove_build()
         return entries
 
-    def _prepare(self, built: list[Recipe]) -> Compiler:
-        """The compiler for these builds. Raises UcpError without one, or without room."""
-        from k8s_ucp.tools.build import require_room
+    def _builder(self, missing: list[Recipe], running: process.Programs) -> Builder | None:
+        """What builds the missing tools; None where none has to be built.
 
-        oldest = max(needed_compiler(each.module_folder) for each in built if each.module_folder)
-        compiler = require_compiler(oldest)
-        require_room(self._store.cache, {each.tool.name: each.tool.megabytes for each in built})
-        return compiler
+        Raises UcpError where the cache can't be written, or a compiler or room lacks.
+        """
+        from k8s_ucp.tools.build import Builder, require_room
+
+        self._store.make()
+        folders = [each.module_folder for each in missing if each.module_folder]
+        if not folders:
+            return None
+        compiler = require_compiler(max(map(needed_compiler, folders)))
+        if not self._store.build.exists():  # an interrupted build has taken its room already
+            sizes = {each.tool.name: each.tool.megabytes for each in missing if each.is_built}
+            require_room(self._store.cache, sizes)
+        return Builder(compiler, module_source(compiler), self._store, running)
 
     def _side_by_side(
         self, missing: list[Recipe], builder: Builder | None, running: process.Programs

