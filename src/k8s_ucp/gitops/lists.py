@@ -32,7 +32,7 @@ class Found:
     end: int
     indent: str
     items: dict[str, str]
-    """{what identifies an item: its lines, comments above it included}."""
+    """{what identifies an item: its lines, comments above it included, not indented}."""
 
 
 def merge_lists(
@@ -54,7 +54,7 @@ def merge_lists(
     merged = {
         name: _merge_items(*(each[name].items for each in found), keep=keep) for name in names
     }
-    indents = {name: found[1][name].indent or found[2][name].indent for name in names}
+    indents = {name: found[1 if found[1][name].items else 2][name].indent for name in names}
     skeletons = [
         _without(lines, [each[name] for name in names])
         for lines, each in zip(texts, found, strict=True)
@@ -79,7 +79,8 @@ def _lists(lines: list[str]) -> dict[str, Found]:
         name = match["key"] if match["key"] != "literals" else f"literals of {generator}"
         twice.update({name} & found.keys())
         one = _items(lines, number + 1, len(match["lead"]), name)
-        if one and not (match["empty"] and one.items):
+        # An empty list says so (`[]`); a key with nothing behind it may be anything.
+        if one and bool(one.items) != bool(match["empty"]):
             found[name] = one
     return {name: each for name, each in found.items() if name not in twice}
 
@@ -105,11 +106,16 @@ def _items(lines: list[str], start: int, least: int, name: str) -> Found | None:
             current = _identity(stripped[2:])
             if not current or current in items:
                 return None
-            items[current] = "\n".join([*held, line])
+            items[current] = "\n".join(each[_depth(each, depth) :] for each in [*held, line])
         elif current is not None:
-            items[current] += "\n" + "\n".join([*held, line])
+            more = "\n".join(each[_depth(each, indent) :] for each in [*held, line])
+            items[current] += f"\n{more}"
         held, end = [], number + 1
     return Found(name, start, end, " " * (indent or 0), items)
+
+
+def _depth(line: str, most: int) -> int:
+    return min(most, len(line) - len(line.lstrip(" ")))
 
 
 def _identity(text: str) -> str:
@@ -177,18 +183,10 @@ def _put_back(text: str, name: str, items: list[str], indent: str) -> str:
     if text.count(marker) != 1:
         raise ItemConflict(f"{name}: the list is not where it was")
     if items:
-        block = "\n".join(_indented(each, indent) for each in items)
+        lines = "\n".join(items).split("\n")
+        block = "\n".join(indent + line if line.strip() else line for line in lines)
         return text.replace(marker, block)
     head, _, rest = text.partition("\n" + marker)
     line_start = head.rfind("\n") + 1
     key, colon, tail = head[line_start:].partition(":")
     return f"{head[:line_start]}{key}{colon} []{tail}{rest}"
-
-
-def _indented(item: str, indent: str) -> str:
-    """An item's lines at the indentation of the list that it comes into."""
-    lines = item.split("\n")
-    own = next(len(line) - len(line.lstrip(" ")) for line in lines if line.lstrip(" ")[:2] == "- ")
-    if own == len(indent):
-        return item
-    return "\n".join(indent + line[own:] if line.strip() else line for line in lines)

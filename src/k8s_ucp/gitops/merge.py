@@ -168,6 +168,8 @@ def _merge_file(
         merged = _merge_as_lists(path, base, ours, theirs, known, merge_text)
         if merged is not None:
             return merged
+    if base == ours:
+        return theirs
     text, clean = merge_text(base or b"", ours, theirs)
     return text if clean else Conflict(path, _hunks(text))
 

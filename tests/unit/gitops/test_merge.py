@@ -1,0 +1,146 @@
+"""What a render may change in a repository, decided without git."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from k8s_ucp.gitops.merge import Choices, Known, MergeConflict, Merged, merge, with_tags
+from k8s_ucp.gitops.objects import blob_id
+
+KNOWN = Known(frozenset({"stage", "prod"}), frozenset({"echo"}))
+OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"
+
+
+def never(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
+    """A merge of text in which everything conflicts."""
+    return b"<<<<<<< repository\n" + ours + b"=======\n" + theirs + b">>>>>>> new render\n", False
+
+
+def three(
+    base: Mapping[str, bytes],
+    ours: Mapping[str, bytes],
+    theirs: Mapping[str, bytes],
+    choices: Choices | None = None,
+    known: Known = KNOWN,
+) -> Merged:
+    store = {blob_id(text): text for side in (base, ours) for text in side.values()}
+
+    def contents(ids: Iterable[str]) -> dict[str, bytes]:
+        return {id: store[id] for id in ids}
+
+    return merge(
+        {path: blob_id(text) for path, text in base.items()},
+        {path: blob_id(text) for path, text in ours.items()},
+        theirs,
+        known=known,
+        contents=contents,
+        merge_text=never,
+        choices=choices,
+    )
+
+
+A, B, C = b"a\n", b"b\n", b"c\n"
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "changes"),
+    [
+        ({}, {}, {"f": A}, {"f": A}),
+        ({"f": A}, {"f": A}, {"f": A}, {}),
+        ({"f": A}, {"f": A}, {"f": B}, {"f": B}),
+        ({"f": A}, {"f": B}, {"f": A}, {}),
+        ({"f": A}, {"f": B}, {"f": B}, {}),
+        ({"f": A}, {"f": A}, {}, {"f": None}),
+        ({"f": A}, {}, {}, {}),
+        ({"f": A}, {}, {"f": A}, {}),
+        ({"f": A}, {}, {"f": B}, {}),
+        ({}, {"f": A}, {"f": A}, {}),
+        ({}, {"mine": A}, {"f": B}, {"f": B}),
+        ({}, {"README.md": A}, {"README.md": B}, {}),
+        ({}, {OVERLAY: A}, {OVERLAY: B}, {}),
+    ],
+)
+def test_no_question(
+    base: dict[str, bytes],
+    ours: dict[str, bytes],
+    theirs: dict[str, bytes],
+    changes: dict[str, bytes | None],
+) -> None:
+    assert three(base, ours, theirs) == Merged(changes)
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "taken"),
+    [
+        ({"f": A}, {"f": B}, {"f": C}, C),
+        ({"f": A}, {"f": B}, {}, None),
+        ({}, {"f": A}, {"f": B}, B),
+    ],
+)
+def test_a_person_decides(
+    base: dict[str, bytes], ours: dict[str, bytes], theirs: dict[str, bytes], taken: bytes | None
+) -> None:
+    conflicts = three(base, ours, theirs)
+    assert [each.path for each in conflicts.conflicts] == ["f"]
+    assert conflicts.changes == {}
+    assert three(base, ours, theirs, Choices(ours=frozenset({"f"}))) == Merged()
+    assert three(base, ours, theirs, Choices(theirs=frozenset({"f"}))) == Merged({"f": taken})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "clusters/overlays/eu/kustomization.yaml",
+        "apps/echo/overlays/eu/hosts.yaml",
+        "apps/quote/base/service.yaml",
+        "apps/quote/overlays/stage/kustomization.yaml",
+    ],
+)
+def test_what_the_topology_does_not_know_is_not_dropped(path: str) -> None:
+    assert three({path: A}, {path: A}, {}) == Merged()
+
+
+def test_a_file_in_the_way_of_a_folder() -> None:
+    assert three({}, {"a": A}, {"a/b": B}).conflicts[0].path == "a/b"
+    assert three({}, {"a/b": A}, {"a": B}).conflicts[0].path == "a"
+
+
+def overlay(tag: str, image: str = "ealen/echo-server", count: int = 1) -> bytes:
+    return (
+        f"images:\n  # note\n  - name: {image}\n    newTag: {tag}\n\nreplicas:\n"
+        f"  - name: echo\n    count: {count}\n"
+    ).encode()
+
+
+def test_no_render_changes_a_tag() -> None:
+    assert three({OVERLAY: overlay("1")}, {OVERLAY: overlay("1")}, {OVERLAY: overlay("2")}) == (
+        Merged()
+    )
+    assert three({OVERLAY: overlay("1")}, {OVERLAY: overlay("7")}, {OVERLAY: overlay("2")}) == (
+        Merged()
+    )
+    assert three(
+        {OVERLAY: overlay("1")},
+        {OVERLAY: overlay("7")},
+        {OVERLAY: overlay("2", count=3)},
+        Choices(theirs=frozenset({OVERLAY})),
+    ) == Merged({OVERLAY: overlay("7", count=3)})
+
+
+def test_another_image_brings_its_own_tag() -> None:
+    text = overlay("9", image="other")
+    assert with_tags(text, overlay("1")) == text
+
+
+def test_conflicts_show_what_they_are_about() -> None:
+    found = three({"f": A}, {"f": B}, {"f": C}).conflicts
+    error = MergeConflict("apps", found)
+    assert "the apps repository" in error.message
+    assert "\n  b" in error.message
+    assert "\n  c" in error.message
+    assert "--ours f" in (error.next or "")
+    long = three({"f": A}, {"f": b"x\n" * 500}, {"f": C}).conflicts[0].text
+    assert "more lines" in long
+    assert len(long.splitlines()) < 50
