@@ -92,8 +92,11 @@ class LocalClustersController:
         if not same_but_status(before, after, watched=(marks.DRAINED,)):
             self.queue.add(f"{item['metadata']['namespace']}/{item['metadata']['name']}")
 
-    def _secret_changed(self, before: Object | None, after: Object | None) -> None:
-        metadata = (after or before or {})["metadata"]
+    def _secret_changed(self, before: Object | None, _after: Object | None) -> None:
+        if before is None:
+            # A new one: we just wrote it, or its LocalCluster is in line anyway.
+            return
+        metadata = before["metadata"]
         for each in metadata.get("ownerReferences") or []:
             if each["kind"] == "LocalCluster":
                 self.queue.add(f"{metadata['namespace']}/{each['name']}")
@@ -126,11 +129,16 @@ class LocalClustersController:
         provider, name = self._providers[wanted.provider], wanted.request.name
         if marks.FINALIZER not in (item["metadata"].get("finalizers") or []):
             item = self._add_finalizer(item)
-        state = provider.state(name)
+        done = self._done.get(item["metadata"]["uid"], 0)
+        if done or "observedGeneration" in (item.get("status") or {}):
+            state = provider.state(name)
+        else:
+            # Looking would take as long as the first steps of making it.
+            state = ClusterState(name, exists=False, running=False, ready=False, message="new")
         what = need(
             item,
             state,
-            done=self._done.get(item["metadata"]["uid"], 0),
+            done=done,
             waited=self._unready_for(key, state),
             patience=PATIENCE,
         )
@@ -145,7 +153,7 @@ class LocalClustersController:
         if not self._kubeconfigs.write(item, config, state.version):
             secret = marks.kubeconfig_secret(name)
             message = f"Secret {secret} was made by somebody else and is left alone"
-            self._show(item, not_ready("SecretTaken", message))
+            self._show(item, not_ready("SecretTaken", message), self._facts(item))
         else:
             self._show(
                 item,
@@ -164,7 +172,8 @@ class LocalClustersController:
         name = wanted.request.name
         verb = "starting" if state.exists else "creating"
         if not state.running:
-            self._show(item, not_ready(verb.capitalize(), f"{verb} the control plane"))
+            condition = not_ready(verb.capitalize(), f"{verb} the control plane")
+            self._show(item, condition, self._facts(item))
         began = self._clock()
         try:
             provider.create(wanted.request, lambda line: self._log.info(line, cluster=name))
