@@ -1,0 +1,56 @@
+"""The repositories as files: what a change of a template means, to be read in review.
+
+`make update-golden` writes what is rendered now; look at the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.gitops.publish import render_to
+from k8s_ucp.gitops.render import Facts, Rendered, render
+from k8s_ucp.topology import load
+
+HERE = Path(__file__).parent
+TOPOLOGIES = sorted(each.stem for each in (HERE / "topologies").glob("*.yaml"))
+
+
+def rendered(name: str) -> Rendered:
+    file = HERE / "topologies" / f"{name}.yaml"
+    topology = load(file)
+    git = topology.spec.git
+    return render(
+        topology,
+        Facts(
+            machine="0123456789abcdef",
+            core_url=git.core or f"file:///home/me/gitops/{name}/core.git",
+            apps_url=git.apps or f"file:///home/me/gitops/{name}/apps.git",
+            topology_file=file.read_bytes(),
+            engine={"argocd": {"crds.yaml": b"kind: CustomResourceDefinition\n"}},
+            versions={"argocd": "v0.0.0"},
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_the_trees_are_as_reviewed(name: str, update_golden: bool) -> None:
+    now, folder = rendered(name), HERE / "trees" / name
+    if update_golden:
+        shutil.rmtree(folder, ignore_errors=True)
+        render_to(folder, now)
+    files = {**_below("core", now.core), **_below("apps", now.apps)}
+    reviewed = {
+        each.relative_to(folder).as_posix(): each.read_bytes()
+        for each in folder.rglob("*")
+        if each.is_file()
+    }
+    assert sorted(reviewed) == sorted(files), "files came or went: make update-golden"
+    for path, text in files.items():
+        assert text.decode() == reviewed[path].decode(), f"{path}: make update-golden"
+
+
+def _below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"{folder}/{path}": text for path, text in files.items()}
