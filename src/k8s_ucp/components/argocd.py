@@ -17,7 +17,7 @@ from k8s_ucp.components.host import Host
 from k8s_ucp.components.program import Program
 from k8s_ucp.components.redis import Redis
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import SECRET, Kube
+from k8s_ucp.kube import FIELD_MANAGER, SECRET, Kube
 from k8s_ucp.workspace import write_private_file
 
 NAME = "argocd"
@@ -92,7 +92,8 @@ class ArgoCD:
         kube.apply(Redis(self.host).secret())
         found = kube.find(SECRET, "argocd-secret", NAMESPACE) or {}
         if "server.secretkey" not in (found.get("data") or {}):
-            kube.apply(signing_key())
+            # A manager of its own: applying the engine's empty Secret again must not take it away.
+            kube.apply(signing_key(), manager=f"{FIELD_MANAGER}-signing-key")
 
     def ready(self) -> Health:
         """All four say that they are well."""

@@ -72,7 +72,10 @@ class Redis:
         return Health(False, answer.decode("ascii", "replace").strip() or "no answer")
 
     def _config(self) -> str:
+        """set-proc-title no: a title is written over the environment, by which a process whose
+        supervisord died is known as ours."""
         return (
+            "set-proc-title no\n"
             f"bind {ADDRESS}\n"
             f"port {self.host.ports['redis']}\n"
             "protected-mode yes\n"

@@ -1,0 +1,150 @@
+"""A core cluster with all components on it, for real."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp import process
+from k8s_ucp.components import argocd, crossplane, manifests, redis
+from k8s_ucp.components.argocd import ArgoCD
+from k8s_ucp.components.crossplane import Crossplane
+from k8s_ucp.components.health import Check, wait_ready
+from k8s_ucp.components.host import Host
+from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.components.redis import Redis
+from k8s_ucp.components.watcher import Watcher
+from k8s_ucp.kube import Kube
+from k8s_ucp.process import Identity
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import CrossplaneSettings
+from k8s_ucp.workspace import StateFolder
+from tests.control_planes import ControlPlanes, made, namespace
+
+PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS)
+CORE = "demo-core"
+PROGRAMS = ("redis", *argocd.PROGRAMS, "crossplane", "watcher")
+
+
+@dataclass
+class Stack:
+    """All but the reconciler, which tests of its own cover."""
+
+    host: Host
+    placement: HostPlacement
+    kube: Kube
+
+    @property
+    def redis(self) -> Redis:
+        return Redis(self.host)
+
+    @property
+    def argocd(self) -> ArgoCD:
+        return ArgoCD(self.host)
+
+    @property
+    def crossplane(self) -> Crossplane:
+        return Crossplane(self.host, CrossplaneSettings())
+
+    @property
+    def checks(self) -> dict[str, Check]:
+        return {
+            "redis": self.redis.ready,
+            "argocd": self.argocd.ready,
+            "crossplane": self.crossplane.ready,
+        }
+
+    def up(self) -> None:
+        """As `ucp start` does it."""
+        self.placement.ensure_running()
+        self.placement.start([*self.redis.programs(), *self.argocd.early_programs()])
+        for name in (argocd.NAMESPACE, crossplane.NAMESPACE):
+            self.kube.apply(namespace(name))
+        engine = manifests.read(
+            {
+                **argocd.engine_manifests(self.host.toolbox.module("argocd")),
+                **{
+                    f"crossplane-{name}": text
+                    for name, text in crossplane.engine_manifests(
+                        self.host.toolbox.module("crossplane")
+                    ).items()
+                },
+                **self._settings(),
+            }
+        )
+        manifests.apply_all(self.kube, engine)
+        manifests.wait_served(self.kube, engine)
+        self.argocd.prepare(self.kube)
+        self.placement.start(self.argocd.programs())
+        self.crossplane.initialise()
+        self.crossplane.fetch_certificates(self.kube)
+        self.placement.start(self.crossplane.programs())
+        self.placement.start(Watcher(self.placement).programs())
+        self.wait_well()
+
+    def wait_well(self, seconds: float = 60) -> None:
+        wait_ready(self.checks, timeout=seconds)
+
+    def pid(self, name: str) -> int:
+        state = self.placement.states().get(name)
+        return state.pid if state else 0
+
+    def pids(self) -> dict[str, int]:
+        return {name: state.pid for name, state in self.placement.states().items()}
+
+    def processes(self) -> list[Identity]:
+        """All that supervisord ever started for this stack and that still runs."""
+        url = f"unix://{self.placement.runtime / 'supervisor.sock'}"
+        found = process.marked("SUPERVISOR_SERVER_URL", url)
+        return [each for each, session in found if session != each.pid]
+
+    def wait_for_new(self, name: str, old: int, seconds: float) -> None:
+        """Another process of that name within the time."""
+        until = time.monotonic() + seconds
+        while self.pid(name) in (0, old):
+            assert time.monotonic() < until, f"{name} did not come back: {self.placement.states()}"
+            time.sleep(0.05)
+
+    def _settings(self) -> dict[str, bytes]:
+        folder = self.host.toolbox.module("argocd") / "manifests/base/config"
+        found = {}
+        for name in ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm"):
+            text = (folder / f"{name}.yaml").read_text()
+            found[name] = text.replace(
+                "metadata:\n", "metadata:\n  namespace: argocd\n", 1
+            ).encode()
+        return found
+
+
+@contextlib.contextmanager
+def stack(planes: ControlPlanes, runtime: Path, toolbox: Toolbox) -> Iterator[Stack]:
+    """A running one; nothing of it is left at the end."""
+    state = StateFolder(planes.root / "one" / "my files")
+    state.make()
+    provider = planes.provider()
+    kube = made(provider, CORE)
+    kubeconfig = state.kubeconfig(CORE)
+    kubeconfig.write_text(_text(provider.kubeconfig(CORE)))
+    kubeconfig.chmod(0o600)
+    owner = str(state.components)
+    host = Host(state, runtime, toolbox, planes.ports.reserve(owner, PORTS), kubeconfig)
+    found = Stack(host, HostPlacement(state, runtime), kube)
+    try:
+        found.up()
+        yield found
+    finally:
+        found.placement.stop_all()
+        left = found.processes()
+        process.terminate_all(left, grace=0)
+        planes.ports.release(owner)
+        kube.close()
+        assert not left
+
+
+def _text(kubeconfig: object) -> str:
+    import json
+
+    return json.dumps(kubeconfig)
