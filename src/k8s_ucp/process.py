@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -242,15 +243,50 @@ def _still_running(identities: Sequence[Identity], seconds: float) -> list[Ident
 
 
 def wait_gone(identity: Identity, seconds: float) -> bool:
-    """True once that process is gone, False if it still runs after `seconds`."""
+    """True once that process is gone, False if it still runs after `seconds`.
+
+    Gone includes its ports and files: these outlive the first of its threads by moments.
+    """
     until = time.monotonic() + seconds
+    try:
+        descriptor = os.pidfd_open(identity.pid)
+    except (OSError, AttributeError):
+        return _poll_gone(identity, until)
+    try:
+        if not _is_or_was(identity):
+            return True
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        gone = bool(poll.poll(seconds * 1000))
+    finally:
+        os.close(descriptor)
+    if gone:
+        _reap(identity.pid)
+    return gone
+
+
+def _poll_gone(identity: Identity, until: float) -> bool:
+    """For systems without pidfd."""
     while is_running(identity):
         if time.monotonic() > until:
             return False
-        with contextlib.suppress(ChildProcessError, OSError):
-            os.waitpid(identity.pid, os.WNOHANG)
+        _reap(identity.pid)
         time.sleep(0.02)
     return True
+
+
+def _is_or_was(identity: Identity) -> bool:
+    """That very process still has its PID, be it that it is just ending."""
+    try:
+        started_at = psutil.Process(identity.pid).create_time()
+    except psutil.Error:
+        return False
+    return abs(started_at - identity.started_at) < 0.05
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError, OSError):
+        os.waitpid(pid, os.WNOHANG)
 
 
 def _signal(identity: Identity, number: int) -> bool:
@@ -271,7 +307,7 @@ def marked(name: str, value: str) -> list[tuple[Identity, int]]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.uids().real == os.getuid() and process.environ().get(name) == value:
+            if process.uids().real == os.getuid() and _environment(process).get(name) == value:
                 identity = identify(process.pid)
                 if identity:
                     found.append((identity, os.getsid(process.pid)))
@@ -284,9 +320,19 @@ def is_marked(pid: int, name: str, value: str) -> bool:
     """That process is this user's and its environment holds name=value."""
     try:
         process = psutil.Process(pid)
-        return process.uids().real == os.getuid() and process.environ().get(name) == value
+        return process.uids().real == os.getuid() and _environment(process).get(name) == value
     except (psutil.Error, OSError):
         return False
+
+
+def _environment(process: psutil.Process) -> Mapping[str, str]:
+    """A program that just began has none for a moment: the kernel fills it in after the start."""
+    for _ in range(40):
+        environment = process.environ()
+        if environment or not process.exe():  # a thread of the kernel never has one
+            break
+        time.sleep(0.005)
+    return environment
 
 
 def working_in(folder: Path) -> list[Identity]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import platform
+import re
 import time
 from typing import Any
 
@@ -20,7 +21,7 @@ SERVING = (
 """Everything serves, for the admin. The two left out write default roles and priority classes one
 by one, a second or more: who comes with the admin's certificate need not wait for them."""
 PAUSE = 0.05
-LAST_WORDS = 5
+LAST_WORDS = 3
 """Lines of a dead process's log that an error shows."""
 
 
@@ -134,7 +135,13 @@ def _ask(kube: Kube, path: str) -> str | None:
 
 def _last_words(folder: ClusterFolder, component: str) -> str:
     try:
-        lines = folder.log(component).read_text(encoding="utf-8", errors="replace").splitlines()
+        text = folder.log(component).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return "its log is gone"
-    return "\n".join(lines[-LAST_WORDS:]) or "it said nothing"
+    lines = text.splitlines()
+    errors = [line for line in lines if _ERROR.search(line)]
+    return "\n".join((errors or lines)[-LAST_WORDS:]) or "it said nothing"
+
+
+_ERROR = re.compile(r'^[EF]\d{4} |"level":"(error|fatal|panic)"|^([Ee]rror|panic)\b')
+"""Errors as klog, etcd's JSON and the Go runtime write them."""

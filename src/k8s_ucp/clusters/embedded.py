@@ -20,7 +20,7 @@ from k8s_ucp.clusters import api_server, kwokctl
 from k8s_ucp.clusters.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
 from k8s_ucp.clusters.locks import locked
 from k8s_ucp.clusters.ports import Ports, can_listen, default_registry
-from k8s_ucp.clusters.processes import end_all, find_down, find_own
+from k8s_ucp.clusters.processes import end_all, find_down, find_own, forget_strangers
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.workspace import make_private_folder
 
@@ -112,6 +112,7 @@ class EmbeddedProvider:
                 self._make(folder, request, until)
             except BaseException:
                 self._clear(folder)
+                folder.lock.unlink(missing_ok=True)
                 raise
 
     def start(self, name: str, *, timeout: float = 120) -> None:
@@ -199,6 +200,7 @@ class EmbeddedProvider:
         self._ports.claim(str(folder.root), record.ports)
         if down := find_down(folder):
             self._link_programs(folder)
+            forget_strangers(folder)
             _refuse_taken_ports(folder, record, down)
             kwokctl.start(folder, timeout=_left(until))
         self._await(folder, record, until)

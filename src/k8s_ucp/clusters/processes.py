@@ -21,10 +21,10 @@ _EXECUTABLES = {"kwok-controller": "kwok"}
 
 
 def find_own(folder: ClusterFolder) -> list[Identity]:
-    """Every process of this cluster, also one without a PID file."""
+    """Every component process of this cluster, also one without a PID file."""
     return [
         identity
-        for identity, _ in process.marked(MARK, str(folder.root))
+        for identity in _marked(folder)
         if any(_runs(folder, component, identity) for component in COMPONENTS)
     ]
 
@@ -66,6 +66,8 @@ def end_all(folder: ClusterFolder, *, grace: float) -> None:
 
     grace: seconds for etcd. Raises DeadlineExceeded when one does not end.
     """
+    # A kwokctl whose caller was killed still starts processes.
+    process.terminate_all([each for each in _marked(folder) if _is_kwokctl(each)], grace=0)
     own = find_own(folder)
     stores = [each for each in own if _runs(folder, "etcd", each)]
     process.terminate_all([each for each in own if each not in stores], grace=0)
@@ -79,6 +81,14 @@ def keep_last_words(folder: ClusterFolder, component: str) -> None:
     log = folder.log(component)
     with contextlib.suppress(FileNotFoundError):
         log.replace(log.with_suffix(".previous.log"))
+
+
+def _marked(folder: ClusterFolder) -> list[Identity]:
+    return [identity for identity, _ in process.marked(MARK, str(folder.root))]
+
+
+def _is_kwokctl(identity: Identity) -> bool:
+    return Path(identity.executable.removesuffix(" (deleted)")).name == "kwokctl"
 
 
 def _runs(folder: ClusterFolder, component: str, identity: Identity) -> bool:

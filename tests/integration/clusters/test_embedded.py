@@ -1,0 +1,291 @@
+"""What only embedded control planes have: processes, PID files, ports and file modes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import ssl
+import stat
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from k8s_ucp import process
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.clusters import kwokctl
+from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder
+from k8s_ucp.clusters.processes import find_component, find_down, find_own
+from k8s_ucp.errors import DeadlineExceeded, ProgramMissing, UcpError
+from k8s_ucp.kube import NAMESPACE, NODE, Kube
+from k8s_ucp.process import Identity, is_running
+from tests.control_planes import ControlPlanes, eventually, made, namespace, quiet
+
+pytestmark = pytest.mark.engines
+
+
+def kill(identities: list[Identity]) -> None:
+    for identity in identities:
+        os.kill(identity.pid, signal.SIGKILL)
+    for identity in identities:
+        assert process.wait_gone(identity, 10)
+
+
+def test_it_is_private_to_this_machine_and_user(
+    provider: EmbeddedProvider, folder: ClusterFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CANARY_TOKEN", "canary-secret")
+    made(provider, "one")
+    record = folder.record()
+    assert record is not None
+
+    # Every listener, and no other, is one of the reserved ports on the loopback interface.
+    def listeners() -> set[tuple[str, int]]:
+        return {each for own in find_own(folder) for each in process.listeners(own.pid)}
+
+    wanted = {("127.0.0.1", port) for port in record.ports.values()}
+    eventually(lambda: listeners() == wanted, listeners)
+
+    # Nobody reads etcd without the cluster's certificate.
+    strange = ssl.create_default_context(cafile=folder.certificate("ca.crt"))
+    with (
+        socket.create_connection(("127.0.0.1", record.ports["etcd"]), timeout=5) as plain,
+        pytest.raises(OSError),
+        strange.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped,
+    ):
+        wrapped.sendall(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert wrapped.recv(1) == b"", "etcd answered a stranger"
+        raise ConnectionResetError
+
+    # Nothing of the user's environment goes into the processes.
+    for own in find_own(folder):
+        assert "CANARY_TOKEN" not in psutil.Process(own.pid).environ()
+
+    modes = {
+        path: stat.S_IMODE(path.stat().st_mode)
+        for path in [folder.root, folder.lock, *folder.root.rglob("*")]
+        if not path.is_symlink()
+    }
+    assert {path: mode for path, mode in modes.items() if mode & 0o077} == {}
+
+
+def test_nodes_are_made_as_wanted(provider: EmbeddedProvider) -> None:
+    provider.create(ClusterRequest("one", parameters={"nodes": "3"}), quiet)
+    kube = Kube(provider.kubeconfig("one"))
+
+    def ready() -> int:
+        return sum(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for node in kube.list_all(NODE)
+            for condition in node["status"].get("conditions", [])
+        )
+
+    eventually(lambda: ready() == 3, ready)
+    provider.create(ClusterRequest("one", parameters={"nodes": "4"}), quiet)
+    eventually(lambda: ready() == 4, ready)
+
+
+def test_a_reboot_keeps_the_data_and_no_stranger_is_touched(
+    provider: EmbeddedProvider, folder: ClusterFolder, stranger: Identity
+) -> None:
+    made(provider, "one").create(namespace("precious"))
+    kill(find_own(folder))
+    for component in COMPONENTS:
+        folder.pid_file(component).write_text(str(stranger.pid))
+    state = provider.state("one")
+    assert (state.exists, state.running, state.ready) == (True, False, False)
+    assert "etcd" in state.message
+    provider.start("one")
+    assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
+    assert find_down(folder) == []
+    assert is_running(stranger)
+
+
+@pytest.mark.parametrize("verb", ["stop", "delete"])
+def test_a_pid_file_of_a_stranger_spares_him_and_ends_ours(
+    provider: EmbeddedProvider, folder: ClusterFolder, stranger: Identity, verb: str
+) -> None:
+    made(provider, "one")
+    own = find_own(folder)
+    assert len(own) == len(COMPONENTS)
+    for component in COMPONENTS:
+        folder.pid_file(component).write_text(str(stranger.pid))
+    getattr(provider, verb)("one")
+    assert is_running(stranger)
+    assert not [each for each in own if is_running(each)]
+
+
+def test_processes_without_a_pid_file_are_replaced(
+    provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
+    made(provider, "one").create(namespace("precious"))
+    lost = find_component(folder, "etcd")
+    assert lost is not None
+    folder.pid_file("etcd").unlink()
+    provider.start("one")
+    assert not is_running(lost)
+    assert len(find_own(folder)) == len(COMPONENTS)
+    assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
+
+
+def test_a_removed_folder_does_not_hold_up_a_new_cluster(
+    provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
+    made(provider, "one")
+    old = find_own(folder)
+    shutil.rmtree(folder.root)
+    made(provider, "one")
+    assert not [each for each in old if is_running(each)]
+    assert len(find_own(folder)) == len(COMPONENTS)
+
+
+def test_a_creation_that_was_cut_off_is_begun_anew(
+    provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
+    made(provider, "one")
+    old = find_own(folder)
+    folder.record_file.unlink()
+    state = provider.state("one")
+    assert (state.exists, state.ready) == (True, False)
+    assert "cut off" in state.message
+    assert provider.names() == ["one"]
+    made(provider, "one")
+    assert not [each for each in old if is_running(each)]
+
+
+def test_a_taken_port_is_named_and_freeing_it_heals(
+    provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
+    made(provider, "one").create(namespace("precious"))
+    provider.stop("one")
+    record = folder.record()
+    assert record is not None
+    port = record.ports["kube-apiserver"]
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        with pytest.raises(UcpError, match=f"port {port} of kube-apiserver"):
+            provider.start("one")
+    provider.start("one")
+    assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
+
+
+def test_a_cluster_that_others_could_reach_is_refused(
+    planes: ControlPlanes, provider: EmbeddedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = kwokctl.settings
+
+    def exposed(*arguments: object) -> dict[str, object]:
+        settings = real(*arguments)  # type: ignore[arg-type]
+        settings["options"]["bindAddress"] = "0.0.0.0"
+        return settings
+
+    monkeypatch.setattr(kwokctl, "settings", exposed)
+    with pytest.raises(UcpError, match="kube-apiserver listens on"):
+        provider.create(ClusterRequest("one"), quiet)
+    assert planes.processes() == []
+    assert provider.names() == []
+
+
+def test_a_port_that_is_taken_in_the_last_moment_is_told(
+    planes: ControlPlanes,
+    provider: EmbeddedProvider,
+    folder: ClusterFolder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = kwokctl.create
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+        def late(folder: ClusterFolder, *, timeout: float) -> None:
+            other.bind(("127.0.0.1", planes.ports.reserve(str(folder.root), ["etcd"])["etcd"]))
+            other.listen()
+            real(folder, timeout=timeout)
+
+        monkeypatch.setattr(kwokctl, "create", late)
+        with pytest.raises(UcpError, match=r"etcd of cluster one ended(.|\n)*already in use"):
+            provider.create(ClusterRequest("one"), quiet)
+    assert planes.processes() == []
+    assert provider.names() == []
+
+
+def test_a_kwokctl_that_hangs_is_ended(
+    tmp_path: Path, provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
+    made(provider, "one")
+    provider.stop("one")
+    hanging = tmp_path / "kwokctl"
+    hanging.write_text("#!/bin/sh\nexec /bin/sleep 600\n")
+    hanging.chmod(0o700)
+    real = folder.kwokctl.readlink()
+    folder.link(folder.kwokctl, hanging)
+    with pytest.raises(DeadlineExceeded, match="kwokctl"):
+        provider.start("one", timeout=1)
+    folder.link(folder.kwokctl, real)
+    provider.start("one")
+    assert provider.state("one").running
+
+
+def test_programs_that_moved_are_found_again(
+    provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
+    made(provider, "one").create(namespace("precious"))
+    provider.stop("one")
+    for link in (folder.kwokctl, folder.program("etcd"), folder.program("kwok-controller")):
+        folder.link(link, Path("/nowhere") / link.name)
+    provider.start("one")
+    assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
+
+
+def test_without_programs_it_can_be_looked_at_and_removed_only(
+    planes: ControlPlanes, provider: EmbeddedProvider
+) -> None:
+    made(provider, "one")
+    bare = EmbeddedProvider(planes.folder(), None, ports=planes.ports)
+    assert bare.state("one").ready
+    assert bare.kubeconfig("one") == provider.kubeconfig("one")
+    with pytest.raises(ProgramMissing, match="not installed"):
+        bare.create(ClusterRequest("two"), quiet)
+    bare.stop("one")
+    bare.delete("one")
+    assert planes.processes() == []
+
+
+def test_a_cluster_in_use_is_waited_for_with_a_deadline(
+    provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
+    made(provider, "one")
+    begun, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with provider._locked(folder, 1):
+            begun.set()
+            done.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    begun.wait(10)
+    try:
+        with pytest.raises(DeadlineExceeded, match="lock of cluster one"):
+            provider.stop("one", timeout=0.3)
+    finally:
+        done.set()
+        holder.join()
+    assert provider.state("one").running
+
+
+def test_a_path_that_kwok_would_split_is_refused(tmp_path: Path, planes: ControlPlanes) -> None:
+    awkward = EmbeddedProvider(tmp_path / "a,b", planes.toolbox, ports=planes.ports)
+    with pytest.raises(UcpError, match="comma"):
+        awkward.create(ClusterRequest("one"), quiet)
+
+
+@pytest.mark.parametrize("nodes", ["-1", "many", "1001", ""])
+def test_a_bad_number_of_nodes_is_refused(provider: EmbeddedProvider, nodes: str) -> None:
+    with pytest.raises(UcpError, match="nodes of one"):
+        provider.preflight(ClusterRequest("one", parameters={"nodes": nodes}))

@@ -1,0 +1,45 @@
+"""One holder at a time, between threads and processes, also when the lock file goes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.clusters.locks import locked, locked_now
+from k8s_ucp.errors import DeadlineExceeded
+
+
+def test_a_held_lock_is_not_got(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with locked(path, "the lock", timeout=1):
+        with locked_now(path) as free:
+            assert not free
+        with pytest.raises(DeadlineExceeded, match="the lock"), locked(path, "the lock", timeout=0):
+            pass
+    with locked_now(path) as free:
+        assert free
+
+
+def test_holders_that_remove_the_file_never_meet(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    inside: list[int] = []
+    met = []
+
+    def work() -> None:
+        for _ in range(20):
+            with locked(path, "the lock", timeout=30):
+                inside.append(1)
+                met.append(len(inside))
+                time.sleep(0.001)
+                inside.pop()
+                path.unlink()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert met == [1] * 80

@@ -1,0 +1,140 @@
+"""Ports across processes, workspaces and time."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.clusters import ports as ports_module
+from k8s_ucp.clusters.locks import locked
+from k8s_ucp.clusters.ports import Ports, can_listen
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+
+NAMES = ["one", "two", "three"]
+
+RESERVE = """
+import json, sys
+from pathlib import Path
+from k8s_ucp.clusters.ports import Ports
+ports = Ports(Path(sys.argv[1]))
+for owner in sys.argv[2:]:
+    print(json.dumps(ports.reserve(owner, ["a", "b", "c", "d"])), flush=True)
+"""
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "ports.json"
+
+
+def owner(tmp_path: Path, name: str) -> str:
+    folder = tmp_path / name
+    folder.mkdir(exist_ok=True)
+    return str(folder)
+
+
+def test_the_same_owner_gets_the_same_ports(tmp_path: Path, registry: Path) -> None:
+    first = Ports(registry).reserve(owner(tmp_path, "a"), NAMES)
+    assert Ports(registry).reserve(owner(tmp_path, "a"), NAMES) == first
+    more = Ports(registry).reserve(owner(tmp_path, "a"), [*NAMES, "four"])
+    assert {name: more[name] for name in NAMES} == first
+    assert registry.stat().st_mode & 0o777 == 0o600
+
+
+def test_two_owners_never_share(tmp_path: Path, registry: Path) -> None:
+    ports = Ports(registry)
+    first = ports.reserve(owner(tmp_path, "a"), NAMES)
+    second = ports.reserve(owner(tmp_path, "b"), NAMES)
+    assert not set(first.values()) & set(second.values())
+
+
+def test_a_port_that_somebody_listens_on_is_not_given(tmp_path: Path, registry: Path) -> None:
+    probe = Ports(tmp_path / "probe.json")
+    (wanted,) = Ports(registry).reserve(owner(tmp_path, "a"), ["x"]).values()
+    Ports(registry).release(owner(tmp_path, "a"))
+    for address, family in (
+        ("127.0.0.1", socket.AF_INET),
+        ("0.0.0.0", socket.AF_INET),
+        ("::", socket.AF_INET6),
+    ):
+        with socket.socket(family) as other:
+            other.bind((address, wanted))
+            other.listen()
+            assert not can_listen(wanted)
+            assert wanted not in Ports(registry).reserve(owner(tmp_path, "b"), NAMES).values()
+        Ports(registry).release(owner(tmp_path, "b"))
+    assert can_listen(wanted)
+    assert probe.owners() == []
+
+
+def test_released_ports_and_those_of_a_vanished_folder_are_free(
+    tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ports = Ports(registry)
+    kept = ports.reserve(owner(tmp_path, "kept"), NAMES)
+    ports.reserve(owner(tmp_path, "released"), NAMES)
+    ports.reserve(owner(tmp_path, "vanished"), NAMES)
+    ports.release(owner(tmp_path, "released"))
+    Path(owner(tmp_path, "vanished")).rmdir()
+    ports.reserve(owner(tmp_path, "new"), NAMES)
+    assert ports.owners() == sorted([owner(tmp_path, "kept"), owner(tmp_path, "new")])
+    assert ports.reserve(owner(tmp_path, "kept"), NAMES) == kept
+
+
+def test_many_processes_at_once_never_collide(tmp_path: Path, registry: Path) -> None:
+    runs = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                RESERVE,
+                str(registry),
+                *(owner(tmp_path, f"{run}-{n}") for n in range(8)),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for run in range(4)
+    ]
+    given = []
+    for run in runs:
+        out, _ = run.communicate(timeout=60)
+        assert run.returncode == 0
+        given += [port for line in out.splitlines() for port in json.loads(line).values()]
+    assert len(given) == 4 * 8 * 4
+    assert len(set(given)) == len(given)
+
+
+def test_ports_are_claimed_after_the_registry_was_lost(tmp_path: Path, registry: Path) -> None:
+    mine = Ports(registry).reserve(owner(tmp_path, "a"), NAMES)
+    registry.unlink()
+    Ports(registry).claim(owner(tmp_path, "a"), mine)
+    Ports(registry).claim(owner(tmp_path, "a"), mine)
+    assert Ports(registry).reserve(owner(tmp_path, "a"), NAMES) == mine
+    with pytest.raises(UcpError, match="has been given to"):
+        Ports(registry).claim(owner(tmp_path, "b"), mine)
+
+
+def test_a_damaged_registry_is_named(tmp_path: Path, registry: Path) -> None:
+    registry.parent.mkdir()
+    for text in ("{", "[]", '{"a": 1}', '{"a": {"b": "c"}}'):
+        registry.write_text(text)
+        with pytest.raises(UcpError, match="damaged"):
+            Ports(registry).reserve(owner(tmp_path, "a"), NAMES)
+
+
+def test_a_locked_registry_is_waited_for_with_a_deadline(
+    tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ports_module, "LOCK_SECONDS", 0.2)
+    registry.parent.mkdir()
+    with (
+        locked(registry.with_name("ports.json.lock"), "the lock", timeout=1),
+        pytest.raises(DeadlineExceeded, match="port registry"),
+    ):
+        Ports(registry).reserve(owner(tmp_path, "a"), NAMES)

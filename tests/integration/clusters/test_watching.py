@@ -1,0 +1,157 @@
+"""The watch brings back what died, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp import process
+from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder
+from k8s_ucp.clusters.locks import locked
+from k8s_ucp.clusters.processes import find_component, find_down, find_own
+from k8s_ucp.clusters.watching import Watch
+from k8s_ucp.kube import NAMESPACE, Kube
+from k8s_ucp.process import Identity, is_running
+from tests.control_planes import ControlPlanes, eventually, made, namespace
+
+pytestmark = pytest.mark.engines
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    """What the watch reported."""
+    return []
+
+
+@pytest.fixture
+def watch(planes: ControlPlanes, lines: list[str]) -> Iterator[Watch]:
+    """A watch whose ticks the test makes itself."""
+    found = Watch(planes.folder(), lines.append)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def watched(watch: Watch) -> Iterator[Watch]:
+    """The same, running by itself."""
+    stop = threading.Event()
+    thread = threading.Thread(target=watch.run, args=(stop,))
+    thread.start()
+    yield watch
+    stop.set()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def kill(folder: ClusterFolder, component: str) -> Identity:
+    identity = find_component(folder, component)
+    assert identity is not None
+    os.kill(identity.pid, signal.SIGKILL)
+    assert process.wait_gone(identity, 10)
+    return identity
+
+
+def test_every_process_comes_back_with_the_data(
+    provider: EmbeddedProvider, folder: ClusterFolder, watched: Watch, lines: list[str]
+) -> None:
+    made(provider, "one").create(namespace("precious"))
+    for component in COMPONENTS:
+        old = kill(folder, component)
+        eventually(lambda: provider.state("one").ready, lambda: provider.state("one"), seconds=10)
+        new = find_component(folder, component)
+        assert new is not None
+        assert new != old
+        assert f"one: {component} ended, starting again" in lines
+        assert folder.log(component).with_suffix(".previous.log").exists()
+    assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
+
+
+def test_all_at_once_come_back(
+    provider: EmbeddedProvider, folder: ClusterFolder, watched: Watch
+) -> None:
+    made(provider, "one").create(namespace("precious"))
+    for own in find_own(folder):
+        os.kill(own.pid, signal.SIGKILL)
+    eventually(lambda: provider.state("one").ready, lambda: provider.state("one"), seconds=10)
+    assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
+
+
+def test_what_was_stopped_stays_so(
+    provider: EmbeddedProvider, folder: ClusterFolder, watch: Watch, lines: list[str]
+) -> None:
+    made(provider, "one")
+    assert watch.tick(0) == []
+    provider.stop("one")
+    assert watch.tick(0) == []
+    provider.delete("one")
+    assert watch.tick(0) == []
+    assert lines == []
+
+
+def test_a_cluster_that_somebody_works_on_is_left_to_them(
+    provider: EmbeddedProvider, folder: ClusterFolder, watch: Watch
+) -> None:
+    made(provider, "one")
+    kill(folder, "kube-scheduler")
+    with locked(folder.lock, "the lock", timeout=5):
+        assert watch.tick(0) == []
+        assert find_down(folder) == ["kube-scheduler"]
+    assert watch.tick(0) == ["one"]
+    assert find_down(folder) == []
+
+
+def test_a_reused_pid_is_seen_as_a_death_and_its_process_spared(
+    provider: EmbeddedProvider, folder: ClusterFolder, watch: Watch, stranger: Identity
+) -> None:
+    made(provider, "one")
+    assert watch.tick(0) == []
+    kill(folder, "kube-scheduler")
+    folder.pid_file("kube-scheduler").write_text(str(stranger.pid))
+    assert watch.tick(0) == ["one"]
+    assert is_running(stranger)
+    assert find_down(folder) == []
+
+
+def test_a_start_that_fails_is_told_and_pauses(
+    provider: EmbeddedProvider, folder: ClusterFolder, planes: ControlPlanes, lines: list[str]
+) -> None:
+    made(provider, "one")
+    now = [0.0]
+    watch = Watch(planes.folder(), lines.append, clock=lambda: now[0])
+    real = folder.kwokctl.readlink()
+    folder.link(folder.kwokctl, Path("/nowhere/kwokctl"))
+    kill(folder, "kube-scheduler")
+    for _ in range(10):
+        assert watch.tick(0) == []
+    told = [line for line in lines if "could not start again" in line]
+    assert 0 < len(told) < 10
+    folder.link(folder.kwokctl, real)
+    now[0] += 60
+    assert watch.tick(0) == ["one"]
+    watch.close()
+
+
+def test_it_ends_soon_and_loads_nothing_heavy(planes: ControlPlanes) -> None:
+    planes.folder().mkdir(parents=True)
+    text = f"""
+import sys, threading
+from pathlib import Path
+from k8s_ucp.clusters.watching import Watch
+stop = threading.Event()
+threading.Timer(0.2, stop.set).start()
+Watch(Path({str(planes.folder())!r}), print).run(stop)
+print(sorted({{name.partition('.')[0] for name in sys.modules}}
+    & {{"kubernetes", "pydantic", "ruamel", "rich", "git"}}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert done.stdout == "[]\n"
