@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +30,9 @@ from k8s_ucp.gitops.repository import FALLBACK, NETWORK_SECONDS, Repository, run
 
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
 
+CLONE_PAUSES = (0.3, 0.6, 1.2)
+"""Seconds before each further try to clone."""
+
 Writer = Callable[[Sequence[Decision]], str]
 """Makes the commit message."""
 
@@ -44,13 +49,11 @@ class RemoteBranch:
         message: Writer,
         person: Author | None = None,
         remote: str = "origin",
-        depth: int | None = 1,
         fetched: str = "",
     ) -> None:
         """apps: whose overlays are read. person: the author where git knows none.
 
-        depth: how much of the history is fetched, None for what the clone lacks. fetched: a
-        commit that was the newest a moment ago, so the first look costs no fetch.
+        fetched: a commit that was the newest a moment ago, so the first look costs no fetch.
         """
         self.repository = repository
         self.branch = branch
@@ -58,7 +61,6 @@ class RemoteBranch:
         self._apps = tuple(apps)
         self._message = message
         self._person = person
-        self._depth = depth
         self._fetched = fetched
         self._settings: tuple[Identity, bool] | None = None
 
@@ -70,8 +72,12 @@ class RemoteBranch:
     def fetch(self) -> GitTip:
         commit, self._fetched = self._fetched, ""
         if not commit:
+            # In a shallow clone too this brings all that came since: `has` needs it.
             with _network():
-                self._fetch(self._depth)
+                self.repository.git(
+                    *_FETCH, self.remote, f"+refs/heads/{self.branch}:{self.tracking}",
+                    timeout=NETWORK_SECONDS,
+                )  # fmt: skip
             commit = self.repository.resolve(self.tracking) or ""
         return GitTip(self.repository, commit, self._apps)
 
@@ -95,23 +101,12 @@ class RemoteBranch:
             )  # fmt: skip
 
     def has(self, tip: GitTip, commit: str) -> bool:
-        if tip.commit == commit:
-            return True
-        with _network():
-            self._fetch(None if self._depth is None else 1000)
         missing = self.repository.git("rev-list", "--max-count=1", commit, "--not", tip.commit)
         return not missing.strip()
 
     def settle(self, commit: str) -> str:  # noqa: ARG002 (a working clone needs it)
         """After `commit` landed: what a person should know, or ""."""
         return ""
-
-    def _fetch(self, depth: int | None) -> None:
-        how_much = [f"--depth={depth}"] if depth else []
-        self.repository.git(
-            *_FETCH, *how_much, self.remote, f"+refs/heads/{self.branch}:{self.tracking}",
-            timeout=NETWORK_SECONDS,
-        )  # fmt: skip
 
     def _who(self) -> tuple[Identity, bool]:
         """Author and committer, and whether commits are signed; asked once."""
@@ -133,15 +128,11 @@ def shallow_clone(
     """
     folder = Path(tempfile.mkdtemp(prefix="ucp-promote-"))
     try:
-        with _network():
-            run_git(
-                [
-                    "clone", "--bare", "--quiet", "--single-branch", "--no-tags", "--template=",
-                    *([f"--depth={depth}"] if depth else []),
-                    *([f"--branch={branch}"] if branch else []), "--", url, str(folder),
-                ],
-                where=url, timeout=NETWORK_SECONDS, credential=credential,
-            )  # fmt: skip
+        how = [
+            *([f"--depth={depth}"] if depth else []),
+            *([f"--branch={branch}"] if branch else []),
+        ]
+        _clone(how, url, folder, credential)
         repository = Repository(folder, credential=credential)
         head = (folder / "HEAD").read_text("utf-8").removeprefix("ref: refs/heads/").strip()
         commit = repository.resolve("HEAD")
@@ -153,6 +144,26 @@ def shallow_clone(
         yield repository, head, commit
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _clone(how: Sequence[str], url: str, folder: Path, credential: Credential | None) -> None:
+    """Clone, and again where the connection broke: git leaves an empty folder then."""
+    for pause in (*CLONE_PAUSES, None):
+        try:
+            with _network():
+                run_git(
+                    [
+                        "clone", "--bare", "--quiet", "--single-branch", "--no-tags",
+                        "--template=", *how, "--", url, str(folder),
+                    ],
+                    where=url, timeout=NETWORK_SECONDS, credential=credential,
+                )  # fmt: skip
+        except Interrupted:
+            if pause is None:
+                raise
+            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
+        else:
+            return
 
 
 @contextmanager

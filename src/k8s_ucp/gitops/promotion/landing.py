@@ -50,7 +50,7 @@ class Branch(Protocol[TipType]):
         """`commit` is `tip` or in its history."""
 
 
-STUCK = 8
+STUCK = 5
 """Pushes that come too late on a branch nobody moves: a lock was left behind on the remote."""
 
 
@@ -164,13 +164,13 @@ class _Attempts:
         if not writes:
             return Landing(tuple(decisions), "", attempt)
         commit = self._branch.commit(tip, writes, decisions)
+        # Whatever is answered, it may have landed: HTTP repeats a push whose answer got lost, and
+        # the host refuses the second one because of the first.
+        self._unsure = (commit, decisions)
         try:
             self._branch.push(commit)
         except Refused as error:
             self._refused = (tip.commit, error)
-            raise
-        except Interrupted:
-            self._unsure = (commit, decisions)
             raise
         return Landing(tuple(decisions), commit, attempt)
 

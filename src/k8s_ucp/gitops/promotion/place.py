@@ -79,17 +79,15 @@ def open_branch(
         with working_clone(place.clone, place.branch, credential=place.credential) as found:
             repository, name, remote = found
             yield _ClonedBranch(
-                repository, name, apps=apps, message=message, person=person, remote=remote,
-                depth=None,
-            )  # fmt: skip
+                repository, name, apps=apps, message=message, person=person, remote=remote
+            )
         return
     with shallow_clone(
         place.url, place.branch, credential=place.credential, depth=None if history else 1
     ) as (repository, name, commit):
         yield RemoteBranch(
-            repository, name, apps=apps, message=message, person=person, fetched=commit,
-            depth=None if history else 1,
-        )  # fmt: skip
+            repository, name, apps=apps, message=message, person=person, fetched=commit
+        )
 
 
 class _ClonedBranch(RemoteBranch):
