@@ -11,14 +11,24 @@ from k8s_ucp.gitops.git_failures import GitFailed
 from k8s_ucp.gitops.repository import Repository, run_git
 
 
+# A clean-up in the background would outlive `ucp stop`, and a global hooksPath of the user would
+# silence the hook that tells Argo CD about pushes.
+_REMOTE_CONFIG = """[core]
+	hooksPath = hooks
+[gc]
+	autoDetach = false
+[maintenance]
+	autoDetach = false
+"""
+
+
 def make_remote(folder: Path, *, branch: str = "main") -> Repository:
     """A bare repository that others push to; an existing one stays as it is."""
     if not (folder / "HEAD").is_file():
         _make_folder(folder.parent)
         _init(folder, branch, "--bare")
         with (folder / "config").open("a", encoding="utf-8") as stream:
-            # A clean-up in the background would outlive `ucp stop`.
-            stream.write("[gc]\n\tautoDetach = false\n[maintenance]\n\tautoDetach = false\n")
+            stream.write(_REMOTE_CONFIG)
     return Repository(folder)
 
 
