@@ -10,7 +10,6 @@ from k8s_ucp.gitops.git_environment import Credential, split_credential
 from k8s_ucp.gitops.git_failures import GitFailed
 from k8s_ucp.gitops.repository import Repository, run_git
 
-
 # A clean-up in the background would outlive `ucp stop`, and a global hooksPath of the user would
 # silence the hook that tells Argo CD about pushes.
 _REMOTE_CONFIG = """[core]
