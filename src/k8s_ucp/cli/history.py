@@ -1,0 +1,111 @@
+"""`ucp history APP`: what was promoted, rolled back or edited by hand, newest first."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any
+
+import typer
+
+from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.console import table
+from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.cli.promotion_output import credential
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.promotion.history import Event, events
+from k8s_ucp.gitops.promotion.message import from_to
+from k8s_ucp.gitops.promotion.overlay import check_name, nearest, overlay_folder
+from k8s_ucp.gitops.promotion.place import find_place, open_branch
+from k8s_ucp.gitops.promotion.tip import GitTip
+
+app = declare()
+
+
+@app.command()
+def history(
+    ctx: typer.Context,
+    app: Annotated[str, typer.Argument(help="The app.")],
+    env: Annotated[str, typer.Option("--env", metavar="ENV", help="Only this environment.")] = "",
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="So many, the newest.")
+    ] = 20,
+    repo: Annotated[
+        str,
+        typer.Option(
+            "--repo",
+            metavar="URL|PATH",
+            help="The app repository (default: the one of the workspace's topology).",
+        ),
+    ] = "",
+    branch: Annotated[
+        str, typer.Option("--branch", metavar="NAME", help="Its branch (default: its own default).")
+    ] = "",
+    output: OutputOption = Output.table,
+) -> None:
+    """List the changes of an app's tags, by whom and by which run."""
+    check_name("app", app)
+    if env:
+        check_name("environment", env)
+    call = invocation(ctx)
+    place = find_place(repo, branch, call.workspace, call.topology, credential())
+    with open_branch(place, apps=[app], message=lambda _: "", history=True) as there:
+        tip = there.fetch()
+        _refuse_unknown(tip, app, env)
+        found = events(there.repository, tip.commit, app, env)[:limit]
+    if output is Output.table:
+        call.console.data(_table(found) if found else f"no change of {app}'s tags yet")
+    else:
+        call.console.data(notation([_data(each) for each in found], output))
+
+
+def _refuse_unknown(tip: GitTip, app: str, env: str) -> None:
+    apps = tip.folders("apps")
+    if app not in apps:
+        raise UcpError(f"the repository has no app {app}", next=nearest(app, apps))
+    envs = tip.folders(overlay_folder(app, "x").removesuffix("/x"))
+    if env and env not in envs:
+        raise UcpError(f"the app {app} has no environment {env}", next=nearest(env, envs))
+
+
+def _table(found: list[Event]) -> str:
+    rows = []
+    for each in found:
+        old, new = from_to(each.changes)
+        rows.append(
+            [
+                _time(each.time),
+                each.env,
+                each.kind,
+                old,
+                new,
+                "" if each.sequence is None else str(each.sequence),
+                each.author.name,
+                each.commit[:12],
+            ]
+        )
+    columns = ["time", "environment", "what", "from", "to", "sequence", "by", "commit"]
+    return table(columns, rows)
+
+
+def _data(event: Event) -> dict[str, Any]:
+    old, new = from_to(event.changes)
+    return {
+        "commit": event.commit,
+        "time": _time(event.time),
+        "author": {"name": event.author.name, "email": event.author.email},
+        "env": event.env,
+        "kind": event.kind,
+        "from": old or None,
+        "to": new or None,
+        "images": [
+            {"name": each.image, "from": str(each.old) or None, "to": str(each.new)}
+            for each in event.changes
+        ],
+        "sequence": event.sequence,
+        "run": event.run or None,
+    }
+
+
+def _time(seconds: int) -> str:
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,243 @@
+"""`ucp promote APP --env ENV --tag TAG`: an image tag into the app repository, from a pipeline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.output import Output, OutputOption
+from k8s_ucp.cli.promotion_output import credential, person, seconds, show_landing
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.promotion.batch import read_batch
+from k8s_ucp.gitops.promotion.ci import Run, find_run
+from k8s_ucp.gitops.promotion.decision import (
+    Decision,
+    Intent,
+    decide_all,
+    parse_digest,
+    parse_tag,
+    parse_version,
+)
+from k8s_ucp.gitops.promotion.edit import NO_PIN, Pin
+from k8s_ucp.gitops.promotion.health import HealthGate, application_reader, find_kubeconfig
+from k8s_ucp.gitops.promotion.landing import Landing, Pace, land
+from k8s_ucp.gitops.promotion.message import message
+from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
+from k8s_ucp.gitops.promotion.overlay import check_name
+from k8s_ucp.gitops.promotion.place import find_place, open_branch
+from k8s_ucp.gitops.promotion.tip import GitTip
+
+app = declare()
+
+
+@app.command()
+def promote(
+    ctx: typer.Context,
+    app: Annotated[str, typer.Argument(help="The app, unless --batch names several.")] = "",
+    env: Annotated[str, typer.Option("--env", metavar="ENV", help="The environment.")] = "",
+    tag: Annotated[str, typer.Option("--tag", metavar="TAG", help="The image's new tag.")] = "",
+    digest: Annotated[
+        str, typer.Option("--digest", metavar="DIGEST", help="Or its digest, sha256:…")
+    ] = "",
+    source: Annotated[
+        str, typer.Option("--from", metavar="ENV", help="Or what that environment has.")
+    ] = "",
+    image: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--image",
+            metavar="NAME=TAG",
+            help="Tag (or digest) of one image; repeat it for several.",
+        ),
+    ] = None,
+    batch: Annotated[
+        str,
+        typer.Option(
+            "--batch", metavar="FILE", help="Several promotions as one commit; - is stdin."
+        ),
+    ] = "",
+    repo: Annotated[
+        str,
+        typer.Option(
+            "--repo",
+            metavar="URL|PATH",
+            help="The app repository (default: the one of the workspace's topology).",
+        ),
+    ] = "",
+    branch: Annotated[
+        str, typer.Option("--branch", metavar="NAME", help="Its branch (default: its own default).")
+    ] = "",
+    sequence: Annotated[
+        int | None,
+        typer.Option(
+            "--sequence",
+            metavar="N",
+            min=0,
+            max=HIGHEST_SEQUENCE,
+            help="A lower one never replaces a higher one (default: the CI's run number).",
+        ),
+    ] = None,
+    semver: Annotated[
+        bool, typer.Option("--semver", help="The same, by the tags as semantic versions.")
+    ] = False,
+    expect: Annotated[
+        str, typer.Option("--expect", metavar="TAG", help="Only if this tag is there now.")
+    ] = "",
+    require_env: Annotated[
+        str,
+        typer.Option(
+            "--require-env",
+            metavar="ENV",
+            help="Only if that environment has it (default: promotesFrom in environments.yaml).",
+        ),
+    ] = "",
+    require_healthy: Annotated[
+        bool,
+        typer.Option("--require-healthy", help="And only if it is Synced and Healthy there."),
+    ] = False,
+    soak: Annotated[
+        str, typer.Option("--soak", metavar="10m", help="And has been for so long: waits for it.")
+    ] = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a higher sequence or version (no hold).")
+    ] = False,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="5m", help="How long to try to land it.")
+    ] = "5m",
+    output: OutputOption = Output.table,
+) -> int:
+    """Write an image tag to an environment's overlay, commit and push it.
+
+    Ends with 0 when it is promoted, unchanged or superseded by a newer one, with 1 when it is
+    held, gated or in conflict.
+    """
+    call, run = invocation(ctx), find_run(os.environ)
+    if soak and not require_healthy:
+        raise UsageError("--soak needs --require-healthy")
+    defaults = Intent(
+        app,
+        env,
+        order=_order(sequence, semver, run),
+        expect=expect,
+        require_env=require_env,
+        force=force,
+    )
+    if batch:
+        _refuse(batch=True, app=app, env=env, tag=tag, digest=digest, source=source, image=image)
+        intents = read_batch(_read(batch), batch, defaults)
+    else:
+        intents = [_intent(defaults, tag, digest, source, image or [])]
+    gate = _gate(call, seconds("--soak", soak or "0s")) if require_healthy else None
+    landing, warning = _land(call, intents, gate, run, repo, branch, seconds("--timeout", timeout))
+    if warning:
+        call.console.warn(warning)
+    return show_landing(call.console, landing, output, batch=bool(batch))
+
+
+def _land(
+    call: Invocation,
+    intents: Sequence[Intent],
+    gate: HealthGate | None,
+    run: Run,
+    repo: str,
+    branch: str,
+    deadline: float,
+) -> tuple[Landing, str]:
+    """(what came of it, what a person should know besides)."""
+    place = find_place(repo, branch, call.workspace, call.topology, credential())
+
+    def decide(tip: GitTip) -> list[Decision]:
+        decisions = decide_all(tip, intents)
+        return [gate.hold_up(each) for each in decisions] if gate else decisions
+
+    with open_branch(
+        place,
+        apps=[intent.app for intent in intents],
+        message=lambda decisions: message([d.note for d in decisions if d.writes], run.link),
+        person=person(run),
+    ) as there:
+        patience = gate.soak + gate.patience if gate else 0.0
+        pace = Pace(deadline=deadline + patience)
+        landing = land(there, decide, pace, call.console.detail)
+        return landing, there.settle(landing.commit) if landing.commit else ""
+
+
+def _intent(defaults: Intent, tag: str, digest: str, source: str, images: Sequence[str]) -> Intent:
+    from dataclasses import replace
+
+    if not defaults.app:
+        raise UsageError("which app?", next="ucp promote APP --env ENV --tag TAG")
+    check_name("app", defaults.app)
+    if not defaults.env:
+        raise UsageError("which environment?", next=f"ucp promote {defaults.app} --env ENV …")
+    check_name("environment", defaults.env)
+    given = [name for name, value in (("--tag", tag), ("--digest", digest), ("--from", source),
+                                      ("--image", images)) if value]  # fmt: skip
+    if len(given) != 1:
+        said = f"{' and '.join(given)} exclude each other" if given else "promote what?"
+        raise UsageError(said, next="give one of --tag, --digest, --from and --image")
+    if source:
+        check_name("environment", source)
+    pin = parse_tag(tag) if tag else parse_digest(digest) if digest else NO_PIN
+    return replace(defaults, pin=pin, source=source, images=_images(images))
+
+
+def _images(words: Sequence[str]) -> dict[str, Pin]:
+    images: dict[str, Pin] = {}
+    for word in words:
+        name, equals, version = word.rpartition("=")
+        if not equals or not name:
+            raise UsageError(f"--image {word!r} is no NAME=TAG")
+        if name in images:
+            raise UsageError(f"--image names {name} twice")
+        images[name] = parse_version(version)
+    return images
+
+
+def _order(sequence: int | None, semver: bool, run: Run) -> Order:
+    if semver:
+        if sequence is not None:
+            raise UsageError("--sequence and --semver exclude each other")
+        return Order(semver=True)
+    if sequence is not None:
+        return Order(sequence=sequence)
+    return Order(sequence=run.sequence, source=run.source)
+
+
+def _gate(call: Invocation, soak: float) -> HealthGate:
+    workspace, name = call.workspace, call.topology
+    names = [name] if name else workspace.topologies()
+    own = workspace.state(names[0]).kubeconfig(f"{names[0]}-core") if len(names) == 1 else None
+    other = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+    found = find_kubeconfig(
+        {
+            f"the workspace's {own or '.ucp/<topology>/kubeconfigs/<topology>-core.yaml'}": own,
+            "a file in KUBECONFIG": Path(other) if other else None,
+        }
+    )
+    return HealthGate(application_reader(found), soak=soak, report=call.console.say)
+
+
+def _refuse(*, batch: bool, **given: object) -> None:
+    extra = [name for name, value in given.items() if value]
+    if batch and extra:
+        raise UsageError(
+            f"--batch and {', '.join(extra)} exclude each other", next="write it in the file"
+        )
+
+
+def _read(path: str) -> str:
+    import sys
+
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return raw.decode("utf-8")
+    except OSError as error:
+        raise UsageError(f"can't read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no UTF-8 text") from error

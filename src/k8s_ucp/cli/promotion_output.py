@@ -1,0 +1,97 @@
+"""What promote, rollback and history share on the command line: options' values, results."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from k8s_ucp.cli.console import Console
+from k8s_ucp.cli.output import Output, notation
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.git_environment import Credential
+from k8s_ucp.gitops.objects import Author
+from k8s_ucp.gitops.promotion.ci import Run
+from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
+from k8s_ucp.gitops.promotion.landing import Landing
+from k8s_ucp.gitops.promotion.message import from_to
+from k8s_ucp.gitops.repository import FALLBACK
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "": 1}
+
+
+def seconds(option: str, text: str) -> float:
+    """A duration such as 90s, 10m or 1h30m. Raises UsageError."""
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise UsageError(f"{option} {text!r} is no duration", next=f"{option} 10m")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def credential() -> Credential | None:
+    """The credential for http(s) remotes that the environment names; git's own way without it."""
+    token = os.environ.get("UCP_GIT_TOKEN")
+    return (
+        Credential(os.environ.get("UCP_GIT_USERNAME") or "x-access-token", token) if token else None
+    )
+
+
+def person(run: Run) -> Author | None:
+    """Who started the CI run: the author where git is told none."""
+    return Author(run.person, run.email or FALLBACK.email) if run.person else None
+
+
+def show_landing(console: Console, landing: Landing, output: Output, *, batch: bool) -> int:
+    """Say what came of it, in words and as data; the exit code."""
+    for decision in landing.decisions:
+        console.say(_words(decision, landing))
+    if output is not Output.table:
+        console.data(notation(result(landing, batch=batch), output))
+    return 1 if _worst(landing.decisions).status in REFUSALS else 0
+
+
+def result(landing: Landing, *, batch: bool) -> Mapping[str, Any]:
+    """The result as data (design, "Commands")."""
+    worst = _worst(landing.decisions)
+    common = {"commit": landing.commit or None, "attempts": landing.attempts, "pr": None}
+    if batch:
+        items = [_item(decision) for decision in landing.decisions]
+        return {"status": worst.status, **common, "promotions": items}
+    return {**_item(worst), **common}
+
+
+def _item(decision: Decision) -> dict[str, Any]:
+    note = decision.note
+    old, new = from_to(decision.asked) if decision.asked else ("", "")
+    item: dict[str, Any] = {
+        "status": decision.status,
+        "app": note.app,
+        "env": note.env,
+        "from": old or None,
+        "to": new or None,
+        "images": [
+            {"name": each.image, "from": str(each.old) or None, "to": str(each.new)}
+            for each in decision.asked
+        ],
+    }
+    return {**item, "reason": decision.reason} if decision.reason else item
+
+
+def _worst(decisions: Sequence[Decision]) -> Decision:
+    """The decision that stands for all: a refusal, else what landed, else the rest."""
+    rank = (*REFUSALS, "promoted", "superseded", "unchanged")
+    return min(decisions, key=lambda decision: rank.index(decision.status))
+
+
+def _words(decision: Decision, landing: Landing) -> str:
+    note = decision.note
+    if decision.status == "promoted":
+        old, new = from_to(decision.asked) if decision.asked else ("", "")
+        what = f"{old} -> {new}" if old else new
+        place = f"{note.app} in {note.env}"
+        did = {"rollback": "rolled back", "release": "hold released"}.get(note.kind, "promoted")
+        tries = f", {landing.attempts} tries" if landing.attempts > 1 else ""
+        return f"{did}: {place}: {what or 'free again'} ({landing.commit[:12]}{tries})"
+    text = f"{decision.status}: {decision.reason}"
+    return f"{text}\n  next: {decision.next}" if decision.next else text

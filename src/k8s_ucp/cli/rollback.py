@@ -1,0 +1,121 @@
+"""`ucp rollback APP --env ENV`: the version from before, and the bad one held back."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.output import Output, OutputOption
+from k8s_ucp.cli.promotion_output import credential, person, seconds, show_landing
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.promotion.branch import RemoteBranch
+from k8s_ucp.gitops.promotion.ci import find_run
+from k8s_ucp.gitops.promotion.decision import Decision
+from k8s_ucp.gitops.promotion.history import past_at, pasts
+from k8s_ucp.gitops.promotion.landing import Landing, Pace, land
+from k8s_ucp.gitops.promotion.message import message
+from k8s_ucp.gitops.promotion.overlay import check_name, read_overlay
+from k8s_ucp.gitops.promotion.place import find_place, open_branch
+from k8s_ucp.gitops.promotion.rollback import Rollback, decide_rollback, named, previous
+from k8s_ucp.gitops.promotion.tip import GitTip
+
+app = declare()
+
+
+@app.command()
+def rollback(
+    ctx: typer.Context,
+    app: Annotated[str, typer.Argument(help="The app.")],
+    env: Annotated[str, typer.Option("--env", metavar="ENV", help="The environment.")] = "",
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="TAG|COMMIT",
+            help="A version that was there, or the state at a commit (default: the one before).",
+        ),
+    ] = "",
+    release_hold: Annotated[
+        bool,
+        typer.Option("--release-hold", help="Let promotions through again; alone: only that."),
+    ] = False,
+    repo: Annotated[
+        str,
+        typer.Option(
+            "--repo",
+            metavar="URL|PATH",
+            help="The app repository (default: the one of the workspace's topology).",
+        ),
+    ] = "",
+    branch: Annotated[
+        str, typer.Option("--branch", metavar="NAME", help="Its branch (default: its own default).")
+    ] = "",
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="5m", help="How long to try to land it.")
+    ] = "5m",
+    output: OutputOption = Output.table,
+) -> int:
+    """Write an earlier tag back and hold the bad one: only what is newer still gets through.
+
+    While a hold stands, a promotion needs a sequence (or, with --semver, a version) above the
+    highest that landed, or a release of the hold.
+    """
+    check_name("app", app)
+    if not env:
+        raise UsageError("which environment?", next=f"ucp rollback {app} --env ENV")
+    check_name("environment", env)
+    call = invocation(ctx)
+    landing, warning = _land(
+        call, app, env, to, release_hold, repo, branch, seconds("--timeout", timeout)
+    )
+    if warning:
+        call.console.warn(warning)
+    return show_landing(call.console, landing, output, batch=False)
+
+
+def _land(
+    call: Invocation,
+    app: str,
+    env: str,
+    to: str,
+    release_hold: bool,
+    repo: str,
+    branch: str,
+    deadline: float,
+) -> tuple[Landing, str]:
+    """(what came of it, what a person should know besides)."""
+    run = find_run(os.environ)
+    place = find_place(repo, branch, call.workspace, call.topology, credential())
+    only_release = release_hold and not to
+    with open_branch(
+        place,
+        apps=[app],
+        message=lambda decisions: message([each.note for each in decisions], run.link),
+        person=person(run),
+        history=not only_release,
+    ) as there:
+        wanted = Rollback(app, env, release_hold=release_hold)
+        first = None if only_release else there.fetch()
+
+        def decide(tip: GitTip) -> list[Decision]:
+            return [decide_rollback(tip, wanted)]
+
+        if first is not None:
+            wanted = _chosen(there, first, wanted, to)
+        landing = land(there, decide, Pace(deadline=deadline), call.console.detail)
+        return landing, there.settle(landing.commit) if landing.commit else ""
+
+
+def _chosen(there: RemoteBranch, tip: GitTip, wanted: Rollback, to: str) -> Rollback:
+    """The rollback with the pins it goes back to, and those it goes back from."""
+    overlay = read_overlay(tip, wanted.app, wanted.env)
+    known = pasts(there.repository, tip.commit, wanted.app, wanted.env)
+    if to:
+        found = past_at(there.repository, tip.commit, wanted.app, wanted.env, to)
+        pins = named(overlay, [*known, *([found] if found else [])], to)
+    else:
+        pins = previous(overlay, known)
+    return Rollback(wanted.app, wanted.env, pins, overlay.pins, wanted.release_hold)
