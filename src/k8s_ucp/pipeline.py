@@ -206,20 +206,23 @@ def run(
     *,
     cancel: Cancel,
     on_event: OnEvent,
+    again: str | None = None,
     patience: float = PATIENCE,
 ) -> None:
     """Run a plan to its end. Call it from the main thread: Ctrl-C arrives there.
 
+    on_event: called in this thread, one call at a time. again: the command that goes on from here.
     Raises the first failure of a step, its message completed by what is left standing, or
-    Interrupted. on_event is called in this thread, one call at a time.
+    Interrupted. Steps that did not give up in time are still busy then, in daemon threads.
     """
+    again = f"{again or f'ucp {plan.name}'} (what is done is kept)"
     going = _Run(plan, world, cancel, on_event)
     try:
         going.to_the_end()
     except KeyboardInterrupt:
         _wind_down_unless_pressed_again(going, patience)
         raise Interrupted(
-            f"interrupted; {left_standing(going.steps.values())}", next=_again(plan)
+            f"interrupted; {left_standing(going.steps.values())}", next=again
         ) from None
     if going.failure is None:
         return
@@ -228,7 +231,7 @@ def run(
     error = going.failure
     if isinstance(error, UcpError):
         error.message = f"{failed.title}: {error.message}\n  {left_standing(going.steps.values())}"
-        error.next = f"{error.next}; then {_again(plan)}" if error.next else _again(plan)
+        error.next = f"{error.next}; then {again}" if error.next else again
     raise error
 
 
@@ -274,7 +277,3 @@ def _wind_down_unless_pressed_again(going: _Run[World], patience: float) -> None
         going.wind_down(patience)
     except KeyboardInterrupt:
         return
-
-
-def _again(plan: Plan[World]) -> str:
-    return f"ucp {plan.name} (what is done is kept)"

@@ -6,7 +6,10 @@ more: a command's file is imported when that command is called or asked for its 
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+import threading
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -162,7 +165,13 @@ def _options(
 
 def main() -> None:
     """Entry point of the `ucp` command."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code and threading.active_count() > 1:
+        # Steps that were given up may hang in a foreign call; Python would wait for them.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -173,6 +182,8 @@ def run(arguments: list[str]) -> int:
     try:
         code = typer.main.get_command(app).main(arguments, "ucp", standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # typer's way of telling Ctrl-C
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else OK
     except UcpError as error:
         sys.stderr.write(f"ucp: {error}\n")
@@ -186,8 +197,23 @@ def run(arguments: list[str]) -> int:
         return _failed(error)
 
 
+_MACHINE = {
+    errno.ENOSPC: "free some space (df -h)",
+    errno.EDQUOT: "free some of your quota",
+    errno.EROFS: "choose a folder you may write to with --workspace DIR",
+    errno.EACCES: "choose a folder you may write to with --workspace DIR",
+    errno.EMFILE: "ulimit -n 4096",
+    errno.ENFILE: "close programs: the machine has no open files left",
+}
+"""What the machine refuses wherever it happens, and the way out."""
+
+
 def _failed(error: Exception) -> int:
-    """Usage errors of typer in our words; anything else is a bug and gets a report."""
+    """Usage errors of typer in our words; anything unforeseen is a bug and gets a report."""
+    if isinstance(error, OSError) and error.errno in _MACHINE:
+        place = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"ucp: {place}{error.strerror}\n  next: {_MACHINE[error.errno]}\n")
+        return UcpError.exit_code
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         text = error.format_message()
@@ -199,18 +225,16 @@ def _failed(error: Exception) -> int:
         return error.exit_code
     from k8s_ucp.cli.bug_report import summary, write_report
 
-    place = write_report(error, sys.argv)
+    report = write_report(error, sys.argv)
     sys.stderr.write(
         f"ucp: this is a bug in ucp: {summary(error)}\n"
-        f"  next: {'see ' + str(place) if place else 'run it again with -v'}\n"
+        f"  next: {f'see {report}' if report else 'run it again with -v'}\n"
     )
     return BUG
 
 
 def _leave_quietly() -> int:
     """The reader of our output has gone (`ucp clusters | head -1`): nobody is left to tell."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 

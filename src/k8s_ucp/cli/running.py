@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +39,9 @@ def run_plan(
     before()
     state = context.state
     state.make()
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        # A cancelled CI job, a closed terminal: the same care as with Ctrl-C.
+        signal.signal(each, _interrupt)
     with (
         journal.held(state.lock, context.topology.name, command_line()),
         _log(state.logs / "ucp.log", plan.name) as log,
@@ -51,7 +55,7 @@ def run_plan(
             log(event)
 
         try:
-            pipeline.run(plan, context, cancel=context.cancel, on_event=hear)
+            pipeline.run(plan, context, cancel=context.cancel, on_event=hear, again=command_line())
         except Interrupted:
             writing.end("interrupted")
             raise
@@ -60,6 +64,10 @@ def run_plan(
             raise
         writing.end("done")
     return time.monotonic() - began
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def command_line() -> str:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UsageError
-from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load, parse
+from k8s_ucp.pipeline import Interrupted
+from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load
 from k8s_ucp.topology_problems import REFUSED_VALUES, nearest
+from k8s_ucp.topology_rules import find_problems
 from k8s_ucp.topology_text import topology_text
 
 if typing.TYPE_CHECKING:
@@ -19,6 +21,7 @@ if typing.TYPE_CHECKING:
 PROPOSED_NAME = "demo"
 PROPOSED_ENVIRONMENTS = ("stage", "prod")
 PROPOSED_APPS = ("echo",)
+_EXAMPLE = "ucp start --topology demo --env stage=embedded --env prod=embedded --app echo"
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def parse_flags(
 def find_wanted(call: Invocation, flags: Flags) -> Wanted:
     """The topology to start. Asks where there is no file and a person; writes nothing.
 
-    Raises UsageError, KeyboardInterrupt at a question.
+    Raises UsageError, Interrupted at a question.
     """
     path = flags.file.expanduser().resolve() if flags.file else call.workspace.topology_file
     if flags.file or path.exists():
@@ -96,10 +99,14 @@ def find_wanted(call: Invocation, flags: Flags) -> Wanted:
         _names(flags),
         flags.apps or PROPOSED_APPS,
     )
-    answers = questions.ask_topology(proposed)
-    wanted = _new(name, _answered(answers), path)
-    call.console.say(f"\nThis goes into {path}:\n\n{_indented(wanted.text)}")
-    if not questions.confirm("Write it and start?"):
+    try:
+        answers = questions.ask_topology(proposed)
+        wanted = _new(name, _answered(answers), path)
+        call.console.say(f"\nThis goes into {path}:\n\n{_indented(wanted.text)}")
+        agreed = questions.confirm("Write it and start?")
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; nothing was written", next="ucp start") from None
+    if not agreed:
         raise UsageError("nothing was written and nothing started", next="ucp start")
     return wanted
 
@@ -142,14 +149,16 @@ def _new(name: str, flags: Flags, path: Path) -> Wanted:
 
     apps = PROPOSED_APPS if flags.apps is None else flags.apps
     try:
-        text = topology_text(default(name, _names(flags), apps))
+        topology = default(name, _names(flags), apps)
     except ValidationError as error:
-        bad = error.errors()[0]
         raise UsageError(
-            f"{bad['input']!r} is no name: lower-case letters, digits and '-', a letter or digit "
-            "first and last, at most 40 characters (RFC 1123)"
+            f"{error.errors()[0]['input']!r} is no name: lower-case letters, digits and '-', a "
+            "letter or digit first and last, at most 40 characters (RFC 1123)",
+            next=_EXAMPLE,
         ) from error
-    return Wanted(parse(text, path), text, path, exists=False)
+    if problems := find_problems(topology):
+        raise UsageError("; ".join(each.message for each in problems), next=_EXAMPLE)
+    return Wanted(topology, topology_text(topology), path, exists=False)
 
 
 def _names(flags: Flags) -> tuple[str, ...]:

@@ -27,4 +27,5 @@ class InstallTools:
                 )
             report(" | ".join(going.values()))
 
-        context.toolbox = Installer(cache_folder(), heard).install()
+        installer = Installer(cache_folder(), heard, programs=context.cancel.programs)
+        context.toolbox = installer.install()

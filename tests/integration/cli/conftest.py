@@ -1,0 +1,42 @@
+"""A workspace of a test's own, in which the real command runs."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.world import World
+
+CORE_ALONE = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec: {environments: [], apps: []}
+"""
+"""The quickest topology that there is."""
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """Nothing is started in it; whatever a test starts is ended."""
+    folder = Path(tempfile.mkdtemp(prefix="ucp-cli-"))
+    world = World(folder / "work space", folder / "home")
+    world.home.mkdir()
+    world.workspace.mkdir()
+    try:
+        yield world
+        if world.processes():
+            world.ucp("stop", "--yes")
+        assert world.processes() == []
+    finally:
+        world.kill_everything()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def files(world: World) -> list[str]:
+    """Everything that lies in the workspace."""
+    return sorted(str(each.relative_to(world.workspace)) for each in world.workspace.rglob("*"))

@@ -1,0 +1,174 @@
+"""Bad input to the real command: one clear message, the right exit code, nothing changed."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.process import Identity, identify, is_running
+from k8s_ucp.workspace import Workspace
+from tests.e2e.world import World
+from tests.integration.cli.conftest import CORE_ALONE, files
+
+HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
+
+FLAGS = {
+    "core on kind": (["--core", "kind"], "a core on kind is not built yet"),
+    "unknown core": (["--core", "embeded"], "unknown provider 'embeded'; allowed: embedded"),
+    "cloud environment": (["--env", "stage=gke"], "needs Crossplane's provider pods"),
+    "environment of tomorrow": (["--env", "stage=kind"], "is not built yet"),
+    "bad name": (["--env", "Stage_1=embedded"], "RFC 1123"),
+    "empty name": (["--env", "=embedded"], "RFC 1123"),
+    "environment called core": (["--env", "core=embedded"], "can't be called 'core'"),
+    "the same environment twice": (["--env", "a=embedded", "--env", "a=embedded"], "there twice"),
+    "unknown app": (["--app", "nginx"], "known: echo"),
+    "bad topology name": (["--topology", "Demo"], "RFC 1123"),
+    "no such file": (["--file", "absent.yaml"], "there is no topology file"),
+    "unknown flag": (["--core-provider", "kind"], "No such option"),
+    "a flag of later": (["--plan"], "No such option"),
+}
+
+
+@pytest.mark.parametrize("case", FLAGS)
+def test_bad_flags(world: World, case: str) -> None:
+    flags, expected = FLAGS[case]
+    ended = world.ucp("start", "--yes", *flags, expect=2)
+    assert expected in ended.stderr
+    assert "next: " in ended.stderr
+    assert ended.stderr.startswith("ucp: ")
+    assert ended.stdout == ""
+    assert files(world) == []
+
+
+def test_nobody_to_ask(world: World) -> None:
+    ended = world.ucp("start", expect=2)
+    assert "nobody to ask" in ended.stderr
+    assert "next: ucp start --yes" in ended.stderr
+    assert files(world) == []
+
+
+FILES = {
+    "unknown key": (HEAD + "spec:\n  enviroments: []\n", 5, "did you mean 'environments'?"),
+    "unknown value": (HEAD + "spec:\n  tools: {source: source}\n", 5, "'sources'?"),
+    "circle": (
+        HEAD + "spec:\n  environments:\n    - {name: a, promotesFrom: b}\n"
+        "    - {name: b, promotesFrom: a}\n",
+        6,
+        "in a circle",
+    ),
+    "combination": (
+        HEAD + "spec:\n  environments: [{name: a, cluster: {provider: eks}}]\n",
+        5,
+        "the nearest that works today is provider: embedded",
+    ),
+    "no YAML": (HEAD + "spec: {\n", 5, "not valid YAML"),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_bad_file(world: World, case: str) -> None:
+    text, line, expected = FILES[case]
+    path = world.workspace / "ucp.yaml"
+    path.write_text(text)
+    ended = world.ucp("start", "--yes", expect=2)
+    assert ended.stderr.startswith(f"ucp: ucp.yaml:{line}: ")
+    assert expected in ended.stderr
+    assert f"next: edit {path}" in ended.stderr
+    assert files(world) == ["ucp.yaml"]
+    assert path.read_text() == text
+
+
+def test_flags_that_contradict_the_file(world: World) -> None:
+    (world.workspace / "ucp.yaml").write_text(CORE_ALONE)
+    ended = world.ucp("start", "--yes", "--env", "stage=embedded", "--app", "echo", expect=2)
+    assert "says otherwise than --env stage=embedded, --app echo" in ended.stderr
+    ended = world.ucp("start", "--yes", "--topology", "other", expect=2)
+    assert "describes the topology demo, not other" in ended.stderr
+    assert files(world) == ["ucp.yaml"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["stop", "--yes"],
+        ["status"],
+        ["clusters"],
+        ["kubeconfig", "stage"],
+        ["logs", "argocd"],
+        ["get", "secrets"],
+        ["open", "argocd"],
+        ["reconciler", "run"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_nothing_was_started(world: World, words: list[str]) -> None:
+    ended = world.ucp(*words, expect=1)
+    assert "nothing was started in" in ended.stderr
+    assert "next: ucp start" in ended.stderr
+    assert ended.stdout == ""
+    assert files(world) == []
+
+
+def test_a_workspace_that_is_no_folder(world: World) -> None:
+    file = world.home / "file"
+    file.write_text("")
+    ended = world.ucp("--workspace", str(file), "start", "--yes", expect=1)
+    assert f"can't write to the folder {file}" in ended.stderr
+    assert "--workspace DIR" in ended.stderr
+    assert file.read_text() == ""
+
+
+def test_a_credential_that_others_can_read(world: World) -> None:
+    folder = world.workspace / "creds"
+    folder.mkdir()
+    (folder / "README.md").write_text("words")
+    (folder / "gcp.json").write_text("canary")
+    (folder / "gcp.json").chmod(0o644)
+    ended = world.ucp("start", "--yes", expect=1)
+    assert "others on this machine may read gcp.json" in ended.stderr
+    assert f"chmod 600 '{folder / 'gcp.json'}'" in ended.stderr
+    assert "canary" not in ended.stderr
+    assert files(world) == ["creds", "creds/README.md", "creds/gcp.json"]
+
+
+def test_a_stranger_on_our_socket_is_left_alone(world: World) -> None:
+    runtime = Workspace.at(world.workspace).runtime_folder("demo")
+    runtime.mkdir(parents=True, mode=0o700)
+    us = identify(os.getpid())
+    assert isinstance(us, Identity)
+    try:
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.bind(str(runtime / "supervisor.sock"))
+            stranger.listen(1)
+            stranger.settimeout(1)
+            ended = world.ucp("start", "--yes", expect=1)
+        assert str(runtime / "supervisor.sock") in ended.stderr
+        assert "next: " in ended.stderr
+        assert is_running(us)
+        assert files(world) == []
+    finally:
+        (runtime / "supervisor.sock").unlink(missing_ok=True)
+        runtime.rmdir()
+
+
+def test_output_that_nobody_reads(world: World, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    import subprocess
+
+    ended = subprocess.run(
+        [*world.command, "--help"],
+        env=world.env,
+        cwd=tmp_path,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert ended.stderr == ""
+    assert ended.returncode in (0, 1)

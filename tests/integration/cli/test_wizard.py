@@ -1,0 +1,165 @@
+"""The questions of `ucp start`, asked on a real (pseudo-)terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from k8s_ucp.topology import default, load
+from tests.e2e.world import World
+from tests.integration.cli.conftest import files
+
+ENTER, SPACE, CTRL_C, CTRL_U = "\r", " ", "\x03", "\x15"
+QUESTIONS = (
+    "Where does the core cluster run?",
+    "Which environments, in the order of promotion?",
+    "Which apps run on them?",
+    "Write it and start?",
+)
+
+
+class Keyboard:
+    """A person at a terminal."""
+
+    def __init__(self, world: World, *words: str) -> None:
+        env = {**world.env, "TERM": "xterm", "UCP_CACHE_DIR": world.env["UCP_CACHE_DIR"]}
+        self._child = pexpect.spawn(
+            world.command[0],
+            [*world.command[1:], "--workspace", str(world.workspace), *words],
+            env=env,
+            cwd=str(world.home),
+            dimensions=(50, 150),
+            encoding="utf-8",
+            timeout=60,
+        )
+        self.seen = ""
+
+    def reads(self, text: str) -> None:
+        self._child.expect_exact(text)
+        self.seen += self._child.before + self._child.after
+
+    def types(self, keys: str) -> None:
+        self._child.send(keys)
+
+    def ends(self) -> int:
+        self._child.expect(pexpect.EOF)
+        self.seen += self._child.before
+        self._child.close()
+        assert self._child.exitstatus is not None, self.seen
+        return int(self._child.exitstatus)
+
+    def leave(self) -> None:
+        self._child.close(force=True)
+
+
+@pytest.fixture
+def at_keyboard(world: World) -> Iterator[Callable[..., Keyboard]]:
+    sat: list[Keyboard] = []
+
+    def sit(*words: str) -> Keyboard:
+        sat.append(Keyboard(world, *words))
+        return sat[-1]
+
+    yield sit
+    for each in sat:
+        with contextlib.suppress(pexpect.ExceptionPexpect):
+            each.leave()
+
+
+@pytest.mark.parametrize("asked", range(len(QUESTIONS)), ids=QUESTIONS)
+def test_ctrl_c_at_any_question_changes_nothing(
+    world: World, at_keyboard: Callable[..., Keyboard], asked: int
+) -> None:
+    person = at_keyboard("start")
+    for question in QUESTIONS[:asked]:
+        person.reads(question)
+        person.types(ENTER)
+    person.reads(QUESTIONS[asked])
+    person.types(CTRL_C)
+    assert person.ends() == 130
+    assert "interrupted" in person.seen
+    assert files(world) == []
+
+
+def test_no_is_an_answer(world: World, at_keyboard: Callable[..., Keyboard]) -> None:
+    person = at_keyboard("start")
+    for question in QUESTIONS[:-1]:
+        person.reads(question)
+        person.types(ENTER)
+    person.reads(QUESTIONS[-1])
+    person.types("n")
+    assert person.ends() == 2
+    assert "nothing was written" in person.seen
+    assert files(world) == []
+
+
+def test_bad_names_are_refused_at_the_question(
+    world: World, at_keyboard: Callable[..., Keyboard]
+) -> None:
+    person = at_keyboard("start")
+    person.reads(QUESTIONS[0])
+    person.types(ENTER)
+    person.reads(QUESTIONS[1])
+    person.types(CTRL_U + "Stage" + ENTER)
+    person.reads("'Stage': lower-case letters, digits and '-'")
+    person.types(CTRL_U + "a, a" + ENTER)
+    person.reads("a name is there twice")
+    person.types(CTRL_U + "core" + ENTER)
+    person.reads("'core'")
+    person.types(CTRL_C)
+    assert person.ends() == 130
+
+
+@pytest.mark.engines
+def test_enter_through_and_ctrl_c_at_a_step(
+    world: World, at_keyboard: Callable[..., Keyboard]
+) -> None:
+    """Enter takes what is proposed; the file is written; what began can be ended and healed."""
+    person = at_keyboard("start")
+    for question in QUESTIONS:
+        person.reads(question)
+        person.types(ENTER)
+    person.reads("wrote ")
+    person.reads("Start the core cluster")
+    person.types(CTRL_C)
+    assert person.ends() == 130
+    assert re.search(r"interrupted; .*(done|cut off|still busy): ", person.seen)
+    assert "next: ucp" in person.seen
+    path = world.workspace / "ucp.yaml"
+    assert load(path) == default()
+    person = at_keyboard("stop")
+    person.reads("Stop the topology demo?")
+    person.types(ENTER)
+    assert person.ends() == 0
+    assert world.processes() == []
+
+
+def test_other_answers(world: World, at_keyboard: Callable[..., Keyboard]) -> None:
+    person = at_keyboard("start", "--topology", "mine")
+    person.reads(QUESTIONS[0])
+    person.types(ENTER)
+    person.reads(QUESTIONS[1])
+    person.types(CTRL_U + "dev prod" + ENTER)
+    person.reads(QUESTIONS[2])
+    person.types(SPACE + ENTER)
+    person.reads(QUESTIONS[3])
+    shown = person.seen
+    person.types(CTRL_C)
+    assert person.ends() == 130
+    for line in ("name: mine", "- name: dev", "promotesFrom: dev", "apps: []"):
+        assert line in shown
+    assert files(world) == []
+
+
+def test_nobody_is_asked_where_there_is_a_file(
+    world: World, at_keyboard: Callable[..., Keyboard], tmp_path: Path
+) -> None:
+    (world.workspace / "ucp.yaml").write_text("nonsense: 1\n")
+    person = at_keyboard("start")
+    assert person.ends() == 2
+    assert QUESTIONS[0] not in person.seen
