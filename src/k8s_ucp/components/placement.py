@@ -11,21 +11,19 @@ components' manifests, settings and `ready`.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from k8s_ucp.clusters.locks import locked
 from k8s_ucp.components import program
 from k8s_ucp.components.control import ProgramState, SupervisorSilent
 from k8s_ucp.components.program import Program
 from k8s_ucp.components.supervisord import Supervisord
-from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.process import Identity
 from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_file
 
@@ -202,27 +200,9 @@ class HostPlacement:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         make_private_folder(self.state.components)
-        descriptor = os.open(self.state.components / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            self._wait_for(descriptor)
+        path = self.state.components / "lock"
+        with locked(path, f"the lock of the components in {path.parent}", timeout=LOCK_SECONDS):
             yield
-        finally:
-            os.close(descriptor)
-
-    def _wait_for(self, descriptor: int) -> None:
-        until = time.monotonic() + LOCK_SECONDS
-        while True:
-            with suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            if time.monotonic() > until:
-                raise DeadlineExceeded(
-                    f"lock of the components in {self.state.components}",
-                    LOCK_SECONDS,
-                    "held by another ucp",
-                    next="wait for the other ucp to end, then try again",
-                )
-            time.sleep(0.02)
 
 
 def _write_if_changed(path: Path, text: str) -> None:
