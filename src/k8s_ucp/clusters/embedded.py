@@ -20,11 +20,10 @@ from k8s_ucp.clusters import api_server, kwokctl
 from k8s_ucp.clusters.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
 from k8s_ucp.clusters.locks import locked
 from k8s_ucp.clusters.ports import Ports, can_listen, default_registry
-from k8s_ucp.clusters.processes import end_all, find_down, find_own, forget_strangers
+from k8s_ucp.clusters.processes import end_all, find_down, find_exposed, forget_strangers
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.workspace import make_private_folder
 
-LOOPBACK = ("127.0.0.1", "::1")
 CLOSING_SECONDS = 5.0
 """For etcd to close its data before it is killed; a killed one loses nothing either."""
 MAX_NODES = 1000
@@ -110,9 +109,13 @@ class EmbeddedProvider:
             self._clear(folder)
             try:
                 self._make(folder, request, until)
-            except BaseException:
+            except BaseException as error:
                 self._clear(folder)
                 folder.lock.unlink(missing_ok=True)
+                if isinstance(error, OSError):
+                    raise UcpError(
+                        f"can't make cluster {request.name} in {self._base}: {error.strerror}"
+                    ) from error
                 raise
 
     def start(self, name: str, *, timeout: float = 120) -> None:
@@ -158,7 +161,9 @@ class EmbeddedProvider:
             message = "stopped" if stopped else f"not running: {', '.join(down)}"
             running = not set(down) & set(VITAL)
         else:
-            message = _exposure(folder) or api_server.not_ready(self._config(folder, record)) or ""
+            message = (
+                find_exposed(folder) or api_server.not_ready(self._config(folder, record)) or ""
+            )
             running = True
         return ClusterState(
             name,
@@ -212,7 +217,7 @@ class EmbeddedProvider:
         if find_down(folder):
             # On a slow machine a controller gives up before the API server answers.
             kwokctl.start(folder, timeout=_left(until))
-        exposed = _exposure(folder)
+        exposed = find_exposed(folder)
         if exposed:
             raise UcpError(
                 f"cluster {folder.name} must be reachable from this machine only: {exposed}"
@@ -281,16 +286,6 @@ def _refuse_taken_ports(folder: ClusterFolder, record: Record, down: list[str]) 
                 f"port {port} of {name} in cluster {folder.name} is taken by another program",
                 next=f"end it (ss -ltnp 'sport = :{port}' shows which), then try again",
             )
-
-
-def _exposure(folder: ClusterFolder) -> str:
-    """What listens on more than the loopback interface; empty where nothing does."""
-    return ", ".join(
-        f"{Path(identity.executable).name} listens on {address}:{port}"
-        for identity in find_own(folder)
-        for address, port in process.listeners(identity.pid)
-        if address not in LOOPBACK
-    )
 
 
 def _absent(name: str) -> UcpError:

@@ -16,6 +16,8 @@ from k8s_ucp.process import Identity
 
 MARK = "UCP_CONTROL_PLANE"
 
+LOOPBACK = ("127.0.0.1", "::1")
+
 _EXECUTABLES = {"kwok-controller": "kwok"}
 """Names of executables where they differ from the component's."""
 
@@ -36,6 +38,16 @@ def find_component(folder: ClusterFolder, component: str) -> Identity | None:
     if identity is None or not _runs(folder, component, identity):
         return None
     return identity if process.is_marked(identity.pid, MARK, str(folder.root)) else None
+
+
+def find_exposed(folder: ClusterFolder) -> str:
+    """What listens on more than the loopback interface, in words; empty where nothing does."""
+    return ", ".join(
+        f"{Path(identity.executable).name} listens on {address}:{port}"
+        for identity in find_own(folder)
+        for address, port in process.listeners(identity.pid)
+        if address not in LOOPBACK
+    )
 
 
 def find_down(folder: ClusterFolder) -> list[str]:

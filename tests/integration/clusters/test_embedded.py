@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
 import socket
 import ssl
 import stat
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import psutil
@@ -155,6 +159,49 @@ def test_a_creation_that_was_cut_off_is_begun_anew(
     assert provider.names() == ["one"]
     made(provider, "one")
     assert not [each for each in old if is_running(each)]
+
+
+CREATE = """
+import sys
+from pathlib import Path
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.tools.toolbox import Toolbox
+programs = {name: Path(path) for name, path in (each.split("=", 1) for each in sys.argv[2:])}
+provider = EmbeddedProvider(Path(sys.argv[1]), Toolbox(programs, {}))
+print("begun", flush=True)
+provider.create(ClusterRequest("one"), lambda line: None)
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.5, 1.0])
+def test_a_killed_creation_is_healed_by_the_next(
+    planes: ControlPlanes, provider: EmbeddedProvider, folder: ClusterFolder, seconds: float
+) -> None:
+    programs = [f"{name}={path}" for name, path in planes.toolbox.programs.items()]
+    with subprocess.Popen(
+        [sys.executable, "-c", CREATE, str(planes.folder()), *programs], stdout=subprocess.PIPE
+    ) as creation:
+        assert creation.stdout is not None
+        assert creation.stdout.readline() == b"begun\n"
+        time.sleep(seconds)
+        creation.kill()
+    made(provider, "one").create(namespace("precious"))
+    assert sorted(Path(own.executable).name for own in planes.processes()) == sorted(
+        folder.program(component).resolve().name for component in COMPONENTS
+    )
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(
+    planes: ControlPlanes, provider: EmbeddedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(kwokctl, "write_settings", full)
+    with pytest.raises(UcpError, match="No space left on device"):
+        provider.create(ClusterRequest("one"), quiet)
+    assert list(planes.folder().iterdir()) == []
 
 
 def test_a_taken_port_is_named_and_freeing_it_heals(
