@@ -23,6 +23,8 @@ from k8s_ucp.kube import current_context
 
 LARGEST = 1_000_000
 """Bytes of a kubeconfig: a Secret can't hold more."""
+LARGEST_YAML = 250_000
+MOST_BRACKETS = 2_000
 
 # Programs that kubeconfigs ask for, and the authenticator that stands for each.
 EXEC_PLUGINS = {
@@ -170,6 +172,9 @@ def _parsed(content: bytes) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         pass
+    if len(text) > LARGEST_YAML or text.count("[") + text.count("{") > MOST_BRACKETS:
+        # The YAML reader takes minutes for what somebody made to take minutes.
+        raise NoAccess("KubeconfigInvalid", "the kubeconfig is too large or nested for YAML")
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, ValueError, RecursionError) as error:

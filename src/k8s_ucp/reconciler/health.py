@@ -6,12 +6,17 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from k8s_ucp.errors import UcpError
+
 Check = Callable[[], list[str]]
 """What is wrong, in words; nothing when all is well."""
 
 
 class HealthServer:
-    """Listens on 127.0.0.1 only. A failing check answers 503 and says what is wrong."""
+    """Listens on 127.0.0.1 only. A failing check answers 503 and says what is wrong.
+
+    Raises UcpError where the port is taken.
+    """
 
     def __init__(self, port: int, healthy: Check, ready: Check) -> None:
         checks = {"/healthz": healthy, "/readyz": ready}
@@ -32,7 +37,13 @@ class HealthServer:
             def log_message(self, format: str, *args: object) -> None:
                 """Probes are no news."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        try:
+            self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        except OSError as error:
+            raise UcpError(
+                f"the reconciler's health port {port} can't be listened on: {error.strerror}",
+                next=f"end what holds it (ss -ltnp 'sport = :{port}' shows which), then try again",
+            ) from error
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         # A short poll would wake an idle process; shutdown() waits for one poll at most.

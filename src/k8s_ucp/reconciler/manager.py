@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from k8s_ucp.cluster_provider import ClusterProvider
+from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.clock import Clock, system_clock
 from k8s_ucp.reconciler.health import HealthServer
@@ -22,6 +23,9 @@ from k8s_ucp.reconciler.workers import Workers
 
 STOP_SECONDS = 0.7
 """How long work in hand may take to end; what takes longer is repeatable and is left."""
+
+CHECK_SECONDS = 30.0
+"""How often the process looks whether all of its parts still live."""
 
 
 class Controller(Protocol):
@@ -144,11 +148,19 @@ class Reconciler:
 
 
 def run(settings: Settings, providers: Mapping[str, ClusterProvider]) -> None:
-    """Work until SIGTERM or SIGINT. Raises UcpError when it can't even begin."""
+    """Work until SIGTERM or SIGINT.
+
+    Raises UcpError when it can't even begin, and when a part of it ended: whoever supervises this
+    process starts it again.
+    """
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     reconciler = Reconciler(settings, providers)
     reconciler.start()
-    stopping.wait()
+    wrong: list[str] = []
+    while not wrong and not stopping.wait(CHECK_SECONDS):
+        wrong = reconciler.unhealthy()
     reconciler.stop()
+    if wrong:
+        raise UcpError(f"the reconciler can't go on: {', '.join(wrong)}")

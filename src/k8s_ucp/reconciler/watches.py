@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -25,6 +26,9 @@ Change = Callable[[Object | None, Object | None], None]
 
 ANSWER_SECONDS = 5.0
 """Longest wait for a list, and beyond its own end for a watch to say something."""
+
+SHORT_SECONDS = 0.2
+"""A watch that ends within this time is followed by a pause as long."""
 
 _FORGET = ("managedFields",)
 
@@ -132,7 +136,10 @@ class Watch:
                 self._follow(self._list())
             except Expired:
                 continue
-            except (UcpError, KeyError, TypeError) as error:
+            except UcpError as error:
+                self._pause(error)
+            except Exception as error:  # noqa: BLE001 (one odd object must not end the watch)
+                self._log.error("bug", what=str(self.selection), trace=traceback.format_exc())
                 self._pause(error)
 
     def _list(self) -> str:
@@ -158,6 +165,7 @@ class Watch:
     def _follow(self, version: str) -> None:
         while not self._stop.is_set():
             seconds = max(1, round(self._seconds * random.uniform(0.75, 1)))  # noqa: S311
+            began = time.monotonic()
             for event, item in self._kube.watch(
                 self.selection.kind,
                 self.selection.namespace,
@@ -174,6 +182,9 @@ class Watch:
                 elif event != "BOOKMARK":
                     self._seen(item)
             self._answered()
+            if time.monotonic() - began < SHORT_SECONDS:
+                # Something in between ends watches at once: don't ask for the next at full speed.
+                self._stop.wait(SHORT_SECONDS)
 
     def _seen(self, item: Object) -> None:
         item.setdefault("apiVersion", self.selection.kind.api_version)
@@ -201,6 +212,8 @@ class Watch:
         self._failures = 0
 
     def _pause(self, error: Exception) -> None:
+        if self._stop.is_set():
+            return
         self._failures += 1
         # The kind may not be there yet: bootstrap applies it while this starts.
         quiet = isinstance(error, NotFound) and not self.synced.is_set()

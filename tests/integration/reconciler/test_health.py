@@ -10,6 +10,7 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
+from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.reconciler.conftest import Planes, furnish
@@ -92,3 +93,9 @@ def test_its_end_leaves_no_thread_at_work(world: World) -> None:
     eventually(
         lambda: not {each.name for each in threading.enumerate()} - before, "the end of threads"
     )
+
+
+def test_a_taken_health_port_is_named(world: World) -> None:
+    first = world.start(health_port=0)
+    with pytest.raises(UcpError, match=str(first.health_port)):
+        world.start(health_port=first.health_port)
