@@ -21,7 +21,7 @@ PROCESSES = [
     ("kube-apiserver", "demo-prod"),
     ("kube-controller-manager", "demo-core"),
     ("kube-scheduler", "demo-stage"),
-    ("kwok", "demo-stage"),
+    ("kwok-controller", "demo-stage"),
     ("redis-server", ""),
     ("argocd", "repo-server"),
     ("argocd", "application-controller"),

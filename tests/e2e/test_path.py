@@ -29,6 +29,15 @@ def healthy(world: World, name: str, tag: str) -> bool:
     )
 
 
+def running(world: World) -> dict[str, tuple[str, str, str | None]]:
+    """What each echo Application says, and the image that really is in its app cluster."""
+    return {
+        each["name"]: (each["sync"], each["health"], image(world.kube(each["environment"])))
+        for each in world.status()["applications"]
+        if each["app"] == "echo"
+    }
+
+
 def test_status_tells_what_start_brought_up(demo: World) -> None:
     status = demo.status()
     assert status["topology"] == "demo"
@@ -169,8 +178,12 @@ def test_every_listener_is_on_loopback(demo: World) -> None:
 
 def test_state_is_private(demo: World) -> None:
     wrong = []
+    # The Kubernetes client inside Argo CD sets its own modes on the API lists that it keeps here;
+    # they hold no secret and lie below a folder that is private.
+    cache = demo.state / "components/argocd/.kube/cache"
+    assert stat.S_IMODE(cache.parent.parent.stat().st_mode) == 0o700
     for path in [demo.state, *demo.state.rglob("*")]:
-        if path.is_symlink() or path.is_socket():
+        if path.is_symlink() or path.is_socket() or path.is_relative_to(cache):
             continue
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
@@ -211,6 +224,7 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(demo: World)
         name: demo.git(demo.gitops / f"{name}.git", "rev-parse", "main")
         for name in ("core", "apps")
     }
+    before = running(demo)
     demo.ucp("stop", "--yes")
     assert demo.processes() == []
     assert not ports & {
@@ -219,5 +233,4 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(demo: World)
     for name, head in heads.items():
         assert demo.git(demo.gitops / f"{name}.git", "rev-parse", "main") == head
     demo.ucp("start", "--yes")
-    assert healthy(demo, "echo-stage", "0.9.3")
-    assert healthy(demo, "echo-prod", "0.9.2")
+    assert running(demo) == before
