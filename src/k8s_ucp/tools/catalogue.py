@@ -76,7 +76,7 @@ _TOOLS = (
                 ("gitTreeState", "clean"),
             )
         },
-        megabytes=4000,
+        megabytes=3500,
     ),
     Tool(
         name="argocd",
@@ -102,7 +102,7 @@ _TOOLS = (
             "hack/git-verify-wrapper.sh",
             "hack/gpg-wrapper.sh",
         ),
-        megabytes=4000,
+        megabytes=3800,
     ),
     Tool(
         name="crossplane",
@@ -115,7 +115,7 @@ _TOOLS = (
             Edit("cmd/crossplane/core/core.go", '(":%d"', '("127.0.0.1:%d"', times=2),
         ),
         keep=("cluster/charts", "cluster/crds", "cluster/webhookconfigurations"),
-        megabytes=2000,
+        megabytes=1800,
     ),
     Tool(
         name="kwok",
@@ -125,27 +125,27 @@ _TOOLS = (
         # tenths of its packages are compiled already: built after argocd it takes 15 s, not 75.
         # kwokctl picks flags and feature gates by the version of Kubernetes it believes to run.
         variables={"sigs.k8s.io/kwok/pkg/consts.KubeVersion": _KUBERNETES},
-        megabytes=2000,
+        megabytes=1200,
     ),
     Tool(
         name="etcd",
         version="3.7.3",
         programs={"etcd": "go.etcd.io/etcd/server/v3"},
-        megabytes=1000,
+        megabytes=500,
     ),
     Tool(
         name="kustomize",
         version="5.8.2",
         programs={"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"},
         variables={"sigs.k8s.io/kustomize/api/provenance.version": "v5.8.2"},
-        megabytes=500,
+        megabytes=300,
     ),
     Tool(
         name="helm",
         version="3.21.4",
         programs={"helm": "helm.sh/helm/v3/cmd/helm"},
         variables={"helm.sh/helm/v3/internal/version.version": "v3.21.4"},
-        megabytes=2000,
+        megabytes=1500,
     ),
     Tool(
         name="redis",

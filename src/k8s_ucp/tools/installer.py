@@ -7,6 +7,7 @@ at the same time and against being killed at any moment.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import CommandFailed, UcpError, UsageError
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED, Tool
 from k8s_ucp.tools.compiler import (
     Compiler,
@@ -70,9 +71,11 @@ class Installer:
         modules: Path = MODULES,
         keep_build: bool = False,
         lock_deadline: float = LOCK_DEADLINE,
+        programs: process.Programs | None = None,
     ) -> None:
         """cache: absolute. report: called from several threads, one call at a time.
 
+        programs: through it another thread ends an installation that is under way.
         keep_build: leave modules and object files (many GB) for the next build.
         """
         self._store = Store(cache)
@@ -82,6 +85,7 @@ class Installer:
         self._modules = modules
         self._keep_build = keep_build
         self._lock_deadline = lock_deadline
+        self._programs = programs
 
     def install(self, names: Iterable[str] = EMBEDDED) -> Toolbox:
         """Install what is missing of the named tools; return all of them.
@@ -172,21 +176,21 @@ class Installer:
 
     def _tidy(self) -> None:
         """Remove what a killed installation left behind, many GB perhaps."""
-        self._store.sweep(_end_orphans)
+        self._store.sweep(_end_orphans, _delete_later)
         if not self._keep_build:
-            self._store.remove_build()
+            self._store.remove_build(_delete_later)
 
     def _install(self, missing: list[Recipe]) -> dict[str, Entry]:
         # Imported here: not needed, and slow, where everything is installed.
         from k8s_ucp import process
 
-        running = process.Programs()
+        running = self._programs or process.Programs()
         builder = self._builder(missing, running)
-        self._store.sweep(_end_orphans)
+        self._store.sweep(_end_orphans, _delete_later)
         with self._store.using_build():
             entries = self._side_by_side(missing, builder, running)
         if builder and not self._keep_build:
-            self._store.remove_build()
+            self._store.remove_build(_delete_later)
         return entries
 
     def _builder(self, missing: list[Recipe], running: process.Programs) -> Builder | None:
@@ -284,3 +288,20 @@ def _end_orphans(folder: Path) -> None:
     for each in process.working_in(folder):
         if each.pid != os.getpid():
             process.terminate(each, grace=2)
+
+
+def _delete_later(folder: Path) -> None:
+    """Delete a folder of several hundred thousand files by a process of its own, in half a minute.
+
+    Where that is killed, the next installation begins it again.
+    """
+    from k8s_ucp import process
+
+    if not process.working_in(folder):
+        with contextlib.suppress(CommandFailed):  # done before it could be looked at
+            process.spawn(
+                ["rm", "-rf", "--", str(folder)],
+                env=os.environ,
+                cwd=folder,
+                log=Path(os.devnull),
+            )

@@ -158,8 +158,11 @@ class Store:
         left = any(self._tools.glob(f"*{_PARTIAL}")) or any(self.cache.glob("build.old-*"))
         return left or (builds and self.build.exists())
 
-    def sweep(self, end_orphans: Callable[[Path], None]) -> None:
-        """Remove partial folders whose builder is gone: nobody holds their lock."""
+    def sweep(self, end_orphans: Callable[[Path], None], delete: Callable[[Path], None]) -> None:
+        """Remove partial folders whose builder is gone: nobody holds their lock.
+
+        delete: removes a big folder that nobody uses any more.
+        """
         for folder in self._tools.glob(f"*{_PARTIAL}"):
             path = self._locks / f"{folder.name.removesuffix(_PARTIAL)}.lock"
             with path.open("a+") as file:
@@ -167,7 +170,7 @@ class Store:
                     end_orphans(folder)
                     remove(folder)
         for folder in self.cache.glob("build.old-*"):
-            remove(folder)
+            delete(folder)
 
     @contextlib.contextmanager
     def using_build(self) -> Iterator[None]:
@@ -177,7 +180,7 @@ class Store:
             fcntl.flock(file.fileno(), fcntl.LOCK_SH)
             yield
 
-    def remove_build(self) -> None:
+    def remove_build(self, delete: Callable[[Path], None]) -> None:
         """Remove modules and object files, unless somebody builds now."""
         old = self.cache / f"build.old-{os.getpid()}"
         with (self._locks / "build.lock").open("a+") as file:
@@ -185,7 +188,7 @@ class Store:
                 return
             with contextlib.suppress(FileNotFoundError):
                 self.build.rename(old)
-        remove(old)
+                delete(old)
 
 
 def file_hash(path: Path) -> str:
