@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import stat
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -103,24 +104,32 @@ def test_a_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:
 
 def test_an_environment_appears_by_two_commits(demo: World) -> None:
     with demo.commit("core", "Add the environment eu") as clone:
-        stage = clone / "clusters/overlays/stage"
-        eu = clone / "clusters/overlays/eu"
-        eu.mkdir()
-        for file in stage.iterdir():
-            (eu / file.name).write_text(file.read_text().replace("stage", "eu"))
-        for file in (clone / "clusters").rglob("*.yaml"):
-            if "overlays/stage" not in file.as_posix() and "overlays/eu" not in file.as_posix():
-                file.write_text(_with_sibling_lines(file.read_text()))
+        add_eu_to_core(clone)
     with demo.commit("apps", "Run echo on eu") as clone:
-        stage = clone / "apps/echo/overlays/stage"
-        eu = clone / "apps/echo/overlays/eu"
-        eu.mkdir()
-        for file in stage.iterdir():
-            (eu / file.name).write_text(file.read_text().replace("stage", "eu"))
+        add_eu_to_apps(clone)
     until("eu is up", lambda: healthy(demo, "echo-eu", "0.9.3"), seconds=90)
     environments = {each["name"]: each for each in demo.status()["environments"]}
     assert environments["eu"]["cluster"]["registered"] is True
     assert image(demo.kube("eu")) == "ealen/echo-server:0.9.3"
+
+
+def add_eu_to_core(clone: Path) -> None:
+    """What a person commits to the core repository: the overlay, and its lines in the lists."""
+    _copy_overlay(clone / "clusters/overlays")
+    for file in (clone / "clusters").rglob("*.yaml"):
+        if "overlays/stage" not in file.as_posix() and "overlays/eu" not in file.as_posix():
+            file.write_text(_with_sibling_lines(file.read_text()))
+
+
+def add_eu_to_apps(clone: Path) -> None:
+    """What a person commits to the app repository: the overlay of echo."""
+    _copy_overlay(clone / "apps/echo/overlays")
+
+
+def _copy_overlay(folder: Path) -> None:
+    (folder / "eu").mkdir()
+    for file in (folder / "stage").iterdir():
+        (folder / "eu" / file.name).write_text(file.read_text().replace("stage", "eu"))
 
 
 def _with_sibling_lines(text: str) -> str:
