@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ spec: {environments: [], apps: []}
 """The quickest topology that there is."""
 
 
-@pytest.fixture
-def world() -> Iterator[World]:
+@contextmanager
+def make_world() -> Iterator[World]:
     """Nothing is started in it; whatever a test starts is ended."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-cli-"))
     world = World(folder / "work space", folder / "home")
@@ -35,6 +36,12 @@ def world() -> Iterator[World]:
     finally:
         world.kill_everything()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with make_world() as world:
+        yield world
 
 
 def files(world: World) -> list[str]:
