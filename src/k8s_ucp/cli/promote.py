@@ -118,7 +118,7 @@ def promote(
     """
     call, run = invocation(ctx), find_run(os.environ)
     if soak and not require_healthy:
-        raise UsageError("--soak needs --require-healthy")
+        raise UsageError("--soak needs --require-healthy", next="add --require-healthy")
     defaults = Intent(
         app,
         env,
@@ -192,9 +192,9 @@ def _images(words: Sequence[str]) -> dict[str, Pin]:
     for word in words:
         name, equals, version = word.rpartition("=")
         if not equals or not name:
-            raise UsageError(f"--image {word!r} is no NAME=TAG")
+            raise UsageError(f"--image {word!r} is no NAME=TAG", next="--image NAME=TAG")
         if name in images:
-            raise UsageError(f"--image names {name} twice")
+            raise UsageError(f"--image names {name} twice", next="name each image once")
         images[name] = parse_version(version)
     return images
 
@@ -202,7 +202,7 @@ def _images(words: Sequence[str]) -> dict[str, Pin]:
 def _order(sequence: int | None, semver: bool, run: Run) -> Order:
     if semver:
         if sequence is not None:
-            raise UsageError("--sequence and --semver exclude each other")
+            raise UsageError("--sequence and --semver exclude each other", next="give one of them")
         return Order(semver=True)
     if sequence is not None:
         return Order(sequence=sequence)
@@ -238,6 +238,8 @@ def _read(path: str) -> str:
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         return raw.decode("utf-8")
     except OSError as error:
-        raise UsageError(f"can't read {path}: {error.strerror}") from error
+        raise UsageError(
+            f"can't read {path}: {error.strerror}", next="--batch FILE, or --batch - for stdin"
+        ) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no UTF-8 text") from error
+        raise UsageError(f"{path} is no UTF-8 text", next="save it as UTF-8") from error

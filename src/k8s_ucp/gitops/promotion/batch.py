@@ -18,6 +18,9 @@ from k8s_ucp.gitops.promotion.yaml_tree import Node, NotEditable, read_tree
 KEYS = ("app", "env", "tag", "digest", "from", "images", "sequence", "expect", "requireEnv")
 
 
+EXAMPLE = "- {app: echo, env: stage, tag: 1.2.3}"
+
+
 def read_batch(text: str, where: str, defaults: Intent) -> list[Intent]:
     """The intents of a batch file. Raises UsageError naming the item."""
     try:
@@ -27,9 +30,7 @@ def read_batch(text: str, where: str, defaults: Intent) -> list[Intent]:
     listed = root.own("promotions") if root.kind == "map" else None
     items = (listed[1] if listed else root).items
     if not items:
-        raise UsageError(
-            f"{where} lists no promotion", next="- {app: echo, env: stage, tag: 1.2.3}"
-        )
+        raise UsageError(f"{where} lists no promotion", next=EXAMPLE)
     intents = [
         _intent(item, f"{where}, item {place}", defaults) for place, item in enumerate(items, 1)
     ]
@@ -43,13 +44,16 @@ def _refuse_twice(intents: list[Intent], where: str) -> None:
         others = seen.setdefault((intent.app, intent.env), [])
         for other in others:
             if not intent.images or not other.images or set(intent.images) & set(other.images):
-                raise UsageError(f"{where} promotes {intent.app} to {intent.env} twice")
+                raise UsageError(
+                    f"{where} promotes {intent.app} to {intent.env} twice",
+                    next="write each image of an overlay once",
+                )
         others.append(intent)
 
 
 def _intent(item: Node, what: str, defaults: Intent) -> Intent:
     if item.kind != "map":
-        raise UsageError(f"{what} is no mapping with {', '.join(KEYS[:3])}")
+        raise UsageError(f"{what} is no mapping", next=EXAMPLE)
     facts: dict[str, Node] = {}
     for key, value in item.pairs:
         if key.value not in KEYS:
@@ -60,10 +64,10 @@ def _intent(item: Node, what: str, defaults: Intent) -> Intent:
     texts = {key: node.value for key, node in facts.items() if node.kind == "scalar"}
     for name in ("app", "env"):
         if not texts.get(name):
-            raise UsageError(f"{what} has no {name}")
+            raise UsageError(f"{what} has no {name}", next=EXAMPLE)
         check_name(name, texts[name])
     if len([key for key in ("tag", "digest", "from", "images") if key in facts]) != 1:
-        raise UsageError(f"{what} needs exactly one of tag, digest, from and images")
+        raise UsageError(f"{what} needs exactly one of tag, digest, from and images", next=EXAMPLE)
     version = texts.get("tag") or texts.get("digest")
     images = facts["images"].pairs if "images" in facts else []
     return replace(
@@ -84,5 +88,7 @@ def _order(texts: dict[str, str], what: str, default: Order) -> Order:
     if number is None:
         return default
     if not (number.isascii() and number.isdigit()) or int(number) > HIGHEST_SEQUENCE:
-        raise UsageError(f"{what}: the sequence {number!r} is no number")
+        raise UsageError(
+            f"{what}: the sequence {number!r} is no number", next="a whole number, 0 or more"
+        )
     return Order(sequence=int(number))

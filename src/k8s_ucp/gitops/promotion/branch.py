@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import re
 import shutil
 import tempfile
 import time
@@ -132,7 +133,15 @@ def shallow_clone(
             *([f"--depth={depth}"] if depth else []),
             *([f"--branch={branch}"] if branch else []),
         ]
-        _clone(how, url, folder, credential)
+        try:
+            _clone(how, url, folder, credential)
+        except failures.GitFailed as error:
+            if not re.search(r"Remote branch .* not found", error.message):
+                raise
+            raise UcpError(
+                f"{failures.redact(url)} has no branch {branch}",
+                next="name one of its branches with --branch",
+            ) from error
         repository = Repository(folder, credential=credential)
         head = (folder / "HEAD").read_text("utf-8").removeprefix("ref: refs/heads/").strip()
         commit = repository.resolve("HEAD")

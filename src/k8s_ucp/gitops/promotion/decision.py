@@ -200,7 +200,10 @@ def _required(base: Tip, intent: Intent) -> str:
         text = None if content is None else decoded(content, ENVIRONMENTS_FILE)
         required = promotes_from(text, intent.env)
     if required == intent.env:
-        raise UsageError(f"{intent.env} can't be the environment that has to have it before itself")
+        raise UsageError(
+            f"{intent.env} can't be the environment that has to have it before itself",
+            next="name another one with --require-env",
+        )
     return required
 
 
@@ -220,11 +223,17 @@ def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
         return {_find(overlay, name): pin for name, pin in intent.images.items()}
     if intent.source:
         if intent.source == intent.env:
-            raise UsageError(f"--from {intent.source} is the environment that is promoted to")
+            raise UsageError(
+                f"--from {intent.source} is the environment that is promoted to",
+                next="take it --from another environment",
+            )
         source = read_overlay(tip, intent.app, intent.source)
         shared = {name: pin for name, pin in source.pins.items() if name in overlay.pins and pin}
         if not shared:
-            raise NotEditable(f"{source.path} pins no image that {overlay.path} has")
+            raise NotEditable(
+                f"{source.path} pins no image that {overlay.path} has",
+                next="name the same images in both, or give --image NAME=TAG",
+            )
         return shared
     if len(overlay.images) > 1:
         names = " ".join(f"--image {image.name}={intent.pin}" for image in overlay.images)

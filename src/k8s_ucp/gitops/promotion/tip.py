@@ -54,7 +54,8 @@ class GitTip:
     def _refuse_detours(self, path: str) -> None:
         """A missing file may hide behind a symlink on the way: that has to be said."""
         folders = path.split("/")[:-1]
-        if not folders or any(each.startswith(path.rpartition("/")[0]) for each in self._entries):
+        inside = path.rpartition("/")[0] + "/"
+        if not folders or any(each.startswith(inside) for each in self._entries):
             return
         ways = ["/".join(folders[: count + 1]) for count in range(len(folders))]
         for way, entry in self._listed(*ways, flags=()).items():
