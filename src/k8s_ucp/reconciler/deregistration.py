@@ -51,7 +51,8 @@ class Departure:
             self._kube.patch(SECRET, existing.name, marks.ARGOCD_NAMESPACE, change)
             self._log.info("draining", cluster=existing.cluster, environment=existing.environment)
             since = now
-        left = self._delete_applications(existing)
+        applications = self._delete_applications(existing)
+        left, others = applications or ([], [])
         if left:
             given_up = self._given_up(key, existing, now - since)
             if given_up is None:
@@ -61,24 +62,27 @@ class Departure:
             words = draining.in_words(left, "Application")
             self._tell(owner, "True", "GivenUp", f"{given_up}; {words}")
             return None
-        if left is not None and now - since < SETTLED:
+        if applications and now - since < SETTLED:
             self._tell(owner, "False", "Draining", "waiting for ApplicationSets to let go")
             return PAUSE
         if decision.gone:
             self._deregister(key, existing, "its declaration is gone")
             return None
-        self._tell(owner, "True", "Drained", "no Application of this cluster is left")
+        message = "no Application of ours is left"
+        if others:
+            message += f"; not ours, left alone: {', '.join(others)}"
+        self._tell(owner, "True", "Drained", message)
         return self._settings.resync_seconds
 
-    def _delete_applications(self, existing: Registration) -> list[str] | None:
-        """Names of those still there; None where Argo CD isn't even installed."""
+    def _delete_applications(self, existing: Registration) -> tuple[list[str], list[str]] | None:
+        """Names of ours still there and of others; None where Argo CD isn't even installed."""
         try:
             everyone = self._kube.list_all(APPLICATION, marks.ARGOCD_NAMESPACE)
         except NotFound:
             return None
-        going = draining.applications_of(everyone, existing.cluster, existing.access[0])
-        draining.delete_applications(self._kube, going)
-        return sorted(each["metadata"]["name"] for each in going)
+        ours, others = draining.applications_of(everyone, existing.cluster, existing.access[0])
+        draining.delete_applications(self._kube, ours)
+        return _names(ours), _names(others)
 
     def _given_up(self, key: str, existing: Registration, seconds: float) -> str | None:
         """Why the drain is not waited for any longer; None to go on waiting."""
@@ -100,3 +104,7 @@ class Departure:
     def _tell(self, owner: Object | None, status: str, reason: str, message: str) -> None:
         leaving = Condition(marks.REGISTERED, "False", "Leaving", "the cluster is being deleted")
         self._show(owner, [leaving, Condition(marks.DRAINED, status, reason, message)])
+
+
+def _names(applications: list[Object]) -> list[str]:
+    return sorted(each["metadata"]["name"] for each in applications)

@@ -14,28 +14,30 @@ _CLOUD_FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 _PROVISIONED = "pv.kubernetes.io/provisioned-by"
 
 
-def applications_of(applications: Iterable[Object], cluster: str, server: str) -> list[Object]:
-    """The generated Applications whose destination is that cluster.
+def applications_of(
+    applications: Iterable[Object], cluster: str, server: str
+) -> tuple[list[Object], list[Object]]:
+    """The Applications whose destination is that cluster: ours, which leave with it, and others.
 
-    Ours to delete are those an ApplicationSet made, or that carry our mark; an Application that a
-    person made by hand stays, and is theirs to move.
+    Ours are those that our ApplicationSets generated, or that carry our mark. An Application that
+    a person made stays: it is theirs to move or to delete.
     """
-    found = []
+    ours: list[Object] = []
+    others: list[Object] = []
     for each in applications:
         destination = (each.get("spec") or {}).get("destination") or {}
-        there = destination.get("name") == cluster or (
-            server and destination.get("server") == server
-        )
-        if there and _generated(each):
-            found.append(each)
-    return found
+        named = destination.get("name") == cluster
+        if named or (server and destination.get("server") == server):
+            (ours if _ours(each) else others).append(each)
+    return ours, others
 
 
-def _generated(application: Object) -> bool:
+def _ours(application: Object) -> bool:
     metadata = application["metadata"]
-    if (metadata.get("labels") or {}).get(marks.MANAGED_BY) == marks.OURS:
+    labels = metadata.get("labels") or {}
+    if labels.get(marks.MANAGED_BY) == marks.OURS:
         return True
-    return any(
+    return marks.TOPOLOGY in labels and any(
         owner.get("controller") and owner.get("kind") == "ApplicationSet"
         for owner in metadata.get("ownerReferences") or []
     )

@@ -28,7 +28,7 @@ ANSWER_SECONDS = 5.0
 """Longest wait for a list, and beyond its own end for a watch to say something."""
 
 SHORT_SECONDS = 0.2
-"""A watch that ends within this time is followed by a pause as long."""
+"""A watch that ends within this time, or can't go on, is followed by a pause as long."""
 
 _FORGET = ("managedFields",)
 
@@ -135,7 +135,7 @@ class Watch:
             try:
                 self._follow(self._list())
             except Expired:
-                continue
+                self._stop.wait(SHORT_SECONDS)
             except UcpError as error:
                 self._pause(error)
             except Exception as error:  # noqa: BLE001 (one odd object must not end the watch)

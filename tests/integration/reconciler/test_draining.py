@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.kube import APPLICATION, SERVICE, Object
+from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, SECRET, SERVICE, Object
 from k8s_ucp.reconciler import marks
 from tests.integration.reconciler.conftest import Planes
-from tests.integration.reconciler.world import ARGOCD, World, eventually
+from tests.integration.reconciler.world import ARGOCD, CLUSTERS, World, eventually
 
 pytestmark = pytest.mark.engines
 
@@ -71,6 +71,25 @@ def test_applications_leave_before_the_cluster(world: World) -> None:
     assert not leaving(world, "by-hand")
     assert not leaving(world, "echo-prod")
     assert world.cluster_secret("demo-prod") is not None
+
+
+def test_what_argo_cd_prunes_drains_too(world: World) -> None:
+    """In the foreground: the garbage collector takes the kubeconfig Secret before anything else."""
+    world.start()
+    world.declare()
+    world.await_registered()
+    application(world, "echo-stage", "demo-stage", labels=OURS)
+    world.core.delete(LOCAL_CLUSTER, "demo-stage", CLUSTERS, propagation="Foreground")
+    eventually(
+        lambda: world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None, "its end"
+    )
+    eventually(lambda: leaving(world, "echo-stage"), "the Application's deletion")
+    time.sleep(1)
+    assert world.cluster_secret() is not None
+    assert world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None
+    finish(world, "echo-stage")
+    world.await_gone()
+    assert world.provider.deleted == ["demo-stage"]
 
 
 def test_the_deletion_cascades_where_the_application_did_not_ask_for_it(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import threading
 import time
 from urllib.error import HTTPError
@@ -12,6 +14,8 @@ import pytest
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD
+from k8s_ucp.reconciler import manager
+from k8s_ucp.reconciler.settings import Settings
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.reconciler.conftest import Planes, furnish
 from tests.integration.reconciler.world import World, eventually
@@ -99,3 +103,26 @@ def test_a_taken_health_port_is_named(world: World) -> None:
     first = world.start(health_port=0)
     with pytest.raises(UcpError, match=str(first.health_port)):
         world.start(health_port=first.health_port)
+
+
+def test_a_process_that_lost_a_part_ends_to_be_started_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = manager.Reconciler.start
+
+    def start_and_lose(self: manager.Reconciler) -> None:
+        start(self)
+        self.views.local_clusters.stop()
+
+    monkeypatch.setattr(manager, "CHECK_SECONDS", 0.2)
+    monkeypatch.setattr(manager.Reconciler, "start", start_and_lose)
+    path = world.folder / "config"
+    path.write_text(json.dumps(world.core_config))
+    settings = Settings(kubeconfig=path, machine="here", topology="demo", watch_seconds=1)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with pytest.raises(UcpError, match="localclusters in ucp-clusters ended"):
+            manager.run(settings, {})
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -9,7 +9,9 @@ import pytest
 from k8s_ucp.reconciler.draining import applications_of, holding, in_words
 from tests.unit.reconciler.objects import Object
 
-GENERATED = {"ownerReferences": [{"kind": "ApplicationSet", "controller": True, "name": "apps"}]}
+CONTROLLED = {"ownerReferences": [{"kind": "ApplicationSet", "controller": True, "name": "apps"}]}
+GENERATED = {**CONTROLLED, "labels": {"k8s-ucp.io/topology": "demo"}}
+MARKED = {"labels": {"app.kubernetes.io/managed-by": "k8s-ucp"}}
 
 
 def application(name: str, destination: Object, **metadata: Any) -> Object:
@@ -19,23 +21,24 @@ def application(name: str, destination: Object, **metadata: Any) -> Object:
     }
 
 
-def test_generated_applications_of_that_cluster_leave() -> None:
+def test_ours_leave_with_the_cluster_and_a_person_s_stay() -> None:
     everyone = [
         application("echo-stage", {"name": "demo-stage"}, **GENERATED),
         application("echo-prod", {"name": "demo-prod"}, **GENERATED),
         application("by-address", {"server": "https://a:1"}, **GENERATED),
-        application(
-            "marked", {"name": "demo-stage"}, labels={"app.kubernetes.io/managed-by": "k8s-ucp"}
-        ),
-        application("a-person-s", {"name": "demo-stage"}),
+        application("marked", {"name": "demo-stage"}, **MARKED),
+        application("by-hand", {"name": "demo-stage"}),
+        application("of-another-set", {"name": "demo-stage"}, **CONTROLLED),
         {"metadata": {"name": "half"}, "spec": {}},
     ]
-    found = applications_of(everyone, "demo-stage", "https://a:1")
-    assert [each["metadata"]["name"] for each in found] == ["echo-stage", "by-address", "marked"]
+    ours, others = applications_of(everyone, "demo-stage", "https://a:1")
+    assert [each["metadata"]["name"] for each in ours] == ["echo-stage", "by-address", "marked"]
+    assert [each["metadata"]["name"] for each in others] == ["by-hand", "of-another-set"]
 
 
 def test_an_unknown_address_matches_nothing() -> None:
-    assert not applications_of([application("a", {"server": ""}, **GENERATED)], "demo", "")
+    found = applications_of([application("a", {"server": ""}, **GENERATED)], "demo", "")
+    assert found == ([], [])
 
 
 def service(type: str, ingress: list[Object] | None = None, **metadata: Any) -> Object:
