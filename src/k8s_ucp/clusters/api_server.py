@@ -129,7 +129,7 @@ def _ask(kube: Kube, path: str) -> str | None:
     try:
         kube.request("GET", path, timeout=2)
     except KubeError as error:
-        return error.message
+        return "the API server is still starting" if error.status == 500 else error.message
     return None
 
 
