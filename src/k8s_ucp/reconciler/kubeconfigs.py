@@ -12,7 +12,7 @@ from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.local_cluster_rules import Found, compare, kubeconfig_secret, owned
 from k8s_ucp.reconciler.logs import Log
 from k8s_ucp.reconciler.views import Views
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import make_private_folder, write_private_file
 
 
 class Kubeconfigs:
@@ -78,6 +78,7 @@ class Kubeconfigs:
                 return
         except OSError:
             pass
+        make_private_folder(self._folder)
         write_private_file(file, text)
 
     @staticmethod

@@ -79,6 +79,8 @@ class LocalClustersController:
         self._unready_since: dict[str, float] = {}
         self._done: dict[str, int] = {}
         """Generations brought about, by uid."""
+        self._released: set[str] = set()
+        """Uids of those that we let go of; the watch may still show them."""
         self._lock = threading.Lock()
         views.local_clusters.listen(self._local_cluster_changed)
         views.cluster_secrets.listen(self._cluster_secret_changed)
@@ -89,6 +91,8 @@ class LocalClustersController:
     def _local_cluster_changed(self, before: Object | None, after: Object | None) -> None:
         item = after or before
         assert item is not None
+        if after is None:
+            self._released.discard(item["metadata"]["uid"])
         if not same_but_status(before, after, watched=(marks.DRAINED,)):
             self.queue.add(f"{item['metadata']['namespace']}/{item['metadata']['name']}")
 
@@ -112,7 +116,7 @@ class LocalClustersController:
     def reconcile(self, key: str) -> float | None:
         """Decide and act. Answers when to look again, in seconds."""
         item = self._views.local_clusters.store.get(key)
-        if item is None:
+        if item is None or item["metadata"]["uid"] in self._released:
             return None
         verdict = judge(item, self._settings, self._providers.keys())
         match verdict:
@@ -211,8 +215,10 @@ class LocalClustersController:
             raise
         self._kubeconfigs.remove(item)
         self._remove_finalizer(item)
-        self._status.forget(item["metadata"]["uid"])
-        self._done.pop(item["metadata"]["uid"], None)
+        uid = item["metadata"]["uid"]
+        self._released.add(uid)
+        self._status.forget(uid)
+        self._done.pop(uid, None)
         self._log.info("deleted", cluster=name)
         return None
 

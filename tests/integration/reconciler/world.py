@@ -129,7 +129,6 @@ class World:
         """Run a reconciler in this process; stopped at the end of the test."""
         path = self.folder / "core.kubeconfig"
         path.write_text(json.dumps(config or self.core_config))
-        (self.folder / "kubeconfigs").mkdir(exist_ok=True)
         chosen = {
             "kubeconfig": path,
             "machine": "here",
