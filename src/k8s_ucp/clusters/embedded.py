@@ -19,6 +19,7 @@ from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo,
 from k8s_ucp.clusters import api_server, kwokctl
 from k8s_ucp.clusters.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
 from k8s_ucp.clusters.locks import locked
+from k8s_ucp.clusters.parameters import Parameters
 from k8s_ucp.clusters.ports import Ports, can_listen, default_registry
 from k8s_ucp.clusters.processes import end_all, find_down, find_exposed, forget_strangers
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
@@ -26,7 +27,6 @@ from k8s_ucp.workspace import make_private_folder
 
 CLOSING_SECONDS = 5.0
 """For etcd to close its data before it is killed; a killed one loses nothing either."""
-MAX_NODES = 1000
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -84,7 +84,7 @@ class EmbeddedProvider:
                 "or a line break is in the path",
                 next="use a workspace with a plainer path (--workspace DIR)",
             )
-        _node_count(request)
+        Parameters.of(request)
         self._paths()
 
     def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
@@ -102,7 +102,7 @@ class EmbeddedProvider:
             record = folder.record()
             if record:
                 self._start(folder, record, until)
-                api_server.add_nodes(self._config(folder, record), _node_count(request))
+                api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
                 return
             report(f"making control plane {request.name}")
             # What a creation left that was cut off.
@@ -192,12 +192,12 @@ class EmbeddedProvider:
         make_private_folder(folder.kwok)
         ports = self._ports.reserve(str(folder.root), PORTS)
         folder.link(folder.kwokctl, paths["kwokctl"])
-        kwokctl.write_settings(folder, ports, paths)
+        kwokctl.write_settings(folder, ports, paths, gogc=Parameters.of(request).gogc)
         kwokctl.create(folder, timeout=_left(until))
         folder.make_private()
         record = Record("v" + self._available().removeprefix("v"), ports)
         self._await(folder, record, until)
-        api_server.add_nodes(self._config(folder, record), _node_count(request))
+        api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
         folder.write_record(record)
         folder.mark_running()
 
@@ -270,13 +270,6 @@ class EmbeddedProvider:
 
 _LINKED = (*kwokctl.PROGRAMS, "true")
 _COMPONENT_OF: Mapping[str, str] = {"kwok": "kwok-controller", "true": "kubectl"}
-
-
-def _node_count(request: ClusterRequest) -> int:
-    text = request.parameters.get("nodes", "1")
-    if not text.isdigit() or int(text) > MAX_NODES:
-        raise UsageError(f"nodes of {request.name}: a number from 0 to {MAX_NODES}, not {text!r}")
-    return int(text)
 
 
 def _refuse_taken_ports(folder: ClusterFolder, record: Record, down: list[str]) -> None:

@@ -29,15 +29,18 @@ PROGRAMS = (
 
 
 def write_settings(
-    folder: ClusterFolder, ports: Mapping[str, int], programs: Mapping[str, Path]
+    folder: ClusterFolder, ports: Mapping[str, int], programs: Mapping[str, Path], *, gogc: int
 ) -> None:
-    """Write the configuration for `create`. programs: paths of PROGRAMS and of `true`."""
-    text = json.dumps(settings(folder, ports, programs), indent=1)
+    """Write the configuration for `create`. programs: paths of PROGRAMS and of `true`.
+
+    gogc: how far Go lets the API server's memory grow, in percent of what is in use.
+    """
+    text = json.dumps(settings(folder, ports, programs, gogc=gogc), indent=1)
     write_private_file(folder.kwok_config, text + "\n")
 
 
 def settings(
-    folder: ClusterFolder, ports: Mapping[str, int], programs: Mapping[str, Path]
+    folder: ClusterFolder, ports: Mapping[str, int], programs: Mapping[str, Path], *, gogc: int
 ) -> dict[str, Any]:
     """kwokctl's configuration of one cluster."""
     return {
@@ -62,8 +65,11 @@ def settings(
             "kubectlBinary": str(programs["true"]),
         },
         "componentsPatches": [
-            {"name": name, "extraArgs": arguments}
-            for name, arguments in _arguments(folder, ports).items()
+            *(
+                {"name": name, "extraArgs": arguments}
+                for name, arguments in _arguments(folder, ports).items()
+            ),
+            {"name": "kube-apiserver", "extraEnvs": [{"name": "GOGC", "value": str(gogc)}]},
         ],
     }
 
