@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp import process
-from k8s_ucp.errors import CommandFailed, UcpError
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.tools.build_failures import explain, no_room
 from k8s_ucp.tools.catalogue import Edit, Tool
 from k8s_ucp.tools.compiler import Compiler, ModuleSource
@@ -59,7 +60,12 @@ class Builder:
         for path in module_files(recipe.module_folder):
             shutil.copyfile(path, work / path.name)
         with self.store.log(name).open("w", encoding="utf-8") as log:
-            run = _Run(self, tool, partial, lambda line: print(line, file=log, flush=True))
+
+            def write(line: str) -> None:
+                with contextlib.suppress(OSError):  # a full disk is told by the compiler too
+                    print(line, file=log, flush=True)
+
+            run = _Run(self, tool, partial, write)
             heard(Phase.MODULES, "")
             if tool.edits or tool.keep:
                 module = run.download()
@@ -142,6 +148,13 @@ class _Run:
                 on_line=line,
                 programs=self.builder.running,
             )
+        except DeadlineExceeded as error:
+            raise DeadlineExceeded(
+                f"{self.tool.name} {self.tool.version}: `go {arguments[0]}`",
+                error.seconds,
+                hide(error.last_state),
+                next="run the command again: it goes on from there",
+            ) from error
         except CommandFailed as error:
             log = self.builder.store.log(self.partial.name.removesuffix(".partial"))
             raise explain(error, self.tool, self.builder.source, log) from error

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
+from k8s_ucp.errors import DeadlineExceeded, ProgramMissing, UcpError, UsageError
 from k8s_ucp.process import run
+from k8s_ucp.tools import build
 from k8s_ucp.tools.catalogue import Edit, Tool
 from k8s_ucp.tools.installer import Installer, Phase, ToolProgress
 from tests.integration.tools.conftest import Proxy, go_sum
@@ -178,6 +179,16 @@ def test_without_network_the_setting_is_named_and_no_secret(
     assert "secret" not in str(caught.value)
     (log,) = (cache / "logs").iterdir()
     assert "secret" not in log.read_text()
+    assert entries(cache) == []
+
+
+def test_a_proxy_that_never_answers_meets_a_deadline(
+    proxy: Proxy, installer: Make, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "MODULES_DEADLINE", 2.0)
+    proxy.gate.clear()
+    with pytest.raises(DeadlineExceeded, match=r"tiny 1\.0\.0: `go mod`: not reached within 2 s"):
+        installer().install(["tiny"])
     assert entries(cache) == []
 
 
