@@ -6,9 +6,10 @@ Connections for probes are kept, since a new TLS handshake every time costs more
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 
-from k8s_ucp.kube import Forbidden, Kube, KubeError, Object, Unauthorized
+from k8s_ucp.kube import Forbidden, Kube, KubeError, Object, Unauthorized, Unreachable
 from k8s_ucp.reconciler import identities, marks, tokens
 from k8s_ucp.reconciler.authenticators import Login, NoAccess, choose
 from k8s_ucp.reconciler.clock import Clock
@@ -18,6 +19,8 @@ from k8s_ucp.reconciler.tokens import Token
 from k8s_ucp.reconciler.work_queue import BackOff
 
 PROBE_SECONDS = 3.0
+READY_SECONDS = 3.0
+"""How long a new API server's start is waited for before others get their turn."""
 _AGAIN = BackOff(start=0.5, cap=5.0)
 _RENEW_EVERY = 12
 """Refusals in a row between two attempts to make the identity anew."""
@@ -43,17 +46,23 @@ class AppAccess:
         self._lock = threading.Lock()
 
     def grant(self, source: Source, login: Login, *, lifetime: float, fresh: bool) -> Token:
-        """Make the identities and take a token for Argo CD's. Raises NoAccess, KubeError."""
+        """Make the identities and take a token for Argo CD's. Raises NoAccess, KubeError.
+
+        The cluster is ready afterwards: one that just starts serves before it knows any role, and
+        an Argo CD that was turned away looks again late.
+        """
         admin = Kube(choose(login).connect(login))
         try:
             identities.establish(admin, source, fresh=fresh)
-            return tokens.request(
+            token = tokens.request(
                 admin,
                 marks.IDENTITY_NAMESPACE,
                 marks.ARGOCD_IDENTITY,
                 lifetime=lifetime,
                 clock=self._clock,
             )
+            _await_ready(admin)
+            return token
         finally:
             admin.close()
 
@@ -130,3 +139,11 @@ class AppAccess:
         if line.kube:
             line.kube.close()
             line.kube = None
+
+
+def _await_ready(kube: Kube) -> None:
+    until = time.monotonic() + READY_SECONDS
+    while not kube.ready(timeout=PROBE_SECONDS):
+        if time.monotonic() > until:
+            raise Unreachable("the app cluster's API server is not ready yet")
+        time.sleep(0.05)

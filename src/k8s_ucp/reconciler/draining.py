@@ -1,13 +1,23 @@
 """Letting go of a cluster: which Applications go with it, and what still holds something outside.
 
-Pure but for `delete_applications`, which is repeatable.
+Pure but for `delete_applications`, which is repeatable, and `held_on`, which only looks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from k8s_ucp.kube import APPLICATION, Conflict, Kube, Object
+from k8s_ucp.cluster_provider import ClusterProvider
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import (
+    APPLICATION,
+    PERSISTENT_VOLUME,
+    SERVICE,
+    Conflict,
+    Kube,
+    KubeError,
+    Object,
+)
 from k8s_ucp.reconciler import marks
 
 _CLOUD_FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
@@ -78,6 +88,25 @@ def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:
     found = [f"load balancer of Service {_name(each)}" for each in services if _balances(each)]
     found += [f"PersistentVolume {_name(each)}" for each in volumes if _occupies(each)]
     return sorted(found)
+
+
+def held_on(provider: ClusterProvider, cluster: str) -> list[str]:
+    """What `holding` finds on a cluster now.
+
+    Nothing where it doesn't answer: nobody could take it away there either.
+    """
+    try:
+        if not provider.state(cluster).ready:
+            return []
+        kube = Kube(provider.kubeconfig(cluster))
+    except UcpError:
+        return []
+    try:
+        return holding(kube.list_all(SERVICE), kube.list_all(PERSISTENT_VOLUME))
+    except KubeError:
+        return []
+    finally:
+        kube.close()
 
 
 def _balances(service: Object) -> bool:

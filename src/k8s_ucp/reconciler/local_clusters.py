@@ -13,12 +13,9 @@ from k8s_ucp.cluster_provider import ClusterProvider, ClusterState
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
     LOCAL_CLUSTER,
-    PERSISTENT_VOLUME,
-    SERVICE,
     Conflict,
     Invalid,
     Kube,
-    KubeError,
     NotFound,
     Object,
 )
@@ -47,8 +44,9 @@ from k8s_ucp.reconciler.work_queue import BackOff, WorkQueue
 
 PATIENCE = 20.0
 """Seconds that the watcher of dead processes gets before we start a cluster ourselves."""
+STARTING = 0.25
 LOOK_AGAIN = 1.0
-"""Seconds between two looks at something that is under way."""
+"""Seconds between two looks at something that is under way: at first, and later."""
 
 
 class LocalClustersController:
@@ -152,7 +150,7 @@ class LocalClustersController:
             self._unready_for(key, state)
         if what is Need.WAIT:
             self._show(item, readiness(state), self._facts(item))
-            return LOOK_AGAIN
+            return self._look_again(key, state)
         config = provider.kubeconfig(name)
         if not self._kubeconfigs.write(item, config, state.version):
             secret = marks.kubeconfig_secret(name)
@@ -168,7 +166,7 @@ class LocalClustersController:
                     "observedGeneration": item["metadata"]["generation"],
                 },
             )
-        return self._settings.resync_seconds if state.ready else LOOK_AGAIN
+        return self._settings.resync_seconds if state.ready else self._look_again(key, state)
 
     def _create(
         self, item: Object, provider: ClusterProvider, wanted: Wanted, state: ClusterState
@@ -194,7 +192,7 @@ class LocalClustersController:
         registered = self._registered(item)
         holding: list[str] = []
         if not registered or is_true(item, marks.DRAINED):
-            holding = self._holding(provider, name)
+            holding = draining.held_on(provider, name)
         hold = waits_for(
             item,
             registered=registered,
@@ -229,21 +227,6 @@ class LocalClustersController:
             if owner and owner.uid == item["metadata"]["uid"]:
                 return True
         return False
-
-    def _holding(self, provider: ClusterProvider, name: str) -> list[str]:
-        """Nothing where the cluster doesn't answer: nobody could take it away there either."""
-        try:
-            if not provider.state(name).ready:
-                return []
-            kube = Kube(provider.kubeconfig(name))
-        except UcpError:
-            return []
-        try:
-            return draining.holding(kube.list_all(SERVICE), kube.list_all(PERSISTENT_VOLUME))
-        except KubeError:
-            return []
-        finally:
-            kube.close()
 
     # Small parts.
 
@@ -282,6 +265,10 @@ class LocalClustersController:
                 self._unready_since.pop(key, None)
                 return 0.0
             return self._clock() - self._unready_since.setdefault(key, self._clock())
+
+    def _look_again(self, key: str, state: ClusterState) -> float:
+        """Often while a start is nearly done, less often when it takes long."""
+        return STARTING if self._unready_for(key, state) < PATIENCE / 4 else LOOK_AGAIN
 
     def _facts(self, item: Object) -> dict[str, Any]:
         """What the status says besides the conditions, kept as it is."""

@@ -141,10 +141,6 @@ class RegistrationController:
             raise
         except KubeError as error:
             return self._unreached(key, owner, error, standing=existing is not None)
-        if existing is None and not self._access.ready(decision.login):
-            # It serves and knows no roles yet. Argo CD would be turned away and try again late.
-            away = Unreachable("the app cluster is not ready yet")
-            return min(SOON, self._unreached(key, owner, away, standing=False))
         if existing is None:
             refused = self._create(build(source, decision.login, token))
             if refused:
