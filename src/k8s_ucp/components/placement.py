@@ -57,7 +57,10 @@ class HostPlacement:
         with self._locked():
             self._stop_mark.unlink(missing_ok=True)
             if self._supervisord.answers():
-                return False
+                if self._supervisord.config.exists():
+                    return False
+                # Somebody removed the state folder under it: it can't start anything any more.
+                self._supervisord.stop(GRACE_SECONDS)
             self._forget_programs()
             self._launch((), timeout)
             return True
@@ -124,6 +127,10 @@ class HostPlacement:
                 return control.states()
         except SupervisorSilent:
             return {}
+
+    def remains(self) -> list[Identity]:
+        """Every process that supervisord or its programs still have here."""
+        return self._supervisord.remains()
 
     def is_stopping(self) -> bool:
         """The topology is being stopped, or was: nobody is to start anything."""

@@ -104,6 +104,7 @@ loglevel=info
 pidfile=supervisord.pid
 nocleanup=true
 minfds=1024
+minprocs=50
 {"user=root" if root else ""}
 
 [rpcinterface:supervisor]

@@ -149,13 +149,21 @@ class Supervisord:
         deaf = self.identity()
         if deaf:
             terminate(deaf, grace=0)
-        orphans = [
-            found
-            for found, session in marked(_MARK, f"unix://{self.socket}")
-            if session != found.pid and found.pid not in (*keep, os.getpid())
-        ]
+        orphans = [each for each in self._children() if each.pid not in (*keep, os.getpid())]
         terminate_all(orphans, grace=ORPHAN_GRACE)
         self.socket.unlink(missing_ok=True)
+
+    def remains(self) -> list[Identity]:
+        """Itself and its programs, as far as they run."""
+        own = self.identity()
+        return [*([own] if own else []), *self._children()]
+
+    def _children(self) -> list[Identity]:
+        return [
+            found
+            for found, session in marked(_MARK, f"unix://{self.socket}")
+            if session != found.pid
+        ]
 
     def forget(self) -> None:
         """Remove its files, the sockets of its programs and, when it is empty, their folder."""
