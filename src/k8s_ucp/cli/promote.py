@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +19,7 @@ from k8s_ucp.gitops.promotion.ci import Run, find_run
 from k8s_ucp.gitops.promotion.decision import (
     Decision,
     Intent,
+    all_or_none,
     decide_all,
     parse_digest,
     parse_tag,
@@ -35,80 +37,97 @@ from k8s_ucp.gitops.promotion.tip import GitTip
 app = declare()
 
 
+@dataclass(frozen=True)
+class Proposing:
+    """What the command line says about the pull request."""
+
+    forge: str
+    merge_when_green: bool
+
+
+def _option(flag: str, metavar: str | None, help: str, **more: Any) -> Any:
+    """An option that can be set as a variable too: pipelines do that more safely than they quote.
+
+    UCP_PROMOTE_TAG is --tag, and so on.
+    """
+    name = "UCP_PROMOTE_" + flag.removeprefix("--").replace("-", "_").upper()
+    return typer.Option(flag, metavar=metavar, help=help, envvar=name, show_envvar=False, **more)
+
+
 @app.command()
 def promote(
     ctx: typer.Context,
-    app: Annotated[str, typer.Argument(help="The app, unless --batch names several.")] = "",
-    env: Annotated[str, typer.Option("--env", metavar="ENV", help="The environment.")] = "",
-    tag: Annotated[str, typer.Option("--tag", metavar="TAG", help="The image's new tag.")] = "",
-    digest: Annotated[
-        str, typer.Option("--digest", metavar="DIGEST", help="Or its digest, sha256:…")
+    app: Annotated[
+        str,
+        typer.Argument(
+            help="The app, unless --batch names several.",
+            envvar="UCP_PROMOTE_APP",
+            show_envvar=False,
+        ),
     ] = "",
-    source: Annotated[
-        str, typer.Option("--from", metavar="ENV", help="Or what that environment has.")
-    ] = "",
+    env: Annotated[str, _option("--env", "ENV", "The environment.")] = "",
+    tag: Annotated[str, _option("--tag", "TAG", "The image's new tag.")] = "",
+    digest: Annotated[str, _option("--digest", "DIGEST", "Or its digest, sha256:…")] = "",
+    source: Annotated[str, _option("--from", "ENV", "Or what that environment has.")] = "",
     image: Annotated[
         list[str] | None,
-        typer.Option(
-            "--image",
-            metavar="NAME=TAG",
-            help="Tag (or digest) of one image; repeat it for several.",
-        ),
+        _option("--image", "NAME=TAG", "Tag (or digest) of one image; repeat it for several."),
     ] = None,
     batch: Annotated[
-        str,
-        typer.Option(
-            "--batch", metavar="FILE", help="Several promotions as one commit; - is stdin."
-        ),
+        str, _option("--batch", "FILE", "Several promotions as one commit; - is stdin.")
     ] = "",
     repo: Annotated[
         str,
-        typer.Option(
+        _option(
             "--repo",
-            metavar="URL|PATH",
-            help="The app repository (default: the one of the workspace's topology).",
+            "URL|PATH",
+            "The app repository (default: the one of the workspace's topology).",
         ),
     ] = "",
     branch: Annotated[
-        str, typer.Option("--branch", metavar="NAME", help="Its branch (default: its own default).")
+        str, _option("--branch", "NAME", "Its branch (default: its own default).")
     ] = "",
     sequence: Annotated[
         int | None,
-        typer.Option(
+        _option(
             "--sequence",
-            metavar="N",
+            "N",
+            "A lower one never replaces a higher one (default: the CI's run number).",
             min=0,
             max=HIGHEST_SEQUENCE,
-            help="A lower one never replaces a higher one (default: the CI's run number).",
         ),
     ] = None,
     semver: Annotated[
-        bool, typer.Option("--semver", help="The same, by the tags as semantic versions.")
+        bool, _option("--semver", None, "The same, by the tags as semantic versions.")
     ] = False,
-    expect: Annotated[
-        str, typer.Option("--expect", metavar="TAG", help="Only if this tag is there now.")
-    ] = "",
+    expect: Annotated[str, _option("--expect", "TAG", "Only if this tag is there now.")] = "",
     require_env: Annotated[
         str,
-        typer.Option(
+        _option(
             "--require-env",
-            metavar="ENV",
-            help="Only if that environment has it (default: promotesFrom in environments.yaml).",
+            "ENV",
+            "Only if that environment has it (default: promotesFrom in environments.yaml).",
         ),
     ] = "",
     require_healthy: Annotated[
         bool,
-        typer.Option("--require-healthy", help="And only if it is Synced and Healthy there."),
+        _option("--require-healthy", None, "And only if it is Synced and Healthy there."),
     ] = False,
-    soak: Annotated[
-        str, typer.Option("--soak", metavar="10m", help="And has been for so long: waits for it.")
+    soak: Annotated[str, _option("--soak", "10m", "And has been for so long: waits for it.")] = "",
+    pr: Annotated[
+        bool, _option("--pr", None, "Propose it: one pull request an app and environment.")
+    ] = False,
+    merge_when_green: Annotated[
+        bool, _option("--merge-when-green", None, "Have the pull request merged by its checks.")
+    ] = False,
+    forge: Annotated[
+        str,
+        _option("--forge", "KIND", "github, gitlab or gitea (default: by the repository's host)."),
     ] = "",
     force: Annotated[
-        bool, typer.Option("--force", help="Replace a higher sequence or version (no hold).")
+        bool, _option("--force", None, "Replace a higher sequence or version (no hold).")
     ] = False,
-    timeout: Annotated[
-        str, typer.Option("--timeout", metavar="5m", help="How long to try to land it.")
-    ] = "5m",
+    timeout: Annotated[str, _option("--timeout", "5m", "How long to try to land it.")] = "5m",
     output: OutputOption = Output.table,
 ) -> int:
     """Write an image tag to an environment's overlay, commit and push it.
@@ -127,13 +146,17 @@ def promote(
         require_env=require_env,
         force=force,
     )
+    if merge_when_green and not pr:
+        raise UsageError("--merge-when-green needs --pr", next="add --pr")
     if batch:
-        _refuse(batch=True, app=app, env=env, tag=tag, digest=digest, source=source, image=image)
+        _refuse(app=app, pr=pr, env=env, tag=tag, digest=digest, source=source, image=image)
         intents = read_batch(_read(batch), batch, defaults)
     else:
         intents = [_intent(defaults, tag, digest, source, image or [])]
     gate = _gate(call, seconds("--soak", soak or "0s")) if require_healthy else None
-    landing, warning = _land(call, intents, gate, run, repo, branch, seconds("--timeout", timeout))
+    proposing = Proposing(forge, merge_when_green) if pr else None
+    deadline = seconds("--timeout", timeout)
+    landing, warning = _land(call, intents, gate, run, repo, branch, deadline, proposing)
     if warning:
         call.console.warn(warning)
     return show_landing(call.console, landing, output, batch=bool(batch))
@@ -147,13 +170,21 @@ def _land(
     repo: str,
     branch: str,
     deadline: float,
+    proposing: Proposing | None,
 ) -> tuple[Landing, str]:
     """(what came of it, what a person should know besides)."""
     place = find_place(repo, branch, call.workspace, call.topology, credential())
+    proposer = None
+    if proposing:
+        from k8s_ucp.cli.promotion_pr import make_proposer
+
+        proposer = make_proposer(
+            call, place, proposing.forge, run, merge_when_green=proposing.merge_when_green
+        )
 
     def decide(tip: GitTip) -> list[Decision]:
         decisions = decide_all(tip, intents)
-        return [gate.hold_up(each) for each in decisions] if gate else decisions
+        return all_or_none([gate.hold_up(each) for each in decisions]) if gate else decisions
 
     with open_branch(
         place,
@@ -163,13 +194,14 @@ def _land(
     ) as there:
         patience = gate.soak + gate.patience if gate else 0.0
         pace = Pace(deadline=deadline + patience)
+        if proposer:
+            hold_up = gate.hold_up if gate else lambda decision: decision
+            return proposer(there, intents[0], pace, hold_up), ""
         landing = land(there, decide, pace, call.console.detail)
         return landing, there.settle(landing.commit) if landing.commit else ""
 
 
 def _intent(defaults: Intent, tag: str, digest: str, source: str, images: Sequence[str]) -> Intent:
-    from dataclasses import replace
-
     if not defaults.app:
         raise UsageError("which app?", next="ucp promote APP --env ENV --tag TAG")
     check_name("app", defaults.app)
@@ -223,9 +255,10 @@ def _gate(call: Invocation, soak: float) -> HealthGate:
     return HealthGate(application_reader(found), soak=soak, report=call.console.say)
 
 
-def _refuse(*, batch: bool, **given: object) -> None:
+def _refuse(**given: object) -> None:
+    """Refuse what a batch's file has to say itself."""
     extra = [name for name, value in given.items() if value]
-    if batch and extra:
+    if extra:
         raise UsageError(
             f"--batch and {', '.join(extra)} exclude each other", next="write it in the file"
         )

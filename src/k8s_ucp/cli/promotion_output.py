@@ -54,7 +54,11 @@ def show_landing(console: Console, landing: Landing, output: Output, *, batch: b
 def result(landing: Landing, *, batch: bool) -> Mapping[str, Any]:
     """The result as data (design, "Commands")."""
     worst = _worst(landing.decisions)
-    common = {"commit": landing.commit or None, "attempts": landing.attempts, "pr": None}
+    common = {
+        "commit": landing.commit or None,
+        "attempts": landing.attempts,
+        "pr": landing.request or None,
+    }
     if batch:
         items = [_item(decision) for decision in landing.decisions]
         return {"status": worst.status, **common, "promotions": items}
@@ -80,17 +84,19 @@ def _item(decision: Decision) -> dict[str, Any]:
 
 def _worst(decisions: Sequence[Decision]) -> Decision:
     """The decision that stands for all: a refusal, else what landed, else the rest."""
-    rank = (*REFUSALS, "promoted", "superseded", "unchanged")
+    rank = (*REFUSALS, "promoted", "pr", "superseded", "unchanged")
     return min(decisions, key=lambda decision: rank.index(decision.status))
 
 
 def _words(decision: Decision, landing: Landing) -> str:
     note = decision.note
-    if decision.status == "promoted":
+    if decision.status in ("promoted", "pr"):
         old, new = from_to(decision.asked) if decision.asked else ("", "")
         what = f"{old} -> {new}" if old else new
         place = f"{note.app} in {note.env}"
         did = {"rollback": "rolled back", "release": "hold released"}.get(note.kind, "promoted")
+        if decision.status == "pr":
+            return f"pull request: {place}: {what} ({landing.request})"
         tries = f", {landing.attempts} tries" if landing.attempts > 1 else ""
         return f"{did}: {place}: {what or 'free again'} ({landing.commit[:12]}{tries})"
     text = f"{decision.status}: {decision.reason}"

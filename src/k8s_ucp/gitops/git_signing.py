@@ -1,4 +1,4 @@
-"""Signed commits, where the user's git is set up for them (`commit.gpgSign`)."""
+"""Commits that fast-import can't write: signed ones (`commit.gpgSign`), and other parents."""
 
 from __future__ import annotations
 
@@ -15,23 +15,29 @@ def signs_commits(repository: Repository) -> bool:
     return found.strip() == b"true"
 
 
-def sign_commit(
-    repository: Repository, commit: str, message: str, parents: tuple[str, ...], identity: Identity
+def write_commit_of(
+    repository: Repository,
+    source: str,
+    message: str,
+    parents: tuple[str, ...],
+    identity: Identity,
+    *,
+    sign: bool,
 ) -> str:
-    """The same commit with the signature that git is set up for (OpenPGP, SSH, X.509): its id.
+    """A commit with the files of `source`, signed as git is set up for it if asked to: its id.
 
-    Raises GitFailed with what the signing program said.
+    The way for OpenPGP, SSH and X.509 alike. Raises GitFailed with what the signing program said.
     """
     who = [
         f"{role}.{part}={value}"
         for role, person in (("author", identity.author), ("committer", identity.committer))
         for part, value in (("name", person.name), ("email", person.email))
     ]
-    signed = repository.git(
+    written = repository.git(
         *(word for each in who for word in ("-c", each)),
-        "commit-tree", "-S", *(word for each in parents for word in ("-p", each)),
-        f"{commit}^{{tree}}",
+        "commit-tree", *(["-S"] if sign else []),
+        *(word for each in parents for word in ("-p", each)), f"{source}^{{tree}}",
         stdin=message.encode(),
         timeout=SIGNING_SECONDS,
     )  # fmt: skip
-    return signed.decode().strip()
+    return written.decode().strip()

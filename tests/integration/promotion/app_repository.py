@@ -125,6 +125,13 @@ class AppRepository:
                 files[overlay(app, env)] = KUSTOMIZATION
         self.first = self.commit(files)
 
+    @classmethod
+    def hosted_at(cls, folder: Path, source: AppRepository) -> AppRepository:
+        """The same content as `source`, where a forge keeps it."""
+        found = cls.__new__(cls)
+        found.folder, found.environment, found.first = folder, source.environment, source.first
+        return found
+
     @property
     def url(self) -> str:
         return self.folder.as_uri()

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 USER, TOKEN = "ci", "t0p-s3cret-token"
 
@@ -41,12 +42,18 @@ class Faults:
             return left > 0
 
 
-class _Server(http.server.ThreadingHTTPServer):
+class GitServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, root: Path, environment: dict[str, str], auth: bool) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(
+        self,
+        root: Path,
+        environment: dict[str, str],
+        auth: bool,
+        handler: type[GitHandler] | None = None,
+    ) -> None:
+        super().__init__(("127.0.0.1", 0), handler or GitHandler)
         self.root = root
         self.environment = environment
         self.auth = auth
@@ -57,38 +64,38 @@ class _Server(http.server.ThreadingHTTPServer):
         """A promoter that was killed breaks its connection: that is what tests do."""
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class GitHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+    server: GitServer
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
     def do_GET(self) -> None:
-        self._answer()
+        self.route()
 
     def do_POST(self) -> None:
-        self._answer()
+        self.route()
 
-    def _answer(self) -> None:
-        body = self._body()
+    def route(self) -> None:
+        body = self.body()
         self.server.seen.append(f"{self.command} {self.path}")
         if self.server.faults.take("unavailable"):
-            return self._send(503, [("Content-Type", "text/plain")], b"later")
+            return self.send(503, [("Content-Type", "text/plain")], b"later")
         if self.server.auth and not self._known():
-            return self._send(401, [("WWW-Authenticate", 'Basic realm="git"')], b"who?")
+            return self.send(401, [("WWW-Authenticate", 'Basic realm="git"')], b"who?")
         status, headers, content = self._backend(body)
         if self.path.endswith("/git-receive-pack") and self.server.faults.take("lost_answers"):
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
             return None
-        return self._send(status, headers, content)
+        return self.send(status, headers, content)
 
     def _known(self) -> bool:
         wanted = base64.b64encode(f"{USER}:{TOKEN}".encode()).decode()
         return self.headers.get("Authorization") == f"Basic {wanted}"
 
-    def _body(self) -> bytes:
+    def body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = []
@@ -126,7 +133,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         status = next((value for name, value in headers if name == "Status"), "200 OK")
         return int(status.split()[0]), [each for each in headers if each[0] != "Status"], content
 
-    def _send(self, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
+    def send(self, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
@@ -139,7 +146,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 class HttpGit:
     """The bare repositories below one folder, over smart HTTP."""
 
-    server: _Server
+    server: GitServer
 
     @property
     def faults(self) -> Faults:
@@ -154,14 +161,23 @@ class HttpGit:
         return f"http://127.0.0.1:{port}/{repository.relative_to(self.server.root)}"
 
 
+ServerType = TypeVar("ServerType", bound=GitServer)
+
+
 @contextlib.contextmanager
 def http_git(root: Path, environment: dict[str, str], *, auth: bool = True) -> Iterator[HttpGit]:
     """Serve the repositories below `root` until the end of the block."""
-    server = _Server(root, environment, auth)
+    with serving(GitServer(root, environment, auth)) as server:
+        yield HttpGit(server)
+
+
+@contextlib.contextmanager
+def serving(server: ServerType) -> Iterator[ServerType]:
+    """Run a server in a thread until the end of the block."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
-        yield HttpGit(server)
+        yield server
     finally:
         server.shutdown()
         server.server_close()

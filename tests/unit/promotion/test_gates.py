@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.promotion.decision import Decision
+from k8s_ucp.gitops.promotion.decision import Decision, all_or_none
 from k8s_ucp.gitops.promotion.edit import Pin
 from k8s_ucp.gitops.promotion.gates import judge, promotes_from
 from k8s_ucp.gitops.promotion.health import HealthGate, find_kubeconfig
@@ -194,6 +194,16 @@ def test_a_missing_application_shuts_the_gate() -> None:
 
     assert decision.status == "gated"
     assert "no such Application" in decision.reason
+
+
+def test_one_unhealthy_app_stops_a_batch() -> None:
+    other = Decision("promoted", Note("promote", "x", "prod"), writes={"y": b""})
+    gated = World([(0, application(sync="OutOfSync"))]).gate(0).hold_up(DECISION)
+
+    decisions = all_or_none([other, gated])
+
+    assert [each.status for each in decisions] == ["gated", "gated"]
+    assert not any(each.writes for each in decisions)
 
 
 def test_nothing_to_be_healthy_is_a_usage_error() -> None:

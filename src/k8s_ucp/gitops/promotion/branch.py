@@ -22,7 +22,7 @@ from pathlib import Path
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.gitops import git_failures as failures
 from k8s_ucp.gitops.git_environment import Credential
-from k8s_ucp.gitops.git_signing import sign_commit, signs_commits
+from k8s_ucp.gitops.git_signing import signs_commits, write_commit_of
 from k8s_ucp.gitops.objects import Author, Identity, NewCommit
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.landing import Interrupted, Refused, TooLate
@@ -51,18 +51,21 @@ class RemoteBranch:
         person: Author | None = None,
         remote: str = "origin",
         fetched: str = "",
+        shallow: bool = False,
     ) -> None:
         """apps: whose overlays are read. person: the author where git knows none.
 
         fetched: a commit that was the newest a moment ago, so the first look costs no fetch.
+        shallow: it is a clone of our own that needs no more than the newest commits.
         """
         self.repository = repository
         self.branch = branch
         self.remote = remote
-        self._apps = tuple(apps)
+        self.apps = tuple(apps)
         self._message = message
         self._person = person
         self._fetched = fetched
+        self._shallow = shallow
         self._settings: tuple[Identity, bool] | None = None
 
     @property
@@ -80,24 +83,51 @@ class RemoteBranch:
                     timeout=NETWORK_SECONDS,
                 )  # fmt: skip
             commit = self.repository.resolve(self.tracking) or ""
-        return GitTip(self.repository, commit, self._apps)
+        return GitTip(self.repository, commit, self.apps)
+
+    def fetch_beside(self, branch: str) -> str:
+        """The newest commit of another branch; "" where there is no such branch."""
+        ref = f"refs/remotes/{self.remote}/{branch}"
+        depth = ["--depth=50"] if self._shallow else []
+        with _network():
+            # As a pattern it may match nothing, which with a depth is code 1.
+            self.repository.git(
+                *_FETCH, "--prune", *depth, self.remote, f"+refs/heads/{branch}*:{ref}*",
+                timeout=NETWORK_SECONDS, codes=(0, 1),
+            )  # fmt: skip
+        return self.repository.resolve(ref) or ""
+
+    def parents_of(self, commit: str) -> tuple[str, ...]:
+        """Its parents, those too that a shallow clone leaves out."""
+        lines = self.repository.git("cat-file", "commit", commit).split(b"\n\n")[0].splitlines()
+        return tuple(line.split()[1].decode() for line in lines if line.startswith(b"parent "))
 
     def commit(
-        self, tip: GitTip, writes: Mapping[str, bytes], decisions: Sequence[Decision]
+        self,
+        tip: GitTip,
+        writes: Mapping[str, bytes],
+        decisions: Sequence[Decision],
+        *,
+        parents: tuple[str, ...] = (),
     ) -> str:
+        """parents: the commit's, where they are not just `tip`; its files are `tip`'s anyway."""
         identity, signs = self._who()
         modes = {path: mode for path in writes if (mode := tip.mode(path))}
         new = NewCommit(self._message(decisions), writes, (tip.commit,), modes)
         commit = self.repository.write_commits([new], identity=identity)[0]
-        if signs:
-            return sign_commit(self.repository, commit, new.message, new.parents, identity)
+        if signs or parents:
+            return write_commit_of(
+                self.repository, commit, new.message, parents or new.parents, identity, sign=signs
+            )
         return commit
 
-    def push(self, commit: str) -> None:
+    def push(self, commit: str, *, branch: str = "") -> None:
+        """Push to another branch than this one where it is named."""
+        refspec = f"{commit}:refs/heads/{branch or self.branch}"
         with _network(pushing=True):
             self.repository.git(
                 "push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed",
-                "--recurse-submodules=no", self.remote, f"{commit}:refs/heads/{self.branch}",
+                "--recurse-submodules=no", self.remote, refspec,
                 timeout=NETWORK_SECONDS,
             )  # fmt: skip
 

@@ -26,7 +26,7 @@ from k8s_ucp.gitops.promotion.overlay import (
 )
 from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
 
-Status = Literal["promoted", "unchanged", "superseded", "held", "gated", "conflict"]
+Status = Literal["promoted", "unchanged", "superseded", "pr", "held", "gated", "conflict"]
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,13 @@ def decide_all(tip: Tip, intents: Sequence[Intent]) -> list[Decision]:
         decision = decide(seen, intent, tip)
         seen = _Edited(tip, {**seen.written, **decision.writes})
         decisions.append(decision)
+    return all_or_none(decisions)
+
+
+def all_or_none(decisions: Sequence[Decision]) -> list[Decision]:
+    """The decisions of a batch; where one of them is refused, none of them writes."""
     stopped = next((each for each in decisions if each.status in REFUSALS), None)
-    if stopped is None:
-        return decisions
-    return [_withdrawn(each, stopped) for each in decisions]
+    return [_withdrawn(each, stopped) for each in decisions] if stopped else list(decisions)
 
 
 REFUSALS = ("held", "gated", "conflict")

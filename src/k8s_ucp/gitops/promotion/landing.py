@@ -86,6 +86,8 @@ class Landing:
     decisions: tuple[Decision, ...]
     commit: str
     attempts: int
+    request: str = ""
+    """URL of the pull request, where it is to land through one."""
 
 
 def land(

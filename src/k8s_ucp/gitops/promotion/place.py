@@ -86,8 +86,9 @@ def open_branch(
         place.url, place.branch, credential=place.credential, depth=None if history else 1
     ) as (repository, name, commit):
         yield RemoteBranch(
-            repository, name, apps=apps, message=message, person=person, fetched=commit
-        )
+            repository, name, apps=apps, message=message, person=person, fetched=commit,
+            shallow=not history,
+        )  # fmt: skip
 
 
 class _ClonedBranch(RemoteBranch):

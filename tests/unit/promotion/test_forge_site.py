@@ -1,0 +1,103 @@
+"""Which forge a repository is on, and where the token for it comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.forge import ForgeFailed, find_site, until_ready
+
+ALL = {"GITHUB_TOKEN": "h", "GITLAB_TOKEN": "l", "GITEA_TOKEN": "g"}
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "root", "path"),
+    [
+        ("https://github.com/octo/shop.git", "github", "https://github.com", "octo/shop"),
+        ("git@github.com:octo/shop.git", "github", "https://github.com", "octo/shop"),
+        ("ssh://git@github.com:22/octo/shop", "github", "https://github.com", "octo/shop"),
+        ("https://github.example.org/o/s/", "github", "https://github.example.org", "o/s"),
+        ("https://gitlab.com/a/b/c.git", "gitlab", "https://gitlab.com", "a/b/c"),
+        ("git@gitlab.example.org:a/b", "gitlab", "https://gitlab.example.org", "a/b"),
+        ("https://codeberg.org/a/b", "gitea", "https://codeberg.org", "a/b"),
+        ("http://gitea.lan:3000/a/b", "gitea", "http://gitea.lan:3000", "a/b"),
+    ],
+)
+def test_known_hosts(url: str, kind: str, root: str, path: str) -> None:
+    site = find_site(url, "", ALL)
+
+    assert (site.kind, site.root, site.path) == (kind, root, path)
+
+
+@pytest.mark.parametrize(
+    ("environment", "kind"),
+    [
+        ({"UCP_FORGE": "gitlab"}, "gitlab"),
+        ({"UCP_FORGE": "forgejo"}, "gitea"),
+        ({"GITHUB_SERVER_URL": "https://git.lan"}, "github"),
+        ({"GITHUB_SERVER_URL": "https://git.lan", "GITEA_ACTIONS": "true"}, "gitea"),
+        ({"GITLAB_CI": "true", "CI_SERVER_HOST": "git.lan"}, "gitlab"),
+    ],
+)
+def test_other_hosts_are_told_by_the_environment(environment: dict[str, str], kind: str) -> None:
+    assert find_site("https://git.lan/a/b", "", {**ALL, **environment}).kind == kind
+
+
+def test_a_flag_comes_first() -> None:
+    assert find_site("https://github.com/a/b", "gitea", ALL).kind == "gitea"
+
+
+def test_the_ci_s_host_says_nothing_of_another_host() -> None:
+    with pytest.raises(UsageError, match="which forge"):
+        find_site("https://git.lan/a/b", "", {**ALL, "GITHUB_SERVER_URL": "https://github.com"})
+
+
+def test_the_address_of_the_pages_can_differ() -> None:
+    environment = {**ALL, "UCP_FORGE_URL": "https://git.lan:8443/", "UCP_FORGE": "gitea"}
+
+    assert find_site("ssh://git@git.lan/a/b", "", environment).root == "https://git.lan:8443"
+
+
+@pytest.mark.parametrize(
+    "url", ["/srv/git/apps.git", "file:///srv/apps.git", "https://github.com/x"]
+)
+def test_what_is_on_no_forge(url: str) -> None:
+    with pytest.raises(UsageError):
+        find_site(url, "github", ALL)
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(UsageError, match="which forge"):
+        find_site("https://github.com/a/b", "bitbucket", ALL)
+
+
+def test_tokens_come_from_the_environment_of_that_forge_only() -> None:
+    assert find_site("https://github.com/a/b", "", ALL).token == "h"
+    assert find_site("https://github.com/a/b", "", {**ALL, "UCP_FORGE_TOKEN": "u"}).token == "u"
+    with pytest.raises(UsageError, match="need a token") as found:
+        find_site("https://github.com/a/b", "", {"GITLAB_TOKEN": "l"})
+    assert found.value.next is not None
+    assert "GITHUB_TOKEN" in found.value.next
+
+
+def test_a_site_does_not_show_its_token() -> None:
+    assert "s3cret" not in repr(find_site("https://github.com/a/b", "", {"GH_TOKEN": "s3cret"}))
+
+
+def test_a_token_file_has_to_be_private(tmp_path: Path) -> None:
+    path = tmp_path / "forge-token"
+    path.write_text("f1le\n")
+    path.chmod(0o644)
+    with pytest.raises(UsageError, match="read by others"):
+        find_site("https://github.com/a/b", "", {}, tmp_path)
+    path.chmod(0o600)
+    assert find_site("https://github.com/a/b", "", {}, tmp_path).token == "f1le"
+
+
+def test_merging_is_asked_for_until_the_forge_is_ready() -> None:
+    answers = iter([None, None, True])
+    assert until_ready(lambda: next(answers), lambda _: None) is True
+    with pytest.raises(ForgeFailed, match="made up its mind"):
+        until_ready(lambda: None, lambda _: None)
