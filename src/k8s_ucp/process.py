@@ -358,3 +358,8 @@ def find_program(name: str) -> Path | None:
     """Where a program lies on PATH; None where it doesn't."""
     found = shutil.which(name)
     return Path(found) if found else None
+
+
+def available_memory() -> int:
+    """Bytes that new processes can have without anything being swapped out."""
+    return int(psutil.virtual_memory().available)

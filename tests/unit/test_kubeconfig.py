@@ -16,9 +16,7 @@ def kubeconfig(
     return {
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        "clusters": [
-            {"name": "k", "cluster": {"server": "https://[::1]:1", **(cluster or {})}}
-        ],
+        "clusters": [{"name": "k", "cluster": {"server": "https://[::1]:1", **(cluster or {})}}],
         "users": [{"name": "u", "user": user or {}}],
     }
 

@@ -9,10 +9,8 @@ import stat
 import sys
 from pathlib import Path
 
-import psutil
-
 from k8s_ucp.errors import ProgramMissing, UcpError
-from k8s_ucp.process import find_program
+from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.workspace import cache_folder
@@ -84,7 +82,7 @@ def check_memory(context: Context) -> None:
         return
     clusters = 1 + len(context.topology.spec.environments)
     needed = clusters * CLUSTER_MEGABYTES + COMPONENTS_MEGABYTES
-    free = psutil.virtual_memory().available // 10**6
+    free = available_memory() // 10**6
     if free < needed:
         raise UcpError(
             f"{clusters} control planes and the components need about {needed} MB of memory, "
