@@ -30,8 +30,15 @@ class ApplyFoundation:
     def run(self, context: Context, report: Report) -> None:
         files = context.published.core.read("platform")
         projects = read(_yaml(context.published.core.read("projects")))
+        # Crossplane's kinds too: each one that came later would make Argo CD's controller fetch and
+        # parse the schema of the whole API again.
         kinds = read(
-            _only(files, "platform/reconciler/", f"platform/{argocd.NAME}/engine/crds.yaml")
+            _only(
+                files,
+                "platform/reconciler/",
+                f"platform/{argocd.NAME}/engine/crds.yaml",
+                f"platform/{crossplane.NAME}/engine/",
+            )
         )
         settings = read(
             _only(

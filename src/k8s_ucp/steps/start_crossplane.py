@@ -1,11 +1,11 @@
-"""Apply Crossplane's kinds, initialise it and start it."""
+"""Initialise Crossplane, whose kinds are applied, and start it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from k8s_ucp.components import crossplane
-from k8s_ucp.components.manifests import apply_all, digest, read, wait_served
+from k8s_ucp.components.manifests import digest, read
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.apply_manifests import is_applied, note_applied
 from k8s_ucp.steps.context import Context, await_ready
@@ -21,9 +21,6 @@ class StartCrossplane:
         kinds = read(context.published.core.read(path))
         known = digest(kinds)
         if not is_applied(context.kube, self.id, known, kinds):
-            report("kinds")
-            apply_all(context.kube, kinds)
-            wait_served(context.kube, kinds)
             report("certificates and default objects")
             context.crossplane.initialise()
             note_applied(context.kube, self.id, known)
