@@ -37,7 +37,7 @@ bench: .venv/ready-dev ## ratios, side by side in one run; writes docs/evidence/
 
 check: .venv/ready-dev ## linter, types, import directions
 	@.venv/bin/ruff format --check src tests
-	@.venv/bin/ruff check src tests
+	@.venv/bin/ruff check --no-cache src tests
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 

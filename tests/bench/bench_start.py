@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psutil
+
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.installer import Installer, Toolbox
-
 from tests.conftest import CACHE
 from tests.e2e.world import World
 from tests.evidence import table, write
