@@ -21,7 +21,7 @@ def chosen_name(call: Invocation) -> str:
 
     Raises UcpError where nothing was started, UsageError where the choice is not clear.
     """
-    started = call.workspace.topologies()
+    started = _started(call.workspace)
     if call.topology:
         if call.topology not in started:
             known = f"; started here: {', '.join(started)}" if started else ""
@@ -46,14 +46,23 @@ def chosen_name(call: Invocation) -> str:
     )
 
 
+def _started(workspace: Workspace) -> list[str]:
+    """Topologies with state, or with repositories: state may be removed, it can be rebuilt."""
+    repositories = workspace.root / "gitops"
+    there = [each.parent.name for each in repositories.glob("*/core")]
+    return sorted({*workspace.topologies(), *there})
+
+
 def chosen_topology(call: Invocation) -> Topology:
     """The topology as it was started last. Raises UcpError, UsageError."""
     from k8s_ucp.topology import default, load
 
     name = chosen_name(call)
-    path = call.workspace.state(name).root / STARTED
-    # Stopping must work whatever has become of the file.
-    return load(path) if path.exists() else default(name, (), ())
+    for path in (call.workspace.state(name).root / STARTED, call.workspace.topology_file):
+        if path.exists() and (topology := load(path)).name == name:
+            return topology
+    # Stopping must work whatever has become of the files.
+    return default(name, (), ())
 
 
 def chosen_context(call: Invocation) -> Context:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from k8s_ucp.kube import APPLICATION, KubeError, Object
 from k8s_ucp.pipeline import Report
@@ -35,7 +37,7 @@ class AwaitApplications:
                 items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
             except KubeError as error:
                 return error.message
-            missing = "; ".join(not_yet(wanted, items))
+            missing = "; ".join(not_yet(wanted, items, since=context.argocd_since))
             report(missing)
             return missing
 
@@ -56,8 +58,11 @@ def expected(paths: Iterable[str], environments: Iterable[str]) -> list[str]:
     return sorted(f"{app}-{environment}" for app, environment in found if environment in running)
 
 
-def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
-    """What is missing for each application, in words. items: all Applications."""
+def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0) -> list[str]:
+    """What is missing for each application, in words. items: all Applications.
+
+    since: seconds since the epoch; what Argo CD said before doesn't count.
+    """
     by_name = {each["metadata"]["name"]: each for each in items}
     missing = [f"{name}: not there yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
@@ -66,7 +71,15 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
         health = (status.get("health") or {}).get("status")
         if (sync, health) != ("Synced", "Healthy"):
             missing.append(f"{name}: {sync or 'Unknown'}, {health or 'Unknown'}{_why(status)}")
+        elif _looked_at(status) < math.floor(since):
+            missing.append(f"{name}: not looked at since the start")
     return missing
+
+
+def _looked_at(status: Object) -> float:
+    """When Argo CD compared it last, in whole seconds since the epoch."""
+    text = status.get("reconciledAt")
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
 def _why(status: Object) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from k8s_ucp.kube import LOCAL_CLUSTER, KubeError, Object
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import LOCAL_CLUSTER, Kube, KubeError, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.conditions import find
@@ -31,9 +32,9 @@ class AwaitEnvironments:
                 items = context.kube.list_all(LOCAL_CLUSTER, marks.CLUSTERS_NAMESPACE)
             except KubeError as error:
                 return error.message
-            missing = "; ".join(not_yet(wanted, items))
-            report(missing)
-            return missing
+            missing = not_yet(wanted, items) or _silent(context, wanted)
+            report("; ".join(missing))
+            return "; ".join(missing)
 
         wait_until(
             f"environments {', '.join(wanted)} up and registered",
@@ -56,6 +57,22 @@ def all_environments(context: Context) -> list[str]:
     there = context.published.core.environments()
     known = [each.name for each in context.topology.spec.environments]
     return [each for each in known if each in there] + [each for each in there if each not in known]
+
+
+def _silent(context: Context, wanted: Iterable[str]) -> list[str]:
+    """Clusters that don't answer: after a stop, what is written of them is older than it."""
+    missing = []
+    for name in wanted:
+        file = context.state.kubeconfig(context.topology.app_cluster(name))
+        try:
+            kube = Kube.from_file(file)
+        except UcpError as error:
+            missing.append(f"{name}: {error.message}")
+            continue
+        if not kube.ready():
+            missing.append(f"{name}: its API server does not answer yet")
+        kube.close()
+    return missing
 
 
 def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:

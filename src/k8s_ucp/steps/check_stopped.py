@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 
-from k8s_ucp import process
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
+from k8s_ucp.steps.stop_clusters import running
 from k8s_ucp.waiting import wait_until
 
 SECONDS = 5.0
@@ -23,12 +22,10 @@ class CheckStopped:
             f"end of all processes of {context.topology.name}",
             lambda: ", ".join(
                 f"{each.executable} (PID {each.pid})"
-                for each in process.working_in(context.state.root)
+                for each in (*context.placement.remains(), *running(context))
             ),
             seconds=SECONDS,
             cancel=context.cancel,
             pause=0.05,
             next="end them with kill",
         )
-        # Sockets only: it is made anew by every start.
-        shutil.rmtree(context.runtime, ignore_errors=True)

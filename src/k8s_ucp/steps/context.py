@@ -39,6 +39,8 @@ class Context:
     settled: Settled = field(default_factory=Settled)
     """Conflicts that the user has decided."""
     cancel: Cancel = field(default_factory=Cancel)
+    argocd_since: float = 0.0
+    """When this run started Argo CD's controller; 0: it ran before. What it said earlier is old."""
     _toolbox: Toolbox | None = None
     _published: PublishResult | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from k8s_ucp.components import argocd
@@ -18,7 +19,10 @@ class StartArgoCD:
     title: str = "Start Argo CD"
 
     def run(self, context: Context, report: Report) -> None:
-        context.placement.start([*context.redis.programs(), *context.argocd.programs()])
+        now = time.time()
+        new = context.placement.start([*context.redis.programs(), *context.argocd.programs()])
+        if argocd.CONTROLLER in new:
+            context.argocd_since = now
         if context.kube.find(APPLICATION, "root", ARGOCD_NAMESPACE) is None or (
             context.published.core.changed
         ):
