@@ -193,7 +193,7 @@ def test_a_scalar_of_no_known_type_is_a_bug() -> None:
         scalar("\ud800")
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(hostile, hostile, hostile, hostile, hostile, hostile)
 def test_hostile_values_stay_in_their_fields(
     image: str, tag: str, host: str, domain: str, url: str, machine: str
@@ -222,9 +222,10 @@ def test_hostile_values_stay_in_their_fields(
     rendered = render(evil, facts)
     assert rendered.core.keys() == plain.core.keys()
     for repository in ("core", "apps"):
+        calm_files = getattr(plain, repository)
         for path, text in getattr(rendered, repository).items():
-            if path.endswith(".yaml") and path != "ucp.yaml":
-                assert _shape(parse(text)) == _shape(parse(getattr(plain, repository)[path])), path
+            if path.endswith(".yaml") and text != calm_files[path]:
+                assert _shape(parse(text)) == _shape(parse(calm_files[path])), path
     overlay = parse(rendered.apps["apps/echo/overlays/stage/kustomization.yaml"])
     assert overlay["images"] == [{"name": image, "newTag": tag}]
     hosts = parse(rendered.apps["apps/echo/overlays/stage/hosts.yaml"])
