@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import platform
 import re
+import socket
 import time
 from typing import Any
+from urllib.parse import urlsplit
 
 from k8s_ucp.clusters.folder import VITAL, ClusterFolder
 from k8s_ucp.clusters.processes import find_component
@@ -21,6 +23,7 @@ SERVING = (
 """Everything serves, for the admin. The two left out write default roles and priority classes one
 by one, a second or more: who comes with the admin's certificate need not wait for them."""
 PAUSE = 0.05
+CHECK_SECONDS = 0.3
 LAST_WORDS = 3
 """Lines of a dead process's log that an error shows."""
 
@@ -63,23 +66,29 @@ def wait_serving(folder: ClusterFolder, config: dict[str, Any], until: float) ->
 
     Raises UcpError as soon as a process without which it can't has ended, DeadlineExceeded.
     """
-    began = time.monotonic()
+    began = checked = time.monotonic()
     kube = Kube(config)
     try:
         while reason := _ask(kube, SERVING):
-            for component in VITAL:
-                if find_component(folder, component) is None:
-                    raise UcpError(
-                        f"{component} of cluster {folder.name} ended: "
-                        + _last_words(folder, component)
-                    )
-            if time.monotonic() >= until:
+            now = time.monotonic()
+            if now - checked > CHECK_SECONDS:
+                _refuse_deaths(folder)
+                checked = now
+            if now >= until:
                 raise DeadlineExceeded(
                     f"an API server that serves cluster {folder.name}", until - began, reason
                 )
             time.sleep(PAUSE)
     finally:
         kube.close()
+
+
+def _refuse_deaths(folder: ClusterFolder) -> None:
+    for component in VITAL:
+        if find_component(folder, component) is None:
+            raise UcpError(
+                f"{component} of cluster {folder.name} ended: {_last_words(folder, component)}"
+            )
 
 
 def not_ready(config: dict[str, Any]) -> str | None:
@@ -126,11 +135,23 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def _ask(kube: Kube, path: str) -> str | None:
+    if not _accepts(kube.server):
+        return "no API server listens yet"
     try:
         kube.request("GET", path, timeout=2)
     except KubeError as error:
         return "the API server is still starting" if error.status == 500 else error.message
     return None
+
+
+def _accepts(server: str) -> bool:
+    """Somebody listens there: much cheaper to ask than a request that fails."""
+    address = urlsplit(server)
+    try:
+        socket.create_connection((address.hostname, address.port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def _last_words(folder: ClusterFolder, component: str) -> str:

@@ -194,7 +194,6 @@ class EmbeddedProvider:
         folder.link(folder.kwokctl, paths["kwokctl"])
         kwokctl.write_settings(folder, ports, paths, gogc=Parameters.of(request).gogc)
         kwokctl.create(folder, timeout=_left(until))
-        folder.make_private()
         record = Record("v" + self._available().removeprefix("v"), ports)
         self._await(folder, record, until)
         api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
@@ -274,7 +273,7 @@ _COMPONENT_OF: Mapping[str, str] = {"kwok": "kwok-controller", "true": "kubectl"
 
 def _refuse_taken_ports(folder: ClusterFolder, record: Record, down: list[str]) -> None:
     for name, port in record.ports.items():
-        if name.removesuffix("-peer") in down and not can_listen(port):
+        if name in down and not can_listen(port):
             raise UcpError(
                 f"port {port} of {name} in cluster {folder.name} is taken by another program",
                 next=f"end it (ss -ltnp 'sport = :{port}' shows which), then try again",

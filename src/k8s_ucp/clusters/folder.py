@@ -1,4 +1,4 @@
-"""What lies in the folder of one embedded control plane, and how it is kept private.
+"""What lies in the folder of one embedded control plane.
 
 `<clusters>/<name>.lock` beside it guards it; within it lie our record, the mark that says that the
 cluster should run, and kwokctl's own folder. Light on purpose: the watcher imports it.
@@ -7,14 +7,13 @@ cluster should run, and kwokctl's own folder. Light on purpose: the watcher impo
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.workspace import FILE_MODE, FOLDER_MODE, write_private_file
+from k8s_ucp.workspace import write_private_file
 
 COMPONENTS = (
     "etcd",
@@ -28,7 +27,8 @@ COMPONENTS = (
 VITAL = ("etcd", "kube-apiserver")
 """Without these nothing answers; the others come back by themselves."""
 
-PORTS = ("etcd", "etcd-peer", *COMPONENTS[1:])
+PORTS = tuple(each for each in COMPONENTS if each != "etcd")
+"""Who listens on a port; etcd listens on sockets in the cluster's folder."""
 
 
 @dataclass(frozen=True)
@@ -139,21 +139,6 @@ class ClusterFolder:
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
         return number if number > 0 else None
-
-    def make_private(self) -> None:
-        """Files 0600, folders 0700: kwokctl has modes of its own."""
-        for folder, subfolders, files in os.walk(self.root):
-            path = Path(folder)
-            path.chmod(FOLDER_MODE)
-            if path == self.home:
-                # etcd keeps its data private by itself, links have no mode of their own.
-                subfolders[:] = [each for each in subfolders if each not in ("etcd", "bin")]
-                for each in ("etcd", "bin"):
-                    if (path / each).is_dir():
-                        (path / each).chmod(FOLDER_MODE)
-            for name in files:
-                if not (path / name).is_symlink():
-                    (path / name).chmod(FILE_MODE)
 
     def link(self, link: Path, program: Path) -> None:
         """Point one of the cluster's links at a program."""

@@ -14,7 +14,7 @@ from typing import Any
 from k8s_ucp import process
 from k8s_ucp.clusters.folder import ClusterFolder
 from k8s_ucp.clusters.processes import MARK, forget_strangers
-from k8s_ucp.errors import CommandFailed, UcpError
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.workspace import write_private_file
 
 ADDRESS = "127.0.0.1"
@@ -35,12 +35,12 @@ def write_settings(
 
     gogc: how far Go lets the API server's memory grow, in percent of what is in use.
     """
-    text = json.dumps(settings(folder, ports, programs, gogc=gogc), indent=1)
+    text = json.dumps(settings(ports, programs, gogc=gogc), indent=1)
     write_private_file(folder.kwok_config, text + "\n")
 
 
 def settings(
-    folder: ClusterFolder, ports: Mapping[str, int], programs: Mapping[str, Path], *, gogc: int
+    ports: Mapping[str, int], programs: Mapping[str, Path], *, gogc: int
 ) -> dict[str, Any]:
     """kwokctl's configuration of one cluster."""
     return {
@@ -49,8 +49,9 @@ def settings(
         "options": {
             "runtime": "binary",
             "bindAddress": ADDRESS,
-            "etcdPort": ports["etcd"],
-            "etcdPeerPort": ports["etcd-peer"],
+            # Not opened, see _SOCKETS; left out, kwokctl would look for free ones.
+            "etcdPort": 1,
+            "etcdPeerPort": 1,
             "kubeApiserverPort": ports["kube-apiserver"],
             "kubeControllerManagerPort": ports["kube-controller-manager"],
             "kubeSchedulerPort": ports["kube-scheduler"],
@@ -65,56 +66,32 @@ def settings(
             "kubectlBinary": str(programs["true"]),
         },
         "componentsPatches": [
-            *(
-                {"name": name, "extraArgs": arguments}
-                for name, arguments in _arguments(folder, ports).items()
-            ),
+            *({"name": name, "extraArgs": _replaced(each)} for name, each in _SOCKETS.items()),
+            *({"name": name, "extraArgs": _added(_ALONE)} for name in _CONTROLLERS),
             {"name": "kube-apiserver", "extraEnvs": [{"name": "GOGC", "value": str(gogc)}]},
         ],
     }
 
 
-def _arguments(folder: ClusterFolder, ports: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
-    ca = str(folder.certificate("ca.crt"))
-    certificate = str(folder.certificate("admin.crt"))
-    key = str(folder.certificate("admin.key"))
-    client = f"https://{ADDRESS}:{ports['etcd']}"
-    peer = f"https://{ADDRESS}:{ports['etcd-peer']}"
-    # There is one of each: electing a leader would cost seconds at the start and writes for ever,
-    # and both would end themselves when etcd is away for a moment.
-    alone = _added({"leader-elect": "false"})
-    return {
-        # Without TLS any user of the machine could read every Secret from etcd's port.
-        "etcd": [
-            *_replaced(
-                {
-                    "listen-client-urls": client,
-                    "advertise-client-urls": client,
-                    "listen-peer-urls": peer,
-                    "initial-advertise-peer-urls": peer,
-                    "initial-cluster": f"node0={peer}",
-                }
-            ),
-            *_added(
-                {
-                    "client-cert-auth": "true",
-                    "cert-file": certificate,
-                    "key-file": key,
-                    "trusted-ca-file": ca,
-                    "peer-client-cert-auth": "true",
-                    "peer-cert-file": certificate,
-                    "peer-key-file": key,
-                    "peer-trusted-ca-file": ca,
-                }
-            ),
-        ],
-        "kube-apiserver": [
-            *_replaced({"etcd-servers": client}),
-            *_added({"etcd-cafile": ca, "etcd-certfile": certificate, "etcd-keyfile": key}),
-        ],
-        "kube-controller-manager": alone,
-        "kube-scheduler": alone,
-    }
+# etcd has no users here, so on a port any user of the machine could read every Secret from it. As
+# etcd writes them, these name sockets in the folder that it and the API server work in, which is
+# private; being relative they never meet the 107 bytes that a socket's path may have.
+_CLIENT, _PEER = "unix://client.sock", "unix://peer.sock"
+_SOCKETS: Mapping[str, Mapping[str, str]] = {
+    "etcd": {
+        "listen-client-urls": _CLIENT,
+        "advertise-client-urls": _CLIENT,
+        "listen-peer-urls": _PEER,
+        "initial-advertise-peer-urls": _PEER,
+        "initial-cluster": f"node0={_PEER}",
+    },
+    "kube-apiserver": {"etcd-servers": _CLIENT},
+}
+
+# There is one of each: electing a leader would cost seconds at the start and writes for ever, and
+# both would end themselves when etcd is away for a moment.
+_CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
+_ALONE: Mapping[str, str] = {"leader-elect": "false"}
 
 
 def _added(arguments: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -137,7 +114,6 @@ def start(folder: ClusterFolder, *, timeout: float) -> None:
     """
     forget_strangers(folder)
     _call(folder, "start", [], timeout)
-    folder.make_private()
 
 
 def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float) -> None:
@@ -148,13 +124,20 @@ def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float
         "HOME": str(folder.root),
         "PATH": "",
     }
-    argv: list[str | Path] = [folder.kwokctl, verb, "cluster", "--name", folder.name, *arguments]
+    kwokctl = [str(folder.kwokctl), verb, "cluster", "--name", folder.name, *arguments]
     try:
-        process.run(argv, timeout=timeout, env=environment, cwd=folder.root)
+        process.run([*_PRIVATELY, *kwokctl], timeout=timeout, env=environment, cwd=folder.root)
+    except DeadlineExceeded as error:
+        what = f"the end of `kwokctl {verb} cluster` for {folder.name}"
+        raise DeadlineExceeded(what, timeout, error.last_state) from error
     except CommandFailed as error:
         raise UcpError(
             f"kwokctl could not {verb} cluster {folder.name}: {explain(error.output)}"
         ) from error
+
+
+_PRIVATELY = ("/bin/sh", "-c", 'umask 077; exec "$0" "$@"')
+"""Keys, logs and sockets become the user's alone: kwokctl and etcd would let a group in."""
 
 
 def explain(output: str) -> str:

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import socket
-import ssl
 import stat
 import subprocess
 import sys
@@ -53,17 +52,6 @@ def test_it_is_private_to_this_machine_and_user(
 
     wanted = {("127.0.0.1", port) for port in record.ports.values()}
     eventually(lambda: listeners() == wanted, listeners)
-
-    # Nobody reads etcd without the cluster's certificate.
-    strange = ssl.create_default_context(cafile=folder.certificate("ca.crt"))
-    with (
-        socket.create_connection(("127.0.0.1", record.ports["etcd"]), timeout=5) as plain,
-        pytest.raises(OSError),
-        strange.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped,
-    ):
-        wrapped.sendall(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert wrapped.recv(1) == b"", "etcd answered a stranger"
-        raise ConnectionResetError
 
     # Nothing of the user's environment goes into the processes.
     for own in find_own(folder):
@@ -250,12 +238,15 @@ def test_a_port_that_is_taken_in_the_last_moment_is_told(
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
         def late(folder: ClusterFolder, *, timeout: float) -> None:
-            other.bind(("127.0.0.1", planes.ports.reserve(str(folder.root), ["etcd"])["etcd"]))
+            names = ["kube-apiserver"]
+            other.bind(("127.0.0.1", planes.ports.reserve(str(folder.root), names)[names[0]]))
             other.listen()
             real(folder, timeout=timeout)
 
         monkeypatch.setattr(kwokctl, "create", late)
-        with pytest.raises(UcpError, match=r"etcd of cluster one ended(.|\n)*already in use"):
+        with pytest.raises(
+            UcpError, match=r"kube-apiserver of cluster one ended(.|\n)*already in use"
+        ):
             provider.create(ClusterRequest("one"), quiet)
     assert planes.processes() == []
     assert provider.names() == []

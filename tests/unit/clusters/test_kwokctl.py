@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from k8s_ucp.clusters.folder import PORTS, ClusterFolder
+from k8s_ucp.clusters.folder import PORTS
 from k8s_ucp.clusters.kwokctl import PROGRAMS, explain, settings
 
-FOLDER = ClusterFolder(Path("/home/me/my work/clusters"), "demo-stage")
 PROGRAM_PATHS = {each: Path("/tools") / each for each in (*PROGRAMS, "true")}
 
 
 def told() -> dict[str, object]:
     ports = {name: 20000 + number for number, name in enumerate(PORTS)}
-    return settings(FOLDER, ports, PROGRAM_PATHS, gogc=150)
+    return settings(ports, PROGRAM_PATHS, gogc=150)
 
 
 def test_every_port_is_given_and_every_address_is_loopback() -> None:
     options = told()["options"]
     assert isinstance(options, dict)
     assert options["bindAddress"] == "127.0.0.1"
-    given = sorted(value for key, value in options.items() if key.endswith("Port"))
-    assert given == [20000 + number for number in range(len(PORTS))]
+    given = {key: value for key, value in options.items() if key.endswith("Port")}
+    assert sorted(given.values()) == [1, 1, *(20000 + number for number in range(len(PORTS)))]
 
 
 def test_every_program_is_given_so_nothing_is_downloaded() -> None:
@@ -33,10 +32,11 @@ def test_every_program_is_given_so_nothing_is_downloaded() -> None:
     )
 
 
-def test_etcd_is_reached_over_tls_only() -> None:
+def test_etcd_has_no_port() -> None:
     text = json.dumps(told())
-    assert "http://" not in text
-    assert "client-cert-auth" in text
+    assert "http" not in text
+    assert text.count("unix://client.sock") == 3
+    assert text.count("unix://peer.sock") == 3
 
 
 def test_errors_are_taken_out_of_the_log() -> None:
