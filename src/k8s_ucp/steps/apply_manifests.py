@@ -48,7 +48,6 @@ class ApplyFoundation:
                 f"platform/{crossplane.NAME}/config/",
             )
         )
-        redis = context.redis.secret()
         known = digest([*kinds, *settings, *projects])
         if is_applied(context.kube, self.id, known, kinds):
             return
@@ -56,7 +55,7 @@ class ApplyFoundation:
         everything = [*kinds, *settings]
         apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
         apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
-        context.kube.apply(redis)
+        context.argocd.prepare(context.kube)
         wait_served(context.kube, kinds)
         report("projects")
         apply_all(context.kube, projects)

@@ -12,7 +12,7 @@ from k8s_ucp import process
 from k8s_ucp.components import argocd, crossplane, manifests, redis
 from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.crossplane import Crossplane
-from k8s_ucp.components.health import Check, wait_ready
+from k8s_ucp.components.health import Health, combine
 from k8s_ucp.components.host import Host
 from k8s_ucp.components.placement import HostPlacement
 from k8s_ucp.components.redis import Redis
@@ -22,7 +22,7 @@ from k8s_ucp.process import Identity
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import CrossplaneSettings
 from k8s_ucp.workspace import StateFolder
-from tests.control_planes import ControlPlanes, made, namespace
+from tests.control_planes import ControlPlanes, eventually, made, namespace
 
 PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS)
 CORE = "demo-core"
@@ -49,13 +49,14 @@ class Stack:
     def crossplane(self) -> Crossplane:
         return Crossplane(self.host, CrossplaneSettings())
 
-    @property
-    def checks(self) -> dict[str, Check]:
-        return {
-            "redis": self.redis.ready,
-            "argocd": self.argocd.ready,
-            "crossplane": self.crossplane.ready,
-        }
+    def health(self) -> Health:
+        return combine(
+            {
+                "redis": self.redis.ready,
+                "argocd": self.argocd.ready,
+                "crossplane": self.crossplane.ready,
+            }
+        )
 
     def up(self) -> None:
         """As `ucp start` does it."""
@@ -86,7 +87,7 @@ class Stack:
         self.wait_well()
 
     def wait_well(self, seconds: float = 60) -> None:
-        wait_ready(self.checks, timeout=seconds)
+        eventually(lambda: self.health().ready, self.health, seconds)
 
     def pid(self, name: str) -> int:
         state = self.placement.states().get(name)
