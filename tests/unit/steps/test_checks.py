@@ -1,0 +1,99 @@
+"""What is looked at before anything is changed."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from k8s_ucp.errors import ProgramMissing, UcpError
+from k8s_ucp.steps import check_machine
+from k8s_ucp.steps.context import Context
+from k8s_ucp.topology import default
+from k8s_ucp.workspace import Workspace
+
+
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Context:
+    monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    return Context(workspace=Workspace.at(tmp_path / "new" / "work space"), topology=default())
+
+
+def refused(check: Callable[[Context], None], context: Context) -> UcpError:
+    with pytest.raises(UcpError) as caught:
+        check(context)
+    assert caught.value.next
+    return caught.value
+
+
+def test_no_git(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_machine, "find_program", lambda _: None)
+    error = refused(check_machine.check_system, context)
+    assert isinstance(error, ProgramMissing)
+    assert "install git" in str(error)
+
+
+def test_another_system(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_machine.sys, "platform", "darwin")
+    assert "Linux only, this is darwin" in refused(check_machine.check_system, context).message
+
+
+def test_a_full_disk(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_machine.check_folders(context)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=7 * 10**6))
+    message = refused(check_machine.check_folders, context).message
+    assert "7 MB are free, 500 MB needed" in message
+
+
+def test_a_file_in_the_way_of_a_folder(context: Context, tmp_path: Path) -> None:
+    (tmp_path / "new").write_text("")
+    assert f"can't write to the folder {tmp_path / 'new'}" in str(
+        refused(check_machine.check_folders, context)
+    )
+    (tmp_path / "new").unlink()
+    (tmp_path / "cache").write_text("")
+    assert "UCP_CACHE_DIR=DIR" in str(refused(check_machine.check_folders, context))
+
+
+def test_few_open_files(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 256))
+    assert "only 256 files" in refused(check_machine.check_limits, context).message
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (100, resource.RLIM_INFINITY))
+    check_machine.check_limits(context)
+
+
+def test_few_watches(context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 4096))
+    monkeypatch.setattr(check_machine, "INOTIFY", tmp_path)
+    check_machine.check_limits(context)
+    (tmp_path / "max_user_watches").write_text("100\n")
+    error = refused(check_machine.check_limits, context)
+    assert "the kernel allows 100 fs.inotify.max_user_watches" in error.message
+    assert error.next == f"sudo sysctl fs.inotify.max_user_watches={check_machine.WATCHES}"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
+def test_private_credentials(context: Context, mode: int) -> None:
+    folder = context.workspace.credentials
+    folder.mkdir(parents=True)
+    for name in ("README.md", "gcp.json.example"):
+        (folder / name).touch(mode=0o644)
+    (folder / "gcp.json").touch()
+    (folder / "gcp.json").chmod(mode)
+    check_machine.check_credentials(context)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
+def test_credentials_that_others_may_read(context: Context, mode: int) -> None:
+    folder = context.workspace.credentials
+    folder.mkdir(parents=True)
+    (folder / "gcp.json").touch()
+    (folder / "gcp.json").chmod(mode)
+    error = refused(check_machine.check_credentials, context)
+    assert "may read gcp.json" in error.message
+    assert error.next == f"chmod 600 '{folder / 'gcp.json'}'"

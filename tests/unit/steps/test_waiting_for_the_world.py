@@ -1,0 +1,97 @@
+"""What the steps that wait make of the objects they see."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from k8s_ucp.steps import await_applications, await_environments
+
+
+def cluster(environment: str, **conditions: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": f"demo-{environment}",
+            "labels": {"k8s-ucp.io/environment": environment},
+        },
+        "status": {
+            "conditions": [
+                {"type": kind, "status": status, "message": f"{kind} says {status}"}
+                for kind, status in conditions.items()
+            ]
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ([], ["stage: not declared yet"]),
+        ([cluster("prod", Ready="True", Registered="True")], ["stage: not declared yet"]),
+        ([cluster("stage")], ["stage: not ready yet"]),
+        ([cluster("stage", Ready="False")], ["stage: Ready says False"]),
+        ([cluster("stage", Ready="True")], ["stage: not registered yet"]),
+        ([cluster("stage", Ready="True", Registered="False")], ["stage: Registered says False"]),
+        ([cluster("stage", Ready="True", Registered="True")], []),
+    ],
+)
+def test_environments(items: list[dict[str, Any]], expected: list[str]) -> None:
+    assert await_environments.not_yet(["stage"], items) == expected
+
+
+def application(
+    name: str, sync: str | None = "Synced", health: str | None = "Healthy", **status: Any
+) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name},
+        "status": {"sync": {"status": sync}, "health": {"status": health}, **status},
+    }
+
+
+def test_applications_that_are_expected_but_absent() -> None:
+    assert await_applications.not_yet(["echo-stage"], []) == ["echo-stage: not there yet"]
+
+
+def test_every_application_counts_expected_or_not() -> None:
+    items = [application("echo-stage"), application("root", "OutOfSync", None)]
+    assert await_applications.not_yet(["echo-stage"], items) == ["root: OutOfSync, Unknown"]
+
+
+def test_a_failure_is_told_with_its_reason() -> None:
+    broken = application(
+        "a",
+        "Unknown",
+        "Healthy",
+        conditions=[{"type": "ComparisonError", "message": "no such repository"}],
+        operationState={"phase": "Failed", "message": "one object is wrong"},
+    )
+    assert await_applications.not_yet([], [broken]) == ["a: Unknown, Healthy (no such repository)"]
+    del broken["status"]["conditions"]
+    assert await_applications.not_yet([], [broken]) == ["a: Unknown, Healthy (one object is wrong)"]
+
+
+def test_what_was_said_before_a_restart_does_not_count() -> None:
+    started = datetime(2026, 1, 2, 3, 4, 5, 600_000, UTC).timestamp()
+    old = application("a", reconciledAt="2026-01-02T03:04:04Z")
+    new = application("b", reconciledAt="2026-01-02T03:04:05Z")
+    assert await_applications.not_yet([], [old, new], since=started) == [
+        "a: not looked at since the start"
+    ]
+    assert await_applications.not_yet([], [old, new]) == []
+    assert await_applications.not_yet([], [application("c")], since=started)
+
+
+def test_an_application_for_each_overlay_of_a_running_environment() -> None:
+    paths = [
+        "README.md",
+        "apps/echo/base/deployment.yaml",
+        "apps/echo/overlays/stage/kustomization.yaml",
+        "apps/echo/overlays/stage/hosts.yaml",
+        "apps/echo/overlays/prod/kustomization.yaml",
+        "apps/quote/overlays/gone/kustomization.yaml",
+        "other/apps/x/overlays/stage/kustomization.yaml",
+    ]
+    assert await_applications.expected(paths, ["stage", "prod"]) == ["echo-prod", "echo-stage"]
+    assert await_applications.expected(paths, []) == []

@@ -1,0 +1,166 @@
+"""The data of `ucp status`, made of what was seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from k8s_ucp.status import ComponentStatus, Seen, reasons, summarize
+from k8s_ucp.topology import Topology, default
+
+TOPOLOGY = default("demo", ["stage", "prod"])
+
+
+def cluster(environment: str, *, leaving: bool = False, **conditions: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "name": f"demo-{environment}",
+        "labels": {"k8s-ucp.io/environment": environment},
+    }
+    if leaving:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    found = [
+        {"type": kind, "status": status, "reason": "Because", "message": f"it is {status}"}
+        for kind, status in conditions.items()
+    ]
+    return {
+        "metadata": metadata,
+        "spec": {"provider": "embedded"},
+        "status": {"conditions": found},
+    }
+
+
+def registration(environment: str, name: str = "", **labels: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": f"cluster-{name or f'demo-{environment}'}",
+            "labels": {"k8s-ucp.io/environment": environment, **labels},
+            "annotations": {"k8s-ucp.io/token-expires-at": "2026-01-02T00:00:00Z"},
+        }
+    }
+
+
+WELL = Seen(
+    core_ready=True,
+    environments=["prod", "stage"],
+    clusters=[cluster("prod", Ready="True", Reachable="True")],
+    registrations=[registration("prod")],
+    applications=[
+        {
+            "metadata": {
+                "name": "echo-prod",
+                "labels": {"k8s-ucp.io/app": "echo", "k8s-ucp.io/environment": "prod"},
+            },
+            "status": {
+                "sync": {"status": "Synced", "revision": "abc"},
+                "health": {"status": "Healthy"},
+                "summary": {"images": ["echo:1"]},
+            },
+        },
+        {"metadata": {"name": "clusters"}},
+    ],
+    answering=frozenset({"demo-prod"}),
+    components=[ComponentStatus("argocd", "v1", True, "host")],
+)
+
+
+def environments(seen: Seen, topology: Topology = TOPOLOGY) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in summarize(topology, seen)["environments"]}
+
+
+def test_the_shape_is_the_contract() -> None:
+    data = summarize(TOPOLOGY, WELL)
+    assert data.keys() == {
+        "topology",
+        "core",
+        "components",
+        "environments",
+        "applications",
+        "mirrors",
+    }
+    assert data["core"] == {"name": "demo-core", "provider": "embedded", "ready": True}
+    assert data["components"] == [
+        {"name": "argocd", "version": "v1", "ready": True, "placement": "host"}
+    ]
+    assert environments(WELL)["prod"] == {
+        "name": "prod",
+        "state": "running",
+        "cluster": {
+            "name": "demo-prod",
+            "provider": "embedded",
+            "ready": True,
+            "registered": True,
+            "reachable": True,
+            "tokenExpiresAt": "2026-01-02T00:00:00Z",
+            "simulated": True,
+        },
+    }
+    assert data["applications"] == [
+        {
+            "name": "clusters",
+            "app": None,
+            "environment": None,
+            "sync": None,
+            "health": None,
+            "revision": None,
+            "images": [],
+        },
+        {
+            "name": "echo-prod",
+            "app": "echo",
+            "environment": "prod",
+            "sync": "Synced",
+            "health": "Healthy",
+            "revision": "abc",
+            "images": ["echo:1"],
+        },
+    ]
+
+
+def test_environments_come_in_the_order_of_promotion_then_those_of_the_repositories() -> None:
+    seen = Seen(core_ready=True, environments=["eu", "prod"], clusters=[cluster("asia")])
+    assert list(environments(seen)) == ["stage", "prod", "asia", "eu"]
+
+
+def test_nothing_is_well_that_does_not_answer_now() -> None:
+    """What the LocalCluster says may be older than the death of its API server."""
+    silent = Seen(core_ready=True, clusters=WELL.clusters, registrations=WELL.registrations)
+    found = environments(silent)["prod"]["cluster"]
+    assert (found["ready"], found["reachable"], found["registered"]) == (False, False, True)
+
+
+def test_a_drained_registration_is_none() -> None:
+    secret = registration("prod")
+    secret["metadata"]["labels"] = {"k8s-ucp.io/draining": "prod"}
+    seen = Seen(core_ready=True, clusters=[cluster("prod", leaving=True)], registrations=[secret])
+    found = environments(seen)["prod"]
+    assert found["state"] == "draining"
+    assert found["cluster"]["registered"] is False
+
+
+def test_a_dead_core() -> None:
+    data = summarize(TOPOLOGY, Seen(core_ready=False))
+    assert [each["name"] for each in data["environments"]] == ["stage", "prod"]
+    assert not any(each["cluster"]["ready"] for each in data["environments"])
+
+
+def test_reasons_are_told_by_name() -> None:
+    seen = Seen(
+        core_ready=True,
+        clusters=[cluster("prod", Ready="True", Registered="False"), cluster("ok", Ready="True")],
+        applications=[
+            {
+                "metadata": {"name": "a"},
+                "status": {"conditions": [{"message": "no such path"}]},
+            },
+            {
+                "metadata": {"name": "b"},
+                "status": {"operationState": {"phase": "Failed", "message": "refused"}},
+            },
+        ],
+        components=[ComponentStatus("argocd", "v1", False, "host", "no answer")],
+    )
+    assert reasons(seen) == {
+        "argocd": "no answer",
+        "demo-prod": "Because: it is False",
+        "a": "no such path",
+        "b": "refused",
+    }
