@@ -141,7 +141,7 @@ class HostPlacement:
 
         grace: seconds between SIGTERM and SIGKILL. Nothing to do when nothing runs.
         """
-        if not self.state.components.is_dir():
+        if not self.state.components.is_dir() and not self.runtime.exists():
             return
         with self._locked():
             write_private_file(self._stop_mark, "")

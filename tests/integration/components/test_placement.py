@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -172,6 +173,25 @@ def test_the_socket_removed_by_a_stranger_doubles_nothing(placement: HostPlaceme
     assert placement.is_running() is False
     assert placement.revive() is True
     wait_until(lambda: pid_of(placement, "one"))
+    assert len(processes_of(placement)) == 2
+
+
+def test_stop_works_without_the_state_that_somebody_removed(placement: HostPlacement) -> None:
+    run(placement, "one")
+    running = processes_of(placement)
+    shutil.rmtree(placement.state.root)
+    placement.stop_all()
+    assert not any(each.is_running() for each in running)
+    assert not placement.runtime.exists()
+
+
+def test_a_start_works_without_the_state_that_somebody_removed(placement: HostPlacement) -> None:
+    run(placement, "one")
+    before = processes_of(placement)
+    shutil.rmtree(placement.state.root)
+    placement.state.make()
+    run(placement, "one")
+    assert not any(each.is_running() for each in before)
     assert len(processes_of(placement)) == 2
 
 
