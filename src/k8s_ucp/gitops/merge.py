@@ -51,16 +51,23 @@ class Conflict:
 
 
 class MergeConflict(UcpError):
-    """The repository and the new render changed the same lines. Nothing was written."""
+    """A repository and the new render changed the same lines. Nothing was written.
 
-    def __init__(self, repository: str, conflicts: Iterable[Conflict]) -> None:
-        self.conflicts = tuple(conflicts)
-        shown = "\n".join(f"\n{each.path}\n{each.text}" for each in self.conflicts)
-        first = self.conflicts[0].path
+    conflicts: by the repository's name.
+    """
+
+    def __init__(self, conflicts: Mapping[str, Iterable[Conflict]]) -> None:
+        self.conflicts = {name: tuple(found) for name, found in conflicts.items()}
+        shown = "\n".join(
+            f"\n{name}: {each.path}\n{each.text}"
+            for name, found in self.conflicts.items()
+            for each in found
+        )
+        first = next(each.path for found in self.conflicts.values() for each in found)
         super().__init__(
-            f"the {repository} repository and the new render changed the same lines:\n{shown}",
-            next=f"keep the repository's version with `--ours {first}`, or take the render's with"
-            f" `--theirs {first}`",
+            f"people and the new render changed the same lines:\n{shown}",
+            next=f"for each file, keep the repository's version (`--ours {first}`) or take the"
+            f" render's (`--theirs {first}`)",
         )
 
 

@@ -1,6 +1,7 @@
 """Brings a render into the two repositories: merged, committed, pushed, and seen in the clones.
 
-A rerun with nothing new writes nothing: the render's tree id is compared with the last one's.
+A rerun with nothing new writes nothing: the render's tree id is compared with the last one's. Both
+repositories are merged before either is pushed, so a conflict in one leaves the other alone.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +16,12 @@ from pathlib import Path
 from k8s_ucp import __version__
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.clones import fast_forward, make_clone, make_remote
-from k8s_ucp.gitops.git_environment import Credential
+from k8s_ucp.gitops.git_environment import Credential, split_credential
 from k8s_ucp.gitops.git_failures import Rejected
-from k8s_ucp.gitops.merge import Choices, Known, MergeConflict, Merged, merge
-from k8s_ucp.gitops.objects import Change, Entry, NewCommit, tree_id
+from k8s_ucp.gitops.merge import Choices, Known, MergeConflict
 from k8s_ucp.gitops.render import Rendered
-from k8s_ucp.gitops.repository import RENDERED, Repository, Update, merge_text
+from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.gitops.target import Prepared, Target
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import GitopsFolder
 
@@ -99,7 +99,8 @@ def addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
             "git.provider is url, but git.core or git.apps has no address",
             next="write both addresses into ucp.yaml",
         )
-    return Addresses(git.core, git.apps)
+    # They are rendered into both repositories, where no credential belongs.
+    return Addresses(split_credential(git.core)[0], split_credential(git.apps)[0])
 
 
 def publish(
@@ -112,148 +113,70 @@ def publish(
 ) -> PublishResult:
     """Bring a render into both repositories, side by side.
 
-    Local remotes and clones are made where absent. Raises MergeConflict (nothing is written to
-    that repository) and the errors of the door to git.
+    Local remotes and clones are made where absent. Raises MergeConflict (nothing is pushed) and
+    the errors of the door to git.
     """
     urls = addresses(topology, folder)
     credentials, settled = credentials or Credentials(), settled or Settled()
     git = topology.spec.git
-    known = Known(
-        frozenset(each.name for each in topology.spec.environments),
-        frozenset(each.name for each in topology.spec.apps),
-    )
-    if git.provider == "local":
-        make_remote(folder.core_remote, branch=git.branch)
-        make_remote(folder.apps_remote, branch=git.branch)
+    local = git.provider == "local"
 
-    def one(name: str, files: dict[str, bytes]) -> Published:
+    def prepare(name: str) -> Prepared:
+        if local:
+            make_remote(folder.root / f"{name}.git", branch=git.branch)
         clone = make_clone(
             getattr(folder, name),
             getattr(urls, name),
             branch=git.branch,
             credential=getattr(credentials, name),
         )
-        return publish_repository(
-            name,
-            clone,
-            files,
+        target = Target(
+            name=name,
+            clone=clone,
+            files=getattr(rendered, name),
             branch=git.branch,
-            known=known,
+            known=Known(
+                frozenset(each.name for each in topology.spec.environments),
+                frozenset(each.name for each in topology.spec.apps),
+            ),
             message=f"Render topology {topology.name}\n\nWritten by k8s-ucp {__version__}.\n",
             choices=getattr(settled, name),
         )
+        return target.prepare()
 
     with ThreadPoolExecutor(max_workers=2) as pool:
-        core = pool.submit(one, "core", rendered.core)
-        apps = pool.submit(one, "apps", rendered.apps)
-        return PublishResult(core.result(), apps.result())
+        prepared = list(pool.map(prepare, ("core", "apps")))
+        conflicts = {
+            each.target.name: each.merged.conflicts for each in prepared if each.merged.conflicts
+        }
+        if conflicts:
+            raise MergeConflict(conflicts)
+        return PublishResult(*pool.map(finish, prepared))
 
 
-def publish_repository(
-    name: str,
-    clone: Repository,
-    files: Mapping[str, bytes],
-    *,
-    branch: str,
-    known: Known,
-    message: str,
-    choices: Choices | None = None,
-) -> Published:
-    """Bring the files of a render into one repository; see `publish`."""
-    for attempt in range(ATTEMPTS):
-        remote = _look(clone, branch)
-        tip, last = remote.get(f"refs/heads/{branch}"), remote.get(RENDERED)
-        if tip and last and clone.tree_of(last) == tree_id(files, length=len(last)):
-            note = None
-            if clone.resolve("HEAD") is None:
-                note = fast_forward(clone, branch=branch)
-            return Published(name, clone, tip, False, note)
+def finish(prepared: Prepared) -> Published:
+    """Push what was merged; merge again while others push. Raises Rejected, MergeConflict."""
+    target = prepared.target
+    for attempt in range(1, ATTEMPTS):
         try:
-            commit, changed = _bring(name, clone, files, tip, last, branch, known, message, choices)
+            return _push(prepared)
         except Rejected:
-            if attempt == ATTEMPTS - 1:
-                raise
             time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 (jitter)
-            continue
-        return Published(name, clone, commit, changed, fast_forward(clone, branch=branch))
-    raise AssertionError("not reached")
+        prepared = target.prepare()
+        if prepared.merged.conflicts:
+            raise MergeConflict({target.name: prepared.merged.conflicts})
+    return _push(prepared)
 
 
-def _look(clone: Repository, branch: str) -> dict[str, str]:
-    """The branch and the last render as the remote has them, with their objects here.
-
-    A remote that lost its branches gets back what this clone has seen of them.
-    """
-    main, tracked = f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"
-    remote, here = clone.remote_refs(), clone.refs()
-    if not any(name.startswith("refs/heads/") for name in remote) and tracked in here:
-        back = [Update(main, here[tracked])]
-        if RENDERED in here and RENDERED not in remote:
-            back.append(Update(RENDERED, here[RENDERED], expect=""))
-        clone.push(back)
-        return {each.ref: each.commit for each in back}
-    moved = remote.get(main) not in (None, here.get(tracked))
-    if moved or remote.get(RENDERED) not in (None, here.get(RENDERED)):
-        clone.fetch()
-        # Not what the remote has by now: its newest objects may not be here.
-        here = clone.refs()
-    found = {main: here.get(tracked), RENDERED: here.get(RENDERED)}
-    return {name: id for name, id in found.items() if id and name in remote}
-
-
-def _bring(
-    name: str,
-    clone: Repository,
-    files: Mapping[str, bytes],
-    tip: str | None,
-    last: str | None,
-    branch: str,
-    known: Known,
-    message: str,
-    choices: Choices | None,
-) -> tuple[str, bool]:
-    """Merge, commit and push: (new tip, whether the branch moved). Raises Rejected."""
-    before = clone.listing(last) if last else {}
-    there = clone.listing(tip) if tip else {}
-    merged = _merge(files, before if tip else {}, there, clone, known, choices)
-    if merged.conflicts:
-        raise MergeConflict(name, merged.conflicts)
-    render: dict[str, Change] = dict.fromkeys(before.keys() - files.keys())
-    render |= files
-    commits = [NewCommit(message, render, (last,) if last else ())]
-    if merged.changes or not tip:
-        modes = {path: there[path].mode for path in merged.changes if path in there}
-        commits.append(NewCommit(message, merged.changes, (tip,) if tip else (), modes))
-    written = clone.write_commits(commits)
-    # The branch first: where a remote can't take both at once, a merge against an older render
-    # does no harm, one against a render that never arrived would.
-    updates = [Update(RENDERED, written[0], expect=last or "")]
-    if len(written) > 1:
-        updates.insert(0, Update(f"refs/heads/{branch}", written[1]))
-    clone.push(updates)
-    return (written[1], True) if len(written) > 1 else (tip or "", False)
-
-
-def _merge(
-    files: Mapping[str, bytes],
-    before: Mapping[str, Entry],
-    there: Mapping[str, Entry],
-    clone: Repository,
-    known: Known,
-    choices: Choices | None,
-) -> Merged:
-    choices = choices or Choices()
-    # A link or a submodule in place of a file is somebody's decision.
-    special = {path for path, entry in there.items() if not entry.mode.startswith("100")}
-    return merge(
-        {path: entry.id for path, entry in before.items()},
-        {path: entry.id for path, entry in there.items()},
-        files,
-        known=known,
-        contents=clone.contents,
-        merge_text=merge_text,
-        choices=Choices(choices.ours | special, choices.theirs - special),
-    )
+def _push(prepared: Prepared) -> Published:
+    target = prepared.target
+    clone, branch = target.clone, target.branch
+    if prepared.same:
+        # A clone that was deleted comes back; one that people work in is not touched.
+        note = fast_forward(clone, branch=branch) if clone.resolve("HEAD") is None else None
+        return Published(target.name, clone, prepared.tip or "", False, note)
+    commit, changed = prepared.push()
+    return Published(target.name, clone, commit, changed, fast_forward(clone, branch=branch))
 
 
 def settle(

@@ -136,8 +136,8 @@ def test_another_image_brings_its_own_tag() -> None:
 
 def test_conflicts_show_what_they_are_about() -> None:
     found = three({"f": A}, {"f": B}, {"f": C}).conflicts
-    error = MergeConflict("apps", found)
-    assert "the apps repository" in error.message
+    error = MergeConflict({"apps": found})
+    assert "apps: f" in error.message
     assert "\n  b" in error.message
     assert "\n  c" in error.message
     assert "--ours f" in (error.next or "")
