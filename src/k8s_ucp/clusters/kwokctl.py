@@ -68,6 +68,7 @@ def settings(
         "componentsPatches": [
             *({"name": name, "extraArgs": _replaced(each)} for name, each in _SOCKETS.items()),
             *({"name": name, "extraArgs": _added(_ALONE)} for name in _CONTROLLERS),
+            {"name": "kwok-controller", "extraArgs": _replaced(_NO_LEASE)},
             {"name": "kube-apiserver", "extraEnvs": [{"name": "GOGC", "value": str(gogc)}]},
         ],
     }
@@ -92,6 +93,10 @@ _SOCKETS: Mapping[str, Mapping[str, str]] = {
 # both would end themselves when etcd is away for a moment.
 _CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 _ALONE: Mapping[str, str] = {"leader-elect": "false"}
+
+# A node's lease outlives the kwok that held it by 200 s, and its successor is a stranger to it: for
+# so long no new pod would become Ready after a restart. kwok's heartbeat keeps the nodes Ready.
+_NO_LEASE: Mapping[str, str] = {"node-lease-duration-seconds": "0"}
 
 
 def _added(arguments: Mapping[str, str]) -> list[dict[str, Any]]:
