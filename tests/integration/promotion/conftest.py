@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from tests.integration.promotion.app_repository import AppRepository, Ucp, plain_environment
 from tests.integration.promotion.git_servers import SSHD, TOKEN, USER, http_git, ssh_git
+from tests.integration.promotion.soak import SoakRecord
 
 
 @pytest.fixture
@@ -51,21 +53,40 @@ class Transport:
     variables: dict[str, str] = field(default_factory=dict)
 
 
+@contextlib.contextmanager
+def open_transport(name: str, folder: Path, environment: dict[str, str]) -> Iterator[Transport]:
+    """file, http or ssh to the repositories in `folder`/git host."""
+    if name == "file":
+        yield Transport("file", lambda path: path.as_uri())
+    elif name == "http":
+        with http_git(folder / "git host", environment) as served:
+            variables = {"UCP_GIT_USERNAME": USER, "UCP_GIT_TOKEN": TOKEN}
+            yield Transport("http", served.url, variables)
+    else:
+        with ssh_git(folder / "ssh") as reached:
+            yield Transport(
+                "ssh",
+                lambda path: reached.url(path).replace(" ", "%20"),
+                {"GIT_SSH_COMMAND": reached.command},
+            )
+
+
 @pytest.fixture(params=["file", "http", "ssh"])
 def transport(
     request: pytest.FixtureRequest, tmp_path: Path, environment: dict[str, str]
 ) -> Iterator[Transport]:
-    if request.param == "file":
-        yield Transport("file", lambda folder: folder.as_uri())
-    elif request.param == "http":
-        with http_git(tmp_path / "git host", environment) as served:
-            yield Transport("http", served.url, {"UCP_GIT_USERNAME": USER, "UCP_GIT_TOKEN": TOKEN})
-    else:
-        if SSHD is None:
-            pytest.skip("sshd is not on this machine (apt-get install openssh-server)")
-        with ssh_git(tmp_path / "ssh") as served:
-            yield Transport(
-                "ssh",
-                lambda folder: served.url(folder).replace(" ", "%20"),
-                {"GIT_SSH_COMMAND": served.command},
-            )
+    if request.param == "ssh" and SSHD is None:
+        pytest.skip("sshd is not on this machine (apt-get install openssh-server)")
+    with open_transport(request.param, tmp_path, environment) as found:
+        yield found
+
+
+@pytest.fixture
+def record(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Takes the facts of a soak case; what was soaked already with the same code is skipped."""
+    if request.node.get_closest_marker("soak") is None:
+        return lambda **facts: None
+    soak = SoakRecord("promotion-soak", "Promotions under fire")
+    if soak.has(request.node.name):
+        pytest.skip("soaked already with this very code; delete the record to do it again")
+    return lambda **facts: soak.add(request.node.name, facts)

@@ -129,6 +129,19 @@ def prove_none_lost(
     _prove_order(repository, outcomes)
 
 
+def counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """What a soak writes down."""
+    statuses = [each.result.status for each in outcomes]
+    return {
+        "promoters": len(outcomes),
+        "landed": statuses.count("promoted"),
+        "superseded": statuses.count("superseded"),
+        "tries_in_all": sum(each.result.data["attempts"] for each in outcomes),
+        "lost": 0,
+        "forced": 0,
+    }
+
+
 def _prove_tags(repository: AppRepository, promoted: Sequence[Outcome]) -> None:
     """Each app has the tag of the promotion that landed last, each commit changed its own line."""
     place = {commit: number for number, commit in enumerate(repository.commits)}

@@ -32,7 +32,12 @@ WISHES: dict[str, Callable[[int], list[crowd.Wish]]] = {
 )
 @pytest.mark.parametrize("kind", WISHES)
 def test_none_is_lost(
-    kind: str, count: int, hosted: Callable[..., AppRepository], transport: Transport, ucp: Ucp
+    kind: str,
+    count: int,
+    hosted: Callable[..., AppRepository],
+    transport: Transport,
+    ucp: Ucp,
+    record: Callable[..., None],
 ) -> None:
     wishes = WISHES[kind](count)
     repository = hosted(*crowd.apps_of(wishes))
@@ -40,6 +45,7 @@ def test_none_is_lost(
     outcomes = crowd.promote_all(ucp, repository, transport, wishes)
 
     crowd.prove_none_lost(repository, outcomes)
+    record(**crowd.counts(outcomes))
 
 
 @pytest.mark.timeout(900)
@@ -54,6 +60,7 @@ def test_none_is_lost_among_people(
     transport: Transport,
     ucp: Ucp,
     tmp_path: Path,
+    record: Callable[..., None],
 ) -> None:
     wishes = crowd.mixed(count, SEED)
     repository = hosted(*crowd.apps_of(wishes))
@@ -65,6 +72,7 @@ def test_none_is_lost_among_people(
     )  # fmt: skip
 
     crowd.prove_none_lost(repository, outcomes, people)
+    record(**crowd.counts(outcomes), pushes_of_people=len(people))
 
 
 def test_promoters_in_one_working_clone_take_turns(

@@ -103,13 +103,24 @@ def lifetime(ucp: Ucp, repository: AppRepository, transport: Transport) -> float
     indirect=["transport"],
 )
 def test_killed_at_random_moments(
-    runs: int, transport: Transport, repository: AppRepository, ucp: Ucp
+    runs: int,
+    transport: Transport,
+    repository: AppRepository,
+    ucp: Ucp,
+    record: Callable[..., None],
 ) -> None:
     longest = 1.2 * lifetime(ucp, repository, transport)
 
     seen = kill_at_random(ucp, repository, transport, runs, longest)
 
     assert sum(seen.values()) == runs
+    record(
+        kills=runs,
+        found_before=seen["before"],
+        found_after=seen["after"],
+        had_ended_by_itself=seen["ended by itself"],
+        broken=0,
+    )
 
 
 @pytest.mark.parametrize("moment", ["pre-receive", "update", "post-receive"])

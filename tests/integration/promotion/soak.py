@@ -1,0 +1,54 @@
+"""The record of a soak: what was run with which code, so that it goes on where it was stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.conftest import CACHE
+from tests.evidence import table, write
+
+ROOT = Path(__file__).resolve().parents[3]
+CODE = ("src/k8s_ucp/gitops", "src/k8s_ucp/cli", "tests/integration/promotion")
+
+
+class SoakRecord:
+    """Facts by case, kept in the user's cache and written as evidence after each case."""
+
+    def __init__(self, name: str, title: str) -> None:
+        self._name, self._title = name, title
+        self._path = CACHE / "soak" / f"{name}-{_digest()}.json"
+
+    def has(self, case: str) -> bool:
+        return case in self._cases()
+
+    def add(self, case: str, facts: Mapping[str, object]) -> None:
+        cases = {**self._cases(), case: {key: str(value) for key, value in facts.items()}}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_text(json.dumps(cases, indent=1))
+        rows = [
+            (each, ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in found.items()))
+            for each, found in sorted(cases.items())
+        ]
+        write(
+            self._name,
+            self._title,
+            {"What was run, and what came of it": table(["case", "counts"], rows)},
+            command="make soak",
+        )
+
+    def _cases(self) -> dict[str, dict[str, str]]:
+        if not self._path.is_file():
+            return {}
+        found: dict[str, dict[str, str]] = json.loads(self._path.read_text())
+        return found
+
+
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for folder in CODE:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
