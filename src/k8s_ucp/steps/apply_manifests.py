@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import Manifest, apply_all, digest, read, wait_served
+from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.kube import CONFIG_MAP, Kube
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
@@ -67,10 +68,11 @@ def is_applied(kube: Kube, step: str, known: str, kinds: Sequence[Manifest]) -> 
     noted = kube.find(CONFIG_MAP, APPLIED, CLUSTERS_NAMESPACE)
     if noted is None or (noted.get("data") or {}).get(step) != known:
         return False
-    return all(
-        kube.request("GET", f"/apis/{group}", timeout=5)
-        for group in {each.name.partition(".")[2] for each in kinds if each.is_crd}
-    )
+    try:
+        wait_served(kube, kinds, timeout=0)
+    except DeadlineExceeded:
+        return False
+    return True
 
 
 def note_applied(kube: Kube, step: str, known: str) -> None:

@@ -22,7 +22,7 @@ class StartCrossplane:
         known = digest(kinds)
         if not is_applied(context.kube, self.id, known, kinds):
             report("certificates and default objects")
-            context.crossplane.initialise()
+            context.crossplane.initialise(programs=context.cancel.programs)
             note_applied(context.kube, self.id, known)
         context.crossplane.fetch_certificates(context.kube)
         report("controllers")
