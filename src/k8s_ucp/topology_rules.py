@@ -97,14 +97,20 @@ def _git_problems(git: Git) -> Iterator[Problem]:
             yield Problem(("spec", "git"), f"git provider 'url' needs the key '{key}' with a URL")
         if git.provider == "local" and url:
             yield Problem(at, f"git provider 'local' takes no '{key}': set provider: url")
-        if url and _holds_password(url):
-            yield Problem(at, f"the URL in '{key}' holds a password: this file is committed")
+        if url and _holds_credential(url):
+            yield Problem(
+                at,
+                f"the URL in '{key}' holds a user or password, and this file is committed: "
+                "give the token in the variable UCP_GIT_TOKEN",
+            )
     if git.provider == "url" and git.core and git.core == git.apps:
         yield Problem(("spec", "git", "apps"), "core and apps must be two repositories")
 
 
-def _holds_password(url: str) -> bool:
+def _holds_credential(url: str) -> bool:
+    """Over http(s) whatever stands before the host is a password or a token."""
     try:
-        return bool(urlsplit(url).password)
+        parts = urlsplit(url)
+        return bool(parts.password) or (parts.scheme in ("http", "https") and "@" in parts.netloc)
     except ValueError:
         return False

@@ -9,6 +9,7 @@ import typer
 
 from k8s_ucp.cli.closing import closing_table
 from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.cli.running import run_plan
 from k8s_ucp.cli.wanted import Wanted, find_wanted, parse_flags
 from k8s_ucp.errors import UcpError
@@ -78,6 +79,7 @@ def start(
         topology=wanted.topology,
         topology_file=wanted.text.encode(),
         settled=settle(ours or [], theirs or []),
+        git_credential=git_credential(),
     )
     seconds = run_plan(
         plans.start(), context, call.console, before=lambda: _write_down(call, wanted)

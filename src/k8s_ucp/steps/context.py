@@ -17,6 +17,7 @@ from k8s_ucp.components.host import Host
 from k8s_ucp.components.placement import HostPlacement
 from k8s_ucp.components.reconciler import Reconciler
 from k8s_ucp.components.redis import Redis
+from k8s_ucp.gitops.git_environment import Credential
 from k8s_ucp.gitops.publish import PublishResult, Settled
 from k8s_ucp.gitops.render import seconds
 from k8s_ucp.kube import Kube
@@ -38,6 +39,8 @@ class Context:
     """ucp.yaml as the user wrote it."""
     settled: Settled = field(default_factory=Settled)
     """Conflicts that the user has decided."""
+    git_credential: Credential | None = None
+    """For repositories of the user's over http(s); their own git settings count without it."""
     cancel: Cancel = field(default_factory=Cancel)
     argocd_since: float = 0.0
     """When this run started Argo CD's controller; 0: it ran before. What it said earlier is old."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.gitops.publish import addresses, publish
+from k8s_ucp.gitops.publish import Credentials, addresses, publish
 from k8s_ucp.gitops.render import Facts, Rendered, render
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
@@ -24,8 +24,13 @@ class PublishRepositories:
         rendered = render_all(
             context.workspace, context.topology, context.topology_file, context.toolbox
         )
+        credential = context.git_credential
         context.published = publish(
-            context.topology, rendered, context.gitops, settled=context.settled
+            context.topology,
+            rendered,
+            context.gitops,
+            credentials=Credentials(credential, credential),
+            settled=context.settled,
         )
         notes = [each.note for each in (context.published.core, context.published.apps)]
         report("; ".join(note for note in notes if note))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from k8s_ucp.components import argocd
 from k8s_ucp.components.manifests import apply_all, read
-from k8s_ucp.kube import APPLICATION
+from k8s_ucp.gitops.publish import addresses
+from k8s_ucp.kube import APPLICATION, Object
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
+from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, MANAGED_BY, OURS
 from k8s_ucp.steps.context import Context, await_ready
 
 
@@ -19,6 +20,8 @@ class StartArgoCD:
     title: str = "Start Argo CD"
 
     def run(self, context: Context, report: Report) -> None:
+        for secret in repository_secrets(context):
+            context.kube.apply(secret)
         now = time.time()
         new = context.placement.start([*context.redis.programs(), *context.argocd.programs()])
         if argocd.CONTROLLER in new:
@@ -32,3 +35,30 @@ class StartArgoCD:
             apply_all(context.kube, read({"root.yaml": files[f"{folder}/root.yaml"]}))
         report("waiting until it is ready")
         await_ready(context, argocd.NAME, context.argocd.ready)
+
+
+def repository_secrets(context: Context) -> list[Object]:
+    """What lets Argo CD read the user's repositories, where a token was given for them."""
+    credential = context.git_credential
+    if credential is None or context.topology.spec.git.provider == "local":
+        return []
+    urls = addresses(context.topology, context.gitops)
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": f"repository-{name}",
+                "namespace": ARGOCD_NAMESPACE,
+                "labels": {"argocd.argoproj.io/secret-type": "repository", MANAGED_BY: OURS},
+            },
+            "stringData": {
+                "type": "git",
+                "url": url,
+                "username": credential.username,
+                "password": credential.password,
+            },
+        }
+        for name, url in (("core", urls.core), ("apps", urls.apps))
+        if url.startswith(("http://", "https://"))
+    ]

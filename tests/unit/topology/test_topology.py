@@ -149,11 +149,13 @@ def test_a_file_full_of_errors_is_cut_short() -> None:
     assert message.splitlines()[-1] == "... and 20 more"
 
 
-def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
-    text = "spec:\n  git: {provider: url, core: 'https://me:hunter2@x/y', apps: 'https://x/z'}\n"
-    message = refused(HEAD + text)
-    assert "holds a password" in message
+@pytest.mark.parametrize("user", ["me:hunter2", "hunter2", ":hunter2"])
+def test_a_credential_in_a_url_is_refused_and_not_repeated(user: str) -> None:
+    urls = f"core: 'https://{user}@x/y', apps: 'ssh://git@x/z'"
+    message = refused(f"{HEAD}spec:\n  git: {{provider: url, {urls}}}\n")
+    assert "UCP_GIT_TOKEN" in message
     assert "hunter2" not in message
+    assert "apps" not in message
 
 
 @pytest.mark.parametrize("place", NOT_BUILT_KEYS)
