@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import os
 import posixpath
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,13 +24,14 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.errors import UcpError
 
 if TYPE_CHECKING:
-    from k8s_ucp.kube import Kube
+    from k8s_ucp.kube import Kind, Kube
 
 NAMESPACE = "argocd"
 EVERYTHING = "*"
 """Stands for every path: what changed isn't known."""
 
-_SECONDS = 30
+PATIENCE = 15.0
+_SECONDS = 50
 """The program ends by then, whatever happens."""
 _MARK = "# Written by k8s-ucp: tells Argo CD about a push."
 _REFRESH = {"argocd.argoproj.io/refresh": "normal"}
@@ -89,10 +92,18 @@ def ensure_hook(bare: Path, *, python: Path, kubeconfig: Path, branch: str = "ma
     return None
 
 
-def refresh(kube: Kube, url: str, changed: Iterable[str] = (EVERYTHING,)) -> list[str]:
+def refresh(
+    kube: Kube,
+    url: str,
+    changed: Iterable[str] = (EVERYTHING,),
+    *,
+    patience: float = PATIENCE,
+) -> list[str]:
     """Have Argo CD look at a repository now: Applications that the paths touch, ApplicationSets.
 
-    Returns what was refreshed as `<kind>/<name>`. Raises KubeError.
+    A request that is still under way may have begun before the push and takes ours along when it
+    ends: it is waited for, up to `patience` seconds. Returns what was asked for as
+    `<kind>/<name>`. Raises KubeError.
     """
     from k8s_ucp.kube import APPLICATION, APPLICATION_SET
 
@@ -107,15 +118,28 @@ def refresh(kube: Kube, url: str, changed: Iterable[str] = (EVERYTHING,)) -> lis
         for each in kube.list_all(APPLICATION, NAMESPACE)
         if is_touched(each, url, paths)
     ]
+    until = time.monotonic() + patience
 
-    def one(entry: tuple[Any, Mapping[str, Any], dict[str, str]]) -> str:
+    def ask(entry: tuple[Kind, Mapping[str, Any], dict[str, str]]) -> str:
         kind, item, annotations = entry
         name = item["metadata"]["name"]
+        while _is_asked(item, annotations) and time.monotonic() < until:
+            time.sleep(0.1)
+            found = kube.find(kind, name, NAMESPACE)
+            if found is None:
+                return ""
+            item = found
         kube.patch(kind, name, NAMESPACE, {"metadata": {"annotations": annotations}})
         return f"{kind.kind}/{name}"
 
     with ThreadPoolExecutor(max_workers=4) as pool:
-        return list(pool.map(one, wanted))
+        free = [each for each in wanted if not _is_asked(each[1], each[2])]
+        busy = [each for each in wanted if _is_asked(each[1], each[2])]
+        return [name for name in pool.map(ask, [*free, *busy]) if name]
+
+
+def _is_asked(item: Mapping[str, Any], annotations: Mapping[str, str]) -> bool:
+    return bool(annotations.keys() & (item["metadata"].get("annotations") or {}).keys())
 
 
 def is_touched(application: Mapping[str, Any], url: str, paths: frozenset[str]) -> bool:
@@ -194,15 +218,16 @@ def main(arguments: list[str] | None = None) -> int:
     signal.alarm(_SECONDS)
     from k8s_ucp.kube import Kube
 
-    paths = frozenset(_take_notes(wanted.notes))
-    if not paths:
-        return 0
-    try:
-        kube = Kube.from_file(wanted.kubeconfig)
-        refresh(kube, wanted.url, paths)
-    except UcpError as error:
-        print(error, file=sys.stderr)  # noqa: T201 (the hook's log)
-        return 1
+    with (wanted.notes / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        paths = frozenset(_take_notes(wanted.notes))
+        if not paths:
+            return 0
+        try:
+            refresh(Kube.from_file(wanted.kubeconfig), wanted.url, paths)
+        except UcpError as error:
+            print(error, file=sys.stderr)  # noqa: T201 (the hook's log)
+            return 1
     return 0
 
 

@@ -193,7 +193,17 @@ def test_a_burst_of_pushes_is_seen_to_the_last(world: World, argo: Argo) -> None
         world.push("apps", {path: b"# %d\n" % number})
     eventually(lambda: argo.refreshed() >= {"echo-stage", "echo-prod"})
     notes = world.folder.apps_remote / "ucp-refresh"
-    eventually(lambda: not any(each.name != "log" for each in notes.iterdir()))
+    eventually(lambda: not any(each.name not in ("log", "lock") for each in notes.iterdir()))
+
+
+def test_a_request_that_is_under_way_is_followed_by_another(world: World, argo: Argo) -> None:
+    """Argo CD takes the mark away when it is done, also one that came while it looked."""
+    world.edit("apps", STAGE, "0.9.2", "0.9.3")
+    eventually(lambda: "echo-stage" in argo.refreshed())
+    world.edit("apps", STAGE, "0.9.3", "0.9.4")
+    time.sleep(1)
+    argo.answer()
+    eventually(lambda: "echo-stage" in argo.refreshed())
 
 
 def test_a_program_that_died_while_waiting_is_forgotten(world: World, argo: Argo) -> None:
