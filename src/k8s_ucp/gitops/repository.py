@@ -298,16 +298,23 @@ def _execute(
     try:
         out, errors = running.communicate(stdin, timeout=timeout)
     except BaseException as error:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(running.pid, signal.SIGKILL)
+        _end(running)
         if not isinstance(error, subprocess.TimeoutExpired):
             raise
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            running.communicate(timeout=5)
         raise DeadlineExceeded(
             f"`git {arguments[0]}` in {folder}", timeout, "it was still running"
         ) from None
     return out, errors, running.returncode
+
+
+def _end(running: subprocess.Popen[bytes]) -> None:
+    """End git and its children. Asked first: killed, it leaves locks behind, in remotes too."""
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(running.pid, signal_number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.communicate(timeout=3)
+            return
 
 
 def _identity(settings: Mapping[str, str]) -> Identity:

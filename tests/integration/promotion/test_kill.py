@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.integration.promotion.app_repository import AppRepository, Ucp, overlay
+from tests.integration.promotion.app_repository import AppRepository, Ucp
 from tests.integration.promotion.conftest import Transport
 
 SEED = 7
@@ -147,8 +147,8 @@ def test_killed_while_the_host_judges_the_push(
     repository.prove_sound()
 
 
-def test_ctrl_c_ends_with_130_and_leaves_no_folder(
-    repository: AppRepository, ucp: Ucp, tmp_path: object
+def test_ctrl_c_ends_with_130_and_leaves_neither_folder_nor_lock(
+    repository: AppRepository, ucp: Ucp
 ) -> None:
     scratch = repository.folder.parent.parent / "scratch"
     scratch.mkdir()
@@ -164,5 +164,7 @@ def test_ctrl_c_ends_with_130_and_leaves_no_folder(
 
     assert running.returncode == 130, err
     assert list(scratch.iterdir()) == []
-    assert repository.text(overlay("echo", "stage"))
     assert len(repository.commits) == 1
+    repository.hook("pre-receive", "exit 0")
+    assert ucp(*words).code == 0
+    repository.prove_sound()
