@@ -1,0 +1,244 @@
+"""The rendered repositories in the hands of a real Argo CD: rights, protection, leaving, drift."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.gitops.clones import make_clone
+from k8s_ucp.gitops.refresh import ensure_hook
+from k8s_ucp.gitops.repository import Repository, Update
+from k8s_ucp.kube import APPLICATION, APPLICATION_SET, CONFIG_MAP, DEPLOYMENT, LOCAL_CLUSTER, Kube
+from k8s_ucp.reconciler.manager import Reconciler
+from k8s_ucp.reconciler.settings import Settings
+from k8s_ucp.steps.apply_manifests import ApplyFoundation
+from k8s_ucp.steps.context import Context
+from k8s_ucp.steps.publish_repositories import PublishRepositories
+from k8s_ucp.steps.start_argocd import StartArgoCD
+from k8s_ucp.steps.start_core import StartCore
+from k8s_ucp.steps.start_supervisor import StartSupervisor
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import Environment
+from k8s_ucp.workspace import Workspace
+from tests.unit.gitops.topologies import demo
+
+pytestmark = [pytest.mark.engines, pytest.mark.xdist_group("argocd-repositories")]
+
+PROTECTED = Environment.model_validate(
+    {"name": "prod", "promotesFrom": "stage", "access": "scoped", "deletionProtection": True}
+)
+
+
+def eventually(holds: Callable[[], object], what: str, seconds: float = 90) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, f"{what}: not reached in time"
+        time.sleep(0.2)
+
+
+@dataclass
+class Running:
+    """A core with Argo CD and the reconciler, stage open and prod protected and scoped."""
+
+    context: Context
+
+    @property
+    def kube(self) -> Kube:
+        return self.context.kube
+
+    def files(self, name: str) -> dict[str, bytes]:
+        return Repository(self.context.gitops.root / f"{name}.git").read("main")
+
+    def push(self, name: str, changes: dict[str, bytes | None]) -> str:
+        """A person's commit on top of the tip."""
+        remote = self.context.gitops.root / f"{name}.git"
+        clone = make_clone(self.context.workspace.root / "person" / name, remote.as_uri())
+        clone.fetch()
+        commit = clone.write_commit("Mine", changes, parent=clone.resolve("origin/main"))
+        clone.push([Update("refs/heads/main", commit)])
+        return commit
+
+    def application(self, name: str) -> dict[str, Any]:
+        return self.kube.find(APPLICATION, name, "argocd") or {}
+
+    def message(self, name: str) -> str:
+        """What the last sync says."""
+        operation = self.application(name).get("status", {}).get("operationState") or {}
+        return str(operation.get("message", ""))
+
+    def well(self, *names: str) -> bool:
+        return all(_well(self.application(name)) for name in names)
+
+    def deployed(self, environment: str) -> bool:
+        kubeconfig = self.context.state.kubeconfig(f"demo-{environment}")
+        return Kube.from_file(kubeconfig).find(DEPLOYMENT, "echo", "echo") is not None
+
+
+def _well(item: dict[str, Any]) -> bool:
+    status = item.get("status", {})
+    found = status.get("sync", {}).get("status"), status.get("health", {}).get("status")
+    return found == ("Synced", "Healthy")
+
+
+@pytest.fixture(scope="module")
+def running(toolbox: Toolbox) -> Iterator[Running]:
+    folder = Path(tempfile.mkdtemp(prefix="ucp repos "))
+    stage = demo().spec.environments[0]
+    topology = demo(environments=(stage, PROTECTED))
+    context = Context(Workspace.at(folder), topology, b"# a topology\n")
+    context.toolbox = toolbox
+    context.state.make()
+    reconciler = None
+    try:
+        core = threading.Thread(target=StartCore().run, args=(context, lambda line: None))
+        core.start()
+        PublishRepositories().run(context, lambda line: None)
+        core.join()
+        for bare in (context.gitops.core_remote, context.gitops.apps_remote):
+            kubeconfig = context.state.kubeconfig("demo-core")
+            ensure_hook(bare, python=Path(sys.executable), kubeconfig=kubeconfig)
+        for step in (StartSupervisor(), ApplyFoundation(), StartArgoCD()):
+            step.run(context, lambda line: None)
+        reconciler = Reconciler(
+            Settings(
+                kubeconfig=context.state.kubeconfig("demo-core"),
+                machine=context.workspace.machine_id("demo"),
+                topology="demo",
+                kubeconfigs=context.state.kubeconfigs,
+            ),
+            {"embedded": context.provider},
+        )
+        reconciler.start()
+        running = Running(context)
+        eventually(lambda: running.well("echo-stage", "echo-prod", "root"), "all is well")
+        yield running
+    finally:
+        if reconciler:
+            reconciler.stop()
+        context.placement.stop_all()
+        for name in context.provider.names():
+            context.provider.delete(name)
+        shutil.rmtree(context.runtime, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_everything_is_well_without_warnings(running: Running) -> None:
+    for each in running.kube.list_all(APPLICATION, "argocd"):
+        assert _well(each), each["metadata"]["name"]
+        assert not each["status"].get("conditions"), each["metadata"]["name"]
+    assert running.deployed("stage")
+    assert running.deployed("prod")
+
+
+def test_a_refresh_does_not_make_an_application_set_drift(running: Running) -> None:
+    def generation() -> int:
+        found = running.kube.get(APPLICATION_SET, "applications", "argocd")
+        assert not any("refresh" in each for each in found["metadata"].get("annotations", {}))
+        return int(found["metadata"]["generation"])
+
+    before = generation()
+    tip = running.push("apps", {"applications/notes.md": b"news\n"})
+    eventually(
+        lambda: running.application("applications")["status"]["sync"].get("revision") == tip,
+        "the Application saw the push",
+    )
+    assert running.well("applications")
+    assert generation() == before
+
+
+def test_a_setting_is_changed_by_commit(running: Running) -> None:
+    path = "platform/argocd/config/argocd-cm.yaml"
+    text = running.files("core")[path].replace(b'"30s"', b'"31s"')
+    running.push("core", {path: text})
+    eventually(
+        lambda: (
+            running.kube.get(CONFIG_MAP, "argocd-cm", "argocd")["data"]["timeout.reconciliation"]
+            == "31s"
+        ),
+        "the setting is there",
+    )
+
+
+def test_the_app_repository_has_no_rights_on_the_core(running: Running) -> None:
+    """Neither directly nor through an ApplicationSet of its own."""
+    rendered = running.files("apps")["applications/unprotected.yaml"].decode()
+    evil = (
+        rendered.replace("name: applications\n", "name: evil\n", 1)
+        .replace("name: '{{", "name: 'evil-{{", 1)
+        .replace('name: "{{ .name }}"', "name: in-cluster")
+        .replace("Prune=false,Delete=false", "Prune=true")
+    )
+    for project in ("infrastructure", "applications", "application-sets", "default"):
+        text = evil.replace("project: applications", f"project: {project}")
+        running.push("apps", {"applications/evil.yaml": text.encode()})
+        eventually(lambda: running.kube.find(APPLICATION_SET, "evil", "argocd"), "the set is there")
+        time.sleep(1)
+        for each in running.kube.list_all(APPLICATION, "argocd"):
+            if each["metadata"]["name"].startswith("evil"):
+                assert not _well(each)
+        assert running.kube.find(DEPLOYMENT, "echo", "echo") is None, project
+    running.push("apps", {"applications/evil.yaml": None})
+    evil_map = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: evil, namespace: argocd}\n"
+    running.push("apps", {"applications/map.yaml": evil_map})
+    eventually(lambda: "not permitted" in running.message("applications"), "Argo CD refuses")
+    assert running.kube.find(CONFIG_MAP, "evil", "argocd") is None
+    running.push("apps", {"applications/map.yaml": None})
+    eventually(lambda: running.well("applications"), "well again")
+
+
+def test_apps_of_a_protected_environment_stay_without_their_overlay(running: Running) -> None:
+    overlays = {path: text for path, text in running.files("apps").items() if "/overlays/" in path}
+    running.push("apps", dict.fromkeys(overlays))
+    eventually(lambda: not running.application("echo-stage"), "stage lets go")
+    time.sleep(1)
+    assert running.application("echo-prod")["metadata"].get("deletionTimestamp") is None
+    assert running.deployed("prod")
+    assert not running.deployed("stage")
+    running.push("apps", dict(overlays))
+    eventually(lambda: running.well("echo-stage", "echo-prod"), "all is back")
+
+
+def test_protected_apps_outlive_their_application_set(running: Running) -> None:
+    kube = running.kube
+    before = running.application("echo-prod")["metadata"]["uid"]
+    old = kube.get(APPLICATION_SET, "applications-protected", "argocd")["metadata"]["uid"]
+    kube.delete(APPLICATION_SET, "applications-protected", "argocd")
+
+    def again() -> bool:
+        found = kube.find(APPLICATION_SET, "applications-protected", "argocd")
+        return found is not None and found["metadata"]["uid"] != old
+
+    eventually(again, "the set is back")
+    eventually(lambda: running.well("echo-prod"), "prod is well")
+    assert running.application("echo-prod")["metadata"]["uid"] == before
+    assert running.deployed("prod")
+
+
+def test_a_protected_cluster_outlives_its_declaration(running: Running) -> None:
+    core = running.files("core")
+    listed = core["clusters/kustomization.yaml"].decode().splitlines(keepends=True)
+    changes: dict[str, bytes | None] = {
+        "clusters/kustomization.yaml": "".join(
+            line for line in listed if "overlays/prod" not in line
+        ).encode(),
+        "clusters/overlays/prod/kustomization.yaml": None,
+    }
+    running.push("core", changes)
+    eventually(
+        lambda: running.application("clusters")["status"]["sync"]["status"] == "OutOfSync",
+        "Argo CD would remove it",
+    )
+    time.sleep(1)
+    found = running.kube.get(LOCAL_CLUSTER, "demo-prod", "ucp-clusters")
+    assert found["metadata"].get("deletionTimestamp") is None
+    running.push("core", {path: core[path] for path in changes})
+    eventually(lambda: running.well("clusters"), "well again")
