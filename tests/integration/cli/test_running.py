@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -217,6 +218,41 @@ def test_interrupted_at_any_step(running: World, moment: float, number: int) -> 
         assert "next: ucp --workspace" in said
     running.ucp("start", "--yes")
     assert running.status()["core"]["ready"] is True
+
+
+def test_the_state_folder_is_removed_under_it(running: World) -> None:
+    """It can be rebuilt: what still runs is ended, by start as by stop."""
+    before = running.git(running.gitops / "core.git", "rev-parse", "main")
+    running.ucp("start", "--yes")
+    shutil.rmtree(running.state)
+    running.ucp("start", "--yes")
+    assert running.status()["core"]["ready"] is True
+    etcds = [each for each in running.processes() if each.name() == "etcd"]
+    assert len(etcds) == 1
+    shutil.rmtree(running.state)
+    running.ucp("stop", "--yes")
+    assert running.processes() == []
+    running.ucp("start", "--yes")
+    assert running.status()["core"]["ready"] is True
+    assert running.git(running.gitops / "core.git", "rev-parse", "main") == before
+
+
+def test_repositories_of_the_users_own(world: World) -> None:
+    for name in ("core", "apps"):
+        running_bare = world.home / f"{name}.git"
+        world.git(world.home, "init", "-q", "--bare", "-b", "trunk", str(running_bare))
+    (world.workspace / "ucp.yaml").write_text(
+        CORE_ALONE.replace(
+            "spec: {",
+            "spec: {git: {provider: url, branch: trunk, "
+            f"core: 'file://{world.home}/core.git', apps: 'file://{world.home}/apps.git'}}, ",
+        )
+    )
+    world.ucp("start", "--yes")
+    assert {each["sync"] for each in world.status()["applications"]} == {"Synced"}
+    assert "ucp.yaml" in world.git(world.home / "core.git", "ls-tree", "--name-only", "trunk")
+    assert not (world.gitops / "core.git").exists()
+    world.ucp("stop", "--yes")
 
 
 def test_killed_in_the_middle_and_healed(running: World) -> None:
