@@ -107,7 +107,7 @@ def test_an_environment_appears_by_two_commits(demo: World) -> None:
         add_eu_to_core(clone)
     with demo.commit("apps", "Run echo on eu") as clone:
         add_eu_to_apps(clone)
-    until("eu is up", lambda: healthy(demo, "echo-eu", "0.9.3"), seconds=90)
+    until("eu is up", lambda: healthy(demo, "echo-eu", "0.9.3"), seconds=240)
     environments = {each["name"]: each for each in demo.status()["environments"]}
     assert environments["eu"]["cluster"]["registered"] is True
     assert image(demo.kube("eu")) == "ealen/echo-server:0.9.3"
@@ -162,7 +162,7 @@ def test_an_environment_leaves_by_commit(demo: World) -> None:
     until(
         "its control plane is gone",
         lambda: not any("demo-eu" in " ".join(each.cmdline()) for each in demo.processes()),
-        seconds=90,
+        seconds=240,
     )
     until(
         "status forgets it",

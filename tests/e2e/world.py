@@ -141,7 +141,7 @@ class World:
         raise AssertionError(f"still running: {self.processes()}")
 
 
-def until(what: str, met: Callable[[], Any], seconds: float = 60) -> Any:
+def until(what: str, met: Callable[[], Any], seconds: float = 150) -> Any:
     """Wait for `met` to return something true, and return it; errors count as not yet."""
     deadline = time.monotonic() + seconds
     last: object = None
