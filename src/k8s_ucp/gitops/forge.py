@@ -7,6 +7,7 @@ when it is needed; their client libraries are the optional extra `forges`.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,16 @@ KINDS = ("github", "gitlab", "gitea")
 
 class ForgeFailed(UcpError):
     """A forge refused or failed a request."""
+
+
+class NotReady(ForgeFailed):
+    """The forge is still looking at the pull request, or does not let it be merged."""
+
+    def __init__(self, request: PullRequest, said: str) -> None:
+        super().__init__(
+            f"the pull request {request.url} can't be merged now: {said}",
+            next="merge it by hand, or run the same command again",
+        )
 
 
 @dataclass(frozen=True)
@@ -115,21 +126,17 @@ def open_forge(site: Site) -> Forge:
 
 
 def until_ready(
-    attempt: Callable[[], bool | None], sleep: Callable[[float], None], *, tries: int = 20
+    attempt: Callable[[], bool], sleep: Callable[[float], None], *, tries: int = 20
 ) -> bool:
     """Ask for a merge until the forge has looked at the new commit: it takes a moment.
 
-    attempt: None where it is too early. Raises ForgeFailed when it stays too early.
+    attempt: raises NotReady where it is too early. Raises its last one when it stays too early.
     """
-    for _ in range(tries):
-        done = attempt()
-        if done is not None:
-            return done
+    for _ in range(tries - 1):
+        with contextlib.suppress(NotReady):
+            return attempt()
         sleep(0.5)
-    raise ForgeFailed(
-        "the forge has not made up its mind whether the pull request can be merged",
-        next="merge it by hand, or run the same command again",
-    )
+    return attempt()
 
 
 def _split(url: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from k8s_ucp.gitops.forge import (
     REQUEST_SECONDS,
     ForgeFailed,
+    NotReady,
     Proposal,
     PullRequest,
     Site,
@@ -83,7 +84,7 @@ class Gitea:
     def merge_when_green(self, request: PullRequest, proposal: Proposal) -> bool:
         return until_ready(lambda: self._merge(request, proposal), self._sleep)
 
-    def _merge(self, request: PullRequest, proposal: Proposal) -> bool | None:
+    def _merge(self, request: PullRequest, proposal: Proposal) -> bool:
         place, action = f"pulls/{request.number}", f"have pull request {request.number} merged"
         wanted = {
             "Do": "squash",
@@ -100,9 +101,8 @@ class Gitea:
             # with the message of the proposal before: that plan is dropped and made anew.
             if error.status == 409 and "already" in error.message:
                 self._call(action, "DELETE", f"{place}/merge")
-                return None
             if error.status in (405, 409):
-                return None
+                raise NotReady(request, error.said) from error
             raise
         return bool(self._call(action, "GET", place)["merged"])
 
@@ -143,7 +143,7 @@ class _Status(ForgeFailed):
     """An HTTP status that is no success."""
 
     def __init__(self, what: str, action: str, status: int, said: str) -> None:
-        self.status = status
+        self.status, self.said = status, said
         super().__init__(
             f"can't {action} on {what}: {status} {said}".rstrip(), next=_ADVICE.get(status)
         )

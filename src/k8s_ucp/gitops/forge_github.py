@@ -14,6 +14,7 @@ from github.PullRequest import PullRequest as Pull
 from k8s_ucp.gitops.forge import (
     REQUEST_SECONDS,
     ForgeFailed,
+    NotReady,
     Proposal,
     PullRequest,
     Site,
@@ -82,36 +83,16 @@ class GitHub:
                 # Nothing is left to wait for: GitHub wants such ones merged at once.
                 if "clean status" not in str(error):
                     raise
-                return until_ready(lambda: self._merge(pull, proposal), self._sleep)
+                return until_ready(lambda: _merge(pull, request, proposal), self._sleep)
         return False
-
-    @staticmethod
-    def _merge(pull: Pull, proposal: Proposal) -> bool | None:
-        try:
-            pull.merge(
-                merge_method="squash",
-                commit_title=proposal.title,
-                commit_message=proposal.body,
-                sha=proposal.commit,
-            )
-        except GithubException as error:
-            if error.status in (405, 409):
-                return None
-            raise
-        return True
 
     @contextmanager
     def _translated(self, action: str) -> Iterator[None]:
         try:
             yield
         except GithubException as error:
-            said = error.data.get("message") if isinstance(error.data, dict) else ""
-            errors = error.data.get("errors") if isinstance(error.data, dict) else None
-            details = "; ".join(
-                str(each.get("message", "")) for each in errors or () if isinstance(each, dict)
-            )
             raise ForgeFailed(
-                f"can't {action} on {self._what}: {error.status} {said or ''} {details}".rstrip(),
+                f"can't {action} on {self._what}: {error.status} {_said(error)}",
                 next=_ADVICE.get(error.status),
             ) from error
         except requests.RequestException as error:
@@ -119,6 +100,27 @@ class GitHub:
                 f"can't {action}: {self._what} does not answer ({type(error).__name__})",
                 next="check the address and the network, then run the command again",
             ) from error
+
+
+def _merge(pull: Pull, request: PullRequest, proposal: Proposal) -> bool:
+    try:
+        pull.merge(
+            merge_method="squash",
+            commit_title=proposal.title,
+            commit_message=proposal.body,
+            sha=proposal.commit,
+        )
+    except GithubException as error:
+        if error.status in (405, 409):
+            raise NotReady(request, _said(error)) from error
+        raise
+    return True
+
+
+def _said(error: GithubException) -> str:
+    data = error.data if isinstance(error.data, dict) else {}
+    details = [each.get("message") for each in data.get("errors") or () if isinstance(each, dict)]
+    return "; ".join(str(each) for each in (data.get("message"), *details) if each)
 
 
 _ADVICE = {

@@ -15,6 +15,7 @@ from gitlab.exceptions import GitlabError, GitlabHttpError
 from k8s_ucp.gitops.forge import (
     REQUEST_SECONDS,
     ForgeFailed,
+    NotReady,
     Proposal,
     PullRequest,
     Site,
@@ -76,7 +77,7 @@ class GitLab:
         with self._translated(f"have merge request {request.number} merged"):
             return until_ready(lambda: self._merge(request, proposal), self._sleep)
 
-    def _merge(self, request: PullRequest, proposal: Proposal) -> bool | None:
+    def _merge(self, request: PullRequest, proposal: Proposal) -> bool:
         settings: dict[str, Any] = {
             "merge_when_pipeline_succeeds": True,
             # The same under its new name (GitLab 17.11).
@@ -92,7 +93,7 @@ class GitLab:
             )
         except GitlabHttpError as error:
             if error.response_code in _NOT_YET:
-                return None
+                raise NotReady(request, str(error.error_message)) from error
             raise
         return isinstance(answer, dict) and answer.get("state") == "merged"
 

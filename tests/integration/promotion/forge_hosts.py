@@ -102,6 +102,7 @@ class RealGitea:
         gitea.call("POST", "user/repos", {"name": name, "private": True})
         address = gitea.root.replace("://", f"://{USER}:{gitea.token}@")
         source.git("push", "--quiet", f"{address}/{USER}/{name}.git", "main")
+        self._wait_until_known()
         self.repository = AppRepository.hosted_at(gitea.repository(name), source)
         self.repository.git("config", "core.logAllRefUpdates", "true")
         self.url = f"{gitea.root}/{USER}/{name}.git"
@@ -109,6 +110,14 @@ class RealGitea:
             "UCP_FORGE": "gitea", "GITEA_TOKEN": gitea.token,
             "UCP_GIT_USERNAME": USER, "UCP_GIT_TOKEN": gitea.token,
         }  # fmt: skip
+
+    def _wait_until_known(self) -> None:
+        """Gitea looks at a push in the background; an empty repository has no pull requests."""
+        for _ in range(200):
+            if not self._gitea.call("GET", f"repos/{USER}/{self._name}")["empty"]:
+                return
+            time.sleep(0.1)
+        raise AssertionError("Gitea has not seen the first push")
 
     def _repo(self, path: str) -> str:
         return f"repos/{USER}/{self._name}/{path}"

@@ -30,7 +30,7 @@ MODULE = Path(__file__).parent / "gitea_module"
 PACKAGE = "code.gitea.io/gitea"
 TAGS = "sqlite sqlite_unlock_notify"
 EXPERIMENT = "nojsonv2"
-"""Gitea 1.26 was written for Go 1.26. With the JSON of Go 1.27 it forgets units of repositories."""
+"""Gitea 1.26 was written for Go 1.26: this is the JSON it knows."""
 USER, PASSWORD = "octo", "a-long-password-1"
 
 
@@ -207,7 +207,7 @@ LEVEL = Warn
 [indexer]
 ISSUE_INDEXER_TYPE = db
 [queue]
-TYPE = level
+TYPE = channel
 [cron]
 ENABLED = false
 [actions]

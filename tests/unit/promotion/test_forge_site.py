@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.forge import ForgeFailed, find_site, until_ready
+from k8s_ucp.gitops.forge import NotReady, PullRequest, find_site, until_ready
 
 ALL = {"GITHUB_TOKEN": "h", "GITLAB_TOKEN": "l", "GITEA_TOKEN": "g"}
 
@@ -97,7 +97,15 @@ def test_a_token_file_has_to_be_private(tmp_path: Path) -> None:
 
 
 def test_merging_is_asked_for_until_the_forge_is_ready() -> None:
-    answers = iter([None, None, True])
-    assert until_ready(lambda: next(answers), lambda _: None) is True
-    with pytest.raises(ForgeFailed, match="made up its mind"):
-        until_ready(lambda: None, lambda _: None)
+    tries: list[int] = []
+
+    def ask(ready: int) -> bool:
+        tries.append(1)
+        if len(tries) < ready:
+            raise NotReady(PullRequest(1, "https://x/1"), f"checking {len(tries)}")
+        return True
+
+    assert until_ready(lambda: ask(3), lambda _: None) is True
+    tries.clear()
+    with pytest.raises(NotReady, match="checking 20"):
+        until_ready(lambda: ask(99), lambda _: None)
