@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from k8s_ucp.gitops.objects import Author, Identity
+
 # What git sets for its hooks: inherited, it would lead our git into another repository.
 _REPOSITORY_VARIABLES = (
     "GIT_DIR",
@@ -42,6 +44,9 @@ _HELPER = (
     '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n"'
     ' "$UCP_GIT_USERNAME" "$UCP_GIT_PASSWORD"; }; f'
 )
+
+
+FALLBACK = Author("ucp", "ucp@localhost")
 
 
 @dataclass(frozen=True)
@@ -99,3 +104,14 @@ def split_credential(url: str) -> tuple[str, Credential | None]:
         # Forges take a bare token as the user name.
         name, password = "x-access-token", name
     return urlunsplit(parts._replace(netloc=host)), Credential(unquote(name), unquote(password))
+
+
+def identity_of(settings: Mapping[str, str]) -> Identity:
+    """Who commits, as environment and settings say, else `ucp <ucp@localhost>`."""
+
+    def who(role: str) -> Author:
+        name = os.environ.get(f"GIT_{role}_NAME") or settings.get("user.name")
+        email = os.environ.get(f"GIT_{role}_EMAIL") or settings.get("user.email")
+        return Author(name, email or FALLBACK.email) if name else FALLBACK
+
+    return Identity(who("AUTHOR"), who("COMMITTER"))

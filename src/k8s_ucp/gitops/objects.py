@@ -41,6 +41,27 @@ class Identity:
     committer: Author
 
 
+@dataclass(frozen=True)
+class Commit:
+    """A commit as history shows it. time: seconds since the epoch."""
+
+    id: str
+    parents: tuple[str, ...]
+    author: Author
+    time: int
+    message: str
+
+
+COMMIT_FORMAT = "%H%n%P%n%an%n%ae%n%ct%n%B"
+"""How `git log` is asked for what commit_of reads."""
+
+
+def commit_of(record: str) -> Commit:
+    """A commit as `git log` prints it."""
+    id, parents, author, email, when, message = record.split("\n", 5)
+    return Commit(id, tuple(parents.split()), Author(author, email), int(when), message.strip())
+
+
 Change = bytes | Entry | None
 """New content of a file, an object that the repository has already, or None: the file goes."""
 

@@ -11,7 +11,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,14 +18,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.errors import DeadlineExceeded, ProgramMissing
-from k8s_ucp.gitops.git_environment import Credential, git_call
+from k8s_ucp.gitops.git_environment import FALLBACK as FALLBACK
+from k8s_ucp.gitops.git_environment import Credential, git_call, identity_of
 from k8s_ucp.gitops.git_failures import GitFailed, classify, redact
-from k8s_ucp.gitops.objects import Author, Change, Entry, Identity, NewCommit, import_stream
+from k8s_ucp.gitops.objects import (
+    COMMIT_FORMAT,
+    Change,
+    Commit,
+    Entry,
+    Identity,
+    NewCommit,
+    commit_of,
+    import_stream,
+)
 from k8s_ucp.process import find_program
 
 LOCAL_SECONDS = 60.0
 NETWORK_SECONDS = 120.0
-FALLBACK = Author("ucp", "ucp@localhost")
 RENDERED = "refs/ucp/rendered"
 """The last render of a repository: what three-way merges start from."""
 
@@ -45,17 +53,6 @@ class Update:
     ref: str
     commit: str
     expect: str | None = None
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A commit as history shows it. time: seconds since the epoch."""
-
-    id: str
-    parents: tuple[str, ...]
-    author: Author
-    time: int
-    message: str
 
 
 class Repository:
@@ -159,16 +156,16 @@ class Repository:
         """Commits reachable from a ref that touch a path, newest first."""
         raw = self.git(
             "log", "-z", f"--max-count={limit}", "--no-show-signature", "--no-color",
-            "--format=%H%n%P%n%an%n%ae%n%ct%n%B", "--end-of-options", name, "--",
+            f"--format={COMMIT_FORMAT}", "--end-of-options", name, "--",
             *([path] if path else []),
         )  # fmt: skip
-        return [_commit(record) for record in raw.decode("utf-8", "replace").split("\0") if record]
+        return [commit_of(each) for each in raw.decode("utf-8", "replace").split("\0") if each]
 
     # Writing
 
     def identity(self) -> Identity:
         """Who commits: as settings or environment tell git, else `ucp <ucp@localhost>`."""
-        return _identity(self._settings("user.name", "user.email"))
+        return identity_of(self._settings("user.name", "user.email"))
 
     def _settings(self, *names: str) -> dict[str, str]:
         pattern = "^(" + "|".join(name.replace(".", "\\.") for name in names) + ")$"
@@ -183,7 +180,7 @@ class Repository:
         settings = self._settings("user.name", "user.email", "extensions.objectformat")
         stream = import_stream(
             commits,
-            identity=identity or _identity(settings),
+            identity=identity or identity_of(settings),
             time=int(time.time()),
             ref=f"refs/ucp-pending/{uuid.uuid4().hex}",
             length=64 if settings.get("extensions.objectformat") == "sha256" else 40,
@@ -224,21 +221,6 @@ class Repository:
         )  # fmt: skip
 
 
-def merge_text(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
-    """Three-way merge of one file: (text, True when no conflict is left in it).
-
-    ours is the repository's version, theirs the new render's. Binary content conflicts.
-    """
-    with tempfile.TemporaryDirectory(prefix="ucp-merge-") as folder:
-        names = [Path(folder) / each for each in ("repository", "last-render", "new-render")]
-        for path, content in zip(names, (ours, base, theirs), strict=True):
-            path.write_bytes(content)
-        labels = ["-L", "repository", "-L", "last render", "-L", "new render"]
-        arguments = ["merge-file", "-p", *labels, *(str(each) for each in names)]
-        out, _, code = _execute(arguments, timeout=LOCAL_SECONDS)
-    return out, code == 0
-
-
 def run_git(
     arguments: Sequence[str],
     *,
@@ -254,7 +236,7 @@ def run_git(
     where: what errors call the place. codes: exit codes that are no failure. Raises GitFailed or
     one of its subclasses, ProgramMissing, DeadlineExceeded (git and its children are ended).
     """
-    out, errors, code = _execute(
+    out, errors, code = execute(
         arguments, timeout=timeout, folder=folder, stdin=stdin, credential=credential
     )
     if code in codes:
@@ -270,7 +252,7 @@ def run_git(
     raise classify(action, redact(where), redact(said, secrets), str(folder or where))
 
 
-def _execute(
+def execute(
     arguments: Sequence[str],
     *,
     timeout: float,
@@ -278,7 +260,7 @@ def _execute(
     stdin: bytes | None = None,
     credential: Credential | None = None,
 ) -> tuple[bytes, bytes, int]:
-    """(stdout, stderr, exit code)."""
+    """Run git to its end: (stdout, stderr, exit code), whatever the code is."""
     if find_program("git") is None:
         raise ProgramMissing("the program git is not on this machine", next="install git")
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
@@ -315,17 +297,3 @@ def _end(running: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             running.communicate(timeout=3)
             return
-
-
-def _identity(settings: Mapping[str, str]) -> Identity:
-    def who(role: str) -> Author:
-        name = os.environ.get(f"GIT_{role}_NAME") or settings.get("user.name")
-        email = os.environ.get(f"GIT_{role}_EMAIL") or settings.get("user.email")
-        return Author(name, email or FALLBACK.email) if name else FALLBACK
-
-    return Identity(who("AUTHOR"), who("COMMITTER"))
-
-
-def _commit(record: str) -> Commit:
-    id, parents, author, email, when, message = record.split("\n", 5)
-    return Commit(id, tuple(parents.split()), Author(author, email), int(when), message.strip())

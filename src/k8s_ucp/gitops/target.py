@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from k8s_ucp.gitops.merge import Choices, Known, Merged, merge
 from k8s_ucp.gitops.objects import Change, Entry, NewCommit, tree_id
-from k8s_ucp.gitops.repository import RENDERED, Repository, Update, merge_text
+from k8s_ucp.gitops.repository import RENDERED, Repository, Update
+from k8s_ucp.gitops.text_merge import merge_text
 
 
 @dataclass(frozen=True)

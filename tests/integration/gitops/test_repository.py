@@ -19,7 +19,8 @@ from k8s_ucp.gitops.git_failures import (
     Rejected,
     RepositoryMissing,
 )
-from k8s_ucp.gitops.repository import RENDERED, Repository, Update, merge_text, run_git
+from k8s_ucp.gitops.repository import RENDERED, Repository, Update, run_git
+from k8s_ucp.gitops.text_merge import merge_text
 
 MAIN = "refs/heads/main"
 
