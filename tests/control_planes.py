@@ -86,3 +86,18 @@ def eventually(
 
 def namespace(name: str) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def deployment(name: str) -> dict[str, object]:
+    """Two replicas of something, in namespace default."""
+    labels = {"app": name}
+    pods = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": pods},
+    }

@@ -11,7 +11,7 @@ from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import DEPLOYMENT, NAMESPACE, Kube
 from tests.contracts.conftest import Workshop
-from tests.control_planes import eventually, namespace, quiet
+from tests.control_planes import deployment, eventually, namespace, quiet
 
 pytestmark = pytest.mark.engines
 
@@ -73,19 +73,7 @@ def test_starting_what_runs_changes_nothing(provider: ClusterProvider, kept: str
 
 def test_a_deployment_becomes_available(provider: ClusterProvider, kept: str) -> None:
     kube = admin(provider, kept)
-    labels = {"app": "echo"}
-    pods = {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [{"name": "echo", "image": "registry.k8s.io/pause:3.10"}]},
-    }
-    kube.create(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "echo", "namespace": "default"},
-            "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": pods},
-        }
-    )
+    kube.create(deployment("echo"))
     eventually(
         lambda: kube.get(DEPLOYMENT, "echo", "default")["status"].get("availableReplicas") == 2,
         lambda: kube.get(DEPLOYMENT, "echo", "default")["status"],

@@ -69,6 +69,7 @@ def settings(
             *({"name": name, "extraArgs": _replaced(each)} for name, each in _SOCKETS.items()),
             *({"name": name, "extraArgs": _added(_ALONE)} for name in _CONTROLLERS),
             {"name": "kwok-controller", "extraArgs": _replaced(_NO_LEASE)},
+            {"name": "kube-controller-manager", "extraArgs": _replaced(_LONG_GRACE)},
             {"name": "kube-apiserver", "extraEnvs": [{"name": "GOGC", "value": str(gogc)}]},
         ],
     }
@@ -95,8 +96,10 @@ _CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 _ALONE: Mapping[str, str] = {"leader-elect": "false"}
 
 # A node's lease outlives the kwok that held it by 200 s, and its successor is a stranger to it: for
-# so long no new pod would become Ready after a restart. kwok's heartbeat keeps the nodes Ready.
+# so long no new pod would become Ready after a restart. Without leases kwok tells of a node every
+# ten minutes only; by then the controller-manager would have declared node and pods not ready.
 _NO_LEASE: Mapping[str, str] = {"node-lease-duration-seconds": "0"}
+_LONG_GRACE: Mapping[str, str] = {"node-monitor-grace-period": "87600h0m0s"}
 
 
 def _added(arguments: Mapping[str, str]) -> list[dict[str, Any]]:

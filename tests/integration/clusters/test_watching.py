@@ -18,9 +18,9 @@ from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder
 from k8s_ucp.clusters.locks import locked
 from k8s_ucp.clusters.processes import find_component, find_down, find_own
 from k8s_ucp.clusters.watching import Watch
-from k8s_ucp.kube import NAMESPACE, Kube
+from k8s_ucp.kube import DEPLOYMENT, NAMESPACE, Kube
 from k8s_ucp.process import Identity, is_running
-from tests.control_planes import ControlPlanes, eventually, made, namespace
+from tests.control_planes import ControlPlanes, deployment, eventually, made, namespace
 
 pytestmark = pytest.mark.engines
 
@@ -71,7 +71,14 @@ def test_every_process_comes_back_with_the_data(
         assert new != old
         assert f"one: {component} ended, starting again" in lines
         assert folder.log(component).with_suffix(".previous.log").exists()
-    assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
+    kube = Kube(provider.kubeconfig("one"))
+    assert kube.find(NAMESPACE, "precious")
+    kube.create(deployment("after"))
+    eventually(
+        lambda: kube.get(DEPLOYMENT, "after", "default")["status"].get("availableReplicas") == 2,
+        lambda: kube.get(DEPLOYMENT, "after", "default")["status"],
+        seconds=20,
+    )
 
 
 def test_all_at_once_come_back(
