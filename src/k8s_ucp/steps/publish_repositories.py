@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.gitops.publish import Credentials, addresses, publish
+from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.render import Facts, Rendered, render
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
@@ -33,6 +36,16 @@ class PublishRepositories:
             settled=context.settled,
         )
         notes = [each.note for each in (context.published.core, context.published.apps)]
+        if context.topology.spec.git.provider == "local":
+            notes += [
+                ensure_hook(
+                    bare,
+                    python=Path(sys.executable),
+                    kubeconfig=context.state.kubeconfig(context.topology.core_cluster),
+                    branch=context.topology.spec.git.branch,
+                )
+                for bare in (context.gitops.core_remote, context.gitops.apps_remote)
+            ]
         report("; ".join(note for note in notes if note))
 
 

@@ -11,8 +11,6 @@ from k8s_ucp.steps.context import Context
 from k8s_ucp.workspace import write_private_file
 
 SECONDS = 120.0
-GOGC = "200"
-"""Its API server takes in the engines' big kinds at the start: a fifth less CPU for 200 MB."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class StartCore:
 
     def run(self, context: Context, report: Report) -> None:
         name = context.topology.core_cluster
-        request = ClusterRequest(name, context.topology.spec.core.version, {"gogc": GOGC})
+        request = ClusterRequest(name, context.topology.spec.core.version)
         context.provider.create(request, report, timeout=SECONDS)
         # JSON is YAML too, and much faster to write.
         text = json.dumps(context.provider.kubeconfig(name), indent=2, sort_keys=True) + "\n"
