@@ -48,6 +48,7 @@ fmt: .venv/ready-dev ## format the code
 lock: .venv/ready-dev ## renew the locked requirements (hashes, no index addresses)
 	@$(LOCK) --extra engines --group checkout -o requirements/ucp.txt
 	@$(LOCK) --all-extras --group dev -o requirements/dev.txt
+	@$(LOCK) --extra forges -o requirements/promote.txt
 
 update-golden: .venv/ready-dev ## write the golden trees anew; look at the diff before committing
 	@.venv/bin/python -m pytest tests/golden --update-golden
