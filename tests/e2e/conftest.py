@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs them all: they share a topology, and would starve each other."""
+    """Marks that all of them carry.
+
+    The group (one worker runs them all: they share a topology, and would starve each other) stands
+    in each module: the scheduler has read it by the time this is called.
+    """
     for item in items:
         if "/e2e/" in item.path.as_posix():
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(420))
-            item.add_marker(pytest.mark.xdist_group("e2e"))
 
 
 @pytest.fixture
