@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.installer import Toolbox
+
+# How long an example takes says something about the machine, not about the code.
+settings.register_profile("ucp", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ucp")
 
 # Fixed before any test gives itself another HOME: the built programs are shared by all of them.
 CACHE = Path(
