@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks that all of them carry.
-
-    The group (one worker runs them all: they share a topology, and would starve each other) stands
-    in each module: the scheduler has read it by the time this is called.
-    """
+    """Marks that all of them carry. The tests of a file share a topology and run in order."""
     for item in items:
         if "/e2e/" in item.path.as_posix():
             item.add_marker(pytest.mark.e2e)

@@ -15,8 +15,6 @@ import pytest
 from k8s_ucp.kube import APPLICATION, DEPLOYMENT, LOCAL_CLUSTER, SECRET, Kube
 from tests.e2e.world import World, until
 
-pytestmark = pytest.mark.xdist_group("e2e")
-
 
 def image(kube: Kube) -> str | None:
     found = kube.find(DEPLOYMENT, "echo", "echo")

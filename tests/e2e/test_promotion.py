@@ -13,8 +13,6 @@ from ruamel.yaml import YAML
 from k8s_ucp.kube import NAMESPACE, SERVICE_ACCOUNT, Kube
 from tests.e2e.world import World, until
 
-pytestmark = pytest.mark.xdist_group("e2e")
-
 ECHO = "ealen/echo-server"
 
 

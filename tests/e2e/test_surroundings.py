@@ -14,8 +14,6 @@ import pytest
 from tests.conftest import CACHE
 from tests.e2e.world import World, until
 
-pytestmark = pytest.mark.xdist_group("e2e")
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
