@@ -20,7 +20,7 @@ from k8s_ucp.kube import NAMESPACE, Kube
 from tests.e2e.world import World, until
 from tests.integration.cli.conftest import CORE_ALONE, make_world
 
-pytestmark = [pytest.mark.engines, pytest.mark.xdist_group("cli-running")]
+pytestmark = pytest.mark.engines
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tests.control_planes import control_planes, eventually
 
 from .stack import PROGRAMS, Stack, stack
 
-pytestmark = [pytest.mark.engines, pytest.mark.xdist_group("components")]
+pytestmark = pytest.mark.engines
 
 BACK_SECONDS = 60.0
 """Generous: how fast it is on an idle machine is for the benchmarks to say."""

@@ -31,7 +31,7 @@ from k8s_ucp.topology import Environment
 from k8s_ucp.workspace import Workspace
 from tests.unit.gitops.topologies import demo
 
-pytestmark = [pytest.mark.engines, pytest.mark.xdist_group("argocd-repositories")]
+pytestmark = pytest.mark.engines
 
 PROTECTED = Environment.model_validate(
     {"name": "prod", "promotesFrom": "stage", "access": "scoped", "deletionProtection": True}

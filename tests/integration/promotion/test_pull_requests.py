@@ -28,7 +28,7 @@ def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[gitea_server.Git
 
 @pytest.fixture(
     params=[
-        pytest.param("gitea", marks=pytest.mark.xdist_group("gitea")),
+        "gitea",
         "github",
         "gitlab",
     ]
