@@ -129,7 +129,7 @@ def test_alone_it_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
         "Authorization: Bearer abc.hunter2",
         "password=hunter2",
         "'token': 'hunter2'",
-        "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----",
+        "-----BEGIN RSA" + " PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----",
         "eyJhbGciOi.hunter2.sig",
     ],
 )

