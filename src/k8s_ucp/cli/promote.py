@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.cli.output import Output, OutputOption
-from k8s_ucp.cli.promotion_output import credential, person, seconds, show_landing
+from k8s_ucp.cli.promotion_output import person, seconds, show_landing
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.batch import read_batch
 from k8s_ucp.gitops.promotion.ci import Run, find_run
@@ -173,7 +174,7 @@ def _land(
     proposing: Proposing | None,
 ) -> tuple[Landing, str]:
     """(what came of it, what a person should know besides)."""
-    place = find_place(repo, branch, call.workspace, call.topology, credential())
+    place = find_place(repo, branch, call.workspace, call.topology, git_credential())
     proposer = None
     if proposing:
         from k8s_ucp.cli.promotion_pr import make_proposer

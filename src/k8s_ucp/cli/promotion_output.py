@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 from k8s_ucp.cli.console import Console
 from k8s_ucp.cli.output import Output, notation
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.git_environment import Credential
 from k8s_ucp.gitops.objects import Author
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
@@ -27,14 +25,6 @@ def seconds(option: str, text: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise UsageError(f"{option} {text!r} is no duration", next=f"{option} 10m")
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
-
-
-def credential() -> Credential | None:
-    """The credential for http(s) remotes that the environment names; git's own way without it."""
-    token = os.environ.get("UCP_GIT_TOKEN")
-    return (
-        Credential(os.environ.get("UCP_GIT_USERNAME") or "x-access-token", token) if token else None
-    )
 
 
 def person(run: Run) -> Author | None:

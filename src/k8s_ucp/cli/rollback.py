@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.cli.output import Output, OutputOption
-from k8s_ucp.cli.promotion_output import credential, person, seconds, show_landing
+from k8s_ucp.cli.promotion_output import person, seconds, show_landing
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import find_run
@@ -88,7 +89,7 @@ def _land(
 ) -> tuple[Landing, str]:
     """(what came of it, what a person should know besides)."""
     run = find_run(os.environ)
-    place = find_place(repo, branch, call.workspace, call.topology, credential())
+    place = find_place(repo, branch, call.workspace, call.topology, git_credential())
     only_release = release_hold and not to
     with open_branch(
         place,
