@@ -10,7 +10,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 
-.PHONY: start stop status install-tools test soak bench check fmt lock update-golden wheel clean help
+.PHONY: start stop status install-tools test soak bench check fmt lock update-golden schema wheel clean help
 
 start: .venv/ready ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
 	@.venv/bin/ucp start $(ARGS)
@@ -52,6 +52,10 @@ lock: .venv/ready-dev ## renew the locked requirements (hashes, no index address
 
 update-golden: .venv/ready-dev ## write the golden trees anew; look at the diff before committing
 	@.venv/bin/python -m pytest tests/golden --update-golden
+
+schema: .venv/ready-dev ## write the JSON Schema of ucp.yaml anew, for editors
+	@.venv/bin/python -m k8s_ucp.topology_schema > templates/core/ucp.schema.json.new
+	@mv templates/core/ucp.schema.json.new templates/core/ucp.schema.json
 
 wheel: .venv/ready-dev ## build the wheel into dist/
 	@.venv/bin/python -m build --wheel --no-isolation

@@ -1,130 +1,64 @@
 """The topology file, `ucp.yaml`: what a user wants, checked before anything is changed.
 
-A key exists here once something is built that obeys it. The words for what is wrong with a file
-are in topology_problems.py, the rules between values in topology_rules.py, the file that
-`ucp start` writes in topology_text.py.
+The keys are in topology_parts.py, what nothing obeys yet in topology_not_built.py, the rules
+between values in topology_rules.py, topology_references.py and topology_combinations.py, the words
+for what is wrong with a file in topology_problems.py, the file that `ucp start` writes in
+topology_text.py, the JSON Schema for editors in topology_schema.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, ValidationError
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.topology_problems import from_pydantic, means, sentences
-from k8s_ucp.topology_rules import find_problems
-
-NAME_PATTERN = means(
-    r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$",
-    "a name: lower-case letters, digits and '-', a letter or digit first and last, "
-    "at most 40 characters (RFC 1123)",
+from k8s_ucp.topology_not_built import find_not_built
+from k8s_ucp.topology_parts import (
+    Addons,
+    App,
+    AppCluster,
+    ArgoCDSettings,
+    Ci,
+    CoreCluster,
+    Credentials,
+    CrossplaneSettings,
+    Database,
+    Environment,
+    Git,
+    GuardRails,
+    Images,
+    Mirror,
+    Part,
+    ReconcilerSettings,
+    Tools,
 )
-Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-"""An RFC 1123 label, short enough to be a part of `<topology>-<environment>`."""
+from k8s_ucp.topology_problems import from_pydantic, sentences
+from k8s_ucp.topology_rules import find_problems
+from k8s_ucp.topology_values import NAME_PATTERN, Host, Name
 
-Tag = Annotated[
-    str,
-    StringConstraints(
-        pattern=means(
-            r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$",
-            "an image tag: letters, digits, '_', '.' and '-', at most 128 characters",
-        )
-    ),
+__all__ = [
+    "APPS",
+    "NAME_PATTERN",
+    "App",
+    "AppCluster",
+    "CoreCluster",
+    "CrossplaneSettings",
+    "Database",
+    "Environment",
+    "Git",
+    "Metadata",
+    "Mirror",
+    "Name",
+    "Spec",
+    "Topology",
+    "default",
+    "known_app",
+    "load",
+    "parse",
 ]
-"""An OCI tag."""
-
-Image = Annotated[
-    str,
-    StringConstraints(
-        pattern=means(
-            r"^([a-z0-9][a-z0-9.-]*(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*"
-            r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$",
-            "an image without its tag, such as ealen/echo-server (the tag has a key of its own)",
-        )
-    ),
-]
-
-Host = Annotated[
-    str,
-    StringConstraints(
-        pattern=means(
-            r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$",
-            "a DNS name in lower case",
-        )
-    ),
-]
-
-Duration = Annotated[
-    str,
-    StringConstraints(
-        pattern=means(r"^([1-9][0-9]*(s|m|h))+$", "a duration such as 30s, 1m or 1h30m")
-    ),
-]
-
-
-class Part(BaseModel):
-    """Every part of the file: unknown keys are errors, names are written in camelCase."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class CoreCluster(Part):
-    provider: Literal["embedded"] = "embedded"
-    version: str | None = None
-
-
-class Git(Part):
-    """Where the two repositories live."""
-
-    provider: Literal["local", "url"] = "local"
-    core: str | None = None
-    apps: str | None = None
-    branch: str = "main"
-    poll: Duration = "30s"
-
-
-class AppCluster(Part):
-    provider: Literal["embedded"] = "embedded"
-    version: str | None = None
-
-
-class Environment(Part):
-    name: Name
-    cluster: AppCluster = AppCluster()
-    promotes_from: Name | None = Field(None, alias="promotesFrom")
-    access: Literal["admin", "scoped"] = "admin"
-    deletion_protection: bool = Field(False, alias="deletionProtection")
-    state: Literal["running", "stopped"] = "running"
-
-
-class App(Part):
-    name: Name
-    image: Image
-    tag: Tag
-    """Only the first tag: afterwards the overlays own it."""
-    hosts: tuple[Host, ...] = ()
-    replicas: int = Field(1, ge=0, le=1000)
-
-
-class CrossplaneSettings(Part):
-    poll_interval: Duration = Field("1m", alias="pollInterval")
-    sync_interval: Duration = Field("1h", alias="syncInterval")
-    max_reconcile_rate: int = Field(100, alias="maxReconcileRate", ge=1, le=10000)
-    leader_election: bool = Field(True, alias="leaderElection")
-
-
-class ReconcilerSettings(Part):
-    source_namespaces: tuple[Name, ...] = Field(
-        ("ucp-clusters", "crossplane-system"), alias="sourceNamespaces"
-    )
-    token_lifetime: Duration = Field("24h", alias="tokenLifetime")
-
-
-class Tools(Part):
-    source: Literal["auto", "sources"] = "auto"
 
 
 class Metadata(Part):
@@ -133,12 +67,22 @@ class Metadata(Part):
 
 class Spec(Part):
     domain: Host = "example.org"
+    """Hosts of apps: <host>.<environment>.<domain>."""
     core: CoreCluster = CoreCluster()
     git: Git = Git()
     environments: tuple[Environment, ...] = ()
+    """In the order of promotion."""
     apps: tuple[App, ...] = ()
+    databases: tuple[Database, ...] = ()
+    mirrors: tuple[Mirror, ...] = ()
+    addons: Addons = Addons()
+    guard_rails: GuardRails = Field(GuardRails(), alias="guardRails")
     crossplane: CrossplaneSettings = CrossplaneSettings()
+    argocd: ArgoCDSettings = ArgoCDSettings()
     reconciler: ReconcilerSettings = ReconcilerSettings()
+    credentials: Credentials = Credentials()
+    images: Images = Images()
+    ci: Ci | None = None
     tools: Tools = Tools()
 
 
@@ -202,7 +146,7 @@ def parse(text: str, path: Path) -> Topology:
         )
     try:
         topology = Topology.model_validate(content, by_alias=True, by_name=False)
-        problems = find_problems(topology)
+        problems = [*find_not_built(topology), *find_problems(topology)]
     except ValidationError as error:
         problems = from_pydantic([dict(each) for each in error.errors()], Topology)
     if problems:

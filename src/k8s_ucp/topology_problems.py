@@ -1,7 +1,6 @@
 """What is wrong with a topology file, in words for the person who wrote it: line, key, way out.
 
-Pure: text and pydantic's findings in, sentences out. A key or value that the design knows and
-nothing does anything with yet is told apart from a typing error.
+Pure: text and pydantic's findings in, sentences out.
 """
 
 from __future__ import annotations
@@ -20,41 +19,6 @@ Loc = tuple[str | int, ...]
 
 SHOWN = 10
 """Problems shown at once."""
-
-NOT_BUILT_KEYS: Mapping[str, frozenset[str]] = {
-    "spec": frozenset(
-        ["databases", "mirrors", "addons", "guardRails", "argocd", "credentials", "images", "ci"],
-    ),
-    "spec.core": frozenset(["region", "size", "context"]),
-    "spec.git": frozenset(("auth",)),
-    "spec.environments": frozenset(("managementPolicies",)),
-    "spec.environments.cluster": frozenset(["region", "size", "network", "autopilot", "context"]),
-    "spec.apps": frozenset(["path", "repo", "database"]),
-    "spec.crossplane": frozenset(["rbacManager", "version"]),
-    "spec.reconciler": frozenset(("image",)),
-}
-
-_CLOUD = (
-    "a {0} environment needs Crossplane's provider pods, which an embedded core cannot run; "
-    "the nearest that works today is provider: embedded"
-)
-_LATER = "{0} is not built yet; the nearest that works today is {1}"
-REFUSED_VALUES: Mapping[str, Mapping[str, str]] = {
-    "spec.core.provider": {
-        each: _LATER.format(f"a core on {each}", "provider: embedded")
-        for each in ("kind", "gke", "existing")
-    },
-    "spec.environments.cluster.provider": {
-        **{each: _CLOUD.format(each) for each in ("gke", "eks", "aks", "digitalocean")},
-        **{
-            each: _LATER.format(f"an environment on {each}", "provider: embedded")
-            for each in ("kind", "existing")
-        },
-    },
-    "spec.tools.source": {
-        "releases": _LATER.format("installing published releases", "source: sources")
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -88,7 +52,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def place(loc: Loc) -> str:
-    """A path without indexes, as the tables above write it."""
+    """A path without indexes, as topology_not_built.py writes it."""
     return ".".join(each for each in loc if isinstance(each, str))
 
 
@@ -137,8 +101,6 @@ def means(pattern: str, words: str) -> str:
 def _unknown_key(loc: Loc, model: type[BaseModel]) -> str:
     key, parent = str(loc[-1]), loc[:-1]
     where = f" in {shown(parent)}" if parent else ""
-    if key in NOT_BUILT_KEYS.get(place(parent), ()):
-        return f"the key '{key}'{where} is not built yet: remove it"
     known = _keys(model, parent)
     near = nearest(key, known)
     hint = f"did you mean '{near}'? " if near else ""
@@ -146,9 +108,6 @@ def _unknown_key(loc: Loc, model: type[BaseModel]) -> str:
 
 
 def _wrong_value(loc: Loc, value: Any, expected: str) -> str:
-    refused = REFUSED_VALUES.get(place(loc), {}).get(str(value))
-    if refused:
-        return f"{shown(loc)}: {refused}"
     allowed = re.findall(r"'([^']*)'", expected)
     near = nearest(str(value), allowed) if isinstance(value, str) else None
     hint = f"did you mean '{near}'? " if near and len(allowed) > 1 else ""

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from k8s_ucp.topology_combinations import find_impossible
 from k8s_ucp.topology_problems import Loc, Problem
+from k8s_ucp.topology_references import (
+    find_bad_apps,
+    find_bad_clusters,
+    find_bad_credentials,
+    find_dangling,
+)
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Environment, Git, Topology
@@ -17,16 +24,21 @@ NAME_LENGTH = 63
 
 
 def find_problems(topology: Topology) -> list[Problem]:
-    """What no single value shows: duplicates, references, lengths, git URLs."""
+    """What no single value shows: duplicates, references, lengths, combinations."""
     spec = topology.spec
-    environments = [each.name for each in spec.environments]
-    apps = [each.name for each in spec.apps]
     return [
-        *_duplicates("environments", environments),
-        *_duplicates("apps", apps),
+        *_duplicates("environments", [each.name for each in spec.environments]),
+        *_duplicates("apps", [each.name for each in spec.apps]),
+        *_duplicates("databases", [each.name for each in spec.databases]),
+        *_duplicates("mirrors", [each.name for each in spec.mirrors]),
         *_bad_references(spec.environments),
         *_bad_names(topology),
+        *find_bad_apps(spec),
+        *find_dangling(spec),
+        *find_bad_clusters(spec),
+        *find_bad_credentials(spec),
         *_git_problems(spec.git),
+        *find_impossible(topology),
     ]
 
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import App, Environment, Topology
 
 _HEAD = """\
+# yaml-language-server: $schema=ucp.schema.json
 # What you want: one core cluster, an app cluster for each environment, and the apps that run there.
 # `ucp start` makes it so and can be run again after every edit. No secrets belong in this file: it
 # is committed to the core repository.

@@ -90,11 +90,15 @@ def start(
 def _write_down(call: Invocation, wanted: Wanted) -> None:
     """Write ucp.yaml where it is new, and keep what is started for the other commands."""
     from k8s_ucp.cli.chosen import remember
+    from k8s_ucp.gitops.render import templates_folder
+    from k8s_ucp.topology_schema import NAME
 
     if not wanted.exists:
+        schema = (templates_folder() / "core" / NAME).read_text("utf-8")
         try:
             with wanted.path.open("x", encoding="utf-8") as stream:
                 stream.write(wanted.text)
+            wanted.path.with_name(NAME).write_text(schema, "utf-8")
         except OSError as error:
             raise UcpError(f"can't write {wanted.path}: {error.strerror}") from error
         call.console.say(f"wrote {wanted.path}")

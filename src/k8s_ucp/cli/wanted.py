@@ -11,7 +11,8 @@ from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.pipeline import Interrupted
 from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load
-from k8s_ucp.topology_problems import REFUSED_VALUES, nearest
+from k8s_ucp.topology_not_built import VALUES, refusal
+from k8s_ucp.topology_problems import nearest
 from k8s_ucp.topology_rules import find_problems
 from k8s_ucp.topology_text import topology_text
 
@@ -173,16 +174,16 @@ def _answered(answers: Answers) -> Flags:
 
 
 def _check_provider(flag: str, value: str, model: typing.Any, place: str) -> None:
-    known = typing.get_args(model.model_fields["provider"].annotation)
+    words = typing.get_args(model.model_fields["provider"].annotation)
+    known = [each for each in words if f"{place}={each}" not in VALUES]
     if value in known:
         return
-    refused = REFUSED_VALUES[place].get(value)
-    near = nearest(value, known)
-    if refused:
-        raise UsageError(f"{flag}: {refused}", next=_with_provider(flag, known[0]))
+    near = nearest(value, known) or known[0]
+    if reason := refusal(place, value):
+        raise UsageError(f"{flag}: {reason}", next=_with_provider(flag, VALUES[f"{place}={value}"]))
     raise UsageError(
         f"{flag}: unknown provider '{value}'; allowed: {', '.join(known)}",
-        next=_with_provider(flag, near or known[0]),
+        next=_with_provider(flag, near),
     )
 
 

@@ -13,6 +13,7 @@ from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.installer import Installer
+from k8s_ucp.topology_combinations import find_unstartable
 from k8s_ucp.workspace import cache_folder
 
 FREE_MEGABYTES = 500
@@ -34,6 +35,15 @@ def check_system(_: Context) -> None:
     if find_program("git") is None:
         raise ProgramMissing(
             "git is not on this machine", next="install git (Debian: sudo apt install git)"
+        )
+
+
+def check_combination(context: Context) -> None:
+    """This core can feed all environments."""
+    if problems := list(find_unstartable(context.topology)):
+        raise UcpError(
+            "; ".join(each.message for each in problems),
+            next="edit core or environments in ucp.yaml (`ucp render` works as it is)",
         )
 
 
@@ -130,6 +140,7 @@ def _existing(folder: Path) -> Path:
 
 
 CHECKS = (
+    check_combination,
     check_system,
     check_folders,
     check_limits,

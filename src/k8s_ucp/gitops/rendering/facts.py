@@ -1,0 +1,31 @@
+"""What goes into a render beside the topology, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a render needs to know beside the topology."""
+
+    machine: str
+    """Id of the workspace's machine: who makes the LocalClusters."""
+    core_url: str
+    apps_url: str
+    """Addresses of the repositories, as Argo CD reads them; without credentials."""
+    topology_file: bytes
+    """ucp.yaml as the user wrote it."""
+    engine: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
+    """Pinned manifests: {component: {file name: content}}."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """{component: version} of those manifests."""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """Every file of both repositories: {path: content}."""
+
+    core: dict[str, bytes]
+    apps: dict[str, bytes]

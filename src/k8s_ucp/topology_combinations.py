@@ -1,0 +1,65 @@
+"""Which core, which git and which environments go together, as a table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from k8s_ucp.topology_parts import CLOUD_PROVIDERS
+from k8s_ucp.topology_problems import Problem
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
+
+
+@dataclass(frozen=True)
+class Core:
+    """What goes with one provider of core clusters."""
+
+    git: tuple[str, ...]
+    environments: tuple[str, ...]
+    rendered_only: tuple[str, ...] = ()
+    """Environments that are rendered and checked, but can't be started from this core."""
+
+
+COMBINATIONS = {
+    "embedded": Core(("local", "url"), ("embedded", "kind", "existing"), CLOUD_PROVIDERS),
+    "kind": Core(("local", "url"), ("kind", "existing", *CLOUD_PROVIDERS)),
+    "gke": Core(("url",), ("existing", *CLOUD_PROVIDERS)),
+    "existing": Core(("url",), ("existing", *CLOUD_PROVIDERS)),
+}
+
+
+def find_impossible(topology: Topology) -> Iterator[Problem]:
+    """Combinations that can never work, each with the nearest that does."""
+    spec = topology.spec
+    core = COMBINATIONS[spec.core.provider]
+    if spec.git.provider not in core.git:
+        yield Problem(
+            ("spec", "git", "provider"),
+            f"git: {spec.git.provider} can't be reached from a {spec.core.provider} core; "
+            f"the nearest that works is provider: {core.git[0]} with the keys core and apps",
+        )
+    for index, each in enumerate(spec.environments):
+        provider = each.cluster.provider
+        if provider not in (*core.environments, *core.rendered_only):
+            yield Problem(
+                ("spec", "environments", index, "cluster", "provider"),
+                f"a {provider} environment can't be fed by a {spec.core.provider} core; "
+                f"the nearest that works is provider: {core.environments[0]}",
+            )
+
+
+def find_unstartable(topology: Topology) -> Iterator[Problem]:
+    """What is rendered and checked but can't run from this core."""
+    core = COMBINATIONS[topology.spec.core.provider]
+    for index, each in enumerate(topology.spec.environments):
+        provider = each.cluster.provider
+        if provider in core.rendered_only and each.state == "running":
+            yield Problem(
+                ("spec", "environments", index, "cluster", "provider"),
+                f"the environment {each.name} on {provider} needs Crossplane's provider pods, "
+                f"which an {topology.spec.core.provider} core can't run; the nearest that works "
+                "is a core with provider: kind",
+            )

@@ -1,0 +1,96 @@
+"""What a topology file may say one day and nothing obeys yet: refused, not ignored. Pure.
+
+Whoever builds something deletes its line, and runs `make schema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from k8s_ucp.topology_problems import Loc, Problem, place, shown
+
+KEYS = frozenset(
+    [
+        "spec.core.context",
+        "spec.core.region",
+        "spec.core.size",
+        "spec.git.auth",
+        "spec.environments.cluster.autopilot",
+        "spec.environments.cluster.context",
+        "spec.environments.cluster.network",
+        "spec.environments.cluster.region",
+        "spec.environments.cluster.size",
+        "spec.environments.managementPolicies",
+        "spec.apps.path",
+        "spec.apps.repo",
+        "spec.apps.revision",
+        "spec.apps.database",
+        "spec.databases",
+        "spec.mirrors",
+        "spec.addons.ingress",
+        "spec.addons.prometheus",
+        "spec.addons.loki",
+        "spec.addons.external-dns",
+        "spec.addons.argo-rollouts",
+        "spec.addons.velero",
+        "spec.guardRails",
+        "spec.crossplane.rbacManager",
+        "spec.crossplane.version",
+        "spec.argocd",
+        "spec.reconciler.image",
+        "spec.credentials",
+        "spec.images.mirror",
+        "spec.images.archives",
+        "spec.images.nodeImage",
+        "spec.ci",
+    ]
+)
+"""Keys, by path."""
+
+VALUES = {
+    "spec.core.provider=kind": "embedded",
+    "spec.core.provider=gke": "embedded",
+    "spec.core.provider=existing": "embedded",
+    "spec.environments.cluster.provider=kind": "embedded",
+    "spec.environments.cluster.provider=existing": "embedded",
+    "spec.environments.cluster.provider=gke": "embedded",
+    "spec.environments.cluster.provider=eks": "embedded",
+    "spec.environments.cluster.provider=aks": "embedded",
+    "spec.environments.cluster.provider=digitalocean": "embedded",
+    "spec.tools.source=releases": "sources",
+}
+"""Values, by path: the nearest that works."""
+
+
+def refusal(path: str, value: object) -> str | None:
+    """Why a value is refused, by a path without indexes; None where it works."""
+    near = VALUES.get(f"{path}={value}")
+    if near is None:
+        return None
+    key = path.rsplit(".", 1)[-1]
+    return f"{key}: {value} is not built yet; the nearest that works today is {key}: {near}"
+
+
+def find_not_built(part: BaseModel, at: Loc = ()) -> Iterator[Problem]:
+    """Everything that a file says and nothing obeys."""
+    for name in sorted(part.model_fields_set & type(part).model_fields.keys()):
+        key = type(part).model_fields[name].alias or name
+        here = (*at, key)
+        if place(here) in KEYS:
+            words = f"the key '{key}' in {shown(at)} is not built yet: remove it"
+            yield Problem(here, words, on_key=True)
+            continue
+        yield from _inside(getattr(part, name), here)
+
+
+def _inside(value: Any, at: Loc) -> Iterator[Problem]:
+    if isinstance(value, BaseModel):
+        yield from find_not_built(value, at)
+    elif isinstance(value, tuple):
+        for index, each in enumerate(value):
+            yield from _inside(each, (*at, index))
+    elif isinstance(value, str) and (words := refusal(place(at), value)):
+        yield Problem(at, f"{shown(at)}: {words}")

@@ -1,0 +1,133 @@
+"""Rules about keys that need or exclude each other, and names that must exist. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from k8s_ucp.topology_parts import CLOUD_PROVIDERS
+from k8s_ucp.topology_problems import Loc, Problem, nearest, shown
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import App, AppCluster, CoreCluster, Spec
+
+SHIPPED = ("quote", "echo-client")
+"""Apps whose manifests come with ucp: `path: ucp:<name>`."""
+
+
+def find_bad_apps(spec: Spec) -> Iterator[Problem]:
+    """An app is an image, or manifests by path or repo; no host belongs to two apps."""
+    taken: dict[str, str] = {}
+    for index, app in enumerate(spec.apps):
+        at: Loc = ("spec", "apps", index)
+        yield from _bad_form(app, at)
+        for place, host in enumerate(app.hosts):
+            other = taken.setdefault(host, app.name)
+            if other != app.name or host in app.hosts[:place]:
+                yield Problem((*at, "hosts", place), f"the host '{host}' is there twice: {other}")
+
+
+def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
+    if not (app.image or app.path or app.repo):
+        yield Problem(at, f"{shown(at)} needs the key 'image' (or 'path' or 'repo')")
+    if app.image and not app.tag:
+        yield Problem(at, f"{shown(at)} needs the key 'tag'")
+    if app.tag and not app.image:
+        yield Problem((*at, "tag"), f"{shown(at)}: 'tag' says nothing without 'image'")
+    if app.repo and not app.revision:
+        yield Problem(
+            at, f"{shown(at)} needs the key 'revision': a tag or commit of the repository"
+        )
+    if app.revision and not app.repo:
+        yield Problem((*at, "revision"), f"{shown(at)}: 'revision' says nothing without 'repo'")
+    if app.repo and app.path and app.path.startswith("ucp:"):
+        yield Problem((*at, "path"), f"{shown(at)}: '{app.path}' lies in no repository")
+    elif app.path and app.path.startswith("ucp:") and app.path[4:] not in SHIPPED:
+        known = ", ".join(f"ucp:{each}" for each in SHIPPED)
+        yield Problem((*at, "path"), f"{shown(at)}: '{app.path}' doesn't come with ucp; {known} do")
+    if app.path and {".", ".."} & set(app.path.split("/")):
+        yield Problem((*at, "path"), f"{shown(at)}: a path may not hold '.' or '..'")
+
+
+def find_dangling(spec: Spec) -> Iterator[Problem]:
+    """Names of environments and databases that don't exist."""
+    environments = [each.name for each in spec.environments]
+    databases = {each.name: each.environments or environments for each in spec.databases}
+    for index, app in enumerate(spec.apps):
+        at: Loc = ("spec", "apps", index, "database")
+        if app.database is None:
+            continue
+        if app.database not in databases:
+            yield _dangling(at, app.database, "database", databases)
+        elif missing := [each for each in environments if each not in databases[app.database]]:
+            yield Problem(
+                at,
+                f"the app {app.name} runs on {', '.join(missing)}, where the database "
+                f"{app.database} doesn't exist: add it to the database's environments",
+            )
+    for index, database in enumerate(spec.databases):
+        yield from _unknown(
+            ("spec", "databases", index, "environments"), database.environments, environments
+        )
+    for index, mirror in enumerate(spec.mirrors):
+        at = ("spec", "mirrors", index)
+        yield from _unknown(
+            (*at, "targets", "environments"), mirror.targets.environments, environments
+        )
+        if (mirror.source.name is None) == (not mirror.source.labels):
+            yield Problem((*at, "source"), f"{shown(at)}.source needs either 'name' or 'labels'")
+        if mirror.source.labels and mirror.targets.name:
+            words = "several objects can't have one name: select the source by 'name'"
+            yield Problem((*at, "targets", "name"), f"{shown(at)}: {words}")
+    for name in spec.guard_rails.__pydantic_extra__ or {}:
+        if name not in environments:
+            yield _dangling(("spec", "guardRails", name), name, "environment", environments)
+
+
+def _unknown(at: Loc, names: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
+    for place, name in enumerate(names):
+        if name not in known:
+            yield _dangling((*at, place), name, "environment", known)
+
+
+def _dangling(at: Loc, name: str, what: str, known: Iterable[str]) -> Problem:
+    near = nearest(name, known)
+    hint = f"did you mean '{near}'? " if near else ""
+    others = ", ".join(known) or "none"
+    return Problem(at, f"{shown(at)}: '{name}' is no {what}: {hint}there are: {others}")
+
+
+def find_bad_clusters(spec: Spec) -> Iterator[Problem]:
+    """Keys of clusters that belong to another provider."""
+    yield from _bad_cluster(spec.core, ("spec", "core"))
+    for index, each in enumerate(spec.environments):
+        yield from _bad_cluster(each.cluster, ("spec", "environments", index, "cluster"))
+
+
+def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem]:
+    provider = cluster.provider
+    if provider == "existing" and not cluster.context:
+        yield Problem(at, f"{shown(at)} needs the key 'context' of your kubeconfig")
+    allowed = {
+        "context": ("existing",),
+        "region": CLOUD_PROVIDERS,
+        "size": CLOUD_PROVIDERS,
+        "network": CLOUD_PROVIDERS,
+        "autopilot": ("gke",),
+    }
+    for key, providers in allowed.items():
+        if getattr(cluster, key, None) and provider not in providers:
+            yield Problem(
+                (*at, key), f"{shown(at)}: '{key}' is for provider {' or '.join(providers)}"
+            )
+    if provider == "existing" and cluster.version:
+        yield Problem((*at, "version"), f"{shown(at)}: an existing cluster has its version")
+
+
+def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
+    """A credential comes from one place."""
+    for cloud in type(spec.credentials).model_fields:
+        source = getattr(spec.credentials, cloud)
+        if source is not None and len(source.model_fields_set) != 1:
+            at: Loc = ("spec", "credentials", cloud)
+            yield Problem(at, f"{shown(at)} needs one of the keys file, env, onepassword")

@@ -1,0 +1,179 @@
+"""The kinds of text that a topology holds, each with its pattern and what the pattern means."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+from k8s_ucp.topology_problems import means
+
+NAME_PATTERN = means(
+    r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$",
+    "a name: lower-case letters, digits and '-', a letter or digit first and last, "
+    "at most 40 characters (RFC 1123)",
+)
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+"""An RFC 1123 label, short enough to be a part of `<topology>-<environment>`."""
+
+ObjectName = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
+            "the name of an object: lower-case letters, digits, '-' and '.' (RFC 1123)",
+        )
+    ),
+]
+
+Tag = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$",
+            "an image tag: letters, digits, '_', '.' and '-', at most 128 characters",
+        )
+    ),
+]
+"""An OCI tag."""
+
+_REPOSITORY = (
+    r"([a-z0-9][a-z0-9.-]*(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
+)
+Image = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            f"^{_REPOSITORY}$",
+            "an image without its tag, such as ealen/echo-server (the tag has a key of its own)",
+        )
+    ),
+]
+
+PinnedImage = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            f"^{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}$",
+            "an image by digest, such as registry.example.org/ucp@sha256:<64 digits>",
+        )
+    ),
+]
+
+NodeImage = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            f"^{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?(@sha256:[0-9a-f]{{64}})?$",
+            "an image with its tag or digest, such as kindest/node:v1.35.0",
+        )
+    ),
+]
+
+Host = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$",
+            "a DNS name in lower case",
+        )
+    ),
+]
+
+Registry = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._/-]+)?$",
+            "the address of a registry, such as registry.example.org:5000/mirror",
+        )
+    ),
+]
+
+Duration = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(r"^([1-9][0-9]*(s|m|h))+$", "a duration such as 30s, 1m or 1h30m")
+    ),
+]
+
+Word = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[A-Za-z0-9]([A-Za-z0-9._@:/-]{0,126}[A-Za-z0-9])?$",
+            "one word of letters, digits, '.', '-', '_', '@', ':' and '/'",
+        )
+    ),
+]
+"""What other people name: regions, machine types, networks, kubeconfig contexts."""
+
+Version = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^v?[0-9]+(\.[0-9]+){0,2}([-+][A-Za-z0-9.+-]{1,40})?$", "a version such as 1.35.4"
+        )
+    ),
+]
+
+Path = Annotated[
+    str,
+    StringConstraints(
+        max_length=300,
+        pattern=means(
+            r"^(ucp:[a-z0-9-]+|[A-Za-z0-9._@+-][A-Za-z0-9._@+ -]*(/[A-Za-z0-9._@+-]"
+            r"[A-Za-z0-9._@+ -]*)*)$",
+            "a path below the folder of ucp.yaml, such as services/quote: no '/' in front",
+        ),
+    ),
+]
+
+GitUrl = Annotated[
+    str,
+    StringConstraints(
+        max_length=500,
+        pattern=means(
+            r"^((https?|ssh|git|file)://[^\s\"'{}?#]+|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^\s\"'{}?#]+)$",
+            "the URL of a git repository: https://, ssh://, file:// or user@host:path",
+        ),
+    ),
+]
+
+Revision = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}$",
+            "a tag or a commit of a git repository",
+        )
+    ),
+]
+
+Variable = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(r"^[A-Za-z_][A-Za-z0-9_]*$", "the name of an environment variable")
+    ),
+]
+
+OnePassword = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^op://[^/\s]+( [^/\s]+)*(/[^/\s]+( [^/\s]+)*){2,3}$",
+            "a reference of 1password, such as op://vault/item/field",
+        )
+    ),
+]
+
+PinnedUrl = Annotated[
+    str,
+    StringConstraints(
+        max_length=1000,
+        pattern=means(
+            r"^https://[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._~/%+-]*#sha256=[0-9a-f]{64}$",
+            "a URL with the hash of what lies there: https://…/k8s_ucp-….whl#sha256=<64 digits>",
+        ),
+    ),
+]

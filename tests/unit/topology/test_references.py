@@ -1,0 +1,179 @@
+"""Keys that need each other, names that must exist, combinations: with everything built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp import topology_not_built
+from k8s_ucp.errors import UsageError
+from k8s_ucp.topology import Topology, parse
+from k8s_ucp.topology_combinations import COMBINATIONS, find_unstartable
+from k8s_ucp.topology_parts import CLOUD_PROVIDERS
+
+FILE = Path("/work space/ucp.yaml")
+HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\nspec:\n"
+STAGE = "  environments: [{name: stage}]\n"
+
+
+@pytest.fixture(autouse=True)
+def everything_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology_not_built, "KEYS", frozenset())
+    monkeypatch.setattr(topology_not_built, "VALUES", {})
+
+
+def refused(text: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        parse(HEAD + text, FILE)
+    return caught.value.message
+
+
+def accepted(text: str) -> Topology:
+    return parse(HEAD + text, FILE)
+
+
+WRONG = {
+    "an app of nothing": ("  apps: [{name: a}]\n", 5, "needs the key 'image' (or 'path'"),
+    "an image without a tag": ("  apps: [{name: a, image: b}]\n", 5, "needs the key 'tag'"),
+    "a tag of nothing": ("  apps: [{name: a, path: b, tag: c}]\n", 5, "says nothing without"),
+    "a repo that moves": (
+        "  apps: [{name: a, repo: 'https://x/y.git'}]\n",
+        5,
+        "needs the key 'revision'",
+    ),
+    "a revision of nothing": ("  apps: [{name: a, path: b, revision: c}]\n", 5, "without 'repo'"),
+    "a path that leaves": ("  apps: [{name: a, path: b/../../c}]\n", 5, "may not hold"),
+    "a path from the root": ("  apps: [{name: a, path: /etc}]\n", 5, "a path below the folder"),
+    "an app that isn't shipped": ("  apps: [{name: a, path: 'ucp:qoute'}]\n", 5, "ucp:quote"),
+    "a host twice": (
+        "  apps:\n    - {name: a, image: b, tag: c, hosts: [x]}\n"
+        "    - {name: b, image: b, tag: c, hosts: [y, x]}\n",
+        7,
+        "the host 'x' is there twice: a",
+    ),
+    "no such database": (
+        "  databases: [{name: quotes, provider: gcp}]\n"
+        "  apps: [{name: a, image: b, tag: c, database: quote}]\n",
+        6,
+        "'quote' is no database: did you mean 'quotes'?",
+    ),
+    "a database elsewhere": (
+        "  environments: [{name: stage}, {name: prod}]\n"
+        "  databases: [{name: quotes, provider: gcp, environments: [stage]}]\n"
+        "  apps: [{name: a, image: b, tag: c, database: quotes}]\n",
+        7,
+        "runs on prod, where the database quotes doesn't exist",
+    ),
+    "no such environment of a database": (
+        STAGE + "  databases: [{name: quotes, provider: gcp, environments: [stag]}]\n",
+        6,
+        "did you mean 'stage'?",
+    ),
+    "no such environment of a mirror": (
+        STAGE + "  mirrors:\n    - name: a\n      source: {namespace: b, name: c}\n"
+        "      targets: {namespace: b, environments: [live]}\n",
+        9,
+        "'live' is no environment: there are: stage",
+    ),
+    "a mirror of nothing": (
+        "  mirrors: [{name: a, source: {namespace: b}, targets: {namespace: b}}]\n",
+        5,
+        "needs either 'name' or 'labels'",
+    ),
+    "a guard rail nowhere": (STAGE + "  guardRails: {prod: warn}\n", 6, "'prod' is no environment"),
+    "a guard rail of no level": (STAGE + "  guardRails: {stage: wran}\n", 6, "'warn'?"),
+    "no context": (
+        "  environments: [{name: a, cluster: {provider: existing}}]\n",
+        5,
+        "needs the key 'context'",
+    ),
+    "a context of nobody": ("  core: {context: a}\n", 5, "'context' is for provider existing"),
+    "autopilot elsewhere": (
+        "  environments: [{name: a, cluster: {provider: eks, autopilot: true}}]\n",
+        5,
+        "is for provider gke",
+    ),
+    "two sources of a credential": (
+        "  credentials: {gcp: {file: creds/a.json, env: A}}\n",
+        5,
+        "needs one of the keys file, env, onepassword",
+    ),
+    "local git and a core elsewhere": (
+        "  core: {provider: gke}\n",
+        4,
+        "git: local can't be reached from a gke core",
+    ),
+    "a reconciler by tag": ("  reconciler: {image: 'a/b:1'}\n", 5, "by digest"),
+    "an install without a hash": (
+        "  ci: {provider: github, install: 'https://x/y.whl'}\n",
+        5,
+        "with the hash",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_an_error_names_line_and_way_out(case: str) -> None:
+    text, line, expected = WRONG[case]
+    message = refused(text)
+    assert message.startswith(f"ucp.yaml:{line}: "), message
+    assert expected in message
+
+
+def test_everything_at_once() -> None:
+    spec = accepted(
+        """\
+  domain: example.org
+  core: {provider: kind, version: "1.35"}
+  git: {provider: url, core: "https://g/c.git", apps: "git@g:a.git", branch: main, poll: 1m}
+  environments:
+    - {name: stage, cluster: {provider: kind}}
+    - name: prod
+      cluster: {provider: gke, region: europe-west9, size: e2-medium, network: n, autopilot: true}
+      promotesFrom: stage
+      access: scoped
+      deletionProtection: true
+      managementPolicies: [Observe, Create, Update, LateInitialize]
+  apps:
+    - {name: echo, image: ealen/echo-server, tag: 0.9.2, hosts: [echo], replicas: 2}
+    - {name: quote, path: "ucp:quote", database: quotes, hosts: [quote]}
+    - {name: own, path: services/own}
+    - {name: far, repo: "https://g/far.git", path: deploy/base, revision: v1.2.0}
+  databases: [{name: quotes, provider: gcp, size: small, storageGB: 10, version: "16"}]
+  mirrors:
+    - {name: m, source: {namespace: a, labels: {b: c}}, targets: {namespace: d, keys: {e: f}}}
+  addons: {ingress: traefik, prometheus: true, external-dns: true, argo-rollouts: true}
+  guardRails: {stage: warn, prod: deny, off: [probes]}
+  crossplane: {rbacManager: false, version: 2.4.0}
+  argocd: {version: v3.5.7}
+  credentials: {gcp: {file: creds/gcp.json}, aws: {onepassword: "op://a/b/c"}, azure: {env: A}}
+  images: {mirror: "r.example.org:5000/m", archives: [images/a.tar], nodeImage: "kindest/node:v1"}
+  ci:
+    provider: gitlab
+    install: https://x.org/k8s_ucp-1.0-py3-none-any.whl#sha256=%s
+  tools: {source: releases}
+"""
+        % ("0" * 64)
+    ).spec
+    assert spec.guard_rails.__pydantic_extra__ == {"stage": "warn", "prod": "deny"}
+    assert spec.addons.external_dns
+
+
+@pytest.mark.parametrize("core", COMBINATIONS)
+@pytest.mark.parametrize("provider", ["embedded", "kind", "existing", *CLOUD_PROVIDERS])
+def test_combinations_of_cores_and_environments(core: str, provider: str) -> None:
+    context = ", context: c"
+    text = (
+        f"  core: {{provider: {core}{context * (core == 'existing')}}}\n"
+        "  git: {provider: url, core: 'https://g/c', apps: 'https://g/a'}\n"
+        f"  environments: [{{name: a, cluster: {{provider: {provider}"
+        f"{context * (provider == 'existing')}}}}}]\n"
+    )
+    table = COMBINATIONS[core]
+    if provider in table.environments:
+        assert not list(find_unstartable(accepted(text)))
+    elif provider in table.rendered_only:
+        assert "provider: kind" in next(find_unstartable(accepted(text))).message
+    else:
+        assert f"the nearest that works is provider: {table.environments[0]}" in refused(text)

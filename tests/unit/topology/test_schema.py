@@ -1,0 +1,42 @@
+"""The JSON Schema that editors read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from k8s_ucp.gitops.render import templates_folder
+from k8s_ucp.topology_not_built import KEYS
+from k8s_ucp.topology_schema import NAME, json_schema, schema_text
+
+
+def properties(schema: dict[str, Any], path: str) -> dict[str, Any]:
+    part = schema
+    for key in path.split(".") if path else []:
+        part = part["properties"][key]
+        part = part.get("items", part)
+        if "$ref" in part:
+            part = schema["$defs"][part["$ref"].rpartition("/")[2]]
+    return dict(part["properties"])
+
+
+def test_the_committed_file_is_current() -> None:
+    committed = (templates_folder() / "core" / NAME).read_text("utf-8")
+    assert committed == schema_text(), "make schema"
+
+
+def test_what_nothing_obeys_is_left_out() -> None:
+    schema = json_schema()
+    for path in KEYS:
+        parent, _, key = path.rpartition(".")
+        assert key not in properties(schema, parent)
+
+
+def test_keys_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("k8s_ucp.topology_schema.KEYS", frozenset())
+    schema = json_schema()
+    assert "first tag" in properties(schema, "spec.apps")["tag"]["description"]
+    assert properties(schema, "spec.environments")["access"]["enum"] == ["admin", "scoped"]
+    assert "op://" in json.dumps(schema["$defs"]["CredentialSource"])
