@@ -13,10 +13,11 @@ import json
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 from urllib.parse import quote, urlencode
 
 from kubernetes.client.configuration import Configuration
@@ -29,6 +30,8 @@ from k8s_ucp.errors import UcpError
 
 FIELD_MANAGER = "k8s-ucp"
 REQUEST_SECONDS = 10.0
+SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_TOKEN_FILE_SECONDS = 60.0
 
 Object = dict[str, Any]
 PatchType = Literal["merge", "json", "strategic"]
@@ -157,15 +160,29 @@ _KNOWN = {
 }
 
 
+class TokenSource(Protocol):
+    """Where a connection's token comes from, asked for every request."""
+
+    def __call__(self, *, rejected: str | None = None) -> str:
+        """The token to use now; rejected: the server just turned this one down, so not it again.
+
+        Raises KubeError, UcpError.
+        """
+
+
 class Kube:
     """One API server as one identity. Safe to share between threads."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], *, token: TokenSource | None = None) -> None:
         """config: a kubeconfig whose current context holds inlined data only.
 
+        token: takes the place of the user's credentials; after a 401 it is asked once more.
         Exec plugins and file references are never followed: they raise UcpError.
         """
         cluster, user = current_context(config)
+        if token is not None:
+            user = {}
+        self._token = token
         self.server = str(cluster["server"])
         self._files = _CredentialFiles()
         settings = Configuration(host=self.server)
@@ -192,6 +209,31 @@ class Kube:
     def from_file(cls, path: Path) -> Kube:
         """Read a kubeconfig file. Raises UcpError when there is none or it can't be used."""
         return cls(read_kubeconfig(path))
+
+    @classmethod
+    def in_cluster(cls, folder: Path = SERVICE_ACCOUNT_FOLDER) -> Kube:
+        """The cluster whose pod this is, as its ServiceAccount; the kubelet renews the token.
+
+        Raises UcpError outside of a pod.
+        """
+        host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
+        port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+        try:
+            authority = (folder / "ca.crt").read_bytes()
+        except OSError as error:
+            raise UcpError(f"not in a pod with a ServiceAccount: {error.strerror}") from error
+        if not host:
+            raise UcpError("not in a pod: KUBERNETES_SERVICE_HOST is not set")
+        cluster = {
+            "server": f"https://{f'[{host}]' if ':' in host else host}:{port}",
+            "certificate-authority-data": base64.b64encode(authority).decode(),
+        }
+        config = {
+            "clusters": [{"name": "pod", "cluster": cluster}],
+            "contexts": [{"name": "pod", "context": {"cluster": "pod"}}],
+            "current-context": "pod",
+        }
+        return cls(config, token=_TokenFile(folder / "token"))
 
     def close(self) -> None:
         """Close connections and forget credentials."""
@@ -466,12 +508,20 @@ class Kube:
                 method, url, headers=headers, body=body, _request_timeout=limits
             )
 
-        try:
+        def send_as(rejected: str | None = None) -> Any:
+            if self._token is not None:
+                headers["Authorization"] = f"Bearer {self._token(rejected=rejected)}"
             try:
-                response = send()
+                return send()
             except ClosedPoolError:
                 # Another thread's failure closed it before anything was sent.
-                response = send()
+                return send()
+
+        try:
+            response = send_as()
+            if response.status == 401 and self._token is not None:
+                response.read()
+                response = send_as(headers["Authorization"].removeprefix("Bearer "))
         except (HTTPError, OSError, ApiException) as error:
             raise self._unreachable(method, path, error) from error
         if response.status >= 400:
@@ -487,6 +537,25 @@ class Kube:
         # cost the next request its whole timeout.
         self._rest.close()
         return Unreachable(f"{method} {self.server}{path}: {_plain(error)}")
+
+
+class _TokenFile:
+    """A pod's projected token: the kubelet writes it anew long before it expires."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._text = ""
+        self._read_at = 0.0
+
+    def __call__(self, *, rejected: str | None = None) -> str:
+        now = time.monotonic()
+        if rejected is not None or not self._text or now - self._read_at > _TOKEN_FILE_SECONDS:
+            try:
+                self._text = self._path.read_text(encoding="ascii").strip()
+            except OSError as error:
+                raise UcpError(f"can't read the pod's token: {error.strerror}") from error
+            self._read_at = now
+        return self._text
 
 
 class _CredentialFiles:

@@ -55,7 +55,9 @@ class Registration:
             environment=labels.get(marks.ENVIRONMENT),
             draining=labels.get(marks.DRAINING),
             draining_since=notes.get(marks.DRAINING_SINCE),
-            renew_at=tokens.renew_at(notes.get(marks.TOKEN_ISSUED), notes.get(marks.TOKEN_EXPIRES)),
+            renew_at=tokens.renew_at(
+                notes.get(marks.TOKEN_ISSUED), notes.get(marks.TOKEN_EXPIRES), data.get("name", "")
+            ),
             labels={each: labels[each] for each in _FACTS if each in labels},
             access=(
                 data.get("server", ""),

@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz` for whoever supervises this process."""
+"""`/healthz` and `/readyz` for whoever supervises this process, `/metrics` for Prometheus."""
 
 from __future__ import annotations
 
@@ -13,22 +13,37 @@ Check = Callable[[], list[str]]
 
 
 class HealthServer:
-    """Listens on 127.0.0.1 only. A failing check answers 503 and says what is wrong.
+    """A failing check answers 503 and says what is wrong. Listens on loopback unless told.
 
     Raises UcpError where the port is taken.
     """
 
-    def __init__(self, port: int, healthy: Check, ready: Check) -> None:
+    def __init__(
+        self,
+        port: int,
+        healthy: Check,
+        ready: Check,
+        metrics: Callable[[], bytes],
+        *,
+        address: str = "127.0.0.1",
+    ) -> None:
         checks = {"/healthz": healthy, "/readyz": ready}
 
         class Handler(BaseHTTPRequestHandler):
             timeout = 5
 
             def do_GET(self) -> None:
-                check = checks.get(self.path.split("?")[0])
-                wrong = check() if check else ["no such page"]
-                body = ("\n".join(wrong) or "ok").encode() + b"\n"
-                self.send_response(404 if check is None else 503 if wrong else 200)
+                path = self.path.split("?")[0]
+                check = checks.get(path)
+                if path == "/metrics":
+                    status, body = 200, metrics()
+                elif check is None:
+                    status, body = 404, b"no such page\n"
+                else:
+                    wrong = check()
+                    status = 503 if wrong else 200
+                    body = ("\n".join(wrong) or "ok").encode() + b"\n"
+                self.send_response(status)
                 self.send_header("Content-Type", "text/plain; charset=utf-8")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -38,7 +53,7 @@ class HealthServer:
                 """Probes are no news."""
 
         try:
-            self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+            self._server = ThreadingHTTPServer((address, port), Handler)
         except OSError as error:
             raise UcpError(
                 f"the reconciler's health port {port} can't be listened on: {error.strerror}",

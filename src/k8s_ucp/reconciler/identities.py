@@ -57,6 +57,15 @@ def establish(kube: Kube, source: Source, *, fresh: bool) -> None:
         _withdraw(kube, source)
 
 
+def establish_mirror(kube: Kube) -> None:
+    """Make the mirror identity alone, without any right. Raises KubeError."""
+    for each in (
+        _object("v1", "Namespace", marks.IDENTITY_NAMESPACE),
+        _account(marks.MIRROR_IDENTITY),
+    ):
+        _ensure(kube, each)
+
+
 def probe(kube: Kube, namespaces: tuple[str, ...], *, timeout: float) -> None:
     """As Argo CD's identity: the server answers, takes the token and grants the rights.
 

@@ -15,12 +15,10 @@ from k8s_ucp.kube import (
     LOCAL_CLUSTER,
     Conflict,
     Invalid,
-    Kube,
     NotFound,
     Object,
 )
 from k8s_ucp.reconciler import draining, marks
-from k8s_ucp.reconciler.clock import Clock
 from k8s_ucp.reconciler.cluster_secret import Registration
 from k8s_ucp.reconciler.conditions import Condition, is_true
 from k8s_ucp.reconciler.kubeconfigs import Kubeconfigs
@@ -35,11 +33,11 @@ from k8s_ucp.reconciler.local_cluster_rules import (
     readiness,
     waits_for,
 )
-from k8s_ucp.reconciler.logs import Log
 from k8s_ucp.reconciler.owners import same_but_status
-from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS, Settings
+from k8s_ucp.reconciler.runtime import Runtime
+from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS
 from k8s_ucp.reconciler.status import StatusWriter
-from k8s_ucp.reconciler.views import Views
+from k8s_ucp.reconciler.watches import Watch
 from k8s_ucp.reconciler.work_queue import BackOff, WorkQueue
 
 PATIENCE = 20.0
@@ -53,27 +51,20 @@ class LocalClustersController:
     """Brings one LocalCluster at a time to where it should be; safe to share between threads."""
 
     name = LOCAL_CLUSTERS
-    workers = 6
+    most = 6
     """Control planes made side by side; their processes, not these threads, do the work."""
 
-    def __init__(
-        self,
-        kube: Kube,
-        settings: Settings,
-        providers: Mapping[str, ClusterProvider],
-        views: Views,
-        log: Log,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        views, kube, settings = runtime.views, runtime.kube, runtime.settings
         self.queue = WorkQueue(BackOff(start=1.0, cap=30.0))
         self._kube = kube
         self._settings = settings
-        self._providers = providers
+        self._providers = runtime.providers
         self._views = views
-        self._log = log
-        self._clock = clock
-        self._status = StatusWriter(kube, "k8s-ucp-local-clusters", clock)
-        self._kubeconfigs = Kubeconfigs(kube, views, settings.kubeconfigs, log)
+        self._log = runtime.log
+        self._clock = runtime.clock
+        self._status = StatusWriter(kube, "k8s-ucp-local-clusters", runtime.clock)
+        self._kubeconfigs = Kubeconfigs(kube, views, settings.kubeconfigs, runtime.log)
         self._unready_since: dict[str, float] = {}
         self._done: dict[str, int] = {}
         """Generations brought about, by uid."""
@@ -83,6 +74,13 @@ class LocalClustersController:
         views.local_clusters.listen(self._local_cluster_changed)
         views.cluster_secrets.listen(self._cluster_secret_changed)
         views.sources[marks.CLUSTERS_NAMESPACE].listen(self._secret_changed)
+
+    def watches(self) -> tuple[Watch, ...]:
+        """The shared ones are enough."""
+        return ()
+
+    def stop(self) -> None:
+        """Nothing was started."""
 
     # Wake-ups.
 

@@ -6,19 +6,19 @@ import signal
 import threading
 import time
 from collections.abc import Mapping
-from typing import Protocol
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.clock import Clock, system_clock
 from k8s_ucp.reconciler.health import HealthServer
+from k8s_ucp.reconciler.leader import Election, Holder
 from k8s_ucp.reconciler.local_clusters import LocalClustersController
 from k8s_ucp.reconciler.logs import Log
 from k8s_ucp.reconciler.registration import RegistrationController
+from k8s_ucp.reconciler.runtime import Controller, Maker, Runtime
 from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS, REGISTRATION, Settings
-from k8s_ucp.reconciler.views import Views
-from k8s_ucp.reconciler.work_queue import WorkQueue
+from k8s_ucp.reconciler.watches import Watch
 from k8s_ucp.reconciler.workers import Workers
 
 STOP_SECONDS = 0.7
@@ -28,21 +28,11 @@ CHECK_SECONDS = 30.0
 """How often the process looks whether all of its parts still live."""
 
 
-class Controller(Protocol):
-    """One loop from what is declared to what is."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def workers(self) -> int:
-        """Keys worked on side by side."""
-
-    @property
-    def queue(self) -> WorkQueue: ...
-
-    def reconcile(self, key: str) -> float | None:
-        """See workers.Reconcile."""
+MAKERS: Mapping[str, Maker] = {
+    LOCAL_CLUSTERS: LocalClustersController,
+    REGISTRATION: RegistrationController,
+}
+"""Every controller there is. A new one is a line here and a name in settings.CONTROLLERS."""
 
 
 class Reconciler:
@@ -58,34 +48,55 @@ class Reconciler:
     ) -> None:
         self.settings = settings
         self.log = log or Log()
-        self.kube = Kube.from_file(settings.kubeconfig)
-        self.views = Views.of(self.kube, settings, self.log)
-        self.controllers = self._make(providers, clock)
-        self._workers = [
-            Workers(each.name, each.queue, each.reconcile, self.log, count=each.workers)
-            for each in self.controllers
+        self.kube = connect(settings)
+        self.runtime = Runtime.of(self.kube, settings, providers, self.log, clock)
+        self.views = self.runtime.views
+        self.controllers = [
+            make(self.runtime) for name, make in MAKERS.items() if name in settings.controllers
         ]
+        self._workers = {each.name: self._workers_of(each) for each in self.controllers}
+        holder = Holder.here(settings.place or settings.machine)
+        self._elections = [self._election_of(each, holder) for each in self.controllers]
+        self.runtime.metrics.watch_watches(self.watches)
         self._health = (
-            HealthServer(settings.health_port, self.unhealthy, self.unready)
+            HealthServer(
+                settings.health_port,
+                self.unhealthy,
+                self.unready,
+                self.runtime.metrics.page,
+                address=settings.health_address,
+            )
             if settings.health_port is not None
             else None
         )
         self._working = threading.Event()
         self._stopping = threading.Event()
 
-    def _make(self, providers: Mapping[str, ClusterProvider], clock: Clock) -> list[Controller]:
-        made: list[Controller] = []
-        if LOCAL_CLUSTERS in self.settings.controllers:
-            made.append(
-                LocalClustersController(
-                    self.kube, self.settings, providers, self.views, self.log, clock
-                )
-            )
-        if REGISTRATION in self.settings.controllers:
-            made.append(
-                RegistrationController(self.kube, self.settings, self.views, self.log, clock)
-            )
-        return made
+    def _workers_of(self, controller: Controller) -> Workers:
+        controller.queue.hold(True)
+        return Workers(
+            controller.name,
+            controller.queue,
+            controller.reconcile,
+            self.log,
+            self.runtime.metrics,
+            most=controller.most,
+        )
+
+    def _election_of(self, controller: Controller, holder: Holder) -> Election:
+        leading = self.runtime.metrics.leading.labels(controller.name)
+        leading.set(0)
+
+        def turn(leads: bool) -> None:
+            leading.set(leads)
+            controller.queue.hold(not leads)
+
+        name = self.settings.lease(controller.name)
+        return Election(self.kube, name, holder, self.log, turn, lasts=self.settings.lease_seconds)
+
+    def watches(self) -> list[Watch]:
+        """All on the core that there are now."""
+        return [*self.views, *(watch for each in self.controllers for watch in each.watches())]
 
     @property
     def health_port(self) -> int | None:
@@ -95,56 +106,76 @@ class Reconciler:
         """Begin to watch; work begins once everything was listed, so that nothing looks gone."""
         if self._health:
             self._health.start()
-        for each in self.views:
+        self._first = self.watches()
+        for each in self._first:
             each.start()
         threading.Thread(target=self._begin, name="begin", daemon=True).start()
 
     def _begin(self) -> None:
-        for each in self.views:
+        for each in self._first:
             while not each.synced.wait(60):
                 if self._stopping.is_set():
                     return
         if self._stopping.is_set():
             return
-        for workers in self._workers:
+        for workers in self._workers.values():
             workers.start()
+        for election in self._elections:
+            election.start()
         self._working.set()
         self.log.info("working", controllers=sorted(self.settings.controllers))
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
-        """End within `seconds`, about."""
+        """End within `seconds`, about: no new work, work in hand ends, the Leases go back."""
         self._stopping.set()
-        for each in self.views:
-            each.stop()
+        until = time.monotonic() + seconds
         for controller in self.controllers:
             controller.queue.stop()
-        until = time.monotonic() + seconds
+        for each in self.watches():
+            each.stop()
+        for controller in self.controllers:
+            controller.stop()
         if self._working.is_set():
-            for workers in self._workers:
+            for workers in self._workers.values():
                 if not workers.join(max(0.05, until - time.monotonic())):
                     self.log.warning("work left unfinished; it is taken up at the next start")
+            for election in self._elections:
+                election.stop(max(0.05, until - time.monotonic()))
         if self._health:
             self._health.stop()
+        self.runtime.targets.close()
         self.kube.close()
         self.log.info("stopped")
 
     def unhealthy(self) -> list[str]:
         """What only a restart of this process would heal."""
-        dead = [f"the watch of {each.selection} ended" for each in self.views if not each.alive()]
+        dead = [f"the watch of {each.name} ended" for each in self.watches() if not each.alive()]
         if self._working.is_set():
-            dead += ["a worker ended" for each in self._workers if not each.alive()]
+            dead += [
+                f"a worker of {name} ended"
+                for name, each in self._workers.items()
+                if not each.alive()
+            ]
+            dead += [f"nobody sees to {e.name} any more" for e in self._elections if not e.alive()]
         return dead
 
     def unready(self) -> list[str]:
-        """Why what this process sees may be out of date."""
+        """Why what this process sees may be out of date. One that waits for its turn is ready."""
         wrong = self.unhealthy()
         limit = 3 * self.settings.watch_seconds + 10
-        for each in self.views:
+        for each in self.watches():
             if not each.synced.is_set():
-                wrong.append(f"{each.selection} not listed yet")
+                wrong.append(f"{each.name} not listed yet")
             elif each.silence() > limit:
-                wrong.append(f"no news of {each.selection} for {each.silence():.0f} s")
+                wrong.append(f"no news of {each.name} for {each.silence():.0f} s")
         return wrong
+
+
+def connect(settings: Settings) -> Kube:
+    """The core cluster. Raises UcpError."""
+    if settings.kubeconfig is None:
+        return Kube.in_cluster()
+    return Kube.from_file(settings.kubeconfig)
 
 
 def run(settings: Settings, providers: Mapping[str, ClusterProvider]) -> None:

@@ -6,21 +6,22 @@ import threading
 
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler import marks, registration_rules
-from k8s_ucp.reconciler.authenticators import Login, NoAccess, read
 from k8s_ucp.reconciler.clock import Clock
 from k8s_ucp.reconciler.cluster_secret import Registration
+from k8s_ucp.reconciler.logins import Logins, login_or_why
 from k8s_ucp.reconciler.owners import Owners
 from k8s_ucp.reconciler.registration_rules import Decision, Keep, Register, Relabel, Seen
-from k8s_ucp.reconciler.sources import Fate, OwnerRef, Source, describe, owner_of
+from k8s_ucp.reconciler.sources import Fate, OwnerRef, owner_of
 from k8s_ucp.reconciler.views import Views
 
 
 class Observer:
     """Puts together what registration_rules.decide wants to know."""
 
-    def __init__(self, views: Views, owners: Owners, clock: Clock) -> None:
+    def __init__(self, views: Views, owners: Owners, logins: Logins, clock: Clock) -> None:
         self._views = views
         self._owners = owners
+        self._logins = logins
         self._clock = clock
         self._claims: dict[str, str] = {}
         """Environments that sources were granted and may not have written yet, by source."""
@@ -37,11 +38,8 @@ class Observer:
             return None, registration_rules.Nothing()
         owner = self._owners.find(subject)
         fate = _fate(owner, ours)
-        source: Source | None = None
-        login: Login | NoAccess | None = None
-        if secret and owner and ref and ref.uid == owner["metadata"]["uid"]:
-            source = describe(secret, owner)
-            login = _login(source)
+        source = self._logins.describe(key, owner)
+        login = login_or_why(source) if source else None
         # One at a time: two sources that claim one environment must not both find it free.
         with self._lock:
             seen = Seen(
@@ -82,13 +80,6 @@ class Observer:
             if registration.environment and registration.source != key:
                 held[registration.environment] = registration.cluster
         return held
-
-
-def _login(source: Source) -> Login | NoAccess:
-    try:
-        return read(source.kubeconfig, source.facts)
-    except NoAccess as error:
-        return error
 
 
 def _fate(owner: Object | None, ours: Registration | None) -> Fate:

@@ -9,16 +9,15 @@ from k8s_ucp.kube import (
     SECRET,
     Conflict,
     Forbidden,
-    Kube,
     KubeError,
     Object,
     Unauthorized,
     Unreachable,
 )
-from k8s_ucp.reconciler import marks, tokens
+from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.app_access import AppAccess
 from k8s_ucp.reconciler.authenticators import NoAccess
-from k8s_ucp.reconciler.clock import Clock, stamp
+from k8s_ucp.reconciler.clock import stamp
 from k8s_ucp.reconciler.cluster_secret import (
     Registration,
     access_change,
@@ -27,9 +26,8 @@ from k8s_ucp.reconciler.cluster_secret import (
 )
 from k8s_ucp.reconciler.conditions import Condition
 from k8s_ucp.reconciler.deregistration import Departure
-from k8s_ucp.reconciler.logs import Log
 from k8s_ucp.reconciler.observation import Observer
-from k8s_ucp.reconciler.owners import Owners, same_but_status
+from k8s_ucp.reconciler.owners import same_but_status
 from k8s_ucp.reconciler.registration_rules import (
     Keep,
     Leave,
@@ -37,10 +35,11 @@ from k8s_ucp.reconciler.registration_rules import (
     Register,
     Relabel,
 )
-from k8s_ucp.reconciler.settings import REGISTRATION, Settings
+from k8s_ucp.reconciler.runtime import Runtime
+from k8s_ucp.reconciler.settings import REGISTRATION
 from k8s_ucp.reconciler.sources import Source
 from k8s_ucp.reconciler.status import StatusWriter
-from k8s_ucp.reconciler.views import Views
+from k8s_ucp.reconciler.watches import Watch
 from k8s_ucp.reconciler.work_queue import WorkQueue
 
 SOON = 0.3
@@ -51,18 +50,19 @@ class RegistrationController:
     """Brings one source at a time to where it should be; safe to share between threads."""
 
     name = REGISTRATION
-    workers = 4
+    most = 64
+    """A thread for each cluster that hangs, so that it holds up no other."""
 
-    def __init__(
-        self, kube: Kube, settings: Settings, views: Views, log: Log, clock: Clock
-    ) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        views, kube, settings = runtime.views, runtime.kube, runtime.settings
+        log, clock = runtime.log, runtime.clock
         self.queue = WorkQueue()
         self._kube = kube
         self._settings = settings
         self._views = views
         self._log = log
         self._clock = clock
-        self._observer = Observer(views, Owners(kube, views), clock)
+        self._observer = Observer(views, runtime.owners, runtime.logins, clock)
         self._status = StatusWriter(kube, "k8s-ucp-registration", clock)
         self._access = AppAccess(clock)
         self._told: dict[str, list[Condition]] = {}
@@ -73,6 +73,13 @@ class RegistrationController:
         views.environments.listen(lambda _before, _after: self._add_all())
         for each in views.sources.values():
             each.listen(self._source_changed)
+
+    def watches(self) -> tuple[Watch, ...]:
+        """The shared ones are enough."""
+        return ()
+
+    def stop(self) -> None:
+        """Nothing was started."""
 
     # Wake-ups.
 
@@ -156,8 +163,7 @@ class RegistrationController:
             token_expires=stamp(token.expires_at),
         )
         self._show(owner, [_registered(source), _REACHED])
-        renewal = tokens.renew_at(stamp(token.issued_at), stamp(token.expires_at))
-        return self._pause(renewal)
+        return self._pause(token.renew_at(source.cluster))
 
     def _create(self, secret: Object) -> Refuse | None:
         try:

@@ -14,8 +14,8 @@ CONTROLLERS = frozenset({LOCAL_CLUSTERS, REGISTRATION})
 class Settings:
     """One reconciler process. Durations are in seconds."""
 
-    kubeconfig: Path
-    """Of the core cluster, with its data inlined."""
+    kubeconfig: Path | None
+    """Of the core cluster, with its data inlined; None: the cluster whose pod this is."""
     machine: str
     """LocalClusters of any other `spec.machine` are left alone."""
     topology: str
@@ -24,7 +24,13 @@ class Settings:
     token_lifetime: float = 86_400
     """Asked for; what the app cluster grants counts. At least 600."""
     health_port: int | None = None
-    """`/healthz` and `/readyz` on 127.0.0.1; None: no listener."""
+    """`/healthz`, `/readyz` and `/metrics`; None: no listener."""
+    health_address: str = "127.0.0.1"
+    """A pod listens on its own address, for the kubelet and Prometheus."""
+    place: str = ""
+    """Where this process runs, for the Lease: a pod's name; empty: the machine."""
+    lease_seconds: float = 15
+    """How long another process waits for a holder that fell silent. The holder stops before."""
     controllers: frozenset[str] = CONTROLLERS
     kubeconfigs: Path | None = None
     """Folder for `<cluster>.yaml`, read by people and by the command line; None: none written."""
@@ -36,6 +42,11 @@ class Settings:
     """How often a settled cluster is looked at again, without any event."""
     watch_seconds: float = 8
     """A watch is ended by the server after this time, and given up 2 s later by us."""
+
+    def lease(self, controller: str) -> str:
+        """Name of the Lease whose holder works. Every machine has its own local-clusters."""
+        name = f"k8s-ucp-{controller}"
+        return f"{name}-{self.machine}" if controller == LOCAL_CLUSTERS else name
 
     @property
     def core_cluster(self) -> str:

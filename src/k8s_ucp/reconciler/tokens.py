@@ -1,7 +1,8 @@
-"""Life of a token: what was granted counts, and it is renewed at two thirds of it."""
+"""Life of a token: what was granted counts, and it is renewed at about two thirds of it."""
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 
 from k8s_ucp.kube import Kube
@@ -10,6 +11,8 @@ from k8s_ucp.reconciler.clock import Clock, parse_stamp, stamp
 SHORTEST = 600
 """TokenRequest refuses less, in seconds."""
 RENEW_AT = 2 / 3
+JITTER = 1 / 30
+"""Up to this part of its life earlier, so that clusters registered together part ways."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,10 @@ class Token:
         """Its times under the two annotation names."""
         return {issued: stamp(self.issued_at), expires: stamp(self.expires_at)}
 
+    def renew_at(self, whose: str) -> float:
+        """When it is due, in seconds since the epoch."""
+        return renew_at(stamp(self.issued_at), stamp(self.expires_at), whose)
+
 
 def request(
     kube: Kube, namespace: str, service_account: str, *, lifetime: float, clock: Clock
@@ -40,12 +47,14 @@ def request(
     return Token(text, issued, granted if granted is not None else issued + SHORTEST)
 
 
-def renew_at(issued: str | None, expires: str | None) -> float:
+def renew_at(issued: str | None, expires: str | None, whose: str) -> float:
     """When the token with these two stamps is due, in seconds since the epoch.
 
+    whose: the cluster's name, for the jitter: with the stamps it always gives the same time.
     0, always due, where a stamp is missing or unreadable or the life is no life at all.
     """
     first, last = parse_stamp(issued), parse_stamp(expires)
     if first is None or last is None or last <= first:
         return 0.0
-    return first + (last - first) * RENEW_AT
+    chance = zlib.crc32(f"{whose} {issued}".encode()) / 0xFFFFFFFF
+    return first + (last - first) * (RENEW_AT - JITTER * chance)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from k8s_ucp.kube import CONFIG_MAP, LOCAL_CLUSTER, SECRET, Kube, Object
 from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.metrics import Metrics
 from k8s_ucp.reconciler.settings import Settings
 from k8s_ucp.reconciler.sources import keep_source
 from k8s_ucp.reconciler.watches import Selection, Watch
@@ -25,9 +26,9 @@ class Views:
     """Kubeconfig Secrets, by namespace."""
 
     @classmethod
-    def of(cls, kube: Kube, settings: Settings, log: Log) -> Views:
+    def of(cls, kube: Kube, settings: Settings, log: Log, metrics: Metrics) -> Views:
         def watch(selection: Selection) -> Watch:
-            return Watch(kube, selection, log, seconds=settings.watch_seconds)
+            return Watch(kube, selection, log, metrics=metrics, seconds=settings.watch_seconds)
 
         namespaces = dict.fromkeys((*settings.source_namespaces, marks.CLUSTERS_NAMESPACE))
         return cls(

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Expired, Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.metrics import Metrics
 from k8s_ucp.reconciler.work_queue import BackOff
 
 Change = Callable[[Object | None, Object | None], None]
@@ -96,10 +97,14 @@ class Watch:
         selection: Selection,
         log: Log,
         *,
+        metrics: Metrics,
         seconds: float,
+        where: str = "core",
         back_off: BackOff | None = None,
     ) -> None:
         self.selection = selection
+        self.name = str(selection) if where == "core" else f"{selection} on {where}"
+        self._metrics = metrics
         self.store = Store()
         self.synced = threading.Event()
         self._kube = kube
@@ -110,7 +115,7 @@ class Watch:
         self._stop = threading.Event()
         self._failures = 0
         self._heard = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name=f"watch {selection}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"watch {self.name}", daemon=True)
 
     def listen(self, listener: Change) -> None:
         """Before start only."""
@@ -135,32 +140,45 @@ class Watch:
             try:
                 self._follow(self._list())
             except Expired:
+                self._metrics.watch_cuts.labels(self.name, "expired").inc()
                 self._stop.wait(SHORT_SECONDS)
             except UcpError as error:
                 self._pause(error)
             except Exception as error:  # noqa: BLE001 (one odd object must not end the watch)
-                self._log.error("bug", what=str(self.selection), trace=traceback.format_exc())
+                self._log.error("bug", what=self.name, trace=traceback.format_exc())
                 self._pause(error)
 
     def _list(self) -> str:
-        items, version = self._kube.list_with_version(
+        items, version = self._whole()
+        known = self.store.identifiers()
+        missing = known - {identifier(each) for each in items}
+        while missing:
+            # A list that came back short once must take nothing away: gone is what two lists in a
+            # row don't show.
+            items, version = self._whole()
+            still = known - {identifier(each) for each in items}
+            for key in missing & still:
+                known.discard(key)
+                self._tell(self.store.drop(key), None)
+            missing = still - missing
+        for item in items:
+            self._seen(item)
+        if not self.synced.is_set():
+            self.synced.set()
+            self._log.info("watching", what=self.name, objects=len(items))
+        return version
+
+    def _whole(self) -> tuple[list[Object], str]:
+        found = self._kube.list_with_version(
             self.selection.kind,
             self.selection.namespace,
             labels=self.selection.labels,
             fields=self.selection.fields,
             timeout=ANSWER_SECONDS,
         )
+        self._metrics.lists.labels(self.name).inc()
         self._answered()
-        vanished = self.store.identifiers()
-        for item in items:
-            self._seen(item)
-            vanished.discard(identifier(item))
-        for key in vanished:
-            self._tell(self.store.drop(key), None)
-        if not self.synced.is_set():
-            self.synced.set()
-            self._log.info("watching", what=str(self.selection), objects=len(items))
-        return version
+        return found
 
     def _follow(self, version: str) -> None:
         while not self._stop.is_set():
@@ -208,17 +226,18 @@ class Watch:
     def _answered(self) -> None:
         self._heard = time.monotonic()
         if self._failures:
-            self._log.info("watching again", what=str(self.selection))
+            self._log.info("watching again", what=self.name)
         self._failures = 0
 
     def _pause(self, error: Exception) -> None:
         if self._stop.is_set():
             return
         self._failures += 1
+        self._metrics.watch_cuts.labels(self.name, type(error).__name__.lower()).inc()
         # The kind may not be there yet: bootstrap applies it while this starts.
         quiet = isinstance(error, NotFound) and not self.synced.is_set()
         if self._failures == 1 and not quiet:
-            self._log.warning("watch cut", what=str(self.selection), error=str(error))
+            self._log.warning("watch cut", what=self.name, error=str(error))
         self._stop.wait(self._back_off.delay(self._failures, random.random()))  # noqa: S311
 
 

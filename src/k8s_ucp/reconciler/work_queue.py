@@ -1,6 +1,8 @@
 """What is to be looked at next: keys, each at most once in line and never in two hands.
 
-`Backlog` is the rules alone, with time handed in; `WorkQueue` adds the lock and the waiting.
+Keys stand in lanes, one for each app cluster. Lanes take turns, and only so many keys of a lane are
+in hand at once, so that one slow cluster holds up nobody else. `Backlog` is the rules alone, with
+time handed in; `WorkQueue` adds the lock and the waiting.
 """
 
 from __future__ import annotations
@@ -29,6 +31,24 @@ class BackOff:
         return whole * (1 - self.jitter * chance)
 
 
+class RetryRate:
+    """A bucket of retries: `burst` at once, then `per_second`. Not safe between threads."""
+
+    def __init__(self, per_second: float = 50.0, burst: int = 200) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._full_at = 0.0
+
+    def wait(self, now: float) -> float:
+        """Take one; seconds until it may be used."""
+        self._full_at = max(self._full_at, now) + 1 / self._per_second
+        return max(0.0, self._full_at - now - self._burst / self._per_second)
+
+
+Lane = Callable[[str], str]
+"""The lane that a key stands in: usually the app cluster that it is about."""
+
+
 class Backlog:
     """The rules of the queue. Not safe to share between threads.
 
@@ -36,44 +56,69 @@ class Backlog:
     added while in hand comes back in line when it is given back, so that no change is missed.
     """
 
-    def __init__(self, back_off: BackOff, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        back_off: BackOff,
+        chance: Callable[[], float] = random.random,
+        *,
+        lane: Lane = lambda key: key,
+        width: int = 1,
+        rate: RetryRate | None = None,
+    ) -> None:
+        """width: keys of one lane in hand at once. rate: of the retries of all keys together."""
         self._back_off = back_off
         self._chance = chance
-        self._line: deque[str] = deque()
+        self._lane = lane
+        self._width = width
+        self._rate = rate or RetryRate()
+        self._lines: dict[str, deque[str]] = {}
+        self._turns: deque[str] = deque()
+        """Lanes with somebody in line and room in hand, each once."""
+        self._busy: dict[str, int] = {}
         self._in_line: set[str] = set()
         self._in_hand: set[str] = set()
         self._again: set[str] = set()
         self._due: dict[str, float] = {}
         self._timers: list[tuple[float, str]] = []
         self._failures: dict[str, int] = {}
+        self._changed: dict[str, float] = {}
+        """When the change came that a key is to catch up with, the oldest one."""
+        self._changed_in_hand: dict[str, float] = {}
 
-    def add(self, key: str) -> None:
-        """Look at `key` as soon as possible."""
+    def add(self, key: str, now: float = 0.0) -> None:
+        """Something changed: look at `key` as soon as possible."""
         if key in self._in_hand:
+            self._changed_in_hand.setdefault(key, now)
             self._again.add(key)
-        elif key not in self._in_line:
-            self._due.pop(key, None)
-            self._in_line.add(key)
-            self._line.append(key)
+        else:
+            self._changed.setdefault(key, now)
+            self._line_up(key)
 
     def take(self, now: float) -> str | None:
         """The next key, from now on in hand; None when nothing is due."""
         while self._timers and self._timers[0][0] <= now:
             due, key = heapq.heappop(self._timers)
             if self._due.get(key) == due:
-                del self._due[key]
-                self.add(key)
-        if not self._line:
+                self._line_up(key)
+        if not self._turns:
             return None
-        key = self._line.popleft()
+        lane = self._turns.popleft()
+        key = self._lines[lane].popleft()
         self._in_line.discard(key)
         self._in_hand.add(key)
+        self._busy[lane] = self._busy.get(lane, 0) + 1
+        self._take_turns(lane)
         return key
 
-    def done(self, key: str, now: float, again: float | None = None) -> None:
-        """`key` was dealt with; look again after `again` seconds, or at the next change."""
+    def done(self, key: str, now: float, again: float | None = None) -> float | None:
+        """`key` was dealt with; look again after `again` seconds, or at the next change.
+
+        Answers how long it took since the change it was caught up with; None without a change.
+        """
         self._failures.pop(key, None)
+        changed = self._changed.pop(key, None)
         self._give_back(key, None if again is None else now + again)
+        return None if changed is None else now - changed
 
     def failed(self, key: str, now: float) -> float:
         """`key` was not dealt with: it comes back after a delay, which is returned (seconds).
@@ -86,6 +131,7 @@ class Backlog:
         changed = key in self._again
         self._again.discard(key)
         delay = self._back_off.delay(1 if changed else failures, self._chance())
+        delay = max(delay, self._rate.wait(now))
         self._give_back(key, now + delay)
         return delay
 
@@ -94,8 +140,8 @@ class Backlog:
         return self._failures.get(key, 0)
 
     def next_due(self) -> float | None:
-        """When `take` will find something: 0 for at once, None for not without another `add`."""
-        if self._line:
+        """When `take` will find something: 0 for at once, None for not before another call."""
+        if self._turns:
             return 0.0
         while self._timers and self._due.get(self._timers[0][1]) != self._timers[0][0]:
             heapq.heappop(self._timers)
@@ -105,11 +151,43 @@ class Backlog:
         """Keys in line or in hand."""
         return len(self._in_line) + len(self._in_hand)
 
+    def oldest(self, now: float) -> float:
+        """Seconds for which the oldest change waits to be caught up with."""
+        waiting = [*self._changed.values(), *self._changed_in_hand.values()]
+        return now - min(waiting) if waiting else 0.0
+
+    def _line_up(self, key: str) -> None:
+        if key in self._in_line:
+            return
+        self._due.pop(key, None)
+        self._in_line.add(key)
+        lane = self._lane(key)
+        line = self._lines.setdefault(lane, deque())
+        line.append(key)
+        if len(line) == 1 and self._busy.get(lane, 0) < self._width:
+            self._turns.append(lane)
+
+    def _take_turns(self, lane: str) -> None:
+        """After a key of it was taken or given back, and the lane stands in no turn."""
+        if not self._lines.get(lane):
+            self._lines.pop(lane, None)
+        elif self._busy.get(lane, 0) < self._width:
+            self._turns.append(lane)
+
     def _give_back(self, key: str, due: float | None) -> None:
+        lane = self._lane(key)
         self._in_hand.discard(key)
+        if key in self._changed_in_hand:
+            self._changed.setdefault(key, self._changed_in_hand.pop(key))
+        was_full = self._busy[lane] >= self._width
+        self._busy[lane] -= 1
+        if not self._busy[lane]:
+            del self._busy[lane]
+        if was_full:
+            self._take_turns(lane)
         if key in self._again:
             self._again.discard(key)
-            self.add(key)
+            self._line_up(key)
         elif due is not None:
             self._due[key] = due
             heapq.heappush(self._timers, (due, key))
@@ -118,32 +196,55 @@ class Backlog:
 class WorkQueue:
     """A Backlog that threads share and wait on."""
 
-    def __init__(self, back_off: BackOff | None = None) -> None:
-        self._backlog = Backlog(back_off or BackOff())
+    def __init__(
+        self,
+        back_off: BackOff | None = None,
+        *,
+        lane: Lane = lambda key: key,
+        width: int = 1,
+        rate: RetryRate | None = None,
+    ) -> None:
+        """See Backlog."""
+        self._backlog = Backlog(back_off or BackOff(), lane=lane, width=width, rate=rate)
         self._changed = threading.Condition()
         self._stopped = False
+        self._held = False
+        self._idle = 0
 
     def add(self, key: str) -> None:
         with self._changed:
-            self._backlog.add(key)
+            self._backlog.add(key, time.monotonic())
             self._changed.notify()
 
-    def take(self) -> str | None:
-        """Wait for a key; None once the queue is stopped."""
+    def take(self, patience: float | None = None) -> str | None:
+        """Wait for a key; None once the queue is stopped, or after `patience` seconds."""
+        until = None if patience is None else time.monotonic() + patience
         with self._changed:
-            while not self._stopped:
-                now = time.monotonic()
-                key = self._backlog.take(now)
-                if key is not None:
-                    return key
-                due = self._backlog.next_due()
-                self._changed.wait(None if due is None else max(0.0, due - now))
-            return None
+            self._idle += 1
+            try:
+                while not self._stopped:
+                    now = time.monotonic()
+                    key = None if self._held else self._backlog.take(now)
+                    if key is not None:
+                        if self._backlog.next_due() == 0.0:
+                            # One notification may have stood for several keys.
+                            self._changed.notify()
+                        return key
+                    if until is not None and now >= until:
+                        return None
+                    due = None if self._held else self._backlog.next_due()
+                    times = [each for each in (due, until) if each is not None]
+                    self._changed.wait(max(0.0, min(times) - now) if times else None)
+                return None
+            finally:
+                self._idle -= 1
 
-    def done(self, key: str, again: float | None = None) -> None:
+    def done(self, key: str, again: float | None = None) -> float | None:
+        """See Backlog.done."""
         with self._changed:
-            self._backlog.done(key, time.monotonic(), again)
+            took = self._backlog.done(key, time.monotonic(), again)
             self._changed.notify()
+            return took
 
     def failed(self, key: str) -> float:
         with self._changed:
@@ -151,11 +252,31 @@ class WorkQueue:
             self._changed.notify()
             return delay
 
+    def hold(self, held: bool) -> None:
+        """While held nothing is handed out: another process leads."""
+        with self._changed:
+            self._held = held
+            self._changed.notify_all()
+
     def stop(self) -> None:
         """Wake everyone who waits, for good."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    @property
+    def idle(self) -> int:
+        """Threads that wait for a key."""
+        return self._idle
+
+    def oldest(self) -> float:
+        """See Backlog.oldest."""
+        with self._changed:
+            return self._backlog.oldest(time.monotonic())
 
     def __len__(self) -> int:
         with self._changed:

@@ -14,7 +14,7 @@ from k8s_ucp.reconciler.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.conditions import MESSAGE_LIMIT, Condition, find, is_true, written
 from k8s_ucp.reconciler.logs import Log
 from k8s_ucp.reconciler.owners import same_but_status
-from k8s_ucp.reconciler.tokens import renew_at
+from k8s_ucp.reconciler.tokens import JITTER, renew_at
 from tests.unit.reconciler.objects import condition, local_cluster, source
 
 BEFORE = "2029-01-01T00:00:00Z"
@@ -57,9 +57,14 @@ def test_only_changes_that_matter_wake_a_controller() -> None:
     st.integers(min_value=600, max_value=10_000_000),
 )
 def test_renewal_lies_within_the_token_s_life(issued: float, lifetime: int) -> None:
-    due = renew_at(stamp(issued), stamp(issued + lifetime))
+    due = renew_at(stamp(issued), stamp(issued + lifetime), "demo-stage")
     assert issued - 1 <= due <= issued + lifetime
-    assert due - issued == pytest.approx(lifetime * 2 / 3, abs=2)
+    assert lifetime * (2 / 3 - JITTER) - 2 <= due - issued <= lifetime * 2 / 3 + 2
+
+
+def test_clusters_registered_together_are_renewed_apart() -> None:
+    due = {renew_at(BEFORE, stamp(4_000_000_000), f"demo-{each}") for each in range(10)}
+    assert len(due) == 10
 
 
 @pytest.mark.parametrize(
@@ -67,7 +72,7 @@ def test_renewal_lies_within_the_token_s_life(issued: float, lifetime: int) -> N
     [(None, BEFORE), (BEFORE, None), ("soon", "later"), (BEFORE, BEFORE)],
 )
 def test_a_token_of_unknown_age_is_due(issued: str | None, expires: str | None) -> None:
-    assert renew_at(issued, expires) == 0
+    assert renew_at(issued, expires, "demo-stage") == 0
 
 
 @given(st.integers(min_value=0, max_value=4_000_000_000))

@@ -73,7 +73,7 @@ def test_a_settled_registration_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "expected"), [(0.5, Keep), (0.66, Keep), (0.67, Register), (1.5, Register)]
+    ("part", "expected"), [(0.5, Keep), (0.63, Keep), (0.67, Register), (1.5, Register)]
 )
 def test_a_token_is_renewed_at_two_thirds_of_what_was_granted(part: float, expected: type) -> None:
     one = source()
