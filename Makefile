@@ -27,7 +27,7 @@ install-tools: .venv/ready ## build the pinned programs into the user's cache
 test: .venv/ready-dev ## install what is missing, check the code, run every test with the real engines
 	@$(MAKE) --no-print-directory check
 	@.venv/bin/ucp tools install
-	@.venv/bin/python -m pytest -m "not soak" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@.venv/bin/python -m pytest -m "not soak and not kind" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 soak: .venv/ready-dev ## the full matrices and counts; resumable; writes docs/evidence/
 	@.venv/bin/python -m pytest -m soak -p no:cacheprovider $(ARGS)

@@ -33,6 +33,27 @@ def toolbox() -> Toolbox:
     return Installer(CACHE, lambda event: None).install(EMBEDDED)
 
 
+@pytest.fixture(scope="session")
+def kind_toolbox() -> Toolbox:
+    """The program kind alone: a few seconds to build."""
+    from k8s_ucp.tools.catalogue import KIND
+    from k8s_ucp.tools.installer import Installer
+
+    return Installer(CACHE, lambda event: None).install(KIND)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests with real kind clusters need a container engine: without one they are deselected."""
+    kind = [each for each in items if each.get_closest_marker("kind")]
+    if not kind:
+        return
+    from tests.kind_clusters import why_not
+
+    if why_not():
+        items[:] = [each for each in items if each not in kind]
+        config.hook.pytest_deselected(items=kind)
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A HOME of the test's own, without git identity, kubeconfig or caches."""

@@ -88,12 +88,15 @@ def namespace(name: str) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def deployment(name: str) -> dict[str, object]:
+PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
+
+
+def deployment(name: str, image: str = PAUSE_IMAGE) -> dict[str, object]:
     """Two replicas of something, in namespace default."""
     labels = {"app": name}
     pods = {
         "metadata": {"labels": labels},
-        "spec": {"containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]},
+        "spec": {"containers": [{"name": "main", "image": image}]},
     }
     return {
         "apiVersion": "apps/v1",

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
 from typing import Any, Protocol
 
 Report = Callable[[str], None]
@@ -22,6 +24,15 @@ class ProviderInfo:
     """Workloads are simulated: pods become Ready without running."""
 
 
+class Reach(Enum):
+    """Where those are who want to reach an API server."""
+
+    MACHINE = "machine"
+    """Programs of this machine."""
+    PODS = "pods"
+    """Pods of the core cluster, when its components run there."""
+
+
 @dataclass(frozen=True)
 class ClusterRequest:
     """A cluster that should exist."""
@@ -32,6 +43,11 @@ class ClusterRequest:
     """Kubernetes version; None: the provider's pinned one."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Provider-specific settings (region, size, nodes ...)."""
+    ports: Mapping[int, int] = field(default_factory=dict)
+    """Port of the nodes -> port of this machine's loopback interface that leads to it. A provider
+    whose nodes take traffic finds free ones for 80 and 443 where none are named."""
+    mounts: Mapping[str, Path] = field(default_factory=dict)
+    """Folders of this machine that the nodes see, read-only: path in the node -> folder."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +61,8 @@ class ClusterState:
     message: str
     """The reason when not ready, in words for a person."""
     version: str | None = None
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Where traffic for its workloads is taken in on this machine: http, https -> host:port."""
 
 
 class ClusterProvider(Protocol):
@@ -77,5 +95,8 @@ class ClusterProvider(Protocol):
     def names(self) -> list[str]:
         """Names of the clusters that exist here, sorted."""
 
-    def kubeconfig(self, name: str) -> dict[str, Any]:
-        """An admin kubeconfig with certificates inlined. Raises UcpError if there is none."""
+    def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
+        """An admin kubeconfig with certificates inlined. Raises UcpError if there is none.
+
+        Its one context is called like the cluster; reach: who is to get in with it.
+        """

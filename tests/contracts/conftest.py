@@ -4,39 +4,99 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pytest
 
 from k8s_ucp.cluster_provider import ClusterProvider
-from tests.control_planes import ControlPlanes, control_planes
+from k8s_ucp.clusters.kind_config import LONGEST_NAME
+from tests.control_planes import PAUSE_IMAGE, ControlPlanes, control_planes
+from tests.kind_clusters import KindClusters, kind_clusters
 
-if TYPE_CHECKING:
-    from k8s_ucp.tools.toolbox import Toolbox
 
-
-class Workshop:
+class Workshop(Protocol):
     """Makes providers of one kind and tells what is left of their clusters."""
+
+    names_are_shared: bool
+    """Two workspaces can't have clusters of the same name at the same time."""
+    longest_name: int
+    too_short: float
+    """Seconds in which no cluster can be made."""
+
+    @property
+    def image(self) -> str:
+        """An image that every new cluster can run."""
+
+    def named(self, name: str) -> str:
+        """The name that a test's cluster gets."""
+
+    def provider(self, workspace: str = "one") -> ClusterProvider:
+        """The provider as the topology in that workspace has it."""
+
+    def remains(self, workspace: str = "one") -> list[object]:
+        """Processes, containers and files of that workspace's clusters."""
+
+
+class Embedded:
+    names_are_shared = False
+    longest_name = 63
+    too_short = 0.7
+    image = PAUSE_IMAGE
 
     def __init__(self, planes: ControlPlanes) -> None:
         self._planes = planes
 
+    def named(self, name: str) -> str:
+        return name
+
     def provider(self, workspace: str = "one") -> ClusterProvider:
-        """The provider as the topology in that workspace has it."""
         return self._planes.provider(workspace)
 
     def remains(self, workspace: str = "one") -> list[object]:
-        """Processes and files of that workspace's clusters."""
-        folder = self._planes.folder(workspace)
-        files = sorted(folder.rglob("*")) if folder.exists() else []
-        return [*self._planes.processes(workspace), *files]
+        return [*self._planes.processes(workspace), *_files(self._planes.folder(workspace))]
 
 
-@pytest.fixture(scope="session", params=["embedded"])
+class Kind:
+    names_are_shared = True
+    longest_name = LONGEST_NAME
+    too_short = 3.0
+    """Long enough for its container to be there."""
+
+    def __init__(self, clusters: KindClusters) -> None:
+        self._clusters = clusters
+
+    @property
+    def image(self) -> str:
+        """Every node runs its pods' sandboxes with it."""
+        engine = self._clusters.engine
+        node = next(each for each in engine.nodes() if each.name in self._clusters.containers())
+        found = engine.execute(node, "ctr", "-n", "k8s.io", "images", "ls", "-q").split()
+        return next(each for each in found if "/pause:" in each)
+
+    def named(self, name: str) -> str:
+        return self._clusters.named(name)
+
+    def provider(self, workspace: str = "one") -> ClusterProvider:
+        return self._clusters.provider(workspace)
+
+    def remains(self, workspace: str = "one") -> list[object]:
+        folder = self._clusters.folder(workspace)
+        return [*self._clusters.containers(workspace), *_files(folder)]
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*")) if folder.exists() else []
+
+
+@pytest.fixture(scope="session", params=["embedded", pytest.param("kind", marks=pytest.mark.kind)])
 def workshop(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workshop]:
     """One kind of provider after the other, with clusters that go when the session ends."""
     root: Path = tmp_path_factory.mktemp(request.param)
-    with control_planes(root, toolbox) as planes:
-        yield Workshop(planes)
+    if request.param == "embedded":
+        with control_planes(root, request.getfixturevalue("toolbox")) as planes:
+            yield Embedded(planes)
+    else:
+        with kind_clusters(root, request.getfixturevalue("kind_toolbox")) as clusters:
+            yield Kind(clusters)

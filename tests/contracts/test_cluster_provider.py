@@ -22,18 +22,20 @@ def provider(workshop: Workshop) -> ClusterProvider:
 
 
 @pytest.fixture(scope="module")
-def kept(provider: ClusterProvider) -> Iterator[str]:
+def kept(workshop: Workshop, provider: ClusterProvider) -> Iterator[str]:
     """A running cluster that tests share; none of them stops it."""
-    provider.create(ClusterRequest("kept"), quiet)
-    yield "kept"
-    provider.delete("kept")
+    name = workshop.named("kept")
+    provider.create(ClusterRequest(name), quiet)
+    yield name
+    provider.delete(name)
 
 
 @pytest.fixture
-def name(provider: ClusterProvider) -> Iterator[str]:
+def name(workshop: Workshop, provider: ClusterProvider) -> Iterator[str]:
     """The name of a cluster that a test makes for itself."""
-    yield "own"
-    provider.delete("own")
+    name = workshop.named("own")
+    yield name
+    provider.delete(name)
 
 
 def admin(provider: ClusterProvider, name: str) -> Kube:
@@ -71,9 +73,11 @@ def test_starting_what_runs_changes_nothing(provider: ClusterProvider, kept: str
     assert provider.state(kept).running
 
 
-def test_a_deployment_becomes_available(provider: ClusterProvider, kept: str) -> None:
+def test_a_deployment_becomes_available(
+    workshop: Workshop, provider: ClusterProvider, kept: str
+) -> None:
     kube = admin(provider, kept)
-    kube.create(deployment("echo"))
+    kube.create(deployment("echo", workshop.image))
     eventually(
         lambda: kube.get(DEPLOYMENT, "echo", "default")["status"].get("availableReplicas") == 2,
         lambda: kube.get(DEPLOYMENT, "echo", "default")["status"],
@@ -82,7 +86,7 @@ def test_a_deployment_becomes_available(provider: ClusterProvider, kept: str) ->
 
 def test_two_are_made_at_the_same_time(workshop: Workshop) -> None:
     provider = workshop.provider()
-    names = ["twin-a", "twin-b"]
+    names = [workshop.named("twin-a"), workshop.named("twin-b")]
     failures: list[BaseException] = []
 
     def make(name: str) -> None:
@@ -127,8 +131,20 @@ def test_one_cluster_is_made_once_by_two_at_the_same_time(
     assert admin(provider, name).version()
 
 
-def test_the_same_name_in_two_workspaces_is_two_clusters(workshop: Workshop, kept: str) -> None:
+def test_the_same_name_in_two_workspaces_is_two_clusters_or_refused(
+    workshop: Workshop, kept: str
+) -> None:
     here, there = workshop.provider(), workshop.provider("two")
+    if workshop.names_are_shared:
+        for call in (there.preflight, lambda request: there.create(request, quiet)):
+            with pytest.raises(UcpError, match="did not make"):
+                call(ClusterRequest(kept))
+        there.delete(kept)
+        there.stop(kept)
+        assert not there.state(kept).exists
+        assert there.names() == []
+        assert admin(here, kept).version()
+        return
     there.create(ClusterRequest(kept), quiet)
     try:
         admin(there, kept).create(namespace("only-there"))
@@ -156,12 +172,13 @@ def test_stopping_keeps_the_data(provider: ClusterProvider, name: str) -> None:
 
 def test_deleting_leaves_nothing(workshop: Workshop) -> None:
     provider = workshop.provider("alone")
-    provider.create(ClusterRequest("short-lived"), quiet)
-    provider.delete("short-lived")
+    name = workshop.named("short")
+    provider.create(ClusterRequest(name), quiet)
+    provider.delete(name)
     assert workshop.remains("alone") == []
     assert provider.names() == []
-    assert not provider.state("short-lived").exists
-    provider.delete("short-lived")
+    assert not provider.state(name).exists
+    provider.delete(name)
 
 
 def test_what_was_never_made(workshop: Workshop) -> None:
@@ -180,18 +197,21 @@ def test_what_was_never_made(workshop: Workshop) -> None:
 
 def test_a_creation_that_takes_too_long_leaves_nothing(workshop: Workshop) -> None:
     provider = workshop.provider("hasty")
+    name = workshop.named("late")
     with pytest.raises(DeadlineExceeded, match="late"):
-        provider.create(ClusterRequest("late"), quiet, timeout=0.7)
+        provider.create(ClusterRequest(name), quiet, timeout=workshop.too_short)
     assert workshop.remains("hasty") == []
-    assert not provider.state("late").exists
-    provider.create(ClusterRequest("late"), quiet)
-    assert admin(provider, "late").version()
-    provider.delete("late")
+    assert not provider.state(name).exists
+    provider.create(ClusterRequest(name), quiet)
+    assert admin(provider, name).version()
+    provider.delete(name)
 
 
-@pytest.mark.parametrize("length", [1, 63])
-def test_the_shortest_and_the_longest_name(provider: ClusterProvider, length: int) -> None:
-    name = "n" * length
+@pytest.mark.parametrize("longest", [False, True], ids=["shortest", "longest"])
+def test_the_shortest_and_the_longest_name(
+    workshop: Workshop, provider: ClusterProvider, longest: bool
+) -> None:
+    name = "n" * (workshop.longest_name if longest else 1)
     provider.create(ClusterRequest(name), quiet)
     try:
         assert admin(provider, name).version()

@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from k8s_ucp import process
-from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Report
+from k8s_ucp.cluster_provider import (
+    ClusterRequest,
+    ClusterState,
+    ProviderInfo,
+    Reach,
+    Report,
+)
 from k8s_ucp.clusters import api_server, kwokctl
 from k8s_ucp.clusters.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
 from k8s_ucp.clusters.locks import locked
@@ -178,8 +184,15 @@ class EmbeddedProvider:
         """Names of the clusters that exist here, whole or not, sorted."""
         return clusters_in(self._base)
 
-    def kubeconfig(self, name: str) -> dict[str, Any]:
-        """An admin kubeconfig with certificates inlined. Raises UcpError if there is none."""
+    def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
+        """An admin kubeconfig with certificates inlined. Raises UcpError if there is none.
+
+        Its control planes listen on this machine's loopback interface, which no pod reaches.
+        """
+        if reach is Reach.PODS:
+            raise UcpError(
+                f"pods can't reach the embedded cluster {name}", next="use an embedded core with it"
+            )
         folder = self._folder(name)
         record = folder.record()
         if record is None:

@@ -150,6 +150,24 @@ def can_listen(port: int) -> bool:
     return True
 
 
+def is_taken(port: int) -> bool:
+    """Somebody listens on that port, also one that we may not listen on ourselves (below 1024)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+            probe.listen(1)
+        except PermissionError:
+            pass
+        except OSError:
+            return True
+        else:
+            return False
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as client:
+        client.settimeout(1)
+        return client.connect_ex((ADDRESS, port)) == 0
+
+
 def read_ephemeral(path: Path = EPHEMERAL) -> range:
     """The kernel's ports for outgoing connections; Linux's default where it can't be read."""
     try:

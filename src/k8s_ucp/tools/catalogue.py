@@ -148,6 +148,12 @@ _TOOLS = (
         megabytes=1500,
     ),
     Tool(
+        name="kind",
+        version="0.33.0",
+        programs={"kind": "sigs.k8s.io/kind"},
+        megabytes=300,
+    ),
+    Tool(
         name="redis",
         version="2.38.0",
         # No wheel of redis-server exists for every Python and machine: the module builds a
@@ -162,3 +168,6 @@ CATALOGUE: Mapping[str, Tool] = {tool.name: tool for tool in _TOOLS}
 
 EMBEDDED = ("kubernetes", "argocd", "crossplane", "kwok", "etcd", "kustomize", "redis")
 """What a topology on the embedded engine needs; the longest builds first."""
+
+KIND = ("kind",)
+"""What kind clusters need besides; the container engine is the user's own."""

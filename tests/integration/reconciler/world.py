@@ -18,6 +18,7 @@ from k8s_ucp.cluster_provider import (
     ClusterRequest,
     ClusterState,
     ProviderInfo,
+    Reach,
     Report,
 )
 from k8s_ucp.errors import UcpError
@@ -101,7 +102,7 @@ class Standing:
     def names(self) -> list[str]:
         return sorted(self.made)
 
-    def kubeconfig(self, name: str) -> dict[str, Any]:
+    def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         return self.configs[name]
 
 

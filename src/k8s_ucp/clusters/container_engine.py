@@ -1,0 +1,271 @@
+"""The container engine that kind works with: Docker, podman or nerdctl, by its command line.
+
+Only what their command lines have in common is used. Failures become sentences that say what to
+type: an engine that is missing, stopped, or closed to this user is the first thing people meet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp import process
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing, UcpError
+
+ENGINES = ("docker", "podman", "nerdctl")
+CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
+"""kind's own variable for the engine: who set it gets that one, and kind is told ours by it."""
+CLUSTER_LABEL = "io.x-k8s.kind.cluster"
+MARKS = "/etc/k8s-ucp/"
+"""Folder in a node below which a mount tells whose cluster it is."""
+
+ASK_SECONDS = 20.0
+STOP_SECONDS = 10
+"""For a node to end politely; etcd loses nothing when it is killed."""
+
+_TITLES = {"docker": "Docker", "podman": "podman", "nerdctl": "nerdctl"}
+_CLOSED = ("permission denied while trying to connect", "docker.sock: connect: permission denied")
+_STOPPED = (
+    "cannot connect to the docker daemon",
+    "is the docker daemon running",
+    "failed to connect to the docker api",
+    "error during connect",
+    "cannot connect to podman",
+    "unable to connect to podman",
+    "cannot access containerd socket",
+    "rootless containerd not running",
+)
+
+
+@dataclass(frozen=True)
+class EngineFacts:
+    """What an engine says of itself."""
+
+    memory: int
+    """Bytes of the machine, or virtual machine, that it runs containers on; 0: not told."""
+    cgroup: int
+    """Version of control groups: 1 or 2."""
+    rootless: bool
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A container that is a node of a kind cluster, running or not."""
+
+    id: str
+    name: str
+    cluster: str
+    running: bool
+    owner: str
+    """Whose it is, as its mark says; empty where it carries none of ours."""
+    ports: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    """Port of the node -> address and port of this machine."""
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """Path in the node -> folder of this machine."""
+
+
+class ContainerEngine:
+    """One engine of the user's. Nothing is asked of it before it is used."""
+
+    def __init__(self, name: str | None = None) -> None:
+        """name: one of ENGINES; None: the user's choice, or the first that is installed."""
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """Raises ProgramMissing where there is none, UcpError for an unknown choice."""
+        if self._name is None:
+            self._name = find_engine()
+        return self._name
+
+    @property
+    def title(self) -> str:
+        """How people call it."""
+        return _TITLES[self.name]
+
+    def run(self, *words: str, timeout: float = ASK_SECONDS, stdin: str | None = None) -> str:
+        """Its answer on stdout. Raises UcpError in the user's words, DeadlineExceeded."""
+        try:
+            return process.run([self.name, *words], timeout=timeout, stdin=stdin)
+        except CommandFailed as error:
+            raise self._explained(error) from error
+        except DeadlineExceeded as error:
+            raise DeadlineExceeded(
+                f"an answer of {self.title} to `{self.name} {words[0]}`",
+                timeout,
+                error.last_state,
+                next=_start_it(self.name),
+            ) from error
+
+    def facts(self) -> EngineFacts:
+        """Raises UcpError where it does not answer."""
+        return read_facts(json.loads(self.run("info", "--format", "{{json .}}")))
+
+    def nodes(self, cluster: str | None = None) -> list[Node]:
+        """Nodes of one kind cluster, or of all, sorted by name. Raises UcpError."""
+        label = f"label={CLUSTER_LABEL}" + (f"={cluster}" if cluster else "")
+        ids = self.run("ps", "--all", "--quiet", "--no-trunc", "--filter", label).split()
+        if not ids:
+            return []
+        try:
+            found = json.loads(self.run("inspect", "--type", "container", *ids))
+        except CommandFailed:
+            # One of them went between the two calls.
+            return [] if cluster is None else self.nodes(cluster)
+        return sorted((read_node(each) for each in found), key=lambda each: each.name)
+
+    def has_image(self, image: str) -> bool:
+        """It is there and need not be pulled."""
+        try:
+            self.run("image", "inspect", "--format", "{{.Id}}", image)
+        except CommandFailed:
+            return False
+        return True
+
+    def start(self, nodes: Sequence[Node], *, timeout: float) -> None:
+        self.run("start", *(each.id for each in nodes), timeout=timeout)
+
+    def stop(self, nodes: Sequence[Node], *, timeout: float) -> None:
+        """Politely, then by force."""
+        grace = str(max(1, min(STOP_SECONDS, int(timeout / 2))))
+        self.run("stop", "--time", grace, *(each.id for each in nodes), timeout=timeout + 10)
+
+    def remove(self, nodes: Sequence[Node], *, timeout: float) -> None:
+        """With the volumes that belong to them alone."""
+        self.run("rm", "--force", "--volumes", *(each.id for each in nodes), timeout=timeout)
+
+    def execute(self, node: Node, *words: str, timeout: float = ASK_SECONDS) -> str:
+        """Run a program inside a running node."""
+        return self.run("exec", node.id, *words, timeout=timeout)
+
+    def network(self, name: str) -> str | None:
+        """The id of a network, None where there is none of that name."""
+        try:
+            found = json.loads(self.run("network", "inspect", name))
+        except CommandFailed:
+            return None
+        return str(found[0].get("Id") or found[0].get("id") or name) if found else None
+
+    def users_of_network(self, name: str) -> list[str]:
+        """Containers that belong to it, running or not."""
+        return self.run("ps", "--all", "--quiet", "--filter", f"network={name}").split()
+
+    def remove_network(self, name: str) -> None:
+        self.run("network", "rm", name)
+
+    def environment(self) -> dict[str, str]:
+        """For kind: the user's, with this engine chosen."""
+        return {**os.environ, CHOICE: self.name}
+
+    def _explained(self, error: CommandFailed) -> UcpError:
+        said = error.output.lower()
+        if any(each in said for each in _CLOSED):
+            return UcpError(
+                f"{self.title} refuses this user: permission denied", next=_let_in(self.name)
+            )
+        if any(each in said for each in _STOPPED):
+            return UcpError(f"{self.title} does not run", next=_start_it(self.name))
+        return error
+
+
+def find_engine(environment: Mapping[str, str] = os.environ) -> str:
+    """The user's choice, or the first engine that is installed. Raises UcpError."""
+    chosen = environment.get(CHOICE)
+    if chosen:
+        if chosen not in ENGINES:
+            raise UcpError(
+                f"{CHOICE} is {chosen!r}; kind works with {', '.join(ENGINES)}",
+                next=f"unset {CHOICE}",
+            )
+        if process.find_program(chosen) is None:
+            raise ProgramMissing(
+                f"{CHOICE} asks for {chosen}, which is not on this machine",
+                next=f"install {chosen}, or unset {CHOICE}",
+            )
+        return chosen
+    for each in ENGINES:
+        if process.find_program(each):
+            return each
+    raise ProgramMissing(
+        "kind clusters need a container engine, and neither docker nor podman nor nerdctl is "
+        "on this machine",
+        next="install Docker (Debian: sudo apt install docker.io), or use provider: embedded",
+    )
+
+
+def read_facts(info: Mapping[str, Any]) -> EngineFacts:
+    """Docker's and nerdctl's `info`, or podman's."""
+    if "host" in info:
+        host = info["host"]
+        return EngineFacts(
+            memory=int(host.get("memTotal") or 0),
+            cgroup=1 if str(host.get("cgroupVersion", "")).endswith("1") else 2,
+            rootless=bool((host.get("security") or {}).get("rootless")),
+            version=str((info.get("version") or {}).get("Version", "")),
+        )
+    if errors := info.get("ServerErrors"):
+        # `docker info` ends well without a daemon on some versions.
+        raise UcpError(f"Docker does not run: {errors[0]}", next=_start_it("docker"))
+    return EngineFacts(
+        memory=int(info.get("MemTotal") or 0),
+        cgroup=1 if str(info.get("CgroupVersion", "")) == "1" else 2,
+        rootless=any("rootless" in str(each) for each in info.get("SecurityOptions") or []),
+        version=str(info.get("ServerVersion", "")),
+    )
+
+
+def read_node(found: Mapping[str, Any]) -> Node:
+    """A node out of the engine's `inspect`."""
+    labels = (found.get("Config") or {}).get("Labels") or {}
+    mounts = {
+        str(each["Destination"]): str(each.get("Source", "")) for each in found.get("Mounts") or []
+    }
+    owners = [each.removeprefix(MARKS) for each in mounts if each.startswith(MARKS)]
+    bound = (found.get("HostConfig") or {}).get("PortBindings") or {}
+    if not bound:
+        bound = (found.get("NetworkSettings") or {}).get("Ports") or {}
+    return Node(
+        id=str(found["Id"]),
+        name=str(found["Name"]).removeprefix("/"),
+        cluster=str(labels.get(CLUSTER_LABEL, "")),
+        running=bool((found.get("State") or {}).get("Running")),
+        owner=owners[0] if len(owners) == 1 else "",
+        ports={
+            int(str(port).partition("/")[0]): (
+                str(places[0].get("HostIp") or "127.0.0.1"),
+                int(places[0]["HostPort"]),
+            )
+            for port, places in bound.items()
+            if places and str(places[0].get("HostPort") or "").isdigit()
+        },
+        mounts=mounts,
+    )
+
+
+def mark_of(owner: str) -> str:
+    """Path in a node that says whose it is."""
+    return MARKS + owner
+
+
+def mark_folder(cache: Path) -> Path:
+    """The empty folder that is mounted as a mark; engines make it again where it is missing."""
+    return cache / "kind-mark"
+
+
+def _start_it(engine: str) -> str:
+    if engine == "podman":
+        return "podman machine start (on Linux: podman info tells what is wrong)"
+    if engine == "nerdctl":
+        return "sudo systemctl start containerd"
+    return "sudo systemctl start docker (or start Docker Desktop), then try again"
+
+
+def _let_in(engine: str) -> str:
+    if engine == "docker":
+        return "sudo usermod -aG docker $USER, then log in again"
+    return f"run {engine} as a user who may use it"

@@ -1,0 +1,297 @@
+"""The kind provider: real clusters with real pods, each a container of the user's engine.
+
+A cluster is ours by a mark that its node carries from its first moment: a mount whose path in the
+node names the workspace (container_engine.py). What carries another mark, or none, is never
+touched. A cluster is whole once a note lies in its node; one without it was cut off while it was
+made, and is made anew.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
+from k8s_ucp.clusters import api_server, kind_checks, kind_network, kind_program
+from k8s_ucp.clusters.container_engine import ContainerEngine, Node, mark_folder, mark_of
+from k8s_ucp.clusters.kind_config import HTTP, HTTPS, KindSettings, config_text
+from k8s_ucp.clusters.kind_nodes import KindNodes
+from k8s_ucp.clusters.kind_program import KindProgram
+from k8s_ucp.clusters.locks import locked
+from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
+from k8s_ucp.kube import KubeError
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
+
+NODE_IMAGE = (
+    "kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5"
+)
+"""The one that the pinned kind was released with."""
+CREATE_SECONDS = 600.0
+PAUSE = 0.2
+
+
+class KindProvider:
+    """One topology's kind clusters. Implements ClusterProvider; safe to share between threads."""
+
+    def __init__(
+        self,
+        folder: Path,
+        programs: Toolbox | None,
+        *,
+        owner: str,
+        engine: ContainerEngine | None = None,
+        node_image: str | None = None,
+        archives: Sequence[Path] = (),
+        ports: Ports | None = None,
+    ) -> None:
+        """folder: for our files about the clusters; all of it can be rebuilt.
+
+        programs: with kind; None where only what exists is looked at, started, stopped or deleted.
+        owner: whose clusters they are, such as Workspace.machine_id. archives: of images
+        (`docker save`), loaded into each cluster that is made.
+        """
+        self._base = folder.resolve()
+        self._owner = owner
+        self._engine = engine or ContainerEngine()
+        self._kind = KindProgram(programs, self._engine)
+        self._nodes = KindNodes(self._engine, owner)
+        self._image = node_image or NODE_IMAGE
+        self._archives = tuple(archives)
+        self._ports = ports or Ports(default_registry())
+
+    @property
+    def info(self) -> ProviderInfo:
+        return ProviderInfo(name="kind", simulated=False)
+
+    def preflight(self, request: ClusterRequest) -> None:
+        """Check everything checkable before the first change. Raises UcpError."""
+        kind_checks.check_name(request.name)
+        kind_checks.check_version(request, self._image)
+        kind_checks.check_mounts(request.mounts)
+        kind_checks.check_archives(self._archives)
+        facts = self._engine.facts()
+        kind_checks.check_engine(self._engine, facts)
+        kind_checks.check_inotify()
+        nodes = self._engine.nodes(request.name)
+        kind_checks.check_owner(self._engine, request.name, nodes, self._owner)
+        if not nodes:
+            kind_checks.check_ports(request.name, request.ports, facts)
+
+    def create(
+        self, request: ClusterRequest, report: Report, *, timeout: float = CREATE_SECONDS
+    ) -> None:
+        """Bring the cluster up: made if absent, started if stopped, kept if it runs.
+
+        It is up when its API server serves the admin; its node is Ready some seconds later.
+        Raises DeadlineExceeded or UcpError; a failed first creation leaves nothing behind.
+        """
+        self.preflight(request)
+        until = time.monotonic() + timeout
+        name = request.name
+        with self._locked(name, timeout):
+            nodes = self._nodes.of(name)
+            if nodes:
+                self._run(name, nodes, until)
+                note = self._nodes.read_note(nodes[0])
+                if note is not None:
+                    self._await(name, until)
+                    _refuse_other_mounts(request, nodes)
+                    self._load_archives(nodes, note, report, until)
+                    return
+                report(f"removing what a creation of {name} left that was cut off")
+                self._clear(name)
+            try:
+                self._make(request, report, until)
+            except BaseException:
+                self._clear(name)
+                self._lock_file(name).unlink(missing_ok=True)
+                raise
+
+    def start(self, name: str, *, timeout: float = 120) -> None:
+        """Start an existing cluster with its data. Raises UcpError if there is none."""
+        until = time.monotonic() + timeout
+        if not self._nodes.of(name):
+            raise _absent(name)
+        with self._locked(name, timeout):
+            nodes = self._nodes.of(name)
+            if not nodes:
+                raise _absent(name)
+            self._run(name, nodes, until)
+            self._await(name, until)
+
+    def stop(self, name: str, *, timeout: float = 60) -> None:
+        """Stop it and keep its data. Nothing to do when it is absent or stopped."""
+        if any(each.running for each in self._nodes.of(name)):
+            with self._locked(name, timeout):
+                running = [each for each in self._nodes.of(name) if each.running]
+                self._engine.stop(running, timeout=timeout)
+
+    def delete(self, name: str, *, timeout: float = 60) -> None:
+        """Remove it and its data. Nothing to do when it is absent."""
+        if self._nodes.of(name) or self._folder(name).exists():
+            with self._locked(name, timeout):
+                self._clear(name, timeout=timeout)
+                self._lock_file(name).unlink(missing_ok=True)
+
+    def state(self, name: str) -> ClusterState:
+        """An engine that is silent leaves everything open: not ready, and the reason."""
+        return self._nodes.state(name)
+
+    def names(self) -> list[str]:
+        """Names of this workspace's clusters, sorted; none where no engine is installed."""
+        return self._nodes.clusters()
+
+    def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
+        """An admin kubeconfig, certificates inlined. Raises UcpError if there is none.
+
+        Pods reach the node by its name on the engine's network, this machine by a mapped port.
+        """
+        nodes = self._nodes.of(name)
+        if not nodes:
+            raise _absent(name)
+        return self._nodes.config(nodes[0], reach)
+
+    def load_images(self, name: str, images: Iterable[str], *, timeout: float = 600) -> None:
+        """Copy images of the engine's into the nodes, as pods find them. Raises UcpError."""
+        if not self._nodes.of(name):
+            raise _absent(name)
+        self._kind.load_images(name, list(images), timeout=timeout)
+
+    # Making.
+
+    def _make(self, request: ClusterRequest, report: Report, until: float) -> None:
+        name, folder = request.name, self._folder(request.name)
+        if not self._engine.has_image(self._image):
+            report(f"pulling the node image {self._image.partition('@')[0]}")
+            kind_program.pull(self._engine, self._image, timeout=_left(until))
+        report(f"making cluster {name}")
+        make_private_folder(folder)
+        file = folder / "kind.json"
+        write_private_file(file, config_text(self._settings(request)))
+        with kind_network.noted(self._engine, cache_folder()):
+            self._kind.create(name, self._image, file, timeout=_left(until), report=report)
+        nodes = self._nodes.of(name)
+        self._await(name, until)
+        self._load_archives(nodes, {}, report, until)
+
+    def _settings(self, request: ClusterRequest) -> KindSettings:
+        reserved = self._ports.reserve(str(self._folder(request.name)), ("api", "http", "https"))
+        mark = mark_folder(cache_folder())
+        mark.mkdir(parents=True, exist_ok=True)
+        return KindSettings(
+            request.name,
+            api_port=reserved["api"],
+            ports=request.ports or {HTTP: reserved["http"], HTTPS: reserved["https"]},
+            mounts={**request.mounts, mark_of(self._owner): mark},
+            cgroup=self._engine.facts().cgroup,
+        )
+
+    def _load_archives(
+        self, nodes: Sequence[Node], note: Mapping[str, Any], report: Report, until: float
+    ) -> None:
+        """Load archives that the nodes don't have yet, then note that the cluster is whole."""
+        wanted = {str(each): kind_program.fingerprint(each) for each in self._archives}
+        loaded = note.get("archives")
+        if loaded == wanted:
+            return
+        for path, known in wanted.items():
+            if (loaded or {}).get(path) != known:
+                report(f"loading images of {Path(path).name}")
+                self._kind.load_archive(nodes[0].cluster, path, timeout=_left(until))
+        self._nodes.write_note(nodes, {"archives": wanted})
+
+    # Starting, deleting.
+
+    def _run(self, name: str, nodes: Sequence[Node], until: float) -> None:
+        """Have the containers running."""
+        stopped = [each for each in nodes if not each.running]
+        if stopped:
+            # Some engines refuse to start what mounts a folder that is gone.
+            mark_folder(cache_folder()).mkdir(parents=True, exist_ok=True)
+            try:
+                self._engine.start(stopped, timeout=_left(until))
+            except CommandFailed as error:
+                raise _not_started(name, nodes[0], error) from error
+
+    def _await(self, name: str, until: float) -> None:
+        """Wait until the API server serves the admin."""
+        began = time.monotonic()
+        while reason := self._silence(name):
+            if time.monotonic() >= until:
+                raise DeadlineExceeded(
+                    f"an API server that serves cluster {name}", until - began, reason
+                )
+            time.sleep(PAUSE)
+
+    def _silence(self, name: str) -> str | None:
+        try:
+            return api_server.not_ready(self.kubeconfig(name))
+        except KubeError as error:
+            return error.message
+
+    def _clear(self, name: str, *, timeout: float = 60) -> None:
+        """Remove the cluster's containers, its ports and files, and the network if it was ours."""
+        until = time.monotonic() + timeout
+        # More than once: a creation that was killed may have a container that is only just coming.
+        while nodes := self._nodes.of(name):
+            self._engine.remove(nodes, timeout=_left(until))
+            time.sleep(PAUSE)
+        kind_network.remove_if_ours(self._engine, cache_folder())
+        folder = self._folder(name)
+        if folder.exists():
+            shutil.rmtree(folder)
+        self._ports.release(str(folder))
+
+    # Places.
+
+    def _folder(self, name: str) -> Path:
+        return self._base / name
+
+    def _lock_file(self, name: str) -> Path:
+        return self._base / f"{name}.lock"
+
+    def _locked(self, name: str, timeout: float) -> Any:
+        make_private_folder(self._base)
+        return locked(self._lock_file(name), f"the lock of cluster {name}", timeout=timeout)
+
+
+def is_available() -> bool:
+    """A container engine answers: kind can be proposed."""
+    try:
+        ContainerEngine().facts()
+    except UcpError:
+        return False
+    return True
+
+
+def _refuse_other_mounts(request: ClusterRequest, nodes: Sequence[Node]) -> None:
+    for path, folder in request.mounts.items():
+        if nodes[0].mounts.get(path) != str(folder):
+            raise UcpError(
+                f"the nodes of {request.name} don't see {folder}, and what they see can't be "
+                "changed once they are made",
+                next="ucp stop, then ucp start: the repositories bring everything back",
+            )
+
+
+def _not_started(name: str, node: Node, error: CommandFailed) -> UcpError:
+    if "port is already allocated" in error.output or "address already in use" in error.output:
+        ports = ", ".join(str(port) for _, port in sorted(node.ports.values()))
+        return UcpError(
+            f"can't start {name}: another program has one of its ports ({ports})",
+            next="end that program (sudo ss -ltnp shows it), then try again",
+        )
+    return error
+
+
+def _absent(name: str) -> UcpError:
+    return UcpError(f"there is no kind cluster {name} of this workspace", next="ucp start")
+
+
+def _left(until: float) -> float:
+    return max(0.1, until - time.monotonic())

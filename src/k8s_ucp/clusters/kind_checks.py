@@ -1,0 +1,157 @@
+"""What can be known before kind makes a cluster. Nothing here changes anything.
+
+Each check raises an UcpError that says what is wrong and what to type.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.clusters.container_engine import ContainerEngine, EngineFacts, Node
+from k8s_ucp.clusters.kind_config import HTTP, HTTPS, LONGEST_NAME, image_version
+from k8s_ucp.clusters.ports import is_taken
+from k8s_ucp.errors import UcpError, UsageError
+
+MEGABYTES = 1800
+"""An engine with less memory than this runs no cluster with anything in it."""
+WATCHES, INSTANCES = 16384, 128
+INOTIFY = Path("/proc/sys/fs/inotify")
+UNPRIVILEGED = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+OTHER_PORTS = tuple((8080 + step, 8443 + step) for step in range(0, 1000, 100))
+"""Offered in place of 80 and 443, the first pair that is free."""
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+def check_name(name: str) -> None:
+    if not _LABEL.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise UsageError(
+            f"{name!r} can't name a kind cluster: 1 to {LONGEST_NAME} of a-z, 0-9 and -, "
+            "beginning and ending with a letter or digit"
+        )
+
+
+def check_version(request: ClusterRequest, image: str) -> None:
+    """The node image has the version that is wanted, as far as its tag tells."""
+    available = image_version(image)
+    if request.version is None or available is None:
+        return
+    wanted = "v" + request.version.removeprefix("v")
+    if wanted != available and not available.startswith(wanted + "."):
+        raise UsageError(
+            f"Kubernetes {wanted.removeprefix('v')} is not available for {request.name}: the node "
+            f"image {image} has {available.removeprefix('v')}",
+            next=f"set version: {available.removeprefix('v')}, or images.nodeImage to another",
+        )
+
+
+def check_engine(engine: ContainerEngine, facts: EngineFacts) -> None:
+    """It has memory, and control groups that a kubelet can work with."""
+    megabytes = facts.memory // 10**6
+    if facts.memory and megabytes < MEGABYTES:
+        raise UcpError(
+            f"{engine.title} has {megabytes} MB of memory, a kind cluster needs {MEGABYTES} MB",
+            next="give it more (Docker Desktop: Settings, Resources, Memory)",
+        )
+    if facts.rootless and facts.cgroup == 1:
+        raise UcpError(
+            f"rootless {engine.title} on version 1 of control groups can't run kind clusters",
+            next="boot with systemd.unified_cgroup_hierarchy=1, or use it as root",
+        )
+
+
+def check_inotify(folder: Path = INOTIFY) -> None:
+    """Too few show as "too many open files" in pods' logs."""
+    if sys.platform != "linux":
+        return
+    for name, needed in (("max_user_watches", WATCHES), ("max_user_instances", INSTANCES)):
+        try:
+            allowed = int((folder / name).read_text("ascii"))
+        except (OSError, ValueError):
+            continue
+        if allowed < needed:
+            raise UcpError(
+                f"the kernel allows {allowed} fs.inotify.{name}, kind clusters need {needed}",
+                next=f"sudo sysctl fs.inotify.{name}={needed}",
+            )
+
+
+def check_owner(engine: ContainerEngine, name: str, nodes: Sequence[Node], owner: str) -> None:
+    """A kind cluster of that name is ours, or there is none."""
+    strange = [each.name for each in nodes if each.owner != owner]
+    if strange:
+        raise UcpError(
+            f"there is a kind cluster {name} that this workspace did not make "
+            f"({engine.title}: {', '.join(strange)}); it is left alone",
+            next=f"choose another name in metadata.name, or remove it yourself: kind delete "
+            f"cluster --name {name}",
+        )
+
+
+def check_ports(name: str, ports: Mapping[int, int], facts: EngineFacts) -> None:
+    """Ports of this machine that the cluster is to have are free, and may be had."""
+    taken = [port for port in ports.values() if is_taken(port)]
+    closed = [port for port in ports.values() if facts.rootless and port < first_open_port()]
+    if not taken and not closed:
+        return
+    offer = free_pair()
+    choice = (
+        f"set spec.core.ports in ucp.yaml: {{http: {offer[0]}, https: {offer[1]}}}, "
+        f"or ucp start --ports {offer[0]},{offer[1]} where there is no ucp.yaml yet"
+        if offer
+        else "end the programs that have them"
+    )
+    if taken:
+        numbers = " and ".join(map(str, taken))
+        raise UcpError(
+            f"port {numbers} of this machine, for {name}, is taken by another program "
+            f"(sudo ss -ltnp 'sport = :{taken[0]}' shows which)",
+            next=choice,
+        )
+    raise UcpError(
+        f"a rootless engine can't listen on port {' and '.join(map(str, closed))} for {name}",
+        next=choice,
+    )
+
+
+def check_archives(archives: Iterable[Path]) -> None:
+    for each in archives:
+        if not each.is_file():
+            raise UcpError(
+                f"images.archives names {each}, which is no file",
+                next=f"docker save -o {each} IMAGE…, or remove it from ucp.yaml",
+            )
+
+
+def check_mounts(mounts: Mapping[str, Path]) -> None:
+    for each in mounts.values():
+        # Characters at which engines split what they are told to mount.
+        if set(str(each)) & set(':,"\n'):
+            raise UcpError(
+                f"a node can't see the folder {str(each)!r}: a colon, a comma, a double quote or a "
+                "line break is in the path",
+                next="use a workspace with a plainer path (--workspace DIR)",
+            )
+
+
+def free_pair() -> tuple[int, int] | None:
+    """Two free ports to take in the place of 80 and 443."""
+    pairs = (pair for pair in OTHER_PORTS if not any(map(is_taken, pair)))
+    return next(pairs, None)
+
+
+def default_ports() -> dict[int, int]:
+    """Where a core takes traffic when nothing else is said."""
+    return {HTTP: HTTP, HTTPS: HTTPS}
+
+
+def first_open_port(path: Path = UNPRIVILEGED) -> int:
+    """The lowest port that a program without rights may listen on."""
+    try:
+        return int(path.read_text("ascii"))
+    except (OSError, ValueError):
+        return 1024

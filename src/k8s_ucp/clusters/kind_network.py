@@ -1,0 +1,53 @@
+"""kind's network: shared by all kind clusters of an engine, so it stays unless we brought it.
+
+kind makes it when it is missing. That we were the cause is noted by the network's id in the user's
+cache; it goes with the last container that belongs to it, running or not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.errors import CommandFailed
+from k8s_ucp.workspace import make_private_folder, write_private_file
+
+NAME = "kind"
+
+
+@contextlib.contextmanager
+def noted(engine: ContainerEngine, cache: Path) -> Iterator[None]:
+    """Note the network if it comes to be within the block, however that ends."""
+    before = engine.network(NAME)
+    try:
+        yield
+    finally:
+        if before is None and (made := engine.network(NAME)):
+            make_private_folder(cache)
+            write_private_file(_note(cache, engine), made + "\n")
+
+
+def remove_if_ours(engine: ContainerEngine, cache: Path) -> bool:
+    """Remove the network when we brought it and nothing belongs to it; True where it went."""
+    note = _note(cache, engine)
+    try:
+        ours = note.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return False
+    found = engine.network(NAME)
+    if found == ours:
+        if engine.users_of_network(NAME):
+            return False
+        try:
+            engine.remove_network(NAME)
+        except CommandFailed:
+            # Somebody's container came in between: theirs now.
+            return False
+    note.unlink(missing_ok=True)
+    return found == ours
+
+
+def _note(cache: Path, engine: ContainerEngine) -> Path:
+    return cache / f"kind-network.{engine.name}"

@@ -1,0 +1,78 @@
+"""The program kind, and the images it works with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from k8s_ucp import process
+from k8s_ucp.cluster_provider import Report
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
+from k8s_ucp.tools.toolbox import Toolbox
+
+
+class KindProgram:
+    """programs: with kind; None where it is not installed (each call raises ProgramMissing)."""
+
+    def __init__(self, programs: Toolbox | None, engine: ContainerEngine) -> None:
+        self._programs = programs
+        self._engine = engine
+
+    def create(
+        self, name: str, image: str, config: Path, *, timeout: float, report: Report
+    ) -> None:
+        """Make a cluster. Raises CommandFailed, DeadlineExceeded; it may leave containers then."""
+        # Not into the user's kubeconfig; and what is written there lies in the node as well.
+        kubeconfig = config.with_name("kubeconfig")
+        words = ("create", "cluster", "--name", name, "--image", image, "--config", str(config))
+        try:
+            self._run(*words, "--kubeconfig", str(kubeconfig), timeout=timeout, report=report)
+        finally:
+            kubeconfig.unlink(missing_ok=True)
+
+    def load_archive(self, name: str, path: str, *, timeout: float) -> None:
+        """Copy the images of an archive (`docker save`) into the nodes."""
+        self._run("load", "image-archive", "--name", name, path, timeout=timeout)
+
+    def load_images(self, name: str, images: Sequence[str], *, timeout: float) -> None:
+        """Copy images of the engine's into the nodes."""
+        if images:
+            self._run("load", "docker-image", "--name", name, *images, timeout=timeout)
+
+    def _run(self, *words: str, timeout: float, report: Report | None = None) -> None:
+        if self._programs is None:
+            raise ProgramMissing("kind is not installed", next="ucp tools install kind")
+
+        def heard(line: str) -> None:
+            # " • Preparing nodes 📦  ..."
+            if report and line.startswith(" • "):
+                report(line.encode("ascii", "ignore").decode().strip(" ."))
+
+        process.run(
+            [self._programs.path("kind"), *words],
+            timeout=timeout,
+            env=self._engine.environment(),
+            on_line=heard,
+        )
+
+
+def pull(engine: ContainerEngine, image: str, *, timeout: float) -> None:
+    """Have the engine fetch a node image. Raises UcpError that says what else can be done."""
+    try:
+        engine.run("pull", image, timeout=timeout)
+    except CommandFailed as error:
+        said = error.output.strip().splitlines()[-1:] or ["it said nothing"]
+        raise UcpError(
+            f"can't pull the node image {image}: {said[0]}",
+            next="check the network, or set images.nodeImage to an image that is here "
+            f"({engine.name} images)",
+        ) from error
+
+
+def fingerprint(archive: Path) -> str:
+    """Tells versions of an archive apart by size and time: they have gigabytes."""
+    about = archive.stat()
+    seed = f"{archive}\0{about.st_size}\0{about.st_mtime_ns}"
+    return hashlib.sha256(seed.encode()).hexdigest()[:16]

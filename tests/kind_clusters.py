@@ -1,0 +1,91 @@
+"""Real kind clusters for tests, on the container engine that is here; gone at the end.
+
+UCP_TEST_NODE_IMAGE names a node image where none can be pulled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.clusters.kind import KindProvider
+from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.errors import UcpError
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
+
+NODE_IMAGE = os.environ.get("UCP_TEST_NODE_IMAGE") or None
+
+
+class KindClusters:
+    """kind providers, each like a workspace of its own. Names are shared by the whole machine."""
+
+    def __init__(self, root: Path, toolbox: Toolbox) -> None:
+        self.root = root
+        self.engine = ContainerEngine()
+        self.run = uuid.uuid4().hex[:8]
+        self._toolbox = toolbox
+        self._ports = Ports(default_registry())
+        self._providers: dict[str, KindProvider] = {}
+
+    def named(self, name: str) -> str:
+        """A cluster's name that no other run of the tests uses."""
+        return f"ucp-{self.run}-{name}"
+
+    def provider(self, workspace: str = "one") -> KindProvider:
+        """The provider of a topology in that workspace."""
+        if workspace not in self._providers:
+            self._providers[workspace] = KindProvider(
+                self.folder(workspace),
+                self._toolbox,
+                owner=self.owner(workspace),
+                engine=self.engine,
+                node_image=NODE_IMAGE,
+                ports=self._ports,
+            )
+        return self._providers[workspace]
+
+    def owner(self, workspace: str = "one") -> str:
+        return f"{self.run}-{workspace}"
+
+    def folder(self, workspace: str = "one") -> Path:
+        """Our files about the clusters of that workspace; the path holds a space on purpose."""
+        return self.root / workspace / "my files" / "kind"
+
+    def containers(self, workspace: str | None = None) -> list[str]:
+        """Containers of that workspace's clusters, or of any of this run."""
+        mine = self.owner(workspace) if workspace else f"{self.run}-"
+        return [each.name for each in self.engine.nodes() if each.owner.startswith(mine)]
+
+    def remove(self) -> None:
+        """Remove everything, and prove that nothing is left."""
+        for provider in self._providers.values():
+            for name in provider.names():
+                provider.delete(name)
+        assert self.containers() == []
+        assert not [each for each in self._ports.owners() if each.startswith(f"{self.root}/")]
+
+
+@contextlib.contextmanager
+def kind_clusters(root: Path, toolbox: Toolbox) -> Iterator[KindClusters]:
+    """Providers that leave nothing behind."""
+    clusters = KindClusters(root, toolbox)
+    try:
+        yield clusters
+    finally:
+        clusters.remove()
+
+
+def why_not() -> str:
+    """Why no kind cluster can be made here; empty where one can."""
+    try:
+        ContainerEngine().facts()
+    except (UcpError, ValueError) as error:
+        return str(error).splitlines()[0]
+    return ""
