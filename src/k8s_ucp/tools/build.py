@@ -235,8 +235,9 @@ def describe(recipe: Recipe, name: str, compiler: Compiler | None, since: float,
         digest=recipe.digest,
         compiler=compiler.version if compiler and recipe.is_built else "",
         seconds=round(time.monotonic() - since, 1),
-        sha256={each: file_hash(at / "bin" / each) for each in recipe.tool.programs},
+        sha256={each: file_hash(at / "bin" / each) for each in recipe.programs},
         keeps_module=(at / "module").is_dir(),
+        source="release" if recipe.assets else "",
     )
 
 

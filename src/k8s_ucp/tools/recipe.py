@@ -13,10 +13,12 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from k8s_ucp.tools.catalogue import Tool
 from k8s_ucp.tools.compiler import Compiler, Version, parse_version
+from k8s_ucp.tools.releases import Asset
 
 MODULES = Path(__file__).parent / "modules"
 
@@ -37,25 +39,73 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to get one tool here: from a wheel that is installed, or built from Go modules."""
+    """One way to get a tool here: from a wheel that is installed, from sources, or a release."""
 
     tool: Tool
     version: str
     digest: str
     """Of everything but the compiler."""
     wheel_file: Path | None = None
-    """The program to copy; None: build it."""
+    """The program to copy."""
     module_folder: Path | None = None
+    assets: tuple[Asset, ...] = ()
+    """The files of a release to fetch."""
 
     @property
     def is_built(self) -> bool:
-        return self.wheel_file is None
+        return self.wheel_file is None and not self.assets
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """What it gives: a release may lack programs on some platforms."""
+        if self.assets:
+            return tuple(name for each in self.assets for name in each.programs)
+        return tuple(self.tool.programs)
+
+    @property
+    def exposed(self) -> tuple[str, ...]:
+        """Listeners of its programs that can't be bound to loopback."""
+        release = self.tool.release
+        return release.exposed if release and self.assets else ()
 
     def entry_name(self, compiler: Compiler | None) -> str:
         """Name of its folder in the cache. A build's name depends on the compiler."""
         seed = f"{self.digest} {compiler.version if compiler and self.is_built else ''}"
         short = hashlib.sha256(seed.encode()).hexdigest()[:12]
         return f"{self.tool.name}-{self.version}-{short}"
+
+
+class Source(StrEnum):
+    """Where programs come from: `tools.source` in the topology."""
+
+    AUTO = "auto"
+    """Releases where they can be reached, else sources; what is installed already will do."""
+    SOURCES = "sources"
+    RELEASES = "releases"
+    """Sources where there is no release."""
+
+
+def ways(tool: Tool, source: Source, modules: Path = MODULES) -> tuple[Recipe, ...]:
+    """How to get a tool, best first. A build comes before a release: its listeners are ours."""
+    own = recipe_of(tool, modules)
+    release = release_of(tool, modules)
+    if source is Source.SOURCES or release is None or not own.is_built:
+        return (own,)
+    return (release,) if source is Source.RELEASES else (own, release)
+
+
+def release_of(tool: Tool, modules: Path = MODULES) -> Recipe | None:
+    """The recipe for its release on this machine; None where there is none."""
+    assets = tool.release.on(tool.version, platform()) if tool.release else ()
+    if not assets:
+        return None
+    folder = modules / tool.name
+    parts = {
+        "assets": [asdict(each) for each in assets],
+        "keep": tool.keep,
+        "source": _file_hash(folder / "go.sum") if tool.keep else "",
+    }
+    return Recipe(tool, tool.version, _digest(parts), module_folder=folder, assets=assets)
 
 
 def recipe_of(tool: Tool, modules: Path = MODULES) -> Recipe:
@@ -99,10 +149,14 @@ def linker_flags(tool: Tool) -> str:
     return " ".join(["-s", "-w", *variables])
 
 
-def _digest(parts: Mapping[str, object]) -> str:
+def platform() -> str:
+    """This machine as publishers write it: linux/amd64."""
     machine = os.uname().machine
-    platform = f"{sys.platform}/{_MACHINES.get(machine, machine)}"
-    text = json.dumps([FORMAT, platform, parts], sort_keys=True)
+    return f"{sys.platform}/{_MACHINES.get(machine, machine)}"
+
+
+def _digest(parts: Mapping[str, object]) -> str:
+    text = json.dumps([FORMAT, platform(), parts], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -3,6 +3,7 @@
 tools/<entry>/            bin/, module/, entry.json; appears by one rename, never changes
 tools/<entry>.partial/    being built; without a holder of its lock it is left-over and removed
 tools/locks/<entry>.lock  flock of who builds it, with the PID inside; never deleted
+downloads/<entry>/        files of a release on their way; a later installation goes on with them
 build/                    downloaded modules and object files; needed while building only
 logs/<entry>.log          what the last build printed
 """
@@ -41,6 +42,8 @@ class Entry:
     sha256: Mapping[str, str]
     """Program -> hash of its file."""
     keeps_module: bool
+    source: str = ""
+    """`release`; empty in entries that were built or copied."""
 
 
 class Store:
@@ -75,6 +78,9 @@ class Store:
 
     def module(self, name: str) -> Path:
         return self._tools / name / "module"
+
+    def downloads(self, name: str) -> Path:
+        return self.cache / "downloads" / name
 
     def log(self, name: str) -> Path:
         return self._logs / f"{name}.log"

@@ -1,0 +1,294 @@
+"""The door to the web: fetches other people's files, whole or not at all.
+
+Proxies and their exceptions (HTTPS_PROXY, NO_PROXY), certificates of one's own (REQUESTS_CA_BUNDLE)
+and ~/.netrc count as everywhere. Addresses are https, also those that a server redirects to; plain
+http only on loopback, or where the caller checks what it gets against a hash of its own.
+Errors name the address that was asked for, without user, password and query.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+
+if TYPE_CHECKING:
+    from requests import Response
+
+CONNECT_SECONDS = 5.0
+STALL_SECONDS = 10.0
+"""Without a byte for so long, a transfer is broken off and begun again where it stood."""
+ATTEMPTS = 4
+"""In a row without a byte more, then it is given up."""
+PAUSE_SECONDS = 0.5
+"""Before the second attempt; each further pause is twice as long."""
+REDIRECTS = 8
+TEXT_BYTES = 4 * 1024 * 1024
+CHUNK = 256 * 1024
+
+Progress = Callable[[int, int | None], None]
+"""(bytes that are here, bytes of the whole file where the server tells)."""
+
+
+class NotReached(UcpError):
+    """Nobody answered there, or the answer broke off again and again."""
+
+
+class NotServed(UcpError):
+    """The server answered, but not with the file. status: of HTTP."""
+
+    def __init__(self, message: str, status: int, *, next: str | None = None) -> None:
+        self.status = status
+        super().__init__(message, next=next)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How patient a download is. Seconds."""
+
+    deadline: float = 1800.0
+    """For the whole file."""
+    connect: float = CONNECT_SECONDS
+    stall: float = STALL_SECONDS
+    pause: float = PAUSE_SECONDS
+
+
+def _never() -> bool:
+    return False
+
+
+def _silent(_here: int, _whole: int | None) -> None:
+    pass
+
+
+def fetch_file(
+    url: str,
+    target: Path,
+    *,
+    limits: Limits = Limits(),
+    progress: Progress = _silent,
+    ended: Callable[[], bool] = _never,
+    plain: bool = False,
+) -> None:
+    """Download to `target`; what an earlier call began beside it (`.part`) is gone on with.
+
+    ended: asked now and then; True gives up and keeps the part. plain: http will do.
+    Raises NotReached, NotServed, DeadlineExceeded, UcpError.
+    """
+    transfer = _Transfer(url, target, limits, progress, ended, plain)
+    until = time.monotonic() + limits.deadline
+    fruitless, pause = 0, limits.pause
+    while True:
+        before = transfer.here()
+        try:
+            transfer.attempt(until)
+            return
+        except _Again as broken:
+            fruitless = 0 if transfer.here() > before else fruitless + 1
+            reason = str(broken)
+        if fruitless >= ATTEMPTS:
+            raise NotReached(
+                f"can't fetch {shown(url)}: {reason} ({ATTEMPTS} times)", next=_CHECK_NETWORK
+            )
+        if time.monotonic() + pause > until:
+            raise DeadlineExceeded(f"download of {shown(url)}", limits.deadline, reason)
+        time.sleep(pause if fruitless else 0)
+        pause = pause * 2 if fruitless else limits.pause
+
+
+def fetch_text(url: str, *, seconds: float = 30.0, plain: bool = False) -> str:
+    """A small text file (at most 4 MiB, UTF-8). Raises NotReached, NotServed, UcpError."""
+    limits = Limits(deadline=seconds, stall=min(seconds, STALL_SECONDS))
+    until = time.monotonic() + seconds
+    content = bytearray()
+    try:
+        with _answer(url, {}, limits, plain) as response:
+            _require_served(url, response)
+            for chunk in response.raw.stream(CHUNK, decode_content=True):
+                content += chunk
+                if len(content) > TEXT_BYTES or time.monotonic() > until:
+                    raise NotReached(f"can't fetch {shown(url)}: it is too long or too slow")
+    except _Again as broken:
+        raise NotReached(f"can't fetch {shown(url)}: {broken}", next=_CHECK_NETWORK) from broken
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise NotServed(f"{shown(url)} is no text", 200) from error
+
+
+def answers(url: str, *, seconds: float, plain: bool = False) -> bool:
+    """Somebody there answers HTTP, with whatever but an error of the server's own."""
+    limits = Limits(deadline=seconds, connect=seconds, stall=seconds)
+    try:
+        with _answer(url, {}, limits, plain, head=True) as response:
+            return response.status_code < 500
+    except (UcpError, _Again):
+        return False
+
+
+def shown(url: str) -> str:
+    """An address for people: no user, password, query."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+class _Again(Exception):
+    """The connection failed or broke: worth another attempt. Its text is the reason."""
+
+
+_CHECK_NETWORK = "check the network (a proxy is named by HTTPS_PROXY), then run the command again"
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    """One file on its way. `.part` holds its beginning, `.validator` which version of it."""
+
+    url: str
+    target: Path
+    limits: Limits
+    progress: Progress
+    ended: Callable[[], bool]
+    plain: bool
+
+    @property
+    def part(self) -> Path:
+        return self.target.with_name(f"{self.target.name}.part")
+
+    @property
+    def validator(self) -> Path:
+        return self.target.with_name(f"{self.target.name}.validator")
+
+    def here(self) -> int:
+        """Bytes that need not be fetched again."""
+        try:
+            return self.part.stat().st_size if self.validator.exists() else 0
+        except FileNotFoundError:
+            return 0
+
+    def attempt(self, until: float) -> None:
+        have = self.here()
+        headers = {}
+        if have:
+            headers = {"Range": f"bytes={have}-", "If-Range": self.validator.read_text("ascii")}
+        with _answer(self.url, headers, self.limits, self.plain) as response:
+            if response.status_code == 416:  # the file is not that long any more
+                self.forget()
+                raise _Again("the server has another file than before")
+            _require_served(self.url, response)
+            if not _continues(response, have):
+                self.forget()
+                have = 0
+            self.write(response, have, until)
+        self.validator.unlink(missing_ok=True)
+        self.part.replace(self.target)
+
+    def write(self, response: Response, have: int, until: float) -> None:
+        length = response.headers.get("Content-Length", "")
+        whole = have + int(length) if length.isdigit() else None
+        if version := _version(response):
+            self.validator.write_text(version, "ascii")
+        with self.part.open("ab" if have else "wb") as file:
+            # As it was sent: an archive must not be unpacked on the way.
+            for chunk in response.raw.stream(CHUNK, decode_content=False):
+                file.write(chunk)
+                have += len(chunk)
+                self.progress(have, whole)
+                if self.ended():
+                    raise UcpError(f"gave up the download of {shown(self.url)}")
+                if time.monotonic() > until:
+                    raise DeadlineExceeded(
+                        f"download of {shown(self.url)}", self.limits.deadline, f"{have} bytes"
+                    )
+        if whole is not None and have != whole:
+            raise _Again(f"it ended after {have} of {whole} bytes")
+
+    def forget(self) -> None:
+        self.part.unlink(missing_ok=True)
+        self.validator.unlink(missing_ok=True)
+
+
+def _version(response: Response) -> str:
+    """What If-Range may name: a strong ETag, else the date; empty where there is neither."""
+    tag = response.headers.get("ETag", "")
+    version = tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
+    return version if version.isascii() else ""
+
+
+def _continues(response: Response, have: int) -> bool:
+    """The answer is the rest of what is here. Servers may send the whole file all the same."""
+    sent = response.headers.get("Content-Range", "")
+    return response.status_code == 206 and have > 0 and sent.startswith(f"bytes {have}-")
+
+
+def _require_served(url: str, response: Response) -> None:
+    status = response.status_code
+    if status in (429, 502, 503, 504):
+        raise _Again(f"the server answers {status} {response.reason}")
+    if status not in (200, 206):
+        raise NotServed(f"can't fetch {shown(url)}: {status} {response.reason}", status)
+
+
+@contextlib.contextmanager
+def _answer(
+    url: str, headers: dict[str, str], limits: Limits, plain: bool, *, head: bool = False
+) -> Iterator[Response]:
+    """The answer after all redirects, its body not read yet. Raises _Again, UcpError."""
+    import requests
+    from urllib3.exceptions import HTTPError
+
+    # Redirects are followed here, so that none of them leads to plain http.
+    at = url
+    with requests.Session() as session:
+        session.headers.update({"User-Agent": "k8s-ucp", "Accept-Encoding": "identity"})
+        try:
+            for _ in range(REDIRECTS):
+                _require_secure(at, url, plain)
+                response = session.request(
+                    "HEAD" if head else "GET",
+                    at,
+                    headers=headers,
+                    stream=True,
+                    allow_redirects=False,
+                    timeout=(limits.connect, limits.stall),
+                )
+                with contextlib.closing(response):
+                    onward = response.headers.get("Location")
+                    if head or not response.is_redirect or not onward:
+                        yield response
+                        return
+                at = urljoin(at, onward)
+        except (requests.RequestException, HTTPError, OSError) as error:
+            raise _Again(_reason(error)) from error
+    raise NotServed(f"can't fetch {shown(url)}: it redirects in a circle", 302)
+
+
+def _require_secure(at: str, asked: str, plain: bool) -> None:
+    parts = urlsplit(at)
+    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if parts.scheme == "https" or (parts.scheme == "http" and (local or plain)):
+        return
+    raise NotServed(f"{shown(asked)} leads to {shown(at)}, which is not https", 302)
+
+
+def _reason(error: Exception) -> str:
+    """Why it failed, in words of ours: the libraries' texts hold proxies with their passwords."""
+    import requests
+    from urllib3.exceptions import ReadTimeoutError
+
+    known: tuple[tuple[type[Exception], str], ...] = (
+        (requests.exceptions.ProxyError, "the proxy refuses or does not answer"),
+        (requests.exceptions.SSLError, "the server's certificate is not trusted"),
+        (requests.exceptions.ConnectTimeout, "nobody answers"),
+        (requests.exceptions.ReadTimeout, "it stalls"),
+        (ReadTimeoutError, "it stalls"),
+        (requests.exceptions.ConnectionError, "no connection"),
+        (requests.exceptions.InvalidURL, "that is no address"),
+    )
+    return next((words for kind, words in known if isinstance(error, kind)), "it broke off")

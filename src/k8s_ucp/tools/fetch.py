@@ -1,0 +1,194 @@
+"""Make one entry in a folder out of a publisher's release.
+
+Nothing of a download is stored, unpacked or made executable before its hash was found right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tarfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from k8s_ucp import download, process
+from k8s_ucp.download import NotReached, NotServed
+from k8s_ucp.errors import UcpError
+from k8s_ucp.tools.build import keep
+from k8s_ucp.tools.compiler import ModuleSource
+from k8s_ucp.tools.module_archive import (
+    WrongHash,
+    fetch_module,
+    module_version,
+    proxies,
+    unpack,
+)
+from k8s_ucp.tools.progress import Phase
+from k8s_ucp.tools.recipe import Recipe
+from k8s_ucp.tools.release_locks import ReleaseLocks
+from k8s_ucp.tools.releases import Asset, published_checksum
+from k8s_ucp.tools.store import Store, file_hash
+
+REACH_SECONDS = 4.0
+"""For a publisher's server to answer at all; then it counts as out of reach."""
+
+Heard = Callable[[Phase, str], None]
+
+
+@dataclass(frozen=True)
+class Fetcher:
+    """Fetches releases, each file checked against a locked hash or its publisher's."""
+
+    store: Store
+    locks: ReleaseLocks
+    source: ModuleSource
+    running: process.Programs
+
+    def fetch(self, recipe: Recipe, name: str, partial: Path, heard: Heard) -> Path:
+        """Fetch into `partial`; return the folder in it that is to become the entry.
+
+        Downloads that were cut off are gone on with by the next call. Raises WrongHash,
+        NotReached, NotServed, UcpError.
+        """
+        entry, downloads = partial / "entry", self.store.downloads(name)
+        (entry / "bin").mkdir(mode=0o755, parents=True)
+        downloads.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.store.log(name).open("w", encoding="utf-8") as log:
+
+            def write(line: str) -> None:
+                with contextlib.suppress(OSError):  # a full disk is told by the download too
+                    print(line, file=log, flush=True)
+
+            for asset in recipe.assets:
+                self._asset(asset, downloads / asset.file, entry / "bin", heard, write)
+            if recipe.tool.keep:
+                self._kept_files(recipe, downloads, entry / "module", heard, write)
+        shutil.rmtree(downloads, ignore_errors=True)
+        return entry
+
+    def _asset(
+        self, asset: Asset, file: Path, folder: Path, heard: Heard, log: Callable[[str], None]
+    ) -> None:
+        locked = self.locks.get(asset.url)
+        wanted, who = locked or (self._published(asset), asset.checksums)
+        if not file.exists():
+            download.fetch_file(
+                asset.url,
+                file,
+                progress=_teller(heard, asset.file),
+                ended=lambda: self.running.ended,
+            )
+        found = file_hash(file)
+        log(f"{asset.url}\n  sha256 {found}\n  wanted {wanted}: {who}")
+        if found != wanted:
+            file.unlink()
+            raise WrongHash(
+                f"{asset.url} is not what it should be: its sha256 is {found}, "
+                f"{'that one was' if locked else 'its publisher tells'} {wanted}"
+                f"{f' ({who})' if locked else ''}; it was thrown away",
+                next="find out who changed it (a proxy?); to do without: "
+                "ucp tools install --source sources",
+            )
+        if not locked:
+            self.locks.learn(asset.url, wanted, asset.checksums)
+        for program, path in asset.programs.items():
+            _put_program(file, path, folder / program, asset)
+
+    def _published(self, asset: Asset) -> str:
+        found = published_checksum(download.fetch_text(asset.checksums), asset.file)
+        if found is None:
+            raise NotServed(f"{asset.checksums} tells no sha256 of {asset.file}", 200)
+        return found
+
+    def _kept_files(
+        self, recipe: Recipe, downloads: Path, to: Path, heard: Heard, log: Callable[[str], None]
+    ) -> None:
+        tool, folder = recipe.tool, recipe.module_folder
+        assert folder
+        version, wanted = module_version(folder, tool.module)
+        archive, source = downloads / "module.zip", downloads / "source"
+        fetch_module(
+            tool.module,
+            version,
+            wanted,
+            self.source,
+            archive,
+            progress=_teller(heard, f"files of {tool.module}"),
+            ended=lambda: self.running.ended,
+        )
+        log(f"{tool.module} {version} {wanted} (go.sum)")
+        unpack(archive, tool.module, version, tool.keep, source)
+        keep(tool, source, to)
+
+
+def out_of_reach(recipes: Iterable[Recipe], source: ModuleSource) -> dict[str, str]:
+    """Tool -> the server it lacks. All of them are asked at once, for REACH_SECONDS."""
+    needed = {each.tool.name: _servers(each, source) for each in recipes}
+    answering: set[str] = set()
+
+    def ask(server: str) -> None:
+        if download.answers(server, seconds=REACH_SECONDS, plain=True):
+            answering.add(server)
+
+    # Daemons, and not a pool: the system's name resolution knows no deadline.
+    threads = [
+        threading.Thread(target=ask, args=(each,), daemon=True)
+        for each in {server for servers in needed.values() for server in servers}
+    ]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + REACH_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    seen = frozenset(answering)
+    silent = {
+        name: [each for each in wanted if each not in seen] for name, wanted in needed.items()
+    }
+    return {name: urlsplit(each[0]).hostname or each[0] for name, each in silent.items() if each}
+
+
+def _servers(recipe: Recipe, source: ModuleSource) -> list[str]:
+    """Roots of the servers that a recipe needs, each once."""
+    urls = [url for each in recipe.assets for url in (each.url, each.checksums)]
+    if recipe.tool.keep:
+        urls += proxies(source)[:1] or [f"https://{source.setting}"]
+    return list(dict.fromkeys(_root(each) for each in urls))
+
+
+def _root(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/"
+
+
+def _put_program(file: Path, path: str, target: Path, asset: Asset) -> None:
+    """Take a program out of a checked file."""
+    if not path:
+        file.replace(target)
+    else:
+        try:
+            with tarfile.open(file) as archive, target.open("wb") as out:
+                member = archive.extractfile(path)
+                if member is None:
+                    raise KeyError(path)
+                shutil.copyfileobj(member, out)
+        except (tarfile.TarError, KeyError, EOFError) as error:
+            raise UcpError(
+                f"{asset.url} holds no program {path}",
+                next="this is a fault of k8s-ucp: please report it",
+            ) from error
+    target.chmod(0o755)
+
+
+def _teller(heard: Heard, what: str) -> download.Progress:
+    def progress(here: int, whole: int | None) -> None:
+        size = f" of {whole / 10**6:.0f}" if whole else ""
+        heard(Phase.DOWNLOADING, f"{what}: {here / 10**6:.0f}{size} MB")
+
+    return progress
+
+
+__all__ = ["REACH_SECONDS", "Fetcher", "NotReached", "NotServed", "WrongHash", "out_of_reach"]

@@ -1,0 +1,177 @@
+"""Gets the tools that are missing, side by side, each by the first way that works."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from k8s_ucp import process
+from k8s_ucp.download import NotReached, NotServed
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.tools.build import Builder, copy_wheel, describe, require_room
+from k8s_ucp.tools.build_failures import no_room
+from k8s_ucp.tools.compiler import find_compiler, module_source, require_compiler
+from k8s_ucp.tools.fetch import REACH_SECONDS, Fetcher, out_of_reach
+from k8s_ucp.tools.leftovers import end_orphans
+from k8s_ucp.tools.progress import Phase, ToolProgress
+from k8s_ucp.tools.recipe import Recipe, needed_compiler
+from k8s_ucp.tools.release_locks import COMMITTED, ReleaseLocks
+from k8s_ucp.tools.store import Entry, Store, remove
+
+SIDE_BY_SIDE = 2
+"""Builds at once. `go build` fills the cores except while it fetches modules and links."""
+
+REPORT_PAUSE = 0.2
+"""Seconds between two reports on one tool within a phase."""
+
+
+class Maker:
+    """Makes entries of one store. Its folders exist, and nobody removes the build folder."""
+
+    def __init__(
+        self,
+        store: Store,
+        report: Callable[[ToolProgress], None],
+        running: process.Programs,
+        *,
+        lock_deadline: float,
+        locks: Path | None = None,
+    ) -> None:
+        """report: called from several threads, one call at a time.
+
+        running: through it another thread ends an installation that is under way.
+        locks: the file with the hashes of releases, where not the shipped one.
+        """
+        self._store = store
+        self._report = report
+        self._report_lock = threading.Lock()
+        self._running = running
+        self._lock_deadline = lock_deadline
+        self._locks = locks
+
+    def order(self, missing: Mapping[str, Sequence[Recipe]]) -> dict[str, tuple[Recipe, ...]]:
+        """In which order the ways to get each tool are tried: those that can work.
+
+        missing: tool -> all the ways to get it.
+        Raises UcpError where a publisher is out of reach and there is no other way, or where a
+        compiler or room for builds lacks.
+        """
+        releases = [way for ways in missing.values() for way in ways if way.assets]
+        lacking: Mapping[str, str] = {}
+        if releases:
+            lacking = out_of_reach(releases, module_source(find_compiler()))
+        order = {
+            # A release takes seconds, a build minutes.
+            name: tuple(
+                sorted(
+                    (way for way in ways if not (way.assets and name in lacking)),
+                    key=lambda way: not way.assets,
+                )
+            )
+            for name, ways in missing.items()
+        }
+        if lost := [name for name, ways in order.items() if not ways]:
+            raise UcpError(
+                f"{', '.join(sorted({lacking[each] for each in lost}))} did not answer within "
+                f"{REACH_SECONDS:g} s; the releases of {', '.join(lost)} need it",
+                next="check the network (a proxy is named by HTTPS_PROXY), or build from sources: "
+                "tools.source: sources in ucp.yaml, or ucp tools install --source sources",
+            )
+        self._builder([ways[0] for ways in order.values() if ways[0].is_built])
+        return order
+
+    def _builder(self, recipes: Sequence[Recipe]) -> Builder | None:
+        """What builds the recipes; None where there are none.
+
+        Raises UcpError where a compiler or room lacks.
+        """
+        folders = [each.module_folder for each in recipes if each.module_folder]
+        if not folders:
+            return None
+        compiler = require_compiler(max(map(needed_compiler, folders)))
+        if not self._store.build.exists():  # an interrupted build has taken its room already
+            require_room(
+                self._store.cache, {each.tool.name: each.tool.megabytes for each in recipes}
+            )
+        return Builder(compiler, module_source(compiler), self._store, self._running)
+
+    def _fetcher(self) -> Fetcher:
+        locks = ReleaseLocks(self._store.cache, self._locks or COMMITTED)
+        return Fetcher(self._store, locks, module_source(find_compiler()), self._running)
+
+    def make_all(self, order: Mapping[str, tuple[Recipe, ...]]) -> dict[str, Entry]:
+        """Install all; the first failure, or Ctrl-C, ends the others."""
+        with ThreadPoolExecutor(SIDE_BY_SIDE, "install") as pool:
+            jobs = {pool.submit(self._one, each): name for name, each in order.items()}
+            try:
+                done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
+                # The first failure is the one to tell; the others then fail because of it.
+                return {jobs[job]: job.result() for job in done}
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                self._running.end()
+                raise
+
+    def _one(self, order: tuple[Recipe, ...]) -> Entry:
+        """By the first way that works. A file that is not what it should be ends it at once."""
+        since = time.monotonic()
+        for way in order[:-1]:
+            try:
+                return self._make(way, since)
+            except (NotReached, NotServed, DeadlineExceeded) as error:
+                if self._running.ended:
+                    raise
+                self._teller(way, since)(Phase.WAITING, f"{error.message}; it is built instead")
+        return self._make(order[-1], since)
+
+    def _make(self, recipe: Recipe, since: float) -> Entry:
+        builder = self._builder([recipe]) if recipe.is_built else None
+        compiler = builder.compiler if builder else None
+        name = recipe.entry_name(compiler)
+        heard = self._teller(recipe, since)
+
+        def waiting(pid: str) -> None:
+            heard(Phase.WAITING, f"process {pid} installs it")
+            if self._running.ended:
+                raise UcpError(f"gave up waiting for process {pid} to install {recipe.tool.name}")
+
+        with self._store.lock(name, self._lock_deadline, waiting):
+            entry = self._store.get(name)
+            if entry is None:
+                partial = self._store.new_partial(name, end_orphans)
+                try:
+                    if builder:
+                        folder = builder.build(recipe, name, partial, heard)
+                    elif recipe.assets:
+                        folder = self._fetcher().fetch(recipe, name, partial, heard)
+                    else:
+                        folder = partial
+                        copy_wheel(recipe, folder)
+                    entry = describe(recipe, name, compiler, since, folder)
+                    self._store.publish(entry, folder)
+                except OSError as error:
+                    raise no_room(
+                        f"can't write {recipe.tool.name} to {self._store.cache}: {error.strerror}"
+                    ) from error
+                finally:
+                    remove(partial)
+        heard(Phase.INSTALLED, "")
+        return entry
+
+    def _teller(self, recipe: Recipe, since: float) -> Callable[[Phase, str], None]:
+        """A callback for one tool: every change of phase is told, details now and then."""
+        last: list[tuple[Phase, float]] = []
+
+        def heard(phase: Phase, detail: str) -> None:
+            now = time.monotonic()
+            if last and last[0][0] == phase and now - last[0][1] < REPORT_PAUSE:
+                return
+            last[:] = [(phase, now)]
+            told = ToolProgress(recipe.tool.name, recipe.version, phase, now - since, detail)
+            with self._report_lock:
+                self._report(told)
+
+        return heard

@@ -1,0 +1,118 @@
+"""The source of a Go module without a compiler: fetched from a module proxy, checked by go.sum.
+
+Releases lack files that are needed at run time (manifests, scripts); the module has them, and the
+committed go.sum has its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from k8s_ucp import download
+from k8s_ucp.download import NotReached, NotServed, Progress
+from k8s_ucp.errors import UcpError
+from k8s_ucp.tools.compiler import ModuleSource
+
+
+class WrongHash(UcpError):
+    """A file is not the one that was pinned, locked or published."""
+
+
+def module_version(module_folder: Path, module: str) -> tuple[str, str]:
+    """(version, hash) of a module as go.sum in that folder pins them."""
+    text = (module_folder / "go.sum").read_text("ascii")
+    required = re.search(
+        rf"^\s*(?:require )?{re.escape(module)} (v\S+)$",
+        (module_folder / "go.mod").read_text("utf-8"),
+        re.MULTILINE,
+    )
+    version = required[1] if required else ""
+    found = re.search(rf"^{re.escape(module)} {re.escape(version)} (h1:\S+)$", text, re.MULTILINE)
+    if not found:
+        raise UcpError(
+            f"go.sum in {module_folder} lacks {module}",
+            next="this is a fault of k8s-ucp: please report it",
+        )
+    return version, found[1]
+
+
+def proxies(source: ModuleSource) -> list[str]:
+    """Addresses of the module proxies that the user's Go asks; `direct` and `off` are none."""
+    entries = (each.strip().rstrip("/") for each in re.split(r"[,|]", source.value))
+    return [each for each in entries if each.startswith(("https://", "http://"))]
+
+
+def fetch_module(
+    module: str,
+    version: str,
+    wanted: str,
+    source: ModuleSource,
+    target: Path,
+    *,
+    progress: Progress,
+    ended: Callable[[], bool],
+) -> None:
+    """The module's archive, from the first proxy that has it. wanted: its h1 hash.
+
+    Raises NotReached, WrongHash, UcpError.
+    """
+    path = f"{_escaped(module)}/@v/{_escaped(version)}.zip"
+    reason = f"{source.setting} names no module proxy"
+    for proxy in proxies(source):
+        try:
+            # Plain http will do: the hash decides.
+            download.fetch_file(
+                f"{proxy}/{path}", target, progress=progress, ended=ended, plain=True
+            )
+            break
+        except (NotReached, NotServed) as error:
+            reason = source.hide(error.message)
+    else:
+        raise NotReached(
+            f"can't fetch the source of {module} {version}: {reason}",
+            next=f"check the network and {source.setting}, then run the command again",
+        )
+    if module_hash(target) != wanted:
+        target.unlink()
+        raise WrongHash(
+            f"the module {module} {version} is not the one that was pinned (go.sum)",
+            next=f"don't use it; find out who changed it (modules come from {source.setting})",
+        )
+
+
+def module_hash(archive: Path) -> str:
+    """Go's `h1` hash: over the hashes and names of all files. Empty where it is no archive."""
+    lines = []
+    try:
+        with zipfile.ZipFile(archive) as files:
+            for name in sorted(files.namelist()):
+                lines.append(f"{hashlib.sha256(files.read(name)).hexdigest()}  {name}\n")
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
+        return ""
+    digest = hashlib.sha256("".join(lines).encode()).digest()
+    return f"h1:{base64.b64encode(digest).decode()}"
+
+
+def unpack(archive: Path, module: str, version: str, wanted: tuple[str, ...], to: Path) -> None:
+    """The wanted files and folders of a checked archive, laid out as in the module."""
+    root = f"{module}@{version}/"
+    with zipfile.ZipFile(archive) as files:
+        for name in files.namelist():
+            inside = name.removeprefix(root)
+            if any(inside == each or inside.startswith(f"{each}/") for each in wanted):
+                target = to / inside
+                # Its hash was checked, and still: nothing is written beside the folder.
+                if not target.resolve().is_relative_to(to.resolve()):
+                    raise UcpError(f"{archive.name} holds the path {name}")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(files.read(name))
+
+
+def _escaped(text: str) -> str:
+    """As in addresses of module proxies: capitals become `!` and the small letter."""
+    return re.sub("[A-Z]", lambda found: f"!{found[0].lower()}", text)

@@ -1,0 +1,73 @@
+"""Which hash each file of a release must have: committed here, or learnt once on this machine.
+
+`releases.lock.json` beside this module is shipped: address -> sha256. What it lacks is taken from
+the publisher's checksums on first use and kept in the user's cache folder from then on; whoever
+changes a published file and its checksum later is found out (decision 8).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.errors import UcpError
+
+COMMITTED = Path(__file__).with_name("releases.lock.json")
+USERS = "releases.lock.json"
+"""In the cache folder."""
+
+
+class ReleaseLocks:
+    """The locked hashes that count for one user."""
+
+    def __init__(self, cache: Path, committed: Path = COMMITTED) -> None:
+        self._path = cache / USERS
+        self._committed: Mapping[str, str] = json.loads(committed.read_text("utf-8"))
+
+    def get(self, url: str) -> tuple[str, str] | None:
+        """(sha256, who says so, for people); None where this file was never seen."""
+        if url in self._committed:
+            return self._committed[url], "locked with this version of k8s-ucp"
+        known = self._read().get(url)
+        if known is None:
+            return None
+        return str(known["sha256"]), f"locked on this machine on {known['on']} ({self._path})"
+
+    def learn(self, url: str, sha256: str, told_by: str) -> None:
+        """Keep the hash of a file that was fetched and is what its publisher says it is.
+
+        told_by: address of the publisher's checksums.
+        """
+        with self._path.with_suffix(".lock").open("a") as lock:
+            # Others hold it only while they write this small file.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            known = self._read()
+            on = time.strftime("%Y-%m-%d", time.gmtime())
+            known[url] = {"sha256": sha256, "told_by": told_by, "on": on}
+            temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
+            temporary.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", "utf-8")
+            temporary.replace(self._path)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            text = self._path.read_text("utf-8")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise UcpError(f"can't read {self._path}: {error.strerror}") from error
+        try:
+            known = json.loads(text)
+            assert all(each["sha256"] and each["on"] for each in known.values())
+        except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
+            # Forgetting them silently would be trusting anew.
+            raise UcpError(
+                f"{self._path} is damaged: it holds the hashes of the releases installed before",
+                next=f"put it back from a backup, or remove it to trust the publishers anew: "
+                f"rm '{self._path}'",
+            ) from error
+        return dict(known)
