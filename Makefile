@@ -10,7 +10,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 
-.PHONY: start stop status install-tools test soak bench check fmt lock update-golden schema wheel clean help
+.PHONY: start stop status install-tools test soak bench check fmt lock lock-releases update-golden schema wheel clean help
 
 start: .venv/ready ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
 	@.venv/bin/ucp start $(ARGS)
@@ -26,7 +26,7 @@ install-tools: .venv/ready ## build the pinned programs into the user's cache
 
 test: .venv/ready-dev ## install what is missing, check the code, run every test with the real engines
 	@$(MAKE) --no-print-directory check
-	@.venv/bin/ucp tools install
+	@.venv/bin/ucp tools install --source sources
 	@.venv/bin/python -m pytest -m "not soak and not kind" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 soak: .venv/ready-dev ## the full matrices and counts; resumable; writes docs/evidence/
@@ -49,6 +49,9 @@ lock: .venv/ready-dev ## renew the locked requirements (hashes, no index address
 	@$(LOCK) --extra engines --group checkout -o requirements/ucp.txt
 	@$(LOCK) --all-extras --group dev -o requirements/dev.txt
 	@$(LOCK) --extra forges -o requirements/promote.txt
+
+lock-releases: .venv/ready-dev ## renew the locked hashes of the publishers' releases (asks them)
+	@.venv/bin/python -c 'from k8s_ucp.tools.lock_releases import renew; print(renew())'
 
 update-golden: .venv/ready-dev ## write the golden trees anew; look at the diff before committing
 	@.venv/bin/python -m pytest tests/golden --update-golden

@@ -92,6 +92,8 @@ def fetch_file(
         except _Again as broken:
             fruitless = 0 if transfer.here() > before else fruitless + 1
             reason = str(broken)
+        if ended():
+            raise transfer.given_up()
         if fruitless >= ATTEMPTS:
             raise NotReached(
                 f"can't fetch {shown(url)}: {reason} ({ATTEMPTS} times)", next=_CHECK_NETWORK
@@ -123,11 +125,11 @@ def fetch_text(url: str, *, seconds: float = 30.0, plain: bool = False) -> str:
 
 
 def answers(url: str, *, seconds: float, plain: bool = False) -> bool:
-    """Somebody there answers HTTP, with whatever but an error of the server's own."""
+    """Somebody there answers HTTP; whether the file is there remains to be seen."""
     limits = Limits(deadline=seconds, connect=seconds, stall=seconds)
     try:
         with _answer(url, {}, limits, plain, head=True) as response:
-            return response.status_code < 500
+            return response.status_code not in (407, *_OUT_OF_ORDER)
     except (UcpError, _Again):
         return False
 
@@ -137,6 +139,10 @@ def shown(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+_OUT_OF_ORDER = (502, 503, 504)
+"""What gateways answer while the server behind them does not."""
 
 
 class _Again(Exception):
@@ -195,19 +201,23 @@ class _Transfer:
         if version := _version(response):
             self.validator.write_text(version, "ascii")
         with self.part.open("ab" if have else "wb") as file:
-            # As it was sent: an archive must not be unpacked on the way.
-            for chunk in response.raw.stream(CHUNK, decode_content=False):
+            # What has come is kept before more is waited for; as it was sent: an archive must not
+            # be unpacked on the way.
+            while chunk := response.raw.read1(CHUNK, decode_content=False):
                 file.write(chunk)
                 have += len(chunk)
                 self.progress(have, whole)
                 if self.ended():
-                    raise UcpError(f"gave up the download of {shown(self.url)}")
+                    raise self.given_up()
                 if time.monotonic() > until:
                     raise DeadlineExceeded(
                         f"download of {shown(self.url)}", self.limits.deadline, f"{have} bytes"
                     )
         if whole is not None and have != whole:
             raise _Again(f"it ended after {have} of {whole} bytes")
+
+    def given_up(self) -> UcpError:
+        return UcpError(f"gave up the download of {shown(self.url)}")
 
     def forget(self) -> None:
         self.part.unlink(missing_ok=True)
@@ -229,7 +239,7 @@ def _continues(response: Response, have: int) -> bool:
 
 def _require_served(url: str, response: Response) -> None:
     status = response.status_code
-    if status in (429, 502, 503, 504):
+    if status in (429, *_OUT_OF_ORDER):
         raise _Again(f"the server answers {status} {response.reason}")
     if status not in (200, 206):
         raise NotServed(f"can't fetch {shown(url)}: {status} {response.reason}", status)

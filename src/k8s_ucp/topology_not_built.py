@@ -60,7 +60,6 @@ VALUES = {
     "spec.environments.cluster.provider=eks": "embedded",
     "spec.environments.cluster.provider=aks": "embedded",
     "spec.environments.cluster.provider=digitalocean": "embedded",
-    "spec.tools.source=releases": "sources",
 }
 """Values, by path: the nearest that works."""
 

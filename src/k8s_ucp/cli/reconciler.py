@@ -37,7 +37,7 @@ def run(
     from k8s_ucp.gitops.render import seconds
     from k8s_ucp.reconciler import manager
     from k8s_ucp.reconciler.settings import CONTROLLERS, Settings
-    from k8s_ucp.tools.installer import Installer
+    from k8s_ucp.tools.installer import Installer, Source
     from k8s_ucp.workspace import cache_folder
 
     call = invocation(ctx)
@@ -58,5 +58,6 @@ def run(
         controllers=wanted,
         kubeconfigs=state.kubeconfigs,
     )
-    toolbox = Installer(cache_folder(), lambda _: None).find()
+    source = Source(topology.spec.tools.source)
+    toolbox = Installer(cache_folder(), lambda _: None, source=source).find()
     manager.run(settings, {"embedded": EmbeddedProvider(state.clusters, toolbox)})

@@ -10,7 +10,7 @@ import typer
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.steps.publish_repositories import render_all
-from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.installer import Installer, Source
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import cache_folder
 
@@ -33,7 +33,9 @@ def render(
     call = invocation(ctx)
     path = file or call.workspace.topology_file
     topology = load(path)
-    toolbox = Installer(cache_folder(), lambda _: None).find(("argocd", "crossplane"))
+    source = Source(topology.spec.tools.source)
+    installer = Installer(cache_folder(), lambda _: None, source=source)
+    toolbox = installer.find(("argocd", "crossplane"))
     rendered = render_all(call.workspace, topology, path.read_bytes(), toolbox)
     written = render_to(out, rendered)
     call.console.say(f"{len(written)} files in {out / 'core'} and {out / 'apps'}")

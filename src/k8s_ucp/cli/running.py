@@ -36,6 +36,8 @@ def run_plan(
     began = time.monotonic()
     if plan.checks:
         pipeline.preflight(plan, context)
+    for note in context.notes:
+        console.say(f"note: {note}")
     before()
     state = context.state
     state.make()

@@ -11,12 +11,21 @@ from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.tools.catalogue import EMBEDDED
-from k8s_ucp.tools.installer import Installer, Phase, ToolProgress
+from k8s_ucp.tools.installer import Installer, Phase, Source, ToolProgress
 from k8s_ucp.workspace import cache_folder
 
 app = declare("The pinned programs that everything runs on.")
 
 TOLD_SECONDS = 10.0
+
+SourceOption = Annotated[
+    Source | None,
+    typer.Option(
+        "--source",
+        help="Where programs come from. Default: tools.source of ucp.yaml, else auto: releases "
+        "where they can be reached, else sources.",
+    ),
+]
 
 
 @app.command()
@@ -26,8 +35,12 @@ def install(
         list[str] | None,
         typer.Argument(metavar="[NAME]...", help="Default: all that a start needs."),
     ] = None,
+    source: SourceOption = None,
 ) -> None:
-    """Build what is missing, from pinned sources. Safe to run again and to interrupt."""
+    """Get what is missing: built from pinned sources, or from the publishers' releases.
+
+    Safe to run again and to interrupt.
+    """
     console = invocation(ctx).console
     began, told = time.monotonic(), dict[str, tuple[Phase, float]]()
 
@@ -38,7 +51,7 @@ def install(
             words = f"{progress.tool} {progress.version}: {progress.phase}"
             console.say(f"{progress.elapsed:7.1f} s  {words} {progress.detail}".rstrip())
 
-    installer = Installer(cache_folder(), heard)
+    installer = Installer(cache_folder(), heard, source=_source(ctx, source))
     missing = installer.missing(names or EMBEDDED)
     installer.install(names or EMBEDDED)
     console.say(
@@ -54,16 +67,19 @@ def show(
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare each program with what was installed.")
     ] = False,
+    source: SourceOption = None,
     output: OutputOption = Output.table,
 ) -> None:
     """List the pinned programs, and whether they are installed."""
-    states = Installer(cache_folder(), lambda _: None).states(verify=verify)
+    installer = Installer(cache_folder(), lambda _: None, source=_source(ctx, source))
+    states = installer.states(verify=verify)
     data = [
         {
             "name": each.name,
             "version": each.version,
             "programs": list(each.programs),
             "installed": each.folder is not None,
+            "from": each.origin or None,
             "folder": str(each.folder) if each.folder else None,
             "damaged": list(each.damaged),
         }
@@ -80,8 +96,19 @@ def show(
             f"DAMAGED: {', '.join(each.damaged)}"
             if each.damaged
             else each.folder or "not installed",
+            each.origin,
             ", ".join(each.programs),
         ]
         for each in states
     ]
-    console.data(table(("name", "version", "where", "programs"), rows))
+    console.data(table(("name", "version", "where", "from", "programs"), rows))
+
+
+def _source(ctx: typer.Context, wanted: Source | None) -> Source:
+    """As the flag says, else as the workspace's ucp.yaml does, else auto."""
+    file = invocation(ctx).workspace.topology_file
+    if wanted or not file.exists():
+        return wanted or Source.AUTO
+    from k8s_ucp.topology import load
+
+    return Source(load(file).spec.tools.source)

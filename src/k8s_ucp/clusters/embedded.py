@@ -205,9 +205,12 @@ class EmbeddedProvider:
         make_private_folder(folder.kwok)
         ports = self._ports.reserve(str(folder.root), PORTS)
         folder.link(folder.kwokctl, paths["kwokctl"])
-        kwokctl.write_settings(folder, ports, paths, gogc=Parameters.of(request).gogc)
+        version = "v" + self._available().removeprefix("v")
+        kwokctl.write_settings(
+            folder, ports, paths, version=version, gogc=Parameters.of(request).gogc
+        )
         kwokctl.create(folder, timeout=_left(until))
-        record = Record("v" + self._available().removeprefix("v"), ports)
+        record = Record(version, ports)
         self._await(folder, record, until)
         api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
         folder.write_record(record)

@@ -29,18 +29,24 @@ PROGRAMS = (
 
 
 def write_settings(
-    folder: ClusterFolder, ports: Mapping[str, int], programs: Mapping[str, Path], *, gogc: int
+    folder: ClusterFolder,
+    ports: Mapping[str, int],
+    programs: Mapping[str, Path],
+    *,
+    version: str,
+    gogc: int,
 ) -> None:
     """Write the configuration for `create`. programs: paths of PROGRAMS and of `true`.
 
-    gogc: how far Go lets the API server's memory grow, in percent of what is in use.
+    version: of Kubernetes, with its v. gogc: how far Go lets the API server's memory grow, in
+    percent of what is in use.
     """
-    text = json.dumps(settings(ports, programs, gogc=gogc), indent=1)
+    text = json.dumps(settings(ports, programs, version=version, gogc=gogc), indent=1)
     write_private_file(folder.kwok_config, text + "\n")
 
 
 def settings(
-    ports: Mapping[str, int], programs: Mapping[str, Path], *, gogc: int
+    ports: Mapping[str, int], programs: Mapping[str, Path], *, version: str, gogc: int
 ) -> dict[str, Any]:
     """kwokctl's configuration of one cluster."""
     return {
@@ -49,6 +55,8 @@ def settings(
         "options": {
             "runtime": "binary",
             "bindAddress": ADDRESS,
+            # It picks flags and feature gates by it; its own default is that of its release.
+            "kubeVersion": version,
             # Not opened, see _SOCKETS; left out, kwokctl would look for free ones.
             "etcdPort": 1,
             "etcdPeerPort": 1,

@@ -42,6 +42,8 @@ class Context:
     git_credential: Credential | None = None
     """For repositories of the user's over http(s); their own git settings count without it."""
     cancel: Cancel = field(default_factory=Cancel)
+    notes: list[str] = field(default_factory=list)
+    """What the checks found that is no reason to stop, and that people should know."""
     argocd_since: float = 0.0
     """When this run started Argo CD's controller; 0: it ran before. What it said earlier is old."""
     _toolbox: Toolbox | None = None

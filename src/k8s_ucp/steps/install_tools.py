@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
-from k8s_ucp.tools.installer import Installer, Phase, ToolProgress
+from k8s_ucp.tools.installer import Installer, Phase, Source, ToolProgress
 from k8s_ucp.workspace import cache_folder
 
 
@@ -27,5 +27,10 @@ class InstallTools:
                 )
             report(" | ".join(going.values()))
 
-        installer = Installer(cache_folder(), heard, programs=context.cancel.programs)
+        installer = Installer(
+            cache_folder(),
+            heard,
+            source=Source(context.topology.spec.tools.source),
+            programs=context.cancel.programs,
+        )
         context.toolbox = installer.install()

@@ -109,26 +109,28 @@ class Installer:
             raise UcpError(f"not installed: {', '.join(absent)}", next="ucp tools install")
         return self._toolbox(found.values())
 
-    def check(self, names: Iterable[str] = EMBEDDED) -> None:
+    def check(self, names: Iterable[str] = EMBEDDED) -> list[str]:
         """Raise UcpError where an install of the named tools would fail at once.
 
         That is: the cache can't be written, a compiler or room lacks, publishers can't be reached.
+        Returns the listeners, in words, that can't be bound to loopback once they are installed.
         """
-        missing = [each for each in self._tools(names) if self._entry(each) is None]
+        tools = self._tools(names)
+        found = {each.name: self._way(each) for each in tools}
+        missing = [each for each in tools if found[each.name] is None]
         if missing:
             from k8s_ucp import process
 
             self._store.make()
-            self._maker(process.Programs()).order({each.name: each.ways for each in missing})
+            order = self._maker(process.Programs()).order(
+                {each.name: each.ways for each in missing}
+            )
+            found.update({name: ways[0] for name, ways in order.items()})
+        return [words for way in found.values() if way for words in way.exposed]
 
     def missing(self, names: Iterable[str] = EMBEDDED) -> list[str]:
         """Which of the named tools an install would have to make."""
         return [each.name for each in self._tools(names) if self._entry(each) is None]
-
-    def exposed(self, names: Iterable[str] = EMBEDDED) -> list[str]:
-        """Listeners of the installed tools that can't be bound to loopback, in words."""
-        found = ((each, self._way(each)) for each in self._tools(names))
-        return [words for _, way in found if way for words in way.exposed]
 
     def states(
         self, names: Iterable[str] | None = None, *, verify: bool = False

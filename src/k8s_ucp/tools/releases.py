@@ -110,11 +110,11 @@ KUBERNETES = Release(
 )
 ARGOCD = Release(
     (Asset(f"{_ARGOCD}/argocd-{{os}}-{{arch}}", f"{_ARGOCD}/cli_checksums.txt", {"argocd": ""}),),
-    exposed=("metrics of Argo CD's application controller",),
+    exposed=("metrics port of Argo CD's application controller",),
 )
 CROSSPLANE = Release(
     (Asset(_CROSSPLANE, f"{_CROSSPLANE}.sha256", {"crossplane": ""}),),
-    exposed=("metrics of Crossplane", "health of Crossplane"),
+    exposed=("metrics port of Crossplane", "health port of Crossplane"),
 )
 # It publishes no checksums; GitHub tells those of what was uploaded.
 KWOK = Release(

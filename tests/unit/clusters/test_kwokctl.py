@@ -13,7 +13,7 @@ PROGRAM_PATHS = {each: Path("/tools") / each for each in (*PROGRAMS, "true")}
 
 def told() -> dict[str, object]:
     ports = {name: 20000 + number for number, name in enumerate(PORTS)}
-    return settings(ports, PROGRAM_PATHS, gogc=150)
+    return settings(ports, PROGRAM_PATHS, version="v1.35.4", gogc=150)
 
 
 def test_every_port_is_given_and_every_address_is_loopback() -> None:

@@ -1,0 +1,48 @@
+"""Renews releases.lock.json: what publishers tell of the releases that the catalogue names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from k8s_ucp import download
+from k8s_ucp.errors import UcpError
+from k8s_ucp.tools.catalogue import CATALOGUE, Tool
+from k8s_ucp.tools.release_locks import COMMITTED
+from k8s_ucp.tools.releases import ALL, Asset, published_checksum
+
+
+def renew(catalogue: Mapping[str, Tool] = CATALOGUE, path: Path = COMMITTED) -> str:
+    """Write the hashes of every file for every platform; what was done, in words.
+
+    A hash that is locked stays: raises UcpError where its publisher tells another one now, or
+    where somebody can't be reached. Then nothing is written.
+    """
+    locked: Mapping[str, str] = json.loads(path.read_text("utf-8"))
+    assets = [
+        asset
+        for tool in catalogue.values()
+        if tool.release
+        for platform in ALL
+        for asset in tool.release.on(tool.version, platform)
+    ]
+    texts = {
+        url: download.fetch_text(url) for url in dict.fromkeys(each.checksums for each in assets)
+    }
+    told = {each.url: _told(each, texts[each.checksums]) for each in assets}
+    changed = [url for url in told if locked.get(url, told[url]) != told[url]]
+    if changed:
+        raise UcpError(
+            f"their publishers tell other hashes than those that are locked: {', '.join(changed)}",
+            next="find out why; a release never changes",
+        )
+    path.write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", "utf-8")
+    return f"{len(told)} files are locked, {len(told.keys() - locked.keys())} of them new"
+
+
+def _told(asset: Asset, text: str) -> str:
+    found = published_checksum(text, asset.file)
+    if found is None:
+        raise UcpError(f"{asset.checksums} tells no sha256 of {asset.file}")
+    return found

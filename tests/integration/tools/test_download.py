@@ -1,0 +1,229 @@
+"""The door to the web against a server that breaks off, stalls, redirects and lies."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.download import Limits, NotReached, NotServed, answers, fetch_file, fetch_text, shown
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from tests.integration.tools.release_server import Publisher, publisher
+
+CONTENT = os.urandom(700_000)
+HASTY = Limits(deadline=20, connect=2, stall=0.4, pause=0.01)
+
+
+@pytest.fixture
+def server() -> Iterator[Publisher]:
+    with publisher() as found:
+        found.files["/file"] = CONTENT
+        yield found
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+def assert_alone(target: Path, content: bytes = CONTENT) -> None:
+    assert target.read_bytes() == content
+    assert [each.name for each in target.parent.iterdir()] == [target.name]
+
+
+def test_a_file_comes_whole_and_progress_is_told(server: Publisher, target: Path) -> None:
+    told: list[tuple[int, int | None]] = []
+    fetch_file(f"{server.address}/file", target, progress=lambda *each: told.append(each))
+    assert_alone(target)
+    assert told[-1] == (len(CONTENT), len(CONTENT))
+    assert [here for here, _ in told] == sorted(here for here, _ in told)
+
+
+def test_what_breaks_off_is_gone_on_with(server: Publisher, target: Path) -> None:
+    server.breaks_after["/file"] = [300_000, 200_000]
+    fetch_file(f"{server.address}/file", target, limits=HASTY)
+    assert_alone(target)
+    assert server.ranges_of("/file") == ["", "bytes=300000-", "bytes=500000-"]
+    assert server.sent == len(CONTENT)
+
+
+def test_what_stalls_is_gone_on_with(server: Publisher, target: Path) -> None:
+    server.stalls_after["/file"] = [100_000]
+    fetch_file(f"{server.address}/file", target, limits=HASTY)
+    assert_alone(target)
+    assert server.ranges_of("/file") == ["", "bytes=100000-"]
+
+
+def test_a_later_call_goes_on_with_what_is_there(server: Publisher, target: Path) -> None:
+    def ended() -> bool:
+        return True
+
+    with pytest.raises(UcpError, match="gave up"):
+        fetch_file(f"{server.address}/file", target, ended=ended)
+    assert not target.exists()
+    have = target.with_name("file.part").stat().st_size
+    assert 0 < have < len(CONTENT)
+    fetch_file(f"{server.address}/file", target)
+    assert_alone(target)
+    assert server.ranges_of("/file") == ["", f"bytes={have}-"]
+
+
+@pytest.mark.parametrize("why", ["no ranges", "lies", "changed", "shorter", "no tag"])
+def test_what_cannot_be_gone_on_with_is_fetched_anew(
+    server: Publisher, target: Path, why: str
+) -> None:
+    content = CONTENT
+    server.tags = why != "no tag"
+    with pytest.raises(UcpError, match="gave up"):
+        fetch_file(f"{server.address}/file", target, ended=lambda: True)
+    if why == "no ranges":
+        server.ranges = False
+    if why == "lies":
+        server.lies_about_ranges = True
+    if why == "changed":
+        content = server.files["/file"] = os.urandom(500_000)
+    if why == "shorter":
+        content = server.files["/file"] = os.urandom(1000)
+    fetch_file(f"{server.address}/file", target, limits=HASTY)
+    assert_alone(target, content)
+
+
+def test_it_is_given_up_when_nothing_more_comes(server: Publisher, target: Path) -> None:
+    server.breaks_after["/file"] = [1000] + [0] * 9
+    with pytest.raises(NotReached, match=r"/file: .* \(4 times\)") as caught:
+        fetch_file(f"{server.address}/file", target, limits=HASTY)
+    assert "HTTPS_PROXY" in (caught.value.next or "")
+    assert not target.exists()
+
+
+def test_a_trickle_meets_the_deadline(server: Publisher, target: Path) -> None:
+    server.stalls_after["/file"] = [1] * 200
+    with pytest.raises((DeadlineExceeded, NotReached)):
+        fetch_file(
+            f"{server.address}/file", target, limits=Limits(1.0, connect=1, stall=0.1, pause=0.01)
+        )
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("status", [403, 404, 410, 500])
+def test_an_error_of_the_server_is_told(server: Publisher, target: Path, status: int) -> None:
+    server.statuses["/file"] = [status]
+    with pytest.raises(NotServed, match=f"/file: {status} ") as caught:
+        fetch_file(f"{server.address}/file", target, limits=HASTY)
+    assert caught.value.status == status
+    assert list(target.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_server_out_of_order_is_asked_again(server: Publisher, target: Path, status: int) -> None:
+    server.statuses["/file"] = [status, status]
+    fetch_file(f"{server.address}/file", target, limits=HASTY)
+    assert_alone(target)
+
+
+def test_redirects_are_followed(server: Publisher, target: Path) -> None:
+    server.redirects = {"/a": "/b", "/b": f"{server.address}/file?signature=secret"}
+    server.files["/file?signature=secret"] = CONTENT
+    server.breaks_after["/file?signature=secret"] = [300_000]
+    fetch_file(f"{server.address}/a", target, limits=HASTY)
+    assert_alone(target)
+    assert server.ranges_of("/file?signature=secret") == ["", "bytes=300000-"]
+
+
+def test_a_redirect_to_plain_http_is_not_followed(server: Publisher, target: Path) -> None:
+    server.redirects["/file"] = "http://releases.invalid/file?signature=secret"
+    with pytest.raises(NotServed, match=r"leads to http://releases\.invalid/file.*not https") as e:
+        fetch_file(f"{server.address}/file", target, limits=HASTY)
+    assert "secret" not in str(e.value)
+
+
+def test_a_redirect_in_a_circle_ends(server: Publisher, target: Path) -> None:
+    server.redirects["/file"] = "/file"
+    with pytest.raises(NotServed, match="in a circle"):
+        fetch_file(f"{server.address}/file", target, limits=HASTY)
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_nobody_there(target: Path) -> None:
+    with pytest.raises(NotReached, match="no connection"):
+        fetch_file(f"http://127.0.0.1:{closed_port()}/file", target, limits=HASTY)
+    assert not answers(f"http://127.0.0.1:{closed_port()}/", seconds=1)
+
+
+def test_somebody_who_never_answers() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(1)
+        assert not answers(f"http://127.0.0.1:{silent.getsockname()[1]}/", seconds=0.3)
+
+
+def test_the_proxy_of_the_environment_is_asked(
+    server: Publisher, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = server.address.removeprefix("http://")
+    monkeypatch.setenv("HTTP_PROXY", f"http://me:secret@{host}")
+    for name in ("NO_PROXY", "no_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    server.files["http://127.0.0.1:1/file"] = CONTENT
+    fetch_file("http://127.0.0.1:1/file", target, limits=HASTY)
+    assert_alone(target)
+    assert server.credentials
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with pytest.raises(NotReached):
+        fetch_file("http://127.0.0.1:1/other", target, limits=HASTY)
+
+
+def test_a_proxy_that_is_down_is_told_without_its_password(
+    target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://me:secret@127.0.0.1:{closed_port()}")
+    for name in ("NO_PROXY", "no_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(NotReached, match="the proxy refuses or does not answer") as caught:
+        fetch_file("http://127.0.0.1:1/file", target, limits=HASTY)
+    assert "secret" not in str(caught.value)
+
+
+def test_texts_are_small_texts(server: Publisher) -> None:
+    server.files = {"/text": b"hash  file\n", "/big": b"x" * 5_000_000, "/binary": b"\xff\xfe"}
+    assert fetch_text(f"{server.address}/text") == "hash  file\n"
+    with pytest.raises(NotReached, match="too long"):
+        fetch_text(f"{server.address}/big")
+    with pytest.raises(NotServed, match="no text"):
+        fetch_text(f"{server.address}/binary")
+    with pytest.raises(NotServed, match="404"):
+        fetch_text(f"{server.address}/absent")
+
+
+def test_addresses_are_shown_without_secrets() -> None:
+    assert shown("https://me:pw@example.org/a/b?token=x#y") == "https://example.org/a/b"
+
+
+def test_giving_up_does_not_wait_for_a_server_that_stands_still(
+    server: Publisher, target: Path
+) -> None:
+    server.stalls_after["/file"] = [300_000] * 9
+    end = threading.Event()
+    failures: list[BaseException] = []
+
+    def fetch() -> None:
+        try:
+            fetch_file(f"{server.address}/file", target, limits=HASTY, ended=end.is_set)
+        except BaseException as failure:  # noqa: BLE001 (told by the assertion below)
+            failures.append(failure)
+
+    thread = threading.Thread(target=fetch)
+    thread.start()
+    end.set()
+    thread.join(timeout=20)
+    assert not thread.is_alive()
+    assert "gave up" in str(failures[0])

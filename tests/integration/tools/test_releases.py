@@ -1,0 +1,289 @@
+"""Installing from releases: what a lying or broken publisher can and can't do."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.process import Programs, run
+from k8s_ucp.tools.catalogue import Tool
+from k8s_ucp.tools.fetch import WrongHash
+from k8s_ucp.tools.installer import Installer, Source, ToolProgress
+from k8s_ucp.tools.lock_releases import renew
+from k8s_ucp.tools.releases import Asset, Release
+from tests.integration.tools.conftest import Proxy
+from tests.integration.tools.release_server import Publisher, publisher
+from tests.integration.tools.tiny import TINY
+
+PROGRAM = b"#!/bin/sh\necho released\n"
+EVIL = b"#!/bin/sh\ntouch /tmp/evil\n"
+FILE = "/v1.0.0/tiny.tar.gz"
+SUMS = "/v1.0.0/checksums.txt"
+
+
+def archive(program: bytes = PROGRAM) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as files:
+        about = tarfile.TarInfo("tiny-1.0.0/tiny")
+        about.size = len(program)
+        files.addfile(about, io.BytesIO(program))
+    return out.getvalue()
+
+
+def sums(content: bytes) -> bytes:
+    return f"{hashlib.sha256(content).hexdigest()}  tiny.tar.gz\n".encode()
+
+
+@dataclasses.dataclass
+class Scene:
+    """A publisher with one release, and the user's installer."""
+
+    publisher: Publisher
+    cache: Path
+    modules: Path
+    locks: Path
+    told: list[ToolProgress] = dataclasses.field(default_factory=list)
+
+    @property
+    def tool(self) -> Tool:
+        address = self.publisher.address
+        asset = Asset(
+            f"{address}/v{{version}}/tiny.tar.gz",
+            f"{address}/v{{version}}/checksums.txt",
+            {"tiny": "tiny-{version}/tiny"},
+        )
+        return dataclasses.replace(TINY, release=Release((asset,), exposed=("port of tiny",)))
+
+    def installer(
+        self, source: Source = Source.RELEASES, running: Programs | None = None
+    ) -> Installer:
+        return Installer(
+            self.cache,
+            self.told.append,
+            source=source,
+            catalogue={"tiny": self.tool},
+            modules=self.modules,
+            keep_build=True,
+            locks=self.locks,
+            programs=running,
+        )
+
+    def entries(self) -> list[str]:
+        folder = self.cache / "tools"
+        return (
+            [] if not folder.is_dir() else [e.name for e in folder.iterdir() if e.name != "locks"]
+        )
+
+    def assert_nothing_stored(self, content: bytes) -> None:
+        """No entry, and the content is nowhere in the cache, whole or unpacked."""
+        assert self.entries() == []
+        files = [each for each in (self.cache / "downloads").rglob("*") if each.is_file()]
+        assert content not in [each.read_bytes() for each in files]
+        assert not [each for each in files if each.stat().st_mode & 0o100]
+
+
+@pytest.fixture
+def scene(cache: Path, modules: Path, proxy: Proxy, tmp_path: Path) -> Iterator[Scene]:
+    locks = tmp_path / "locks.json"
+    locks.write_text("{}")
+    with publisher() as server:
+        server.files = {FILE: archive(), SUMS: sums(archive())}
+        yield Scene(server, cache, modules, locks)
+
+
+def test_a_release_is_installed_with_the_files_of_its_module(scene: Scene) -> None:
+    toolbox = scene.installer().install(["tiny"])
+    assert run([toolbox.path("tiny")], timeout=10) == "released\n"
+    kept = toolbox.module("tiny")
+    assert (kept / "manifests" / "crds" / "a.yaml").read_text() == "kind: A\n"
+    assert run([kept / "hack" / "run.sh"], timeout=10) == "ran\n"
+    assert sorted(each.name for each in kept.iterdir()) == ["hack", "manifests"]
+    (state,) = scene.installer().states(verify=True)
+    assert (state.origin, state.damaged) == ("release", ())
+    known = json.loads((scene.cache / "releases.lock.json").read_text())
+    assert [each["sha256"] for each in known.values()] == [hashlib.sha256(archive()).hexdigest()]
+    assert not list((scene.cache / "downloads").iterdir())
+    asked = len(scene.publisher.asked)
+    assert scene.installer().install(["tiny"]) == toolbox
+    assert len(scene.publisher.asked) == asked
+
+
+@pytest.mark.parametrize("source", [Source.RELEASES, Source.AUTO])
+@pytest.mark.parametrize("who_lies", ["the file", "the checksum"])
+def test_a_wrong_checksum_is_never_stored_nor_run(
+    scene: Scene, source: Source, who_lies: str
+) -> None:
+    content = archive(EVIL) if who_lies == "the file" else archive()
+    scene.publisher.files[FILE] = content
+    scene.publisher.files[SUMS] = sums(archive() if who_lies == "the file" else archive(EVIL))
+    with pytest.raises(WrongHash, match="is not what it should be") as caught:
+        scene.installer(source).install(["tiny"])
+    assert hashlib.sha256(content).hexdigest() in caught.value.message
+    assert "--source sources" in (caught.value.next or "")
+    scene.assert_nothing_stored(content)
+    assert not (scene.cache / "releases.lock.json").exists()
+
+
+def test_a_committed_hash_counts_more_than_the_publishers(scene: Scene) -> None:
+    url = scene.publisher.address + FILE
+    scene.locks.write_text(json.dumps({url: hashlib.sha256(b"what it was").hexdigest()}))
+    with pytest.raises(WrongHash, match="locked with this version"):
+        scene.installer().install(["tiny"])
+    scene.assert_nothing_stored(archive())
+    scene.locks.write_text(json.dumps({url: hashlib.sha256(archive()).hexdigest()}))
+    scene.publisher.files[SUMS] = b"nonsense"
+    scene.installer().install(["tiny"])
+
+
+def test_a_release_that_is_changed_later_is_found_out(scene: Scene) -> None:
+    import shutil
+
+    scene.installer().install(["tiny"])
+    shutil.rmtree(scene.cache / "tools")
+    scene.publisher.files = {FILE: archive(EVIL), SUMS: sums(archive(EVIL))}
+    with pytest.raises(WrongHash, match="locked on this machine on 20"):
+        scene.installer().install(["tiny"])
+    scene.assert_nothing_stored(archive(EVIL))
+
+
+def test_a_damaged_lock_is_not_forgotten(scene: Scene) -> None:
+    (scene.cache / "releases.lock.json").write_text("{")
+    with pytest.raises(UcpError, match="damaged") as caught:
+        scene.installer().install(["tiny"])
+    assert "rm '" in (caught.value.next or "")
+    assert scene.entries() == []
+
+
+def test_a_changed_module_is_refused(scene: Scene, proxy: Proxy) -> None:
+    proxy.files["manifests/crds/a.yaml"] = "kind: Evil\n"
+    with pytest.raises(WrongHash, match=r"module example\.org/tiny v1\.0\.0 is not the one"):
+        scene.installer().install(["tiny"])
+    assert scene.entries() == []
+
+
+def test_an_archive_without_the_program_is_told(scene: Scene) -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz"):
+        pass
+    scene.publisher.files = {FILE: out.getvalue(), SUMS: sums(out.getvalue())}
+    with pytest.raises(UcpError, match=r"holds no program tiny-1\.0\.0/tiny"):
+        scene.installer().install(["tiny"])
+    assert scene.entries() == []
+
+
+def test_an_interrupted_download_is_gone_on_with(scene: Scene) -> None:
+    big = archive() + bytes(900_000)
+    scene.publisher.files = {FILE: big, SUMS: sums(big)}
+    scene.publisher.stalls_after[FILE] = [300_000]
+    running = Programs()
+    failures: list[BaseException] = []
+
+    def install() -> None:
+        try:
+            scene.installer(running=running).install(["tiny"])
+        except BaseException as failure:  # noqa: BLE001 (told by the assertion below)
+            failures.append(failure)
+
+    thread = threading.Thread(target=install)
+    thread.start()
+    until = time.monotonic() + 20
+    while not any(each.stat().st_size for each in scene.cache.glob("downloads/*/*.part")):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    running.end()
+    scene.publisher.gate.set()
+    thread.join(timeout=30)
+    assert "gave up" in str(failures[0])
+    assert scene.entries() == []
+    scene.installer().install(["tiny"])
+    first, second = scene.publisher.ranges_of(FILE)
+    assert first == ""
+    assert second.startswith("bytes=")
+
+
+def test_nobody_there_is_told_before_anything_is_changed(scene: Scene) -> None:
+    installer = scene.installer()
+    scene.publisher.files.clear()
+    dead = dataclasses.replace(
+        scene.tool,
+        release=Release((Asset("http://127.0.0.1:9/x", "http://127.0.0.1:9/y", {"tiny": ""}),)),
+    )
+    installer = Installer(
+        scene.cache, print, source=Source.RELEASES, catalogue={"tiny": dead}, modules=scene.modules
+    )
+    for way in (installer.check, installer.install):
+        with pytest.raises(UcpError, match=r"127\.0\.0\.1 did not answer within 4 s") as caught:
+            way(["tiny"])
+        assert "tools.source: sources" in (caught.value.next or "")
+    assert scene.entries() == []
+
+
+@pytest.mark.parametrize("fault", ["nobody there", "no file", "no checksums", "out of order"])
+def test_auto_builds_where_there_is_no_release_to_be_had(scene: Scene, fault: str) -> None:
+    installer = scene.installer(Source.AUTO)
+    if fault == "nobody there":
+        dead = Release((Asset("http://127.0.0.1:9/x", "http://127.0.0.1:9/y", {"tiny": ""}),))
+        catalogue = {"tiny": dataclasses.replace(scene.tool, release=dead)}
+        installer = Installer(
+            scene.cache,
+            scene.told.append,
+            source=Source.AUTO,
+            catalogue=catalogue,
+            modules=scene.modules,
+            keep_build=True,
+        )
+    if fault == "no file":
+        del scene.publisher.files[FILE]
+    if fault == "no checksums":
+        scene.publisher.files[SUMS] = b"something else\n"
+    if fault == "out of order":
+        scene.publisher.statuses[FILE] = [500]
+    heard: list[str] = []
+    toolbox = installer.install(["tiny"])
+    run([toolbox.path("tiny")], timeout=10, on_line=heard.append)
+    assert heard == ["tiny 1.0.0 127.0.0.1"]
+    if fault != "nobody there":
+        assert [each for each in scene.told if "it is built instead" in each.detail]
+
+
+def test_what_is_installed_will_do_for_auto_and_a_build_is_preferred(scene: Scene) -> None:
+    released = scene.installer().install(["tiny"])
+    auto = scene.installer(Source.AUTO)
+    assert auto.install(["tiny"]) == released
+    assert auto.check(["tiny"]) == ["port of tiny"]
+    built = scene.installer(Source.SOURCES).install(["tiny"])
+    assert built.path("tiny") != released.path("tiny")
+    asked = len(scene.publisher.asked)
+    assert auto.install(["tiny"]) == built
+    assert auto.check(["tiny"]) == []
+    assert scene.installer().install(["tiny"]) == released
+    assert len(scene.publisher.asked) == asked
+
+
+def test_listeners_are_named_before_anything_is_installed(scene: Scene) -> None:
+    assert scene.installer(Source.AUTO).check(["tiny"]) == ["port of tiny"]
+    assert scene.installer(Source.SOURCES).check(["tiny"]) == []
+    assert scene.entries() == []
+
+
+def test_the_committed_hashes_are_renewed_and_never_changed(scene: Scene) -> None:
+    catalogue = {"tiny": scene.tool}
+    assert renew(catalogue, scene.locks) == "1 files are locked, 1 of them new"
+    before = scene.locks.read_text()
+    assert json.loads(before) == {
+        scene.publisher.address + FILE: hashlib.sha256(archive()).hexdigest()
+    }
+    scene.publisher.files[SUMS] = sums(archive(EVIL))
+    with pytest.raises(UcpError, match="other hashes than those that are locked"):
+        renew(catalogue, scene.locks)
+    assert scene.locks.read_text() == before
