@@ -165,6 +165,7 @@ _TOOLS = (
         version="0.33.0",
         programs={"kind": "sigs.k8s.io/kind"},
         megabytes=300,
+        release=releases.KIND,
     ),
     Tool(
         name="redis",

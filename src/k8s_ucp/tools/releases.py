@@ -95,6 +95,7 @@ _CROSSPLANE = "https://releases.crossplane.io/stable/v{version}/bin/{os}_{arch}/
 _KWOK = _GITHUB.format("kubernetes-sigs/kwok") + "/v{version}"
 _KUSTOMIZE = _GITHUB.format("kubernetes-sigs/kustomize") + "/kustomize%2Fv{version}"
 _ETCD = _GITHUB.format("etcd-io/etcd") + "/v{version}"
+_KIND = _GITHUB.format("kubernetes-sigs/kind") + "/v{version}/kind-{os}-{arch}"
 _HELM = "https://get.helm.sh/helm-v{version}-{os}-{arch}.tar.gz"
 
 KUBERNETES = Release(
@@ -146,4 +147,5 @@ KUSTOMIZE = Release(
         ),
     )
 )
+KIND = Release((Asset(_KIND, f"{_KIND}.sha256sum", {"kind": ""}),))
 HELM = Release((Asset(_HELM, f"{_HELM}.sha256sum", {"helm": "{os}-{arch}/helm"}),))

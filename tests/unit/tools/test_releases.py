@@ -66,7 +66,7 @@ def test_addresses_are_whole(tool: Tool, platform: str) -> None:
         assert tool.version in asset.url
 
 
-@pytest.mark.parametrize("program", ["kubectl", "kustomize", "argocd", "helm"])
+@pytest.mark.parametrize("program", ["kubectl", "kind", "kustomize", "argocd", "helm"])
 @pytest.mark.parametrize("platform", ["darwin/amd64", "darwin/arm64"])
 def test_what_a_mac_needs_is_released_for_it(program: str, platform: str) -> None:
     (tool,) = [each for each in CATALOGUE.values() if program in each.programs]
