@@ -18,12 +18,7 @@ KEYS = frozenset(
         "spec.core.region",
         "spec.core.size",
         "spec.git.auth",
-        "spec.environments.cluster.autopilot",
         "spec.environments.cluster.context",
-        "spec.environments.cluster.network",
-        "spec.environments.cluster.region",
-        "spec.environments.cluster.size",
-        "spec.environments.managementPolicies",
         "spec.apps.path",
         "spec.apps.repo",
         "spec.apps.revision",
@@ -56,10 +51,6 @@ VALUES = {
     "spec.core.provider=existing": "embedded",
     "spec.environments.cluster.provider=kind": "embedded",
     "spec.environments.cluster.provider=existing": "embedded",
-    "spec.environments.cluster.provider=gke": "embedded",
-    "spec.environments.cluster.provider=eks": "embedded",
-    "spec.environments.cluster.provider=aks": "embedded",
-    "spec.environments.cluster.provider=digitalocean": "embedded",
 }
 """Values, by path: the nearest that works."""
 

@@ -258,8 +258,13 @@ class CredentialSource(Part):
     """A reference that 1password's `op` reads."""
 
 
+class GcpCredentialSource(CredentialSource):
+    project: Word | None = None
+    """The project that everything is made in; needed where gcp is in use."""
+
+
 class Credentials(Part):
-    gcp: CredentialSource | None = None
+    gcp: GcpCredentialSource | None = None
     aws: CredentialSource | None = None
     azure: CredentialSource | None = None
     digitalocean: CredentialSource | None = None

@@ -112,7 +112,7 @@ def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem
         "context": ("existing",),
         "region": CLOUD_PROVIDERS,
         "size": CLOUD_PROVIDERS,
-        "network": CLOUD_PROVIDERS,
+        "network": ("gke",),
         "autopilot": ("gke",),
     }
     for key, providers in allowed.items():
@@ -128,6 +128,6 @@ def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
     """A credential comes from one place."""
     for cloud in type(spec.credentials).model_fields:
         source = getattr(spec.credentials, cloud)
-        if source is not None and len(source.model_fields_set) != 1:
+        if source is not None and len(source.model_fields_set - {"project"}) != 1:
             at: Loc = ("spec", "credentials", cloud)
             yield Problem(at, f"{shown(at)} needs one of the keys file, env, onepassword")

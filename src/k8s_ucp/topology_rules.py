@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from k8s_ucp.topology_clouds import find_cloud_problems
 from k8s_ucp.topology_combinations import find_impossible
 from k8s_ucp.topology_problems import Loc, Problem
 from k8s_ucp.topology_references import (
@@ -37,6 +38,7 @@ def find_problems(topology: Topology) -> list[Problem]:
         *find_dangling(spec),
         *find_bad_clusters(spec),
         *find_bad_credentials(spec),
+        *find_cloud_problems(spec, topology.name),
         *_git_problems(spec.git),
         *find_impossible(topology),
     ]

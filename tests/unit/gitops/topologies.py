@@ -27,3 +27,51 @@ def demo(**spec: Any) -> Topology:
         "apps": (App(name="echo", image="ealen/echo-server", tag="0.9.2", hosts=("echo",)),),
     }
     return Topology(metadata=Metadata(name="demo"), spec=Spec(**{**defaults, **spec}))
+
+
+_ENVIRONMENTS: list[dict[str, Any]] = [
+    {
+        "name": "stage",
+        "cluster": {
+            "provider": "gke",
+            "region": "europe-west1-b",
+            "size": "e2-standard-4",
+            "version": "1.33",
+        },
+    },
+    {"name": "auto", "cluster": {"provider": "gke", "autopilot": True, "network": "shared-vpc"}},
+    {"name": "eu", "cluster": {"provider": "eks", "region": "us-east-1"}, "access": "scoped"},
+    {"name": "az", "cluster": {"provider": "aks"}, "deletionProtection": True},
+    {
+        "name": "do",
+        "cluster": {"provider": "digitalocean", "version": "1.33.1-do.0"},
+        "managementPolicies": ["Observe"],
+    },
+    {"name": "prod", "cluster": {"provider": "gke"}, "deletionProtection": True},
+    {"name": "dev", "cluster": {"provider": "kind"}},
+]
+_DATABASES: list[dict[str, Any]] = [
+    {"name": "quotes", "provider": "gcp", "environments": ["stage", "prod", "auto"]},
+    {"name": "orders", "provider": "aws", "environments": ["eu", "stage"], "size": "medium"},
+    {"name": "scratch-pad", "provider": "local", "environments": ["dev"]},
+]
+
+
+def on_clouds(
+    environments: list[str] | None = None, databases: list[str] | None = None, **spec: Any
+) -> Topology:
+    """Topology `shop` on every cloud; environments, databases: only those."""
+    chosen = [
+        each for each in _ENVIRONMENTS if environments is None or each["name"] in environments
+    ]
+    data = {
+        "core": {"provider": "kind"},
+        "environments": chosen,
+        "apps": [{"name": "echo", "image": "ealen/echo-server", "tag": "0.9.2"}],
+        "databases": [
+            each for each in _DATABASES if databases is None or each["name"] in databases
+        ],
+        "credentials": {"gcp": {"file": "creds/gcp.json", "project": "my-project"}},
+        **spec,
+    }
+    return Topology(metadata=Metadata(name="shop"), spec=Spec.model_validate(data))

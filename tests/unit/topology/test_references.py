@@ -53,20 +53,20 @@ WRONG = {
         "the host 'x' is there twice: a",
     ),
     "no such database": (
-        "  databases: [{name: quotes, provider: gcp}]\n"
+        "  databases: [{name: quotes, provider: local}]\n"
         "  apps: [{name: a, image: b, tag: c, database: quote}]\n",
         6,
         "'quote' is no database: did you mean 'quotes'?",
     ),
     "a database elsewhere": (
         "  environments: [{name: stage}, {name: prod}]\n"
-        "  databases: [{name: quotes, provider: gcp, environments: [stage]}]\n"
+        "  databases: [{name: quotes, provider: local, environments: [stage]}]\n"
         "  apps: [{name: a, image: b, tag: c, database: quotes}]\n",
         7,
         "runs on prod, where the database quotes doesn't exist",
     ),
     "no such environment of a database": (
-        STAGE + "  databases: [{name: quotes, provider: gcp, environments: [stag]}]\n",
+        STAGE + "  databases: [{name: quotes, provider: local, environments: [stag]}]\n",
         6,
         "did you mean 'stage'?",
     ),
@@ -93,6 +93,21 @@ WRONG = {
         "  environments: [{name: a, cluster: {provider: eks, autopilot: true}}]\n",
         5,
         "is for provider gke",
+    ),
+    "gcp without a project": (
+        "  environments: [{name: a, cluster: {provider: gke}}]\n",
+        5,
+        "needs the key 'project'",
+    ),
+    "digitalocean without a version": (
+        "  environments: [{name: a, cluster: {provider: digitalocean}}]\n",
+        5,
+        "needs the key 'version'",
+    ),
+    "a network elsewhere": (
+        "  environments: [{name: a, cluster: {provider: aks, network: n}}]\n",
+        5,
+        "'network' is for provider gke",
     ),
     "two sources of a credential": (
         "  credentials: {gcp: {file: creds/a.json, env: A}}\n",
@@ -147,7 +162,10 @@ def test_everything_at_once() -> None:
   guardRails: {stage: warn, prod: deny, off: [probes]}
   crossplane: {rbacManager: false, version: 2.4.0}
   argocd: {version: v3.5.7}
-  credentials: {gcp: {file: creds/gcp.json}, aws: {onepassword: "op://a/b/c"}, azure: {env: A}}
+  credentials:
+    gcp: {file: creds/gcp.json, project: p}
+    aws: {onepassword: "op://a/b/c"}
+    azure: {env: A}
   images: {mirror: "r.example.org:5000/m", archives: [images/a.tar], nodeImage: "kindest/node:v1"}
   ci:
     provider: gitlab
@@ -163,12 +181,13 @@ def test_everything_at_once() -> None:
 @pytest.mark.parametrize("core", COMBINATIONS)
 @pytest.mark.parametrize("provider", ["embedded", "kind", "existing", *CLOUD_PROVIDERS])
 def test_combinations_of_cores_and_environments(core: str, provider: str) -> None:
-    context = ", context: c"
+    needs = {"existing": ", context: c", "digitalocean": ", version: 1.33.1-do.0"}
     text = (
-        f"  core: {{provider: {core}{context * (core == 'existing')}}}\n"
+        f"  core: {{provider: {core}{needs.get(core, '')}}}\n"
         "  git: {provider: url, core: 'https://g/c', apps: 'https://g/a'}\n"
-        f"  environments: [{{name: a, cluster: {{provider: {provider}"
-        f"{context * (provider == 'existing')}}}}}]\n"
+        "  environments: [{name: a, cluster: "
+        f"{{provider: {provider}{needs.get(provider, '')}}}}}]\n"
+        "  credentials: {gcp: {env: GCP, project: p}}\n"
     )
     table = COMBINATIONS[core]
     if provider in table.environments:

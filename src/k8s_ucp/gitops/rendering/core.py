@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.topology_parts import LOCAL_PROVIDERS
+from k8s_ucp.gitops.rendering import clouds, databases
+from k8s_ucp.gitops.rendering.cluster_overlays import cluster_overlay
+from k8s_ucp.topology_parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Environment, Topology
@@ -13,26 +15,15 @@ if TYPE_CHECKING:
 HOST_PLACEMENT = ("embedded",)
 """Core providers whose components are processes of the user's machine; on others they are pods."""
 
+Place = tuple[str, dict[str, Any]]
 
-def places(path: str, topology: Topology) -> Iterator[tuple[str, dict[str, Any]]]:
+
+def places(path: str, topology: Topology) -> Iterator[Place]:
     """Every (path, values) that a template's path stands for; none where it isn't wanted."""
-    spec = topology.spec
-    if not _wanted(path, topology):
-        return
-    if "{core}" in path:
-        yield path.replace("{core}", spec.core.provider), {}
-    elif "{provider}" in path:
-        used = {each.cluster.provider for each in spec.environments}
-        for provider in LOCAL_PROVIDERS:
-            if provider in used:
-                yield path.replace("{provider}", provider), {"provider": provider}
-    elif "{environment}" in path:
-        for environment in spec.environments:
-            if environment.cluster.provider in LOCAL_PROVIDERS:
-                values = {"environment": environment, "patches": _patches(topology, environment)}
-                yield path.replace("{environment}", environment.name), values
-    else:
-        yield path, {}
+    folder = path.partition("/")[0]
+    if "/workloads/" in path and not in_pods(topology):
+        return  # Workloads are for components that run as pods.
+    yield from _FOLDERS.get(folder, _as_it_is)(path, topology)
 
 
 def in_pods(topology: Topology) -> bool:
@@ -40,20 +31,111 @@ def in_pods(topology: Topology) -> bool:
     return topology.spec.core.provider not in HOST_PLACEMENT
 
 
-def _wanted(path: str, topology: Topology) -> bool:
-    """Workloads are for components that run as pods."""
-    return "/workloads/" not in path or in_pods(topology)
+def optional_applications(topology: Topology) -> list[str]:
+    """Applications of the core repository that not every topology has."""
+    found = []
+    if clouds.clouds(topology):
+        found.append("providers")
+    if clouds.platform_clouds(topology):
+        found.append("api")
+    if topology.spec.databases:
+        found.append("databases")
+    return found
 
 
-def _patches(topology: Topology, environment: Environment) -> list[tuple[str, str]]:
-    """What an environment's LocalCluster has of its own: (JSON pointer, value)."""
-    patches = []
-    if environment.cluster.version:
-        patches.append(("/spec/version", environment.cluster.version))
-    if environment.access == "scoped":
-        namespaces = ",".join(sorted(app.name for app in topology.spec.apps))
-        patches.append(("/metadata/annotations/k8s-ucp.io~1namespaces", namespaces))
-    if environment.deletion_protection:
-        options = "SkipDryRunOnMissingResource=true,Prune=false,Delete=false"
-        patches.append(("/metadata/annotations/argocd.argoproj.io~1sync-options", options))
-    return patches
+def _as_it_is(path: str, _: Topology) -> Iterator[Place]:
+    yield path, {}
+
+
+def _bootstrap(path: str, topology: Topology) -> Iterator[Place]:
+    optional = optional_applications(topology)
+    name = path.rpartition("/")[2].removesuffix(".yaml")
+    if name not in _OPTIONAL or name in optional:
+        yield path.replace("{core}", topology.spec.core.provider), {"optional": optional}
+
+
+_OPTIONAL = ("providers", "api", "databases")
+
+
+def _clusters(path: str, topology: Topology) -> Iterator[Place]:
+    spec = topology.spec
+    if path.startswith("clusters/base/{provider}/"):
+        used = {each.cluster.provider for each in spec.environments}
+        for provider in LOCAL_PROVIDERS:
+            if provider in used:
+                yield path.replace("{provider}", provider), {"provider": provider}
+    elif path.startswith("clusters/base/"):
+        if path.split("/")[2] in databases.base_folders(topology):
+            yield path, {}
+    elif "{environment}" in path:
+        for environment in spec.environments:
+            if environment.cluster.provider not in (*LOCAL_PROVIDERS, *CLOUD_PROVIDERS):
+                continue
+            overlay = cluster_overlay(topology, environment)
+            if overlay.references or not path.endswith("/names.yaml"):
+                values = {"environment": environment, "cluster": overlay}
+                yield path.replace("{environment}", environment.name), values
+    else:
+        yield path, {}
+
+
+def _providers(path: str, topology: Topology) -> Iterator[Place]:
+    used = clouds.clouds(topology)
+    if "{cloud}" in path:
+        for cloud in used:
+            values = {
+                "packages": clouds.packages(topology, cloud),
+                "config": clouds.provider_config(topology, cloud),
+            }
+            yield path.replace("{cloud}", cloud), values
+    elif used:
+        yield path, {"clouds": used, "crossplane": topology.spec.crossplane}
+
+
+def _api(path: str, topology: Topology) -> Iterator[Place]:
+    used = clouds.platform_clouds(topology)
+    cloud = path.rpartition("/")[2].removesuffix(".yaml")
+    if used and (cloud not in clouds.PLATFORM_CLOUDS or cloud in used):
+        yield path, {"platform_clouds": used, "functions": clouds.FUNCTIONS}
+
+
+def _databases(path: str, topology: Topology) -> Iterator[Place]:
+    environments = topology.spec.environments
+    having = [each for each in environments if databases.databases_of(topology, each.name)]
+    accesses = {each.name: databases.database_access(topology, each) for each in having}
+    if "{environment}" not in path:
+        needed = {base for each in accesses.values() for base in each.bases}
+        base = "/".join(path.split("/")[1:3])
+        if topology.spec.databases and (not base.startswith("base/") or base in needed):
+            yield path, {"database_environments": [each.name for each in having]}
+        return
+    for environment in having:
+        place = path.replace("{environment}", environment.name)
+        access = accesses[environment.name]
+        found = databases.databases_of(topology, environment.name)
+        values = {"environment": environment, "databases": found, "access": access}
+        if "{database}" in place:
+            for each in found:
+                yield place.replace("{database}", each.name), _database(each, environment)
+        elif access.bases or "/network/" not in path:
+            yield place, values
+
+
+def _database(database: Any, environment: Environment) -> dict[str, Any]:
+    local = database.provider == "local"
+    return {
+        "environment": environment,
+        "database": database,
+        "database_name": databases.database_name(database),
+        "database_region": "" if local else databases.database_region(database, environment),
+    }
+
+
+_FOLDERS = {
+    "bootstrap": _bootstrap,
+    "clusters": _clusters,
+    "providers": _providers,
+    "api": _api,
+    "databases": _databases,
+}
+"""Top-level folders whose files depend on the topology."""

@@ -1,0 +1,54 @@
+"""Rules about clouds: what they need said, and what an embedded core can't start of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from k8s_ucp.topology_problems import Loc, Problem, shown
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Spec
+
+_NAME_LIMITS = {"gke": 40, "digitalocean": 63, "aks": 63, "eks": 63}
+"""Longest name of a cluster."""
+
+
+def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
+    """What a cloud in use needs to be told."""
+    gcp = next((index for index, each in enumerate(spec.databases) if each.provider == "gcp"), None)
+    at: Loc | None = None if gcp is None else ("spec", "databases", gcp)
+    for index, each in enumerate(spec.environments):
+        cluster = each.cluster
+        here: Loc = ("spec", "environments", index, "cluster")
+        if cluster.provider == "gke":
+            at = here
+        if cluster.provider == "digitalocean" and not cluster.version:
+            yield Problem(
+                here,
+                f"{shown(here)} needs the key 'version', such as 1.33.1-do.0: DigitalOcean serves "
+                "few versions at a time and has no default",
+            )
+        name = f"{topology}-{each.name}"
+        if len(name) > _NAME_LIMITS.get(cluster.provider, len(name)):
+            limit = _NAME_LIMITS[cluster.provider]
+            words = f"'{name}' would be {len(name)} characters long, {cluster.provider} allows"
+            yield Problem(("spec", "environments", index, "name"), f"{words} {limit}")
+    source = spec.credentials.gcp
+    if at and not (source and source.project):
+        yield Problem(
+            at, "gcp is in use: spec.credentials.gcp needs the key 'project', the id of the project"
+        )
+
+
+def find_unstartable_databases(spec: Spec) -> Iterator[Problem]:
+    """Databases in clouds that this core can't make."""
+    if spec.core.provider != "embedded":
+        return
+    for index, each in enumerate(spec.databases):
+        if each.provider != "local":
+            yield Problem(
+                ("spec", "databases", index, "provider"),
+                f"the database {each.name} on {each.provider} needs Crossplane's provider pods, "
+                "which an embedded core can't run; the nearest that works is provider: local",
+            )

@@ -1,0 +1,221 @@
+"""Clouds: packages in use only, accounts, and that every field written is one of a provider."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.rendering import clouds, databases
+from k8s_ucp.gitops.rendering.clouds import without_zone
+from k8s_ucp.topology import Environment, Spec, Topology
+from tests import provider_fields
+from tests.unit.gitops.topologies import FACTS, demo, on_clouds
+
+TABLE = json.loads(provider_fields.TABLE.read_text("utf-8"))
+KINDS = TABLE["kinds"]
+
+
+def documents(topology: Topology, *folders: str) -> list[Any]:
+    core = render(topology, FACTS).core
+    return [
+        document
+        for path, text in sorted(core.items())
+        if path.startswith(folders) and path.endswith(".yaml") and "/overlays/" not in path
+        for document in YAML(typ="safe").load_all(text.decode())
+        if document and document.get("kind") not in (None, "Kustomization")
+    ]
+
+
+def test_the_table_is_of_the_packages_that_are_pinned() -> None:
+    assert TABLE["packages"] == clouds.PACKAGE_VERSIONS
+
+
+def test_bases_use_fields_that_the_providers_have() -> None:
+    found = [
+        each
+        for each in documents(on_clouds(), "clusters/", "databases/", "providers/")
+        if provider_fields.is_ours_to_check(each)
+    ]
+    assert len(found) > 30
+    wrong = [problem for each in found for problem in provider_fields.problems(each, KINDS)]
+    assert wrong == []
+
+
+def test_a_misspelt_field_is_seen() -> None:
+    document = {
+        "apiVersion": "container.gcp.m.upbound.io/v1beta1",
+        "kind": "NodePool",
+        "metadata": {"name": "x"},
+        "spec": {"forProvider": {"nodeCount": "2", "nodeConfig": {"machinetype": "e2-medium"}}},
+    }
+    wrong = "\n".join(provider_fields.problems(document, KINDS))
+    assert "spec.forProvider.nodeCount: '2' is no number" in wrong
+    assert "spec.forProvider.nodeConfig.machinetype: no such field" in wrong
+
+
+def test_compositions_patch_fields_that_the_providers_have() -> None:
+    compositions = [
+        each for each in documents(on_clouds(), "api/") if each["kind"] == "Composition"
+    ]
+    assert len(compositions) == 4
+    wrong = []
+    for composition in compositions:
+        sets = {
+            each["name"]: each["patches"]
+            for step in composition["spec"]["pipeline"]
+            for each in step["input"].get("patchSets", ())
+        }
+        for resource in provider_fields.composed(composition):
+            if not provider_fields.is_ours_to_check(resource["base"]):
+                continue
+            kind = provider_fields.key(resource["base"])
+            for patch in resource["patches"]:
+                for each in sets[patch["patchSetName"]] if "patchSetName" in patch else [patch]:
+                    problem = provider_fields.path_problem(each["toFieldPath"], kind, KINDS)
+                    wrong += [problem] if problem else []
+    wrong += [
+        problem
+        for each in provider_fields.bases(compositions)
+        for problem in provider_fields.problems(each, KINDS)
+        if "'patched' is no" not in problem
+    ]
+    assert wrong == []
+
+
+def test_compositions_read_fields_that_our_kinds_have() -> None:
+    found = documents(on_clouds(), "api/")
+    schemas = {
+        each["spec"]["names"]["kind"]: each["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        for each in found
+        if each["kind"] == "CompositeResourceDefinition"
+    }
+    for each in found:
+        if each["kind"] != "Composition":
+            continue
+        fields = schemas[each["spec"]["compositeTypeRef"]["kind"]]["properties"]["spec"][
+            "properties"
+        ]
+        text = json.dumps(each)
+        sources = [part.split('"')[0] for part in text.split('"fromFieldPath": "spec.')[1:]]
+        assert {source.split(".")[0] for source in sources} <= {*fields, "forProvider"}
+        assert "spec.managementPolicies" in text
+
+
+def test_only_clouds_in_use_are_there() -> None:
+    core = render(demo(), FACTS).core
+    assert not [path for path in core if path.startswith(("providers/", "api/", "databases/"))]
+    core = render(on_clouds(environments=["do"], databases=[]), FACTS).core
+    assert [path for path in core if path.startswith("providers/")] == [
+        "providers/kustomization.yaml",
+        "providers/runtime.yaml",
+        "providers/digitalocean/config.yaml",
+        "providers/digitalocean/kustomization.yaml",
+        "providers/digitalocean/providers.yaml",
+    ]
+    assert not [path for path in core if path.startswith("clusters/base/gke")]
+
+
+def test_a_package_for_each_service_in_use() -> None:
+    topology = on_clouds(environments=["az"], databases=[])
+    assert [each.name for each in clouds.packages(topology, "azure")] == [
+        "provider-family-azure",
+        "provider-azure-containerservice",
+        "provider-azure-network",
+    ]
+    for cloud in clouds.clouds(on_clouds()):
+        for each in clouds.packages(on_clouds(), cloud):
+            assert each.reference.endswith(f":{clouds.PACKAGE_VERSIONS[cloud]}")
+
+
+def test_providers_get_in_by_the_secrets_that_start_makes() -> None:
+    configs = {
+        each["apiVersion"].split(".")[0]: each["spec"]
+        for each in documents(on_clouds(), "providers/")
+        if each["kind"] == "ClusterProviderConfig"
+    }
+    assert configs["gcp"]["projectID"] == "my-project"
+    assert {name: each["credentials"]["secretRef"] for name, each in configs.items()} == {
+        name: {"namespace": "crossplane-system", "name": secret, "key": "creds"}
+        for name, secret in (
+            ("gcp", "gcp-creds"),
+            ("aws", "aws-creds"),
+            ("azure", "azure-creds"),
+            ("digitalocean", "do-creds"),
+        )
+    }
+
+
+def test_nothing_of_a_database_is_public() -> None:
+    bases = {
+        each["kind"]: each["spec"]["forProvider"]
+        for each in provider_fields.bases(documents(on_clouds(), "api/postgres/"))
+    }
+    addresses = bases["DatabaseInstance"]["settings"]["ipConfiguration"]
+    assert addresses["ipv4Enabled"] is False
+    assert "authorizedNetworks" not in addresses
+    assert bases["Instance"]["publiclyAccessible"] is False
+    assert bases["Instance"]["skipFinalSnapshot"] is False
+    assert "0.0.0.0/0" not in bases["SecurityGroupRule"]["cidrBlocks"]
+
+
+@pytest.mark.parametrize(
+    ("place", "region"),
+    [
+        ("europe-west9-a", "europe-west9"),
+        ("europe-west9", "europe-west9"),
+        ("eu-west-3", "eu-west-3"),
+        ("fra1", "fra1"),
+        ("francecentral", "francecentral"),
+    ],
+)
+def test_a_zone_is_in_a_region(place: str, region: str) -> None:
+    assert without_zone(place) == region
+
+
+def test_a_database_is_where_its_environment_is() -> None:
+    topology = on_clouds()
+    quotes, orders = topology.spec.databases[:2]
+    by_name = {each.name: each for each in topology.spec.environments}
+    assert databases.database_region(quotes, by_name["stage"]) == "europe-west1"
+    assert databases.database_region(quotes, by_name["eu"]) == "europe-west9"
+    assert databases.database_region(orders, by_name["eu"]) == "us-east-1"
+
+
+def test_a_database_is_protected_with_its_environment() -> None:
+    core = render(on_clouds(), FACTS).core
+    files = {
+        name: YAML(typ="safe").load(core[f"databases/overlays/{name}/quotes.yaml"].decode())
+        for name in ("stage", "prod")
+    }
+    assert files["prod"]["spec"]["deletionProtection"] is True
+    assert files["stage"]["spec"]["deletionProtection"] is False
+    for each in files.values():
+        options = each["metadata"]["annotations"]["argocd.argoproj.io/sync-options"].split(",")
+        assert {"Prune=false", "Delete=false"} <= set(options)
+        assert databases.connection_secret("quotes", each["spec"]["environment"]) == (
+            f"{each['metadata']['name']}-connection"
+        )
+
+
+def test_no_password_is_in_the_repository() -> None:
+    for each in documents(on_clouds(), "databases/", "api/"):
+        assert "password" not in each.get("data", {})
+        assert "password" not in each.get("stringData", {})
+
+
+def test_the_name_inside_postgres_is_one() -> None:
+    for name, inside in (("quotes", "quotes"), ("my-db", "my_db"), ("1st", "db_1st")):
+        database = Spec.model_validate({"databases": [{"name": name, "provider": "local"}]})
+        assert databases.database_name(database.databases[0]) == inside
+
+
+def test_an_environment_without_a_cluster_here_has_no_overlay() -> None:
+    existing = Environment.model_validate(
+        {"name": "old", "cluster": {"provider": "existing", "context": "old"}}
+    )
+    core = render(demo(environments=(existing,)), FACTS).core
+    assert "clusters/overlays/old/names.yaml" not in core
