@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.rendering import apps as app_files
 from k8s_ucp.gitops.rendering import core as core_files
+from k8s_ucp.gitops.rendering.access import reads
 from k8s_ucp.gitops.rendering.facts import Facts, Rendered
 from k8s_ucp.gitops.scalars import scalar
 from k8s_ucp.topology import Topology
@@ -109,6 +110,7 @@ def _tree(repository: str, topology: Topology, facts: Facts) -> dict[str, bytes]
         "facts": facts,
         "core": topology.spec.core,
         "pods": core_files.in_pods(topology),
+        "reads": reads(topology),
         "branch": topology.spec.git.branch,
         "poll": seconds(topology.spec.git.poll),
         "environments": topology.spec.environments,

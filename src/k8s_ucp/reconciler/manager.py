@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.clock import Clock, system_clock
+from k8s_ucp.reconciler.core_access import connect
 from k8s_ucp.reconciler.health import HealthServer
 from k8s_ucp.reconciler.leader import Election, Holder
 from k8s_ucp.reconciler.local_clusters import LocalClustersController
@@ -48,7 +48,7 @@ class Reconciler:
     ) -> None:
         self.settings = settings
         self.log = log or Log()
-        self.kube = connect(settings)
+        self.kube = connect(settings, clock)
         self.runtime = Runtime.of(self.kube, settings, providers, self.log, clock)
         self.views = self.runtime.views
         self.controllers = [
@@ -169,13 +169,6 @@ class Reconciler:
             elif each.silence() > limit:
                 wrong.append(f"no news of {each.name} for {each.silence():.0f} s")
         return wrong
-
-
-def connect(settings: Settings) -> Kube:
-    """The core cluster. Raises UcpError."""
-    if settings.kubeconfig is None:
-        return Kube.in_cluster()
-    return Kube.from_file(settings.kubeconfig)
 
 
 def run(settings: Settings, providers: Mapping[str, ClusterProvider]) -> None:

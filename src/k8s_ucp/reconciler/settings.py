@@ -19,6 +19,8 @@ class Settings:
     machine: str
     """LocalClusters of any other `spec.machine` are left alone."""
     topology: str
+    limited: bool = True
+    """Use the kubeconfig only to ask for tokens of the reconciler's own ServiceAccount."""
     source_namespaces: tuple[str, ...] = ("ucp-clusters", "crossplane-system")
     """Only Secrets in these namespaces can register a cluster."""
     token_lifetime: float = 86_400

@@ -29,6 +29,9 @@ from tests.integration.reconciler.world import (
 
 CRD = Path(__file__).parents[3] / "templates/core/platform/reconciler/crds.yaml"
 
+ACCESS = Path(__file__).parents[2] / "golden/trees/demo/core/platform/reconciler/access.yaml"
+"""What start applies: every test here runs with these rights and no others."""
+
 
 @dataclass
 class Planes:
@@ -75,6 +78,8 @@ def furnish(core: Kube, toolbox: Toolbox) -> None:
     for name in (marks.CLUSTERS_NAMESPACE, marks.ARGOCD_NAMESPACE, "crossplane-system"):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         core.apply(namespace, manager="test")
+    for item in yaml.load_all(ACCESS.read_text("utf-8")):
+        core.apply(item, manager="test")
     for plural in ("localclusters.k8s-ucp.io/v1alpha1", "applications.argoproj.io/v1alpha1"):
         kind, _, version = plural.partition("/")
         name, _, group = kind.partition(".")

@@ -1,0 +1,122 @@
+"""The reconciler's identity on a real API server: what it may not do, and that it is used."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.kube import (
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    NAMESPACE,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Forbidden,
+    Kube,
+)
+from k8s_ucp.reconciler import marks
+from tests.integration.reconciler.world import World, eventually
+
+pytestmark = pytest.mark.engines
+
+
+def test_it_works_as_its_own_identity(world: World) -> None:
+    reconciler = world.start()
+    review = reconciler.kube.request(
+        "POST",
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        body={"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
+    )
+    name = review["status"]["userInfo"]["username"]
+    assert name == f"system:serviceaccount:{marks.CLUSTERS_NAMESPACE}:{marks.RECONCILER}"
+
+
+def test_no_rule_of_the_server_s_own_makes_it_wide(world: World) -> None:
+    kube = world.start().kube
+    for namespace in ("default", "kube-system", marks.ARGOCD_NAMESPACE, marks.CLUSTERS_NAMESPACE):
+        review = kube.request(
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+            body={
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectRulesReview",
+                "spec": {"namespace": namespace},
+            },
+        )
+        rules = review["status"]["resourceRules"]
+        assert not [each for each in rules if "*" in each["verbs"] + each["resources"]]
+
+
+@pytest.mark.parametrize("namespace", [None, "kube-system", "default"])
+def test_secrets_elsewhere_are_closed(world: World, namespace: str | None) -> None:
+    kube = world.start().kube
+    with pytest.raises(Forbidden):
+        kube.list_all(SECRET, namespace)
+
+
+def test_it_can_t_raise_itself(world: World) -> None:
+    kube = world.start().kube
+
+    def bind() -> None:
+        kube.create(
+            {
+                "apiVersion": CLUSTER_ROLE_BINDING.api_version,
+                "kind": CLUSTER_ROLE_BINDING.kind,
+                "metadata": {"name": "mine"},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": "cluster-admin",
+                },
+            }
+        )
+
+    def change(name: str) -> None:
+        kube.patch(CONFIG_MAP, name, marks.CLUSTERS_NAMESPACE, {"data": {"prod": ""}})
+
+    for forbidden in (
+        bind,
+        lambda: change(marks.ENVIRONMENTS),
+        lambda: kube.list_all(NAMESPACE),
+        lambda: kube.request_token(marks.CLUSTERS_NAMESPACE, "default", seconds=600),
+        lambda: kube.delete(SERVICE_ACCOUNT, marks.RECONCILER, marks.CLUSTERS_NAMESPACE),
+    ):
+        with pytest.raises(Forbidden):
+            forbidden()
+
+
+def test_a_token_that_was_revoked_is_asked_for_anew(world: World) -> None:
+    world.start()
+    world.declare()
+    world.await_registered()
+    account = world.core.get(SERVICE_ACCOUNT, marks.RECONCILER, marks.CLUSTERS_NAMESPACE)
+    world.core.delete(SERVICE_ACCOUNT, marks.RECONCILER, marks.CLUSTERS_NAMESPACE)
+    world.core.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {
+                "name": account["metadata"]["name"],
+                "namespace": account["metadata"]["namespace"],
+            },
+        }
+    )
+    world.declare("prod")
+    world.await_registered("demo-prod")
+
+
+def test_without_its_account_it_waits(world: World) -> None:
+    """A bootstrap that is not that far yet, or somebody who took it away."""
+    core: Kube = world.core
+    core.delete(SERVICE_ACCOUNT, marks.RECONCILER, marks.CLUSTERS_NAMESPACE)
+    try:
+        reconciler = world.start()
+        assert reconciler.unready()
+    finally:
+        core.create(
+            {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": marks.RECONCILER, "namespace": marks.CLUSTERS_NAMESPACE},
+            }
+        )
+    eventually(lambda: not reconciler.unready(), "readiness")

@@ -1,0 +1,150 @@
+"""The reconciler's rights on the core: every rule is listed here, and none is wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from k8s_ucp.gitops.render import render
+from k8s_ucp.topology import Environment, Topology
+from k8s_ucp.topology_parts import Mirror, ReconcilerSettings
+from tests.unit.gitops.topologies import FACTS, demo
+
+FILE = "platform/reconciler/access.yaml"
+
+SOURCES = {
+    " secrets configmaps": "get list watch",
+    " events": "create patch",
+    "k8s-ucp.io syncers": "get list watch patch",
+    "k8s-ucp.io syncers/status": "patch",
+}
+RULES = {
+    "ucp-clusters/k8s-ucp-reconciler": {
+        "k8s-ucp.io localclusters": "get list watch patch",
+        "k8s-ucp.io localclusters/status": "patch",
+        " secrets": "get list watch create patch delete",
+        " configmaps": "get list watch create",
+        " configmaps (k8s-ucp-registrations)": "patch",
+        "coordination.k8s.io leases": "get create patch",
+    },
+    "argocd/k8s-ucp-reconciler": {
+        " secrets": "get list watch create patch delete",
+        "argoproj.io applications": "get list patch delete",
+    },
+    "crossplane-system/k8s-ucp-reconciler-credentials": {
+        " secrets (gcp-creds aws-creds azure-creds do-creds)": "get",
+    },
+    "ucp-clusters/k8s-ucp-reconciler-sources": SOURCES,
+    "crossplane-system/k8s-ucp-reconciler-sources": SOURCES,
+}
+
+
+def objects(topology: Topology) -> list[dict[str, Any]]:
+    text = render(topology, FACTS).core[FILE].decode()
+    return [each for each in YAML(typ="safe", pure=True).load_all(text) if each]
+
+
+def roles(topology: Topology) -> dict[str, dict[str, str]]:
+    found = {}
+    for each in objects(topology):
+        if each["kind"] == "Role":
+            name = f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+            found[name] = {shown(rule): " ".join(rule["verbs"]) for rule in each["rules"]}
+    return found
+
+
+def shown(rule: dict[str, Any]) -> str:
+    named = f" ({' '.join(rule['resourceNames'])})" if "resourceNames" in rule else ""
+    return f"{' '.join(rule['apiGroups'])} {' '.join(rule['resources'])}{named}"
+
+
+def mirror(namespace: str) -> Mirror:
+    return Mirror.model_validate(
+        {
+            "name": f"from-{namespace}",
+            "source": {"namespace": namespace, "name": "db"},
+            "targets": {"namespace": "echo"},
+        }
+    )
+
+
+WIDE = demo(
+    environments=(
+        Environment.model_validate({"name": "stage"}),
+        Environment.model_validate({"name": "prod", "cluster": {"provider": "gke"}}),
+        Environment.model_validate({"name": "eu", "cluster": {"provider": "eks"}}),
+    ),
+    mirrors=(mirror("databases"), mirror("crossplane-system"), mirror("default")),
+    reconciler=ReconcilerSettings.model_validate({"sourceNamespaces": ["team-a"]}),
+)
+
+
+def texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)
+    else:
+        yield str(value)
+
+
+def test_these_are_all_the_rules() -> None:
+    assert roles(demo()) == RULES
+
+
+@pytest.mark.parametrize("topology", [demo(), WIDE], ids=["demo", "wide"])
+def test_no_rule_is_wide(topology: Topology) -> None:
+    found = objects(topology)
+    assert {each["kind"] for each in found} <= {
+        *("ServiceAccount", "Role", "RoleBinding", "Namespace"),
+    }, "nothing that counts in every namespace"
+    for each in found:
+        assert not [text for text in texts(each) if "*" in text or "admin" in text]
+
+
+def test_every_role_is_bound_to_the_one_identity() -> None:
+    found = objects(WIDE)
+    bound = {
+        (each["metadata"]["namespace"], each["roleRef"]["name"])
+        for each in found
+        if each["kind"] == "RoleBinding"
+    }
+    assert bound == {
+        (each["metadata"]["namespace"], each["metadata"]["name"])
+        for each in found
+        if each["kind"] == "Role"
+    }
+    subjects = [each["subjects"] for each in found if each["kind"] == "RoleBinding"]
+    identity = {
+        "kind": "ServiceAccount",
+        "name": "k8s-ucp-reconciler",
+        "namespace": "ucp-clusters",
+    }
+    assert all(each == [identity] for each in subjects)
+
+
+def test_the_topology_says_where_it_may_read() -> None:
+    found = roles(WIDE)
+    assert {each.partition("/")[0] for each in found if each.endswith("-sources")} == {
+        *("team-a", "ucp-clusters"),
+    }
+    assert {each.partition("/")[0] for each in found if each.endswith("-mirrors")} == {
+        *("databases", "crossplane-system", "default"),
+    }
+    assert found["databases/k8s-ucp-reconciler-mirrors"] == {
+        " secrets configmaps": "get list watch"
+    }
+    assert {each["metadata"]["name"] for each in objects(WIDE) if each["kind"] == "Namespace"} == {
+        *("databases", "team-a"),
+    }
+
+
+def test_kinds_of_clusters_can_be_asked_for_by_name_only() -> None:
+    found = roles(WIDE)["team-a/k8s-ucp-reconciler-sources"]
+    assert found["container.gcp.m.upbound.io clusters"] == "get"
+    assert found["eks.aws.m.upbound.io clusters clusterauths"] == "get"
