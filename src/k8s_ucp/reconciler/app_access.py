@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from k8s_ucp.kube import Forbidden, Kube, KubeError, Object, Unauthorized, Unreachable
 from k8s_ucp.reconciler import identities, marks, tokens
-from k8s_ucp.reconciler.authenticators import Login, NoAccess, choose
+from k8s_ucp.reconciler.authenticators import Login, NoAccess
 from k8s_ucp.reconciler.clock import Clock
 from k8s_ucp.reconciler.cluster_secret import as_argocd
+from k8s_ucp.reconciler.logins import Logins
+from k8s_ucp.reconciler.metrics import Metrics
 from k8s_ucp.reconciler.sources import Source
 from k8s_ucp.reconciler.tokens import Token
 from k8s_ucp.reconciler.work_queue import BackOff
@@ -40,7 +42,9 @@ class _Line:
 class AppAccess:
     """Safe to share between threads; a key is worked on by one of them at a time."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, logins: Logins, metrics: Metrics, clock: Clock) -> None:
+        self._logins = logins
+        self._metrics = metrics
         self._clock = clock
         self._lines: dict[str, _Line] = {}
         self._lock = threading.Lock()
@@ -51,7 +55,7 @@ class AppAccess:
         The cluster is ready afterwards: one that just starts serves before it knows any role, and
         an Argo CD that was turned away looks again late.
         """
-        admin = Kube(choose(login).connect(login))
+        admin = self._logins.open(login)
         try:
             identities.establish(admin, source, fresh=fresh)
             token = tokens.request(
@@ -69,7 +73,7 @@ class AppAccess:
     def ready(self, login: Login) -> bool:
         """The API server says that it is ready, asked with the kubeconfig's own identity."""
         try:
-            admin = Kube(choose(login).connect(login))
+            admin = self._logins.open(login)
         except NoAccess:
             return True
         try:

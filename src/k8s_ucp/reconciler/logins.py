@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from k8s_ucp.kube import Kube, Object
-from k8s_ucp.reconciler.authenticators import Login, NoAccess, choose, read
+from k8s_ucp.reconciler.authenticator_aws import Aws
+from k8s_ucp.reconciler.authenticator_azure import Azure
+from k8s_ucp.reconciler.authenticator_digitalocean import DigitalOcean
+from k8s_ucp.reconciler.authenticator_gcp import Gcp
+from k8s_ucp.reconciler.authenticators import Authenticator, Login, NoAccess, Static, choose
+from k8s_ucp.reconciler.cloud_access import CloudAccess
+from k8s_ucp.reconciler.kubeconfig_text import read
 from k8s_ucp.reconciler.owners import Owners
 from k8s_ucp.reconciler.sources import Source, describe, owner_of
 from k8s_ucp.reconciler.views import Views
+
+AUTHENTICATORS: tuple[Authenticator, ...] = (Static(), Gcp(), Aws(), Azure(), DigitalOcean())
+"""The first that recognises a kubeconfig is the way in."""
 
 
 class Logins:
     """Reads sources; safe to share between threads."""
 
-    def __init__(self, views: Views, owners: Owners) -> None:
+    def __init__(self, views: Views, owners: Owners, cloud: CloudAccess) -> None:
         self._views = views
         self._owners = owners
+        self._cloud = cloud
 
     def describe(self, key: str, owner: Object | None) -> Source | None:
         """What the source declares; None where there is no Secret, or `owner` isn't its owner."""
@@ -33,12 +43,16 @@ class Logins:
 
     def open(self, login: Login) -> Kube:
         """A connection as whoever the kubeconfig names. Raises NoAccess, KubeError."""
-        return Kube(choose(login).connect(login))
+        return Kube(choose(login, AUTHENTICATORS).connect(login, self._cloud))
+
+    def refused(self) -> None:
+        """A cluster turned one of our identities down: what was remembered may be the reason."""
+        self._cloud.forget()
 
 
 def login_of(source: Source) -> Login:
     """What its kubeconfig says. Raises NoAccess."""
-    return read(source.kubeconfig, source.facts)
+    return read(source.kubeconfig, source.known)
 
 
 def login_or_why(source: Source) -> Login | NoAccess:

@@ -64,7 +64,7 @@ class RegistrationController:
         self._clock = clock
         self._observer = Observer(views, runtime.owners, runtime.logins, clock)
         self._status = StatusWriter(kube, "k8s-ucp-registration", clock)
-        self._access = AppAccess(clock)
+        self._access = AppAccess(runtime.logins, runtime.metrics, clock)
         self._told: dict[str, list[Condition]] = {}
         """What was said of owners without a status of ours, by uid: in the log only, and once."""
         self._departure = Departure(kube, settings, self._access, self._show, log, clock)

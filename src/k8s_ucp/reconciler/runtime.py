@@ -13,6 +13,7 @@ from typing import Protocol
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.clock import Clock
+from k8s_ucp.reconciler.cloud_access import CloudAccess
 from k8s_ucp.reconciler.events import Events
 from k8s_ucp.reconciler.logins import Logins
 from k8s_ucp.reconciler.logs import Log
@@ -78,7 +79,7 @@ class Runtime:
         metrics = Metrics(clock)
         views = Views.of(kube, settings, log, metrics)
         owners = Owners(kube, views)
-        logins = Logins(views, owners)
+        logins = Logins(views, owners, CloudAccess(kube, clock))
         targets = Targets(views, logins, metrics, clock, lifetime=settings.token_lifetime)
         events = Events(kube, metrics, log, clock)
         return cls(

@@ -15,9 +15,18 @@ from typing import Any
 
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.authenticators import Facts
 
 # Groups whose managed resources write kubeconfigs as connection Secrets.
 _OWNER_GROUPS = (".upbound.io", ".crossplane.io")
+
+# Parts of the API groups of managed resources, and the provider of the cluster that each makes.
+_CLOUDS = {
+    ".gcp.": "gke",
+    ".aws.": "eks",
+    ".azure.": "aks",
+    ".digitalocean.": "digitalocean",
+}
 
 
 class Fate(Enum):
@@ -69,6 +78,8 @@ class Source:
     facts: Mapping[str, str] = field(default_factory=dict)
     """Labels for the cluster Secret, without the environment."""
     kubeconfig: bytes = b""
+    known: Facts = field(default_factory=Facts)
+    """What authenticators may want to know."""
 
 
 def known_owner(api_version: str, kind: str) -> bool:
@@ -125,6 +136,24 @@ def describe(secret: Object, owner: Object) -> Source:
         namespaces=tuple(sorted({each.strip() for each in named.split(",")} - {""})),
         facts={name: value for name, value in facts.items() if value},
         kubeconfig=_decoded(secret),
+        known=_known(ref, owner, facts),
+    )
+
+
+def _known(ref: OwnerRef, owner: Object, facts: Mapping[str, str | None]) -> Facts:
+    spec = (owner.get("spec") or {}).get("forProvider") or {}
+    at = (owner.get("status") or {}).get("atProvider") or {}
+    notes: Mapping[str, str] = owner["metadata"].get("annotations") or {}
+    cloud = next((way for part, way in _CLOUDS.items() if part in ref.api_version), "")
+    return Facts(
+        provider=cloud or facts[marks.PROVIDER] or "",
+        region=facts[marks.REGION]
+        or _text(spec.get("region"))
+        or _text(spec.get("location"))
+        or "",
+        name=notes.get("crossplane.io/external-name") or ref.name,
+        id=_text(at.get("id")) or notes.get("crossplane.io/external-name") or "",
+        trusted=(ref.api_version, ref.kind) != ("v1", "Secret"),
     )
 
 

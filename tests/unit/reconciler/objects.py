@@ -4,17 +4,42 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import UTC, datetime
 from typing import Any
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
 from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.authenticators import Login, kubeconfig, read
+from k8s_ucp.reconciler.authenticators import Login, kubeconfig
 from k8s_ucp.reconciler.cluster_secret import Registration, build
+from k8s_ucp.reconciler.kubeconfig_text import read
 from k8s_ucp.reconciler.sources import Source, describe
 from k8s_ucp.reconciler.tokens import Token
 
 Object = dict[str, Any]
 
-AUTHORITY = base64.b64encode(b"certificate").decode()
+
+def _authority() -> str:
+    """A certificate that nobody trusts, base64 of PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
+        .sign(key, hashes.SHA256())
+    )
+    return base64.b64encode(made.public_bytes(serialization.Encoding.PEM)).decode()
+
+
+AUTHORITY = _authority()
 NOW = 1_900_000_000.0
 
 
@@ -76,7 +101,7 @@ def source(owner: Object | None = None, content: Any = None) -> Source:
 
 
 def login(of: Source) -> Login:
-    return read(of.kubeconfig, of.facts)
+    return read(of.kubeconfig, of.known)
 
 
 def cluster_secret(of: Source, *, lifetime: float = 86_400, issued: float = NOW) -> Object:

@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from k8s_ucp.reconciler.authenticators import LARGEST, NoAccess, choose, kubeconfig, read
+from k8s_ucp.reconciler.authenticators import Facts, NoAccess, choose, kubeconfig
+from k8s_ucp.reconciler.kubeconfig_text import LARGEST, read
+from k8s_ucp.reconciler.logins import AUTHENTICATORS
+from tests.unit.reconciler.clouds import NoCloud
 from tests.unit.reconciler.objects import AUTHORITY, config
 
 CANARY = "canary-5f1c"
@@ -29,7 +32,7 @@ def with_user(**user: Any) -> bytes:
 
 def refusal(content: bytes) -> NoAccess:
     with pytest.raises(NoAccess) as caught:
-        choose(read(content))
+        choose(read(content), AUTHENTICATORS)
     return caught.value
 
 
@@ -39,7 +42,7 @@ def refusal(content: bytes) -> NoAccess:
 )
 def test_static_credentials_get_in(user: dict[str, str]) -> None:
     login = read(with_user(**user))
-    answer = choose(login).connect(login)
+    answer = choose(login, AUTHENTICATORS).connect(login, NoCloud())
     assert answer["users"][0]["user"] == user
     assert answer["clusters"][0]["cluster"]["server"] == "https://a:1"
 
@@ -62,10 +65,25 @@ def test_yaml_is_read_too(tmp_path: Any) -> None:
     ],
 )
 def test_a_plugin_is_recognised_and_never_run(command: str, way: str) -> None:
-    error = refusal(with_user(exec={"command": command, "env": [{"value": CANARY}]}))
-    assert error.reason == "AuthenticatorMissing"
-    assert way in error.message
-    assert CANARY not in error.message
+    login = read(with_user(exec={"command": command, "env": [{"value": CANARY}]}))
+    assert choose(login, AUTHENTICATORS).name == way
+
+
+@pytest.mark.parametrize(
+    ("provider", "way"),
+    [("gke", "gcp"), ("eks", "aws"), ("aks", "azure"), ("digitalocean", "digitalocean")],
+)
+def test_a_kubeconfig_without_a_user_goes_by_its_owner(provider: str, way: str) -> None:
+    login = read(with_user(), Facts(provider=provider))
+    assert choose(login, AUTHENTICATORS).name == way
+
+
+def test_our_cloud_credentials_are_not_used_on_the_word_of_a_label() -> None:
+    user = {"exec": {"command": "gke-gcloud-auth-plugin"}}
+    login = read(with_user(**user), Facts(provider="gke", trusted=False))
+    with pytest.raises(NoAccess, match="label") as caught:
+        choose(login, AUTHENTICATORS)
+    assert caught.value.reason == "CredentialsMissing"
 
 
 def test_an_unknown_plugin_is_named_and_never_run(tmp_path: Any) -> None:
@@ -164,7 +182,7 @@ JSON = st.recursive(
 def test_no_shape_crashes_the_reader(users: Any, clusters: Any, contexts: Any, name: Any) -> None:
     shape = {"users": users, "clusters": clusters, "contexts": contexts, "current-context": name}
     try:
-        choose(read(encoded(shape)))
+        choose(read(encoded(shape)), AUTHENTICATORS)
     except NoAccess as error:
         assert error.message
 
