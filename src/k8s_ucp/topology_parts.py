@@ -138,6 +138,13 @@ class App(Part):
     database: Name | None = None
     """One of databases: its connection is in the Secret `database` of the app's namespace."""
 
+    @property
+    def form(self) -> Literal["image", "path", "repo"]:
+        """What the app is given by: manifests of the user's own count more than an image."""
+        if self.repo:
+            return "repo"
+        return "path" if self.path else "image"
+
 
 class Database(Part):
     """A Postgres for apps, in each of its environments."""

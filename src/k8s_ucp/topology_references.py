@@ -40,6 +40,8 @@ def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
         )
     if app.revision and not app.repo:
         yield Problem((*at, "revision"), f"{shown(at)}: 'revision' says nothing without 'repo'")
+    if app.form != "image" and "replicas" in app.model_fields_set:
+        yield Problem((*at, "replicas"), f"{shown(at)}: 'replicas' stands in your own manifests")
     if app.repo and app.path and app.path.startswith("ucp:"):
         yield Problem((*at, "path"), f"{shown(at)}: '{app.path}' lies in no repository")
     elif app.path and app.path.startswith("ucp:") and app.path[4:] not in SHIPPED:

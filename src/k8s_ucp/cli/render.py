@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.gitops.manifests import read_manifests
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.steps.publish_repositories import render_all
 from k8s_ucp.tools.installer import Installer, Source
@@ -33,9 +34,10 @@ def render(
     call = invocation(ctx)
     path = file or call.workspace.topology_file
     topology = load(path)
+    manifests = read_manifests(topology, path.parent)
     source = Source(topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)
     toolbox = installer.find(("argocd", "crossplane"))
-    rendered = render_all(call.workspace, topology, path.read_bytes(), toolbox)
+    rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, toolbox)
     written = render_to(out, rendered)
     call.console.say(f"{len(written)} files in {out / 'core'} and {out / 'apps'}")

@@ -71,6 +71,7 @@ def start(
     wanted = find_wanted(call, flags)
 
     from k8s_ucp import plans
+    from k8s_ucp.gitops.manifests import read_manifests
     from k8s_ucp.gitops.publish import settle
     from k8s_ucp.steps.context import Context
 
@@ -78,6 +79,7 @@ def start(
         workspace=call.workspace,
         topology=wanted.topology,
         topology_file=wanted.text.encode(),
+        manifests=read_manifests(wanted.topology, wanted.path.parent),
         settled=settle(ours or [], theirs or []),
         git_credential=git_credential(),
     )

@@ -18,6 +18,7 @@ from k8s_ucp.components.placement import HostPlacement
 from k8s_ucp.components.reconciler import Reconciler
 from k8s_ucp.components.redis import Redis
 from k8s_ucp.gitops.git_environment import Credential
+from k8s_ucp.gitops.manifests import Manifests
 from k8s_ucp.gitops.publish import PublishResult, Settled
 from k8s_ucp.gitops.render import seconds
 from k8s_ucp.kube import Kube
@@ -37,6 +38,8 @@ class Context:
     topology: Topology
     topology_file: bytes = b""
     """ucp.yaml as the user wrote it."""
+    manifests: Manifests = field(default_factory=dict)
+    """Of apps that are given by path."""
     settled: Settled = field(default_factory=Settled)
     """Conflicts that the user has decided."""
     git_credential: Credential | None = None

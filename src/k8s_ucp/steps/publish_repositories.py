@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.gitops.manifests import Manifests
 from k8s_ucp.gitops.publish import Credentials, addresses, publish
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.render import Facts, Rendered, render
@@ -25,7 +26,11 @@ class PublishRepositories:
 
     def run(self, context: Context, report: Report) -> None:
         rendered = render_all(
-            context.workspace, context.topology, context.topology_file, context.toolbox
+            context.workspace,
+            context.topology,
+            context.topology_file,
+            context.manifests,
+            context.toolbox,
         )
         credential = context.git_credential
         context.published = publish(
@@ -50,7 +55,11 @@ class PublishRepositories:
 
 
 def render_all(
-    workspace: Workspace, topology: Topology, topology_file: bytes, toolbox: Toolbox
+    workspace: Workspace,
+    topology: Topology,
+    topology_file: bytes,
+    manifests: Manifests,
+    toolbox: Toolbox,
 ) -> Rendered:
     """Both repositories, with the engines' manifests of the pinned versions."""
     urls = addresses(topology, workspace.gitops(topology.name))
@@ -59,6 +68,7 @@ def render_all(
         core_url=urls.core,
         apps_url=urls.apps,
         topology_file=topology_file,
+        manifests=manifests,
         engine={
             argocd.NAME: argocd.engine_manifests(toolbox.module(argocd.NAME)),
             crossplane.NAME: crossplane.engine_manifests(toolbox.module(crossplane.NAME)),

@@ -2,35 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from k8s_ucp.gitops.rendering import connections
+from k8s_ucp.gitops.rendering.own_manifests import (
+    SHIPPED,
+    images_in,
+    is_kustomization,
+    resources_in,
+    without_tags,
+)
+
 if TYPE_CHECKING:
+    from k8s_ucp.gitops.rendering.facts import Facts
     from k8s_ucp.topology import App, Environment, Topology
 
+INGRESS_CLASSES = {"traefik": "traefik", "nginx": "nginx"}
+"""Names of the IngressClasses that the add-ons bring."""
 
-def places(path: str, topology: Topology) -> Iterator[tuple[str, dict[str, Any]]]:
+
+def places(path: str, topology: Topology, facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every (path, values) that a template's path stands for; none where it isn't wanted."""
     if "{app}" not in path:
         yield path, {}
         return
     for app in topology.spec.apps:
-        if path.endswith(("/ingress.yaml", "/hosts.yaml")) and not app.hosts:
+        own = facts.manifests.get(app.name, {})
+        values = _values(topology, app, own)
+        if path.rpartition("/")[2] not in _files(app, values):
             continue
         place = path.replace("{app}", app.name)
         if "{environment}" not in place:
-            yield place, {"app": app}
+            if not any(is_kustomization(each) for each in own):
+                yield place, values
             continue
         for environment in topology.spec.environments:
-            values = _overlay(topology, app, environment)
-            yield place.replace("{environment}", environment.name), values
+            more = _overlay(topology, app, environment)
+            yield place.replace("{environment}", environment.name), {**values, **more}
+
+
+def copies(topology: Topology, facts: Facts) -> dict[str, bytes]:
+    """Manifests given by path, as they are: {path in the repository: content}."""
+    files = {}
+    for app in topology.spec.apps:
+        shipped = (app.path or "").startswith(SHIPPED)
+        for path, content in sorted(facts.manifests.get(app.name, {}).items()):
+            text = without_tags(content) if shipped else content
+            files[f"apps/{app.name}/base/{path}"] = text
+    return files
+
+
+def _files(app: App, values: Mapping[str, Any]) -> set[str]:
+    """Names of the generated files of an app."""
+    files = {"kustomization.yaml"}
+    if app.hosts:
+        files.add("hosts.yaml")
+    if app.form == "image":
+        files |= {f"{values['workload'].lower()}.yaml", "service.yaml"}
+        files |= {"ingress.yaml"} if app.hosts else set()
+    return files
+
+
+def _values(topology: Topology, app: App, own: Mapping[str, bytes]) -> dict[str, Any]:
+    """What is the same on every environment."""
+    addons = topology.spec.addons
+    workload = "none"
+    if app.form == "image":
+        workload = "Rollout" if addons.argo_rollouts else "Deployment"
+    return {
+        "app": app,
+        "workload": workload,
+        "patched": (app.hosts and app.form == "image") or workload == "Rollout",
+        "resources": _resources(app, workload, own),
+        "images": _images(app, own),
+        # The tag follows the last colon; one more stands before the port of a registry.
+        "tag_index": (app.image or "").count(":") + 1,
+        "ingress_class": INGRESS_CLASSES.get(addons.ingress or "", ""),
+        "connection": connections.COPY,
+        "connection_keys": connections.KEYS,
+    }
 
 
 def _overlay(topology: Topology, app: App, environment: Environment) -> dict[str, Any]:
     domain = topology.spec.domain
     return {
-        "app": app,
         "environment": environment,
         "hosts": [f"{host}.{environment.name}.{domain}" for host in app.hosts],
         "simulated": environment.cluster.provider == "embedded",
     }
+
+
+def _resources(app: App, workload: str, own: Mapping[str, bytes]) -> list[str]:
+    """What the base is made of."""
+    if app.form == "image":
+        files = [f"{workload.lower()}.yaml", "service.yaml"]
+        return [*files, "ingress.yaml"] if app.hosts else files
+    if app.form == "repo":
+        folder = f"//{app.path}" if app.path else ""
+        return [f"{app.repo}{folder}?ref={app.revision}"]
+    return resources_in(own)
+
+
+def _images(app: App, own: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    """(image, tag) of the overlays: what promotion changes."""
+    images = dict(images_in(own))
+    if app.image is not None and app.tag is not None:
+        images[app.image] = app.tag
+    return sorted(images.items())

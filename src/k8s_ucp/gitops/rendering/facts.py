@@ -17,6 +17,8 @@ class Facts:
     """Addresses of the repositories, as Argo CD reads them; without credentials."""
     topology_file: bytes
     """ucp.yaml as the user wrote it."""
+    manifests: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
+    """Of apps given by path: {app: {path below its folder: content}}."""
     engine: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     """Pinned manifests: {component: {file name: content}}."""
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,75 @@
+"""What can be read from manifests of the user's own. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from k8s_ucp.errors import UsageError
+
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+SHIPPED = "ucp:"
+"""In front of the names of manifests that come with ucp."""
+_TAGGED = re.compile(rb"^( *(?:- )?image: [^\s:@]+):[^\s:@]+$", re.MULTILINE)
+
+
+def without_tags(content: bytes) -> bytes:
+    """A manifest of ours for a base: tags are the overlays'."""
+    return _TAGGED.sub(rb"\1", content)
+
+
+def is_kustomization(path: str) -> bool:
+    """The kustomization of the folder itself, not of one below."""
+    return path in KUSTOMIZATIONS
+
+
+def resources_in(files: Mapping[str, bytes]) -> list[str]:
+    """The manifests of a folder without a kustomization."""
+    return sorted(each for each in files if each.endswith((".yaml", ".yml")))
+
+
+def images_in(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    """(image, tag) of all containers; without those that stand there with several tags.
+
+    Raises UsageError for what is no YAML.
+    """
+    found: dict[str, set[str]] = {}
+    for path in resources_in(files):
+        for image in _images(documents(files[path], path)):
+            name, tag = split_image(image)
+            if tag:
+                found.setdefault(name, set()).add(tag)
+    return sorted((name, tags.pop()) for name, tags in found.items() if len(tags) == 1)
+
+
+def split_image(image: str) -> tuple[str, str]:
+    """Name and tag; no tag for an image that is given by digest, or by nothing."""
+    name, colon, tag = image.rpartition(":")
+    if "@" in image or not colon or "/" in tag:
+        return image, ""
+    return name, tag
+
+
+def documents(content: bytes, path: str) -> list[Any]:
+    """The YAML documents of a file. Raises UsageError."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return list(YAML(typ="safe", pure=True).load_all(content.decode("utf-8")))
+    except (YAMLError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"{path} is not valid YAML: {reason}", next=f"correct {path}") from error
+
+
+def _images(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key in ("containers", "initContainers"):
+            for each in value.get(key) or ():
+                if isinstance(each, dict) and isinstance(each.get("image"), str):
+                    yield each["image"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _images(each)
