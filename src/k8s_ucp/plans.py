@@ -8,6 +8,7 @@ from k8s_ucp.steps.await_applications import AwaitApplications
 from k8s_ucp.steps.await_environments import AwaitEnvironments
 from k8s_ucp.steps.check_machine import CHECKS
 from k8s_ucp.steps.check_stopped import CheckStopped
+from k8s_ucp.steps.cloud_credentials import ApplyCredentials
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.install_tools import InstallTools
 from k8s_ucp.steps.publish_repositories import PublishRepositories
@@ -34,6 +35,7 @@ def start() -> Plan[Context]:
             Task(PublishRepositories(), after=("install-tools",)),
             Task(StartSupervisor(), after=("install-tools",)),
             Task(ApplyFoundation(), after=("start-core", "publish-repositories")),
+            Task(ApplyCredentials(), after=("apply-foundation",)),
             Task(StartArgoCD(), after=("apply-foundation", "start-supervisor")),
             Task(StartReconciler(), after=("apply-foundation", "start-supervisor")),
             Task(StartCrossplane(), after=("apply-foundation", "start-supervisor")),

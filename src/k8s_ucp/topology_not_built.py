@@ -33,7 +33,6 @@ KEYS = frozenset(
         "spec.crossplane.version",
         "spec.argocd",
         "spec.reconciler.image",
-        "spec.credentials",
         "spec.images.mirror",
         "spec.images.archives",
         "spec.images.nodeImage",

@@ -258,7 +258,7 @@ class CredentialSource(Part):
     """Where a credential comes from: one of the three."""
 
     file: Path | None = None
-    """A file below the workspace, such as creds/gcp.json."""
+    """A file below the workspace, such as creds/gcp.json, which is looked for without it."""
     env: Variable | None = None
     """An environment variable."""
     onepassword: OnePassword | None = None

@@ -130,6 +130,6 @@ def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
     """A credential comes from one place."""
     for cloud in type(spec.credentials).model_fields:
         source = getattr(spec.credentials, cloud)
-        if source is not None and len(source.model_fields_set - {"project"}) != 1:
+        if source is not None and len(source.model_fields_set - {"project"}) > 1:
             at: Loc = ("spec", "credentials", cloud)
-            yield Problem(at, f"{shown(at)} needs one of the keys file, env, onepassword")
+            yield Problem(at, f"{shown(at)} takes one of the keys file, env, onepassword")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
+from k8s_ucp.steps.cloud_credentials import check_cloud_credentials
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.installer import Installer, Source
 from k8s_ucp.topology_combinations import find_unstartable
@@ -150,6 +151,7 @@ CHECKS = (
     check_folders,
     check_limits,
     check_credentials,
+    check_cloud_credentials,
     check_socket,
     check_memory,
     check_tools,

@@ -112,7 +112,7 @@ WRONG = {
     "two sources of a credential": (
         "  credentials: {gcp: {file: creds/a.json, env: A}}\n",
         5,
-        "needs one of the keys file, env, onepassword",
+        "takes one of the keys file, env, onepassword",
     ),
     "local git and a core elsewhere": (
         "  core: {provider: gke}\n",

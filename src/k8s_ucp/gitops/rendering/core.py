@@ -34,9 +34,10 @@ def in_pods(topology: Topology) -> bool:
 def optional_applications(topology: Topology) -> list[str]:
     """Applications of the core repository that not every topology has."""
     found = []
-    if clouds.clouds(topology):
+    # Packages of Crossplane are pods: on host placement they are rendered and not applied.
+    if clouds.clouds(topology) and in_pods(topology):
         found.append("providers")
-    if clouds.platform_clouds(topology):
+    if clouds.platform_clouds(topology) and in_pods(topology):
         found.append("api")
     if topology.spec.databases:
         found.append("databases")

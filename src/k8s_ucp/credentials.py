@@ -1,0 +1,194 @@
+"""Credentials of clouds: from a file, a variable or 1password into memory, checked, never shown.
+
+Nothing here writes one to disk, and no error quotes what was read: it names the place, the key that
+is missing and what is expected. argv holds references only.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing, UcpError
+from k8s_ucp.process import run
+
+OP_SECONDS = 60.0
+"""For 1password: it may ask the user to unlock it."""
+MAXIMUM_BYTES = 64 * 1024
+
+
+class BadCredential(UcpError):
+    """A credential that is missing, or isn't what its cloud expects."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a credential comes from: one of the three.
+
+    file: absolute. variable: of the environment. reference: op://vault/item/field.
+    """
+
+    file: Path | None = None
+    variable: str | None = None
+    reference: str | None = None
+
+    def __str__(self) -> str:
+        if self.variable:
+            return f"the variable {self.variable}"
+        return self.reference or str(self.file)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What a cloud's credential looks like. normalise: raises ValueError, without the text."""
+
+    expected: str
+    normalise: Callable[[str], str]
+
+
+def load(cloud: str, place: Place) -> str:
+    """The credential as Crossplane's provider reads it. Raises BadCredential."""
+    form = _FORMS[cloud]
+    text = _read(cloud, place, form)
+    try:
+        return form.normalise(text)
+    except ValueError as error:
+        raise _bad(cloud, place, str(error), form) from None
+
+
+def expected(cloud: str) -> str:
+    """What the credential of a cloud is, in words."""
+    return _FORMS[cloud].expected
+
+
+def _read(cloud: str, place: Place, form: _Form) -> str:
+    if place.variable:
+        text = os.environ.get(place.variable, "")
+    elif place.reference:
+        text = _from_onepassword(cloud, place.reference)
+    else:
+        assert place.file
+        text = _from_file(cloud, place, place.file, form)
+    if not text.strip():
+        raise _bad(cloud, place, "nothing is there", form)
+    return text
+
+
+def _from_file(cloud: str, place: Place, file: Path, form: _Form) -> str:
+    try:
+        mode = file.stat().st_mode
+        if stat.S_IMODE(mode) & 0o077:
+            raise BadCredential(
+                f"the credential of {cloud}: others on this machine may read {file}",
+                next=f"chmod 600 '{file}'",
+            )
+        if not stat.S_ISREG(mode):
+            raise _bad(cloud, place, "it is no file", form)
+        with file.open("rb") as stream:
+            data = stream.read(MAXIMUM_BYTES + 1)
+    except FileNotFoundError:
+        raise _bad(cloud, place, "there is no such file", form) from None
+    except OSError as error:
+        raise _bad(cloud, place, f"it can't be read: {error.strerror}", form) from None
+    if len(data) > MAXIMUM_BYTES:
+        raise _bad(cloud, place, f"it is longer than {MAXIMUM_BYTES} bytes", form)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _bad(cloud, place, "it is not text in UTF-8", form) from None
+
+
+def _from_onepassword(cloud: str, reference: str) -> str:
+    what = f"the credential of {cloud}: 1password's op can't read {reference}"
+    try:
+        return run(["op", "read", "--no-newline", reference], timeout=OP_SECONDS)
+    except ProgramMissing as error:
+        raise BadCredential(
+            f"{what}: the program op is not on this machine",
+            next="install 1password's command line, or give another source in spec.credentials",
+        ) from error
+    except (CommandFailed, DeadlineExceeded) as error:
+        # Its output is left out: part of it may be what we must not show.
+        ended = "no answer in time" if isinstance(error, DeadlineExceeded) else "it failed"
+        raise BadCredential(f"{what}: {ended}", next=f"op read '{reference}'") from None
+
+
+def _bad(cloud: str, place: Place, why: str, form: _Form) -> BadCredential:
+    if place.file:
+        advice = f"put it there (chmod 600 '{place.file}'), or name another source"
+    else:
+        advice = "set it, or name another source"
+    return BadCredential(
+        f"the credential of {cloud}, expected in {place}: {why}; it has to be {form.expected}",
+        next=f"{advice} in spec.credentials.{cloud} of ucp.yaml",
+    )
+
+
+def _json_object(text: str) -> Mapping[str, object]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise ValueError("it is no JSON") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")
+    return value
+
+
+def _need(value: Mapping[str, object], *keys: str) -> None:
+    missing = [each for each in keys if not (isinstance(value.get(each), str) and value[each])]
+    if missing:
+        raise ValueError(f"it has no {', '.join(missing)}")
+
+
+def _gcp(text: str) -> str:
+    value = _json_object(text)
+    if value.get("type") != "service_account":
+        raise ValueError("its type is not service_account")
+    _need(value, "client_email", "private_key", "project_id", "token_uri")
+    return text
+
+
+def _aws(text: str) -> str:
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        raise ValueError("it is no INI file") from None
+    if not parser.has_section("default"):
+        raise ValueError("it has no section [default]")
+    _need(dict(parser["default"]), "aws_access_key_id", "aws_secret_access_key")
+    return text
+
+
+def _azure(text: str) -> str:
+    _need(_json_object(text), "clientId", "clientSecret", "subscriptionId", "tenantId")
+    return text
+
+
+def _digitalocean(text: str) -> str:
+    text = text.strip()
+    if text.startswith("{"):
+        _need(_json_object(text), "token")
+        return text
+    if len(text.split()) != 1 or len(text) < 32 or not text.isascii():
+        raise ValueError("it is no token")
+    return json.dumps({"token": text})
+
+
+_FORMS: Mapping[str, _Form] = {
+    "gcp": _Form(
+        "the JSON key of a service account (gcloud iam service-accounts keys create)", _gcp
+    ),
+    "aws": _Form("an INI file with [default], aws_access_key_id and aws_secret_access_key", _aws),
+    "azure": _Form(
+        "JSON with clientId, clientSecret, subscriptionId and tenantId "
+        "(az ad sp create-for-rbac --sdk-auth)",
+        _azure,
+    ),
+    "digitalocean": _Form("an API token, or JSON with token", _digitalocean),
+}

@@ -1,0 +1,135 @@
+"""Credentials: what each cloud expects, and that nothing read is ever shown."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp import credentials
+from k8s_ucp.credentials import BadCredential, Place, load
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
+
+SECRET = "hunter2-" + "x" * 40
+GCP = {
+    "type": "service_account",
+    "client_email": "a@b",
+    "private_key": SECRET,
+    "project_id": "p",
+    "token_uri": "https://t",
+}
+AZURE = {"clientId": "a", "clientSecret": SECRET, "subscriptionId": "b", "tenantId": "c"}
+AWS = f"[default]\naws_access_key_id = AK\naws_secret_access_key = {SECRET}\n"
+GOOD = {
+    "gcp": json.dumps(GCP),
+    "aws": AWS,
+    "azure": json.dumps(AZURE),
+    "digitalocean": SECRET + "\n",
+}
+BAD = {
+    "gcp without a key": ("gcp", json.dumps({**GCP, "private_key": ""}), "it has no private_key"),
+    "gcp of a user": ("gcp", json.dumps({**GCP, "type": "user"}), "type is not service_account"),
+    "gcp as text": ("gcp", SECRET, "it is no JSON"),
+    "gcp as a list": ("gcp", json.dumps([SECRET]), "it is no JSON object"),
+    "aws of another profile": ("aws", AWS.replace("default", "me"), r"no section \[default\]"),
+    "aws without a section": ("aws", f"aws_secret_access_key = {SECRET}", "no INI file"),
+    "aws without an id": ("aws", AWS.replace("access_key_id", "x"), "no aws_access_key_id"),
+    "azure without a tenant": (
+        "azure",
+        json.dumps({**AZURE, "tenantId": 7}),
+        "it has no tenantId",
+    ),
+    "digitalocean in two words": ("digitalocean", f"{SECRET} {SECRET}", "it is no token"),
+    "digitalocean cut off": ("digitalocean", "dop_v1_", "it is no token"),
+    "digitalocean as JSON": ("digitalocean", json.dumps({"tokens": SECRET}), "it has no token"),
+    "empty": ("aws", " \n", "nothing is there"),
+}
+
+
+def private(path: Path, text: str, mode: int = 0o600) -> Place:
+    path.write_text(text, "utf-8")
+    path.chmod(mode)
+    return Place(file=path)
+
+
+@pytest.mark.parametrize("cloud", GOOD)
+def test_good_ones(cloud: str, tmp_path: Path) -> None:
+    text = load(cloud, private(tmp_path / "c", GOOD[cloud]))
+    assert SECRET in text
+    if cloud == "digitalocean":
+        assert json.loads(text) == {"token": SECRET}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_ones_say_what_is_expected_and_nothing_else(case: str, tmp_path: Path) -> None:
+    cloud, text, why = BAD[case]
+    with pytest.raises(BadCredential, match=why) as caught:
+        load(cloud, private(tmp_path / "c", text))
+    assert credentials.expected(cloud) in caught.value.message
+    assert f"spec.credentials.{cloud}" in caught.value.next
+    shown = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in shown
+
+
+def test_from_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_CLOUD", GOOD["aws"])
+    assert load("aws", Place(variable="MY_CLOUD")) == GOOD["aws"]
+    monkeypatch.delenv("MY_CLOUD")
+    with pytest.raises(BadCredential, match="the variable MY_CLOUD: nothing is there"):
+        load("aws", Place(variable="MY_CLOUD"))
+
+
+def test_a_file_that_others_may_read(tmp_path: Path) -> None:
+    with pytest.raises(BadCredential, match="others on this machine may read") as caught:
+        load("gcp", private(tmp_path / "c", GOOD["gcp"], 0o644))
+    assert caught.value.next.startswith("chmod 600")
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(BadCredential, match="there is no such file"):
+        load("gcp", Place(file=tmp_path / "nothing"))
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o700)
+    with pytest.raises(BadCredential, match="it is no file"):
+        load("gcp", Place(file=folder))
+    with pytest.raises(BadCredential, match="longer than"):
+        load("gcp", private(tmp_path / "long", SECRET * 2000))
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe")
+    binary.chmod(0o600)
+    with pytest.raises(BadCredential, match="not text"):
+        load("gcp", Place(file=binary))
+
+
+def test_from_onepassword(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+
+    def read(argv: list[str], *, timeout: float) -> str:
+        calls.append(argv)
+        assert timeout > 0
+        return GOOD["azure"]
+
+    monkeypatch.setattr(credentials, "run", read)
+    assert load("azure", Place(reference="op://a/b/c")) == GOOD["azure"]
+    assert calls == [["op", "read", "--no-newline", "op://a/b/c"]]
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (ProgramMissing("no op"), "op is not on this machine"),
+        (CommandFailed(["op"], 1, SECRET), "it failed"),
+        (DeadlineExceeded("op", 60, SECRET), "no answer in time"),
+    ],
+)
+def test_onepassword_fails(failure: Exception, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise failure
+
+    monkeypatch.setattr(credentials, "run", fail)
+    with pytest.raises(BadCredential, match=words) as caught:
+        load("gcp", Place(reference="op://a/b/c"))
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.next
