@@ -20,7 +20,6 @@ KEYS = frozenset(
         "spec.git.auth",
         "spec.environments.cluster.context",
         "spec.apps.database",
-        "spec.databases",
         "spec.mirrors",
         "spec.addons.ingress",
         "spec.addons.prometheus",

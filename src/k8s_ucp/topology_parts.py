@@ -147,7 +147,11 @@ class App(Part):
 
 
 class Database(Part):
-    """A Postgres for apps, in each of its environments."""
+    """A Postgres for apps, in each of its environments.
+
+    Its connection: Secret `<name>-<environment>-connection` in ucp-clusters with endpoint, port,
+    username, password and database.
+    """
 
     name: Name
     provider: Literal["gcp", "aws", "local"]

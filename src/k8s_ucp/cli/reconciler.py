@@ -25,7 +25,7 @@ def run(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Which, with commas between: local-clusters, registration. Default: all.",
+            help="local-clusters, registration, passwords: with commas between. Default: all.",
         ),
     ] = None,
     health_port: Annotated[

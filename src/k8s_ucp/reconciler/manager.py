@@ -15,9 +15,10 @@ from k8s_ucp.reconciler.health import HealthServer
 from k8s_ucp.reconciler.leader import Election, Holder
 from k8s_ucp.reconciler.local_clusters import LocalClustersController
 from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.passwords import PasswordsController
 from k8s_ucp.reconciler.registration import RegistrationController
 from k8s_ucp.reconciler.runtime import Controller, Maker, Runtime
-from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS, REGISTRATION, Settings
+from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS, PASSWORDS, REGISTRATION, Settings
 from k8s_ucp.reconciler.watches import Watch
 from k8s_ucp.reconciler.workers import Workers
 
@@ -31,6 +32,7 @@ CHECK_SECONDS = 30.0
 MAKERS: Mapping[str, Maker] = {
     LOCAL_CLUSTERS: LocalClustersController,
     REGISTRATION: RegistrationController,
+    PASSWORDS: PasswordsController,
 }
 """Every controller there is. A new one is a line here and a name in settings.CONTROLLERS."""
 

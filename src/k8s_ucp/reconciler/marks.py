@@ -33,6 +33,9 @@ KUBECONFIG_LABEL = f"{GROUP}/kubeconfig"
 """Set by a person on a Secret: it is a source although no known kind owns it."""
 KUBECONFIG_KEY = "kubeconfig"
 
+GENERATE = f"{GROUP}/generate"
+"""On a Secret without a password: `password` has the reconciler make one, once."""
+
 # Annotations.
 NAMESPACES = f"{GROUP}/namespaces"
 """On an owner with scoped access: comma-separated namespaces that Argo CD may act in."""

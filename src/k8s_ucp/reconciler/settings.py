@@ -7,7 +7,8 @@ from pathlib import Path
 
 LOCAL_CLUSTERS = "local-clusters"
 REGISTRATION = "registration"
-CONTROLLERS = frozenset({LOCAL_CLUSTERS, REGISTRATION})
+PASSWORDS = "passwords"
+CONTROLLERS = frozenset({LOCAL_CLUSTERS, REGISTRATION, PASSWORDS})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""A Secret that asks for a password, at a real API server: filled in once, and kept."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from k8s_ucp.kube import SECRET
+from tests.integration.reconciler.world import (
+    CLUSTERS,
+    World,
+    assert_no_secret_in_the_open,
+    eventually,
+)
+
+pytestmark = pytest.mark.engines
+
+ARGOCD = "argocd-controller"
+
+
+def declared(port: str = "5432") -> dict[str, Any]:
+    """What a repository says, as Argo CD applies it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "quotes-stage-connection",
+            "namespace": CLUSTERS,
+            "labels": {"k8s-ucp.io/generate": "password"},
+        },
+        "stringData": {"port": port},
+    }
+
+
+def test_it_is_made_once_and_survives_what_others_apply(world: World) -> None:
+    world.start()
+    world.core.apply(declared(), manager=ARGOCD)
+
+    def password() -> str:
+        data = world.core.get(SECRET, "quotes-stage-connection", CLUSTERS).get("data") or {}
+        return base64.b64decode(data.get("password", "")).decode()
+
+    try:
+        made = eventually(password, "a password")
+        assert len(made) == 40
+        world.core.apply(declared("5433"), manager=ARGOCD)
+        world.stop()
+        world.start()
+        data = world.core.get(SECRET, "quotes-stage-connection", CLUSTERS)["data"]
+        assert base64.b64decode(data["port"]) == b"5433"
+        assert password() == made
+        assert_no_secret_in_the_open(world)
+    finally:
+        world.core.delete(SECRET, "quotes-stage-connection", CLUSTERS)
