@@ -1,8 +1,10 @@
-"""`ucp clusters`: the control planes of this topology that are on this machine."""
+"""`ucp clusters`: the control planes of this topology on this machine; `forget` lets one go."""
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated
 
 import typer
 
@@ -10,13 +12,20 @@ from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.errors import UsageError
+from k8s_ucp.kube import SECRET
+from k8s_ucp.reconciler import forgetting, marks
+from k8s_ucp.reconciler.cluster_secret import Registration
+from k8s_ucp.waiting import wait_until
 
-app = declare()
+app = declare("List the clusters of this machine; let one go that nothing declares gone.")
 
 
-@app.command()
+@app.callback(invoke_without_command=True)
 def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """List the clusters, with their state, version and kubeconfig."""
+    if ctx.invoked_subcommand is not None:
+        return
     call = invocation(ctx)
     context = chosen_context(call)
     provider = context.provider
@@ -49,3 +58,51 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         for each in data
     ]
     call.console.data(table(("name", "provider", "state", "version"), rows))
+
+
+@app.command()
+def forget(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="An app cluster, such as demo-stage.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask whether you mean it.")] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Let it be registered again, where it is declared.")
+    ] = False,
+    timeout: Annotated[
+        int, typer.Option(metavar="SECONDS", help="How long to wait for the end of it.")
+    ] = 180,
+) -> None:
+    """Deregister a cluster that is still declared: for one that will never answer again.
+
+    Its Applications are deleted, with what they deployed if it answers; the cluster itself stays.
+    """
+    call = invocation(ctx)
+    context = chosen_context(call)
+    if undo:
+        forgetting.undo(context.kube, name)
+        call.console.say(f"{name} may be registered again; `ucp status` shows it.")
+        return
+    if not yes and sys.stdin.isatty():
+        from k8s_ucp.cli.questions import confirm
+
+        if not confirm(f"Deregister {name} and delete its Applications?", default=False):
+            raise UsageError("nothing was forgotten")
+    existing = forgetting.forget(context.kube, name)
+
+    def look() -> str:
+        found = context.kube.find(SECRET, existing.name, marks.ARGOCD_NAMESPACE)
+        if found is None or found["metadata"]["uid"] != existing.uid:
+            return ""
+        draining = Registration.of(found).draining_since
+        return f"its Applications are leaving since {draining}" if draining else "not begun yet"
+
+    wait_until(
+        f"{name} deregistered",
+        look,
+        seconds=timeout,
+        cancel=context.cancel,
+        next="see `ucp logs reconciler`; the cluster is marked, so it goes on by itself",
+    )
+    call.console.say(
+        f"{name} is deregistered and stays so; `ucp clusters forget {name} --undo` takes it back."
+    )

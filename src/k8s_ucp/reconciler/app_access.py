@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 
+from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Forbidden, Kube, KubeError, Object, Unauthorized, Unreachable
 from k8s_ucp.reconciler import identities, marks, tokens
 from k8s_ucp.reconciler.authenticators import Login, NoAccess
@@ -55,20 +56,56 @@ class AppAccess:
         The cluster is ready afterwards: one that just starts serves before it knows any role, and
         an Argo CD that was turned away looks again late.
         """
-        admin = self._logins.open(login)
+        result = "failed"
         try:
-            identities.establish(admin, source, fresh=fresh)
-            token = tokens.request(
-                admin,
-                marks.IDENTITY_NAMESPACE,
-                marks.ARGOCD_IDENTITY,
-                lifetime=lifetime,
-                clock=self._clock,
-            )
-            _await_ready(admin)
+            admin = self._logins.open(login)
+            try:
+                token = self._take(admin, source, lifetime=lifetime, fresh=fresh)
+                _await_ready(admin)
+            finally:
+                admin.close()
+            result = "done"
             return token
         finally:
-            admin.close()
+            self._metrics.renewals.labels(source.cluster, marks.ARGOCD_IDENTITY, result).inc()
+
+    def _take(self, admin: Kube, source: Source, *, lifetime: float, fresh: bool) -> Token:
+        identities.establish(admin, source, fresh=fresh)
+        return tokens.request(
+            admin,
+            marks.IDENTITY_NAMESPACE,
+            marks.ARGOCD_IDENTITY,
+            lifetime=lifetime,
+            clock=self._clock,
+        )
+
+    def refused(self) -> None:
+        """The kubeconfig's identity was turned down: no token that was remembered is used again."""
+        self._logins.refused()
+
+    def withdraw(self, login: Login | NoAccess | None, secret: Object) -> str:
+        """Take our identities off a cluster that is let go, so that no token of theirs counts.
+
+        As the kubeconfig's identity, or as Argo CD's own where there is none any more. Answers why
+        they may still be there; empty: they are gone.
+        """
+        try:
+            if isinstance(login, Login):
+                kube = self._logins.open(login)
+            else:
+                config = as_argocd(secret)
+                if config is None:
+                    return "there is no way in"
+                kube = Kube(config)
+        except UcpError as error:
+            return error.message
+        try:
+            identities.remove(kube, timeout=PROBE_SECONDS)
+        except KubeError as error:
+            return error.message
+        finally:
+            kube.close()
+        return ""
 
     def ready(self, login: Login) -> bool:
         """The API server says that it is ready, asked with the kubeconfig's own identity."""

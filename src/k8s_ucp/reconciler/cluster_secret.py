@@ -11,6 +11,7 @@ from typing import Any
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler import marks, tokens
 from k8s_ucp.reconciler.authenticators import Login, kubeconfig
+from k8s_ucp.reconciler.clock import parse_stamp
 from k8s_ucp.reconciler.sources import OwnerRef, Source
 from k8s_ucp.reconciler.tokens import Token
 
@@ -34,6 +35,9 @@ class Registration:
     draining: str | None
     draining_since: str | None
     renew_at: float
+    expires_at: float
+    forgotten: bool
+    """A person asked for it to be let go, whatever its owner says."""
     labels: Mapping[str, str]
     access: tuple[str, str | None, str, str]
     """server, CA, namespaces, clusterResources: what must match the source."""
@@ -58,6 +62,8 @@ class Registration:
             renew_at=tokens.renew_at(
                 notes.get(marks.TOKEN_ISSUED), notes.get(marks.TOKEN_EXPIRES), data.get("name", "")
             ),
+            expires_at=parse_stamp(notes.get(marks.TOKEN_EXPIRES)) or 0.0,
+            forgotten=marks.FORGET in notes,
             labels={each: labels[each] for each in _FACTS if each in labels},
             access=(
                 data.get("server", ""),

@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from k8s_ucp.kube import APPLICATION, SECRET, Kube, NotFound, Object
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import APPLICATION, SECRET, NotFound, Object
 from k8s_ucp.reconciler import draining, marks
+from k8s_ucp.reconciler.announcements import Announcements
 from k8s_ucp.reconciler.app_access import AppAccess
-from k8s_ucp.reconciler.clock import Clock, parse_stamp, stamp
+from k8s_ucp.reconciler.authenticators import Login
+from k8s_ucp.reconciler.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.cluster_secret import Registration, drain_change
 from k8s_ucp.reconciler.conditions import Condition
-from k8s_ucp.reconciler.logs import Log
 from k8s_ucp.reconciler.registration_rules import Leave
-from k8s_ucp.reconciler.settings import Settings
+from k8s_ucp.reconciler.runtime import Runtime
 
 SETTLED = 1.5
 """Seconds after the environment label went in which an ApplicationSet may still generate."""
 PAUSE = 0.3
 """Seconds between two looks at the Applications of a leaving cluster."""
 
-Show = Callable[[Object | None, list[Condition]], bool]
-
 
 class Departure:
     """Takes a leaving registration one look further; all it knows is in the cluster Secret."""
 
-    def __init__(
-        self,
-        kube: Kube,
-        settings: Settings,
-        access: AppAccess,
-        show: Show,
-        log: Log,
-        clock: Clock,
-    ) -> None:
-        self._kube = kube
-        self._settings = settings
+    def __init__(self, runtime: Runtime, access: AppAccess, told: Announcements) -> None:
+        self._kube = runtime.kube
+        self._settings = runtime.settings
+        self._logins = runtime.logins
+        self._metrics = runtime.metrics
+        self._log = runtime.log
+        self._clock = runtime.clock
         self._access = access
-        self._show = show
-        self._log = log
-        self._clock = clock
+        self._told = told
 
     def proceed(self, key: str, owner: Object | None, decision: Leave) -> float | None:
         """Answers when to look again, in seconds; None when nothing is left to do."""
@@ -56,14 +48,14 @@ class Departure:
         if left:
             given_up = self._given_up(key, existing, now - since)
             if given_up is None:
-                self._tell(owner, "False", "Draining", draining.in_words(left, "Application"))
+                self._tell(key, owner, "False", "Draining", draining.in_words(left, "Application"))
                 return PAUSE
             self._deregister(key, existing, given_up)
             words = draining.in_words(left, "Application")
-            self._tell(owner, "True", "GivenUp", f"{given_up}; {words}")
+            self._tell(key, owner, "True", "GivenUp", f"{given_up}; {words}")
             return None
         if applications and now - since < SETTLED:
-            self._tell(owner, "False", "Draining", "waiting for ApplicationSets to let go")
+            self._tell(key, owner, "False", "Draining", "waiting for ApplicationSets to let go")
             return PAUSE
         if decision.gone:
             self._deregister(key, existing, "its declaration is gone")
@@ -71,7 +63,7 @@ class Departure:
         message = "no Application of ours is left"
         if others:
             message += f"; not ours, left alone: {', '.join(others)}"
-        self._tell(owner, "True", "Drained", message)
+        self._tell(key, owner, "True", "Drained", message)
         return self._settings.resync_seconds
 
     def _delete_applications(self, existing: Registration) -> tuple[list[str], list[str]] | None:
@@ -97,13 +89,23 @@ class Departure:
         return None
 
     def _deregister(self, key: str, existing: Registration, why: str) -> None:
+        secret = self._kube.find(SECRET, existing.name, marks.ARGOCD_NAMESPACE)
         self._kube.delete(SECRET, existing.name, marks.ARGOCD_NAMESPACE, uid=existing.uid)
+        left = self._access.withdraw(self._login(key), secret) if secret else ""
         self._access.forget(key)
-        self._log.info("deregistered", cluster=existing.cluster, why=why)
+        self._metrics.forget_cluster(existing.cluster)
+        self._log.info("deregistered", cluster=existing.cluster, why=why, identities_left=left)
 
-    def _tell(self, owner: Object | None, status: str, reason: str, message: str) -> None:
-        leaving = Condition(marks.REGISTERED, "False", "Leaving", "the cluster is being deleted")
-        self._show(owner, [leaving, Condition(marks.DRAINED, status, reason, message)])
+    def _login(self, key: str) -> Login | None:
+        try:
+            return self._logins.of(key)
+        except UcpError:
+            return None
+
+    def _tell(self, key: str, owner: Object | None, status: str, reason: str, message: str) -> None:
+        leaving = Condition(marks.REGISTERED, "False", "Leaving", "the cluster is let go")
+        drained = Condition(marks.DRAINED, status, reason, message)
+        self._told.show(key, owner, [leaving, drained])
 
 
 def _names(applications: list[Object]) -> list[str]:

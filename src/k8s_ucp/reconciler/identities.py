@@ -12,6 +12,7 @@ from typing import Any
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
     CLUSTER_ROLE_BINDING,
+    NAMESPACE,
     ROLE,
     ROLE_BINDING,
     SERVICE_ACCOUNT,
@@ -64,6 +65,25 @@ def establish_mirror(kube: Kube) -> None:
         _account(marks.MIRROR_IDENTITY),
     ):
         _ensure(kube, each)
+
+
+def remove(kube: Kube, *, timeout: float) -> None:
+    """Take our identities and their rights away; what isn't ours stays. Raises KubeError.
+
+    The right to do this may be one of those, so it goes last.
+    """
+    kube.request("GET", "/version", timeout=timeout)  # one that is dead is found out quickly
+    namespace = kube.find(NAMESPACE, marks.IDENTITY_NAMESPACE)
+    if namespace and _is_ours(namespace):
+        uid = namespace["metadata"]["uid"]
+        kube.delete(NAMESPACE, marks.IDENTITY_NAMESPACE, uid=uid)
+    for kind in (ROLE_BINDING, ROLE):
+        for each in kube.list_all(kind, labels=f"{marks.MANAGED_BY}={marks.OURS}"):
+            metadata = each["metadata"]
+            kube.delete(kind, metadata["name"], metadata["namespace"], uid=metadata["uid"])
+    whole = kube.find(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
+    if whole and _is_ours(whole):
+        kube.delete(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY, uid=whole["metadata"]["uid"])
 
 
 def probe(kube: Kube, namespaces: tuple[str, ...], *, timeout: float) -> None:

@@ -63,6 +63,12 @@ class Metrics:
             "identity",
             "result",
         )
+        self.refusals = counter(
+            "k8s_ucp_refusals",
+            "Looks at a source that could not be registered.",
+            "source",
+            "reason",
+        )
         self.reachable = gauge(
             "k8s_ucp_cluster_reachable", "1: the cluster answers as Argo CD's identity.", "cluster"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import KubeError, Object
 from k8s_ucp.reconciler import marks, registration_rules
 from k8s_ucp.reconciler.clock import Clock
 from k8s_ucp.reconciler.cluster_secret import Registration
@@ -36,7 +36,12 @@ class Observer:
         subject = ref or (ours.owner if ours else None)
         if subject is None:
             return None, registration_rules.Nothing()
-        owner = self._owners.find(subject)
+        try:
+            owner = self._owners.find(subject)
+        except KubeError:
+            if ours is None or not ours.forgotten:
+                raise
+            owner = None
         fate = _fate(owner, ours)
         source = self._logins.describe(key, owner)
         login = login_or_why(source) if source else None
@@ -50,6 +55,7 @@ class Observer:
                 holders=self._holders(key),
                 existing=existing,
                 now=self._clock(),
+                forgotten=_forgotten(owner) or (ours is not None and ours.forgotten),
             )
             decision = registration_rules.decide(seen)
             if isinstance(decision, Register | Relabel | Keep):
@@ -57,6 +63,11 @@ class Observer:
             else:
                 self._claims.pop(key, None)
         return owner, decision
+
+    def registered(self, key: str) -> bool:
+        """A cluster Secret of ours was made from that source."""
+        found = self._existing(key, None)
+        return found is not None and found.ours
 
     def _existing(self, key: str, ref: OwnerRef | None) -> Registration | None:
         store = self._views.cluster_secrets.store
@@ -80,6 +91,10 @@ class Observer:
             if registration.environment and registration.source != key:
                 held[registration.environment] = registration.cluster
         return held
+
+
+def _forgotten(owner: Object | None) -> bool:
+    return marks.FORGET in ((owner or {}).get("metadata", {}).get("annotations") or {})
 
 
 def _fate(owner: Object | None, ours: Registration | None) -> Fate:

@@ -10,11 +10,13 @@ from k8s_ucp.kube import (
     Conflict,
     Forbidden,
     KubeError,
+    NotFound,
     Object,
     Unauthorized,
     Unreachable,
 )
 from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.announcements import Announcements
 from k8s_ucp.reconciler.app_access import AppAccess
 from k8s_ucp.reconciler.authenticators import NoAccess
 from k8s_ucp.reconciler.clock import stamp
@@ -38,7 +40,6 @@ from k8s_ucp.reconciler.registration_rules import (
 from k8s_ucp.reconciler.runtime import Runtime
 from k8s_ucp.reconciler.settings import REGISTRATION
 from k8s_ucp.reconciler.sources import Source
-from k8s_ucp.reconciler.status import StatusWriter
 from k8s_ucp.reconciler.watches import Watch
 from k8s_ucp.reconciler.work_queue import WorkQueue
 
@@ -62,12 +63,11 @@ class RegistrationController:
         self._views = views
         self._log = log
         self._clock = clock
+        self._metrics = runtime.metrics
         self._observer = Observer(views, runtime.owners, runtime.logins, clock)
-        self._status = StatusWriter(kube, "k8s-ucp-registration", clock)
         self._access = AppAccess(runtime.logins, runtime.metrics, clock)
-        self._told: dict[str, list[Condition]] = {}
-        """What was said of owners without a status of ours, by uid: in the log only, and once."""
-        self._departure = Departure(kube, settings, self._access, self._show, log, clock)
+        self._told = Announcements(kube, runtime.events, runtime.metrics, clock)
+        self._departure = Departure(runtime, self._access, self._told)
         views.local_clusters.listen(self._local_cluster_changed)
         views.cluster_secrets.listen(self._cluster_secret_changed)
         views.environments.listen(lambda _before, _after: self._add_all())
@@ -112,7 +112,10 @@ class RegistrationController:
 
     def reconcile(self, key: str) -> float | None:
         """Decide and act. Answers when to look again, in seconds."""
-        owner, decision = self._observer.decide(key)
+        try:
+            owner, decision = self._observer.decide(key)
+        except (Forbidden, NotFound) as error:
+            return self._owner_unreadable(key, error)
         match decision:
             case Leave():
                 return self._departure.proceed(key, owner, decision)
@@ -128,7 +131,21 @@ class RegistrationController:
                 return self._keep(key, owner, decision)
             case _:
                 self._access.forget(key)
+                self._told.forget(key)
                 return None
+
+    def _owner_unreadable(self, key: str, error: KubeError) -> float:
+        """What stands is left as it is: nobody knows whether the owner is gone."""
+        secret = self._views.source(key)
+        if secret is None:
+            raise error
+        about = {**secret, "apiVersion": "v1", "kind": "Secret"}
+        refusal = Refuse(
+            "OwnerUnreadable",
+            f"what owns this kubeconfig can't be read: {error.message}",
+            standing=self._observer.registered(key),
+        )
+        return self._refuse(key, about, refusal)
 
     # Effects.
 
@@ -142,6 +159,7 @@ class RegistrationController:
             refusal = Refuse(error.reason, error.message, standing=existing is not None)
             return self._refuse(key, owner, refusal)
         except (Unauthorized, Forbidden) as error:
+            self._access.refused()
             reason = f"the kubeconfig's identity is not allowed in: {error.message}"
             refusal = Refuse("AccessDenied", reason, standing=existing is not None)
             self._refuse(key, owner, refusal)
@@ -162,7 +180,11 @@ class RegistrationController:
             why=decision.why,
             token_expires=stamp(token.expires_at),
         )
-        self._show(owner, [_registered(source), _REACHED])
+        self._told.show(key, owner, [_registered(source), _REACHED])
+        if existing is not None:
+            self._told.say(owner, "TokenRenewed", f"Argo CD has a new token ({decision.why})")
+        self._metrics.token_expires.labels(source.cluster).set(token.expires_at)
+        self._metrics.cluster_answered(source.cluster)
         return self._pause(token.renew_at(source.cluster))
 
     def _create(self, secret: Object) -> Refuse | None:
@@ -196,14 +218,18 @@ class RegistrationController:
                 away = Unreachable("the app cluster is not ready yet")
                 return self._unreached(key, owner, away, standing=True, source=source)
             if not self._access.worth_renewing(key):
-                self._show(owner, [_registered(source), _not_reached("Rejected", error.message)])
+                rejected = _not_reached("Rejected", error.message)
+                self._told.show(key, owner, [_registered(source), rejected])
+                self._metrics.cluster_silent(source.cluster)
                 return self._access.pause(key)
             return self._register(
                 key, owner, Register(source, decision.login, existing, "identity rejected")
             )
         except KubeError as error:
             return self._unreached(key, owner, error, standing=True, source=source)
-        self._show(owner, [_registered(source), _REACHED])
+        self._told.show(key, owner, [_registered(source), _REACHED])
+        self._metrics.token_expires.labels(source.cluster).set(existing.expires_at)
+        self._metrics.cluster_answered(source.cluster)
         return self._pause(existing.renew_at)
 
     def _unreached(
@@ -219,18 +245,20 @@ class RegistrationController:
         conditions = [_not_reached("Unreachable", error.message)]
         if source:
             conditions.append(_registered(source))
+            self._metrics.cluster_silent(source.cluster)
         else:
             state = "True" if standing else "False"
             message = "the app cluster does not answer; trying again"
             conditions.append(Condition(marks.REGISTERED, state, "Unreachable", message))
-        if self._show(owner, conditions):
+        if self._told.show(key, owner, conditions):
             self._log.warning("unreachable", object=key, error=error.message)
         return self._access.pause(key)
 
     def _refuse(self, key: str, owner: Object | None, decision: Refuse) -> float:
         state = "True" if decision.standing else "False"
         condition = Condition(marks.REGISTERED, state, decision.reason, decision.message)
-        if self._show(owner, [condition]):
+        self._metrics.refusals.labels(key, decision.reason).inc()
+        if self._told.show(key, owner, [condition]):
             self._log.warning(
                 "not registered", object=key, reason=decision.reason, why=decision.message
             )
@@ -241,17 +269,6 @@ class RegistrationController:
 
     def _pause(self, renewal: float) -> float:
         return max(0.0, min(self._settings.resync_seconds, renewal - self._clock()))
-
-    def _show(self, owner: Object | None, conditions: list[Condition]) -> bool:
-        """On the owner if it is of our own kind; True if that was news."""
-        if owner is None:
-            return False
-        if owner["kind"] == "LocalCluster":
-            return self._status.write(owner, conditions)
-        uid = owner["metadata"]["uid"]
-        news = self._told.get(uid) != conditions
-        self._told[uid] = conditions
-        return news
 
 
 _REACHED = Condition(marks.REACHABLE, "True", "Answers", "it answers as Argo CD's identity")

@@ -30,6 +30,8 @@ class Seen:
     """Environments that other sources hold: environment -> cluster."""
     existing: Registration | None
     now: float
+    forgotten: bool = False
+    """A person said so on the owner, or on the cluster Secret."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,18 @@ def decide(seen: Seen) -> Decision:
     """What to do about one source."""
     existing, source = seen.existing, seen.source
     ours = existing is not None and existing.ours
+    if existing and ours and seen.forgotten:
+        return Leave(existing, gone=True)
     if existing and ours and seen.fate is not Fate.ALIVE:
         return Leave(existing, gone=seen.fate is Fate.GONE)
     if seen.fate is not Fate.ALIVE:
         return Nothing()
+    if seen.forgotten:
+        return Refuse(
+            "Forgotten",
+            "`ucp clusters forget` was used on it; `ucp clusters forget --undo` takes that back",
+            standing=False,
+        )
     if source is None:
         return Refuse("KubeconfigMissing", "there is no kubeconfig Secret", standing=ours)
     taken = _name_taken(source, existing)

@@ -270,12 +270,72 @@ def plant(world: World, text: str) -> None:
     )
 
 
+def malformed(world: World, what: str) -> str:
+    """A kubeconfig that is right but for one thing."""
+    config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    match what:
+        case "no context":
+            del config["current-context"]
+        case "file reference":
+            del user["client-key-data"]
+            user["client-key"] = "/etc/hostname"
+        case "token file":
+            user["tokenFile"] = "/etc/hostname"
+        case "http":
+            cluster["server"] = cluster["server"].replace("https", "http")
+        case "no check":
+            cluster["insecure-skip-tls-verify"] = True
+        case "no certificate":
+            cluster["certificate-authority-data"] = base64.b64encode(b"words").decode()
+        case "large":
+            config["extensions"] = [{"name": "x" * 900_000}]
+            return "# " + json.dumps(config)
+    return json.dumps(config)
+
+
 @pytest.mark.parametrize("text", ["not: [yaml", "{}", "words"])
-def test_a_kubeconfig_that_can_t_be_used_is_explained(world: World, text: str) -> None:
+def test_a_kubeconfig_that_is_none_is_explained(world: World, text: str) -> None:
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, text)
     world.await_condition(marks.REGISTERED, "False", "KubeconfigInvalid")
     assert world.cluster_secret() is None
+
+
+@pytest.mark.parametrize(
+    ("what", "named"),
+    [
+        ("no context", "contexts"),
+        ("file reference", "client-key"),
+        ("token file", "tokenFile"),
+        ("http", "https://"),
+        ("no check", "insecure-skip-tls-verify"),
+        ("no certificate", "certificate-authority-data"),
+        ("large", "too large"),
+    ],
+)
+def test_a_kubeconfig_that_can_t_be_used_is_explained(world: World, what: str, named: str) -> None:
+    world.start(controllers=frozenset({REGISTRATION}))
+    plant(world, malformed(world, what))
+    world.await_condition(marks.REGISTERED, "False", "KubeconfigInvalid")
+    assert named in world.message(marks.REGISTERED)
+    assert world.cluster_secret() is None
+
+
+def test_an_authority_that_is_not_the_server_s_gets_no_token(world: World) -> None:
+    config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
+    other = world.core_config["clusters"][0]["cluster"]["certificate-authority-data"]
+    config["clusters"][0]["cluster"]["certificate-authority-data"] = other
+    world.start(controllers=frozenset({REGISTRATION}))
+    plant(world, json.dumps(config))
+    world.await_condition(marks.REACHABLE, "False", "Unreachable")
+    assert "certificate" in world.message(marks.REACHABLE).lower()
+    assert world.cluster_secret() is None
+    # The kubeconfig is repaired, as after a rotation: it is registered without more ado.
+    text = base64.b64encode(json.dumps(world.provider.configs["demo-stage"]).encode()).decode()
+    change = {"data": {"kubeconfig": text}}
+    world.core.patch(SECRET, "demo-stage-kubeconfig", CLUSTERS, change)
+    world.await_registered()
 
 
 def test_credentials_that_are_not_accepted_are_explained(world: World) -> None:

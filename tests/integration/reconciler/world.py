@@ -26,6 +26,7 @@ from k8s_ucp.kube import (
     APPLICATION,
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
+    EVENT,
     LOCAL_CLUSTER,
     SECRET,
     Kind,
@@ -35,6 +36,7 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.announcements import read_notes
 from k8s_ucp.reconciler.clock import Clock, system_clock
 from k8s_ucp.reconciler.cluster_secret import as_argocd
 from k8s_ucp.reconciler.conditions import find
@@ -219,6 +221,26 @@ class World:
                 f"\n{self.logs.getvalue()[-3000:]}"
             ) from None
 
+    def await_note(self, source: str, reason: str) -> None:
+        """Said of a source whose owner has no status of ours."""
+
+        def noted() -> list[str]:
+            note = read_notes(self.core).get(source) or {}
+            return [each["reason"] for each in (note.get("status") or {}).get("conditions") or []]
+
+        eventually(lambda: reason in noted(), f"{source} {reason}\n{self.logs.getvalue()[-2000:]}")
+
+    def events(self, name: str) -> list[tuple[str, str]]:
+        """(type, reason) of what happened to an object, oldest first."""
+        found = [
+            each
+            for namespace in (CLUSTERS, "crossplane-system")
+            for each in self.core.list_all(EVENT, namespace)
+            if each["involvedObject"]["name"] == name
+        ]
+        found.sort(key=lambda each: int(each["metadata"]["resourceVersion"]))
+        return [(each["type"], each["reason"]) for each in found]
+
     def await_registered(self, name: str = "demo-stage") -> Object:
         """Registered and reachable; the cluster Secret."""
         self.await_condition(marks.REGISTERED, "True", "Registered", name)
@@ -299,7 +321,7 @@ def empty(core: Kube, apps: Mapping[str, Kube]) -> None:
         for item in core.list_all(APPLICATION, ARGOCD):
             _strip(core, APPLICATION, item)
     for namespace in (CLUSTERS, ARGOCD, "crossplane-system", "default"):
-        for kind in (SECRET, CONFIG_MAP):
+        for kind in (SECRET, CONFIG_MAP, EVENT):
             for item in core.list_all(kind, namespace):
                 if item["metadata"]["name"] != "kube-root-ca.crt":
                     core.delete(kind, item["metadata"]["name"], namespace)

@@ -1,0 +1,160 @@
+"""What is said of a source: conditions where they belong, an Event for each turn, the gauges.
+
+A LocalCluster carries its conditions in its status. Managed resources and labelled Secrets have no
+room for ours, so theirs are kept in one ConfigMap, a key a source, which `ucp doctor` reads.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from k8s_ucp.kube import CONFIG_MAP, Kube, NotFound, Object
+from k8s_ucp.reconciler import conditions as status_conditions
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.clock import Clock, stamp
+from k8s_ucp.reconciler.conditions import Condition
+from k8s_ucp.reconciler.events import Events
+from k8s_ucp.reconciler.logs import without_secrets
+from k8s_ucp.reconciler.metrics import Metrics
+from k8s_ucp.reconciler.status import StatusWriter
+
+
+class Announcements:
+    """Safe to share between threads; a key is spoken of by one of them at a time."""
+
+    def __init__(self, kube: Kube, events: Events, metrics: Metrics, clock: Clock) -> None:
+        self._kube = kube
+        self._events = events
+        self._metrics = metrics
+        self._clock = clock
+        self._status = StatusWriter(kube, "k8s-ucp-registration", clock)
+        self._turns: dict[str, dict[str, tuple[str, str]]] = {}
+        """(status, reason) told last, by owner's uid and type of condition."""
+        self._notes: dict[str, str] | None = None
+        self._lock = threading.Lock()
+
+    def show(self, key: str, owner: Object | None, told: Iterable[Condition]) -> bool:
+        """These are our conditions of it from now on; True where that was news."""
+        if owner is None:
+            return False
+        told = [
+            Condition(each.type, each.status, each.reason, without_secrets(each.message))
+            for each in told
+        ]
+        for each in told:
+            if each.type == marks.REGISTERED:
+                name = owner["metadata"]["name"].removesuffix("-kubeconfig")
+                self._metrics.registered.labels(name).set(each.status == "True")
+        if owner["kind"] == "LocalCluster":
+            before: Object = owner
+            news = self._status.write(owner, told)
+        else:
+            before = {"status": self._noted(key).get("status") or {}}
+            news = self._note(key, owner, told)
+        self._tell_turns(owner, before, told)
+        return news
+
+    def say(
+        self, owner: Object | None, reason: str, message: str, *, warning: bool = False
+    ) -> None:
+        """An Event alone, for what is no lasting state."""
+        if owner is not None:
+            self._events.tell(owner, reason, message, warning=warning)
+
+    def forget(self, key: str) -> None:
+        """The source is gone: nothing is said of it any more."""
+        if self._noted(key):
+            self._write(key, None)
+
+    def _tell_turns(self, owner: Object, before: Object, told: Iterable[Condition]) -> None:
+        uid = owner["metadata"]["uid"]
+        with self._lock:
+            known = self._turns.setdefault(uid, {})
+        for each in told:
+            found = status_conditions.find(before, each.type) or {}
+            last = known.get(each.type) or (found.get("status", ""), found.get("reason", ""))
+            known[each.type] = (each.status, each.reason)
+            if last != known[each.type]:
+                bad = each.status == "False" and each.type in (marks.REGISTERED, marks.REACHABLE)
+                warning = bad and each.reason != "Leaving"
+                self._events.tell(owner, each.reason, each.message, warning=warning)
+
+    def _note(self, key: str, owner: Object, told: list[Condition]) -> bool:
+        before = self._noted(key)
+        seen: Object = {"metadata": owner["metadata"], "status": before.get("status") or {}}
+        conditions = status_conditions.written(seen, told, stamp(self._clock()))
+        entry = {
+            "owner": {
+                "apiVersion": owner["apiVersion"],
+                "kind": owner["kind"],
+                "namespace": owner["metadata"].get("namespace", ""),
+                "name": owner["metadata"]["name"],
+            },
+            "environment": (owner["metadata"].get("labels") or {}).get(marks.ENVIRONMENT, ""),
+            "status": {"conditions": conditions},
+        }
+        if entry == before:
+            return False
+        self._write(key, json.dumps(entry, sort_keys=True))
+        return True
+
+    def _noted(self, key: str) -> dict[str, Any]:
+        with self._lock:
+            if self._notes is None:
+                self._notes = read_notes_text(self._kube)
+            text = self._notes.get(key)
+        return json.loads(text) if text else {}
+
+    def _write(self, key: str, text: str | None) -> None:
+        change = {"data": {_as_key(key): text}}
+        try:
+            self._kube.patch(CONFIG_MAP, marks.REGISTRATIONS, marks.CLUSTERS_NAMESPACE, change)
+        except NotFound:
+            if text is not None:
+                self._kube.create(_config_map({_as_key(key): text}))
+        with self._lock:
+            assert self._notes is not None
+            if text is None:
+                self._notes.pop(key, None)
+            else:
+                self._notes[key] = text
+
+
+def read_notes(kube: Kube) -> dict[str, dict[str, Any]]:
+    """{source: {owner, environment, status}} as the reconciler left them. Raises KubeError."""
+    return {key: json.loads(text) for key, text in read_notes_text(kube).items()}
+
+
+def read_notes_text(kube: Kube) -> dict[str, str]:
+    """The same, each as JSON; what isn't JSON is left out."""
+    found = kube.find(CONFIG_MAP, marks.REGISTRATIONS, marks.CLUSTERS_NAMESPACE)
+    notes = {}
+    for name, text in ((found or {}).get("data") or {}).items():
+        try:
+            parsed = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(parsed, dict):
+            notes[name.replace(".", "/", 1)] = text
+    return notes
+
+
+def _as_key(source: str) -> str:
+    """`<namespace>.<Secret>`: a namespace holds no dot, and a key no slash."""
+    return source.replace("/", ".", 1)
+
+
+def _config_map(data: dict[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": marks.REGISTRATIONS,
+            "namespace": marks.CLUSTERS_NAMESPACE,
+            "labels": {marks.MANAGED_BY: marks.OURS},
+        },
+        "data": data,
+    }
