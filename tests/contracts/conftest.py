@@ -9,8 +9,11 @@ from typing import Protocol
 import pytest
 
 from k8s_ucp.cluster_provider import ClusterProvider
+from k8s_ucp.clusters import gke_settings
 from k8s_ucp.clusters.kind_config import LONGEST_NAME
+from tests.backing_clusters import Backing, backing_clusters
 from tests.control_planes import PAUSE_IMAGE, ControlPlanes, control_planes
+from tests.gke_clusters import Google, google_before
 from tests.kind_clusters import KindClusters, kind_clusters
 
 
@@ -84,19 +87,72 @@ class Kind:
         return [*self._clusters.containers(workspace), *_files(folder)]
 
 
+class Existing:
+    names_are_shared = True
+    longest_name = 63
+    too_short = 0.0
+    image = PAUSE_IMAGE
+
+    def __init__(self, backing: Backing) -> None:
+        self._backing = backing
+
+    def named(self, name: str) -> str:
+        return name
+
+    def provider(self, workspace: str = "one") -> ClusterProvider:
+        return self._backing.existing(workspace)
+
+    def remains(self, workspace: str = "one") -> list[object]:
+        return [*self._backing.marks(workspace), *_files(self._backing.folder(workspace))]
+
+
+class Gke:
+    names_are_shared = True
+    longest_name = gke_settings.LONGEST_NAME
+    too_short = 0.05
+    """Shorter than the stand-in takes to make one."""
+    image = PAUSE_IMAGE
+
+    def __init__(self, cloud: Google) -> None:
+        self._cloud = cloud
+
+    def named(self, name: str) -> str:
+        return name
+
+    def provider(self, workspace: str = "one") -> ClusterProvider:
+        return self._cloud.provider(workspace)
+
+    def remains(self, workspace: str = "one") -> list[object]:
+        """The folder of gcloud's own settings stays: it belongs to no cluster."""
+        folder = self._cloud.folder(workspace)
+        files = [each for each in _files(folder) if each != folder / "gcloud"]
+        return [*self._cloud.clusters(f"owner-{workspace}"), *files]
+
+
 def _files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*")) if folder.exists() else []
 
 
-@pytest.fixture(scope="session", params=["embedded", pytest.param("kind", marks=pytest.mark.kind)])
+@pytest.fixture(
+    scope="session",
+    params=["embedded", "existing", "gke", pytest.param("kind", marks=pytest.mark.kind)],
+)
 def workshop(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workshop]:
     """One kind of provider after the other, with clusters that go when the session ends."""
     root: Path = tmp_path_factory.mktemp(request.param)
-    if request.param == "embedded":
-        with control_planes(root, request.getfixturevalue("toolbox")) as planes:
-            yield Embedded(planes)
-    else:
+    if request.param == "kind":
         with kind_clusters(root, request.getfixturevalue("kind_toolbox")) as clusters:
             yield Kind(clusters)
+        return
+    toolbox = request.getfixturevalue("toolbox")
+    if request.param == "embedded":
+        with control_planes(root, toolbox) as planes:
+            yield Embedded(planes)
+    elif request.param == "existing":
+        with backing_clusters(root, toolbox) as backing:
+            yield Existing(backing)
+    else:
+        with backing_clusters(root, toolbox) as backing, google_before(backing) as cloud:
+            yield Gke(cloud)

@@ -1,0 +1,133 @@
+"""Clusters that others made and this workspace uses: a note here, and a mark on the cluster.
+
+The mark, a ConfigMap in kube-system, names the owner, so that two topologies never work on the same
+cluster. The note holds the identity of the cluster: a context that leads elsewhere one day leads
+nowhere for us.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, Conflict, Forbidden, Kube
+from k8s_ucp.workspace import write_private_file
+
+MARK, MARK_NAMESPACE = "k8s-ucp-cluster", "kube-system"
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is remembered of an adopted cluster."""
+
+    context: str
+    uid: str
+    """Of its namespace kube-system: there is no better identity of a cluster."""
+    version: str
+    stopped: bool = False
+
+
+def read_note(file: Path) -> Note | None:
+    try:
+        return Note(**json.loads(file.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_note(file: Path, note: Note) -> None:
+    write_private_file(file, json.dumps(asdict(note), indent=1) + "\n")
+
+
+def uid_of(kube: Kube) -> str:
+    """The identity of a cluster."""
+    return str(kube.get(NAMESPACE, MARK_NAMESPACE)["metadata"]["uid"])
+
+
+def check_identity(kube: Kube, note: Note) -> None:
+    """Raises UcpError where the context leads to another cluster than the adopted one."""
+    if uid_of(kube) != note.uid:
+        raise UcpError(
+            f"the context {note.context} leads to another cluster than when it was taken",
+            next="give the context its old meaning back, or let ucp use another context",
+        )
+
+
+def check_admin(kube: Kube, context: str) -> None:
+    """Raises UcpError unless everything is allowed: components bring roles of their own."""
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "*", "group": "*", "resource": "*"}},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    if not kube.request("POST", path, body=review)["status"].get("allowed"):
+        raise UcpError(
+            f"the user of the context {context} is no admin of its cluster",
+            next="use a context whose user has the ClusterRole cluster-admin",
+        )
+
+
+def check_owner(kube: Kube, name: str, owner: str) -> bool:
+    """Whether our mark is there. Raises UcpError where it is another's."""
+    mark = kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE)
+    if mark is None:
+        return False
+    data = mark.get("data") or {}
+    if data.get("owner") != owner:
+        raise UcpError(
+            f"the cluster for {name} is used by a topology of another workspace or machine, as "
+            f"{data.get('name')}: its mark is one that this workspace did not make",
+            next=f"stop that topology first; where it is gone for good: kubectl -n "
+            f"{MARK_NAMESPACE} delete configmap {MARK}",
+        )
+    if data.get("name") != name:
+        raise UcpError(
+            f"the cluster for {name} is the cluster {data.get('name')} of this topology already",
+            next="give each of them a context of its own",
+        )
+    return True
+
+
+def put_mark(kube: Kube, name: str, owner: str) -> bool:
+    """Mark the cluster as ours; False where it was. Raises UcpError where it is another's."""
+    if check_owner(kube, name, owner):
+        return False
+    try:
+        kube.create(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {
+                    "name": MARK,
+                    "namespace": MARK_NAMESPACE,
+                    "labels": {"app.kubernetes.io/managed-by": "k8s-ucp"},
+                },
+                "data": {"owner": owner, "name": name},
+            }
+        )
+    except Conflict:
+        # Somebody was faster; it may have been us.
+        return not check_owner(kube, name, owner)
+    except Forbidden as error:
+        raise UcpError(f"can't mark the cluster for {name}: {error.message}") from error
+    return True
+
+
+def remove_mark(kube: Kube, name: str, owner: str) -> None:
+    """Only ours."""
+    mark = kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE)
+    if mark and (mark.get("data") or {}) == {"owner": owner, "name": name}:
+        kube.delete(CONFIG_MAP, MARK, MARK_NAMESPACE, uid=mark["metadata"]["uid"])
+
+
+def check_version(request: ClusterRequest, found: str) -> None:
+    """Raises UcpError where another version is wanted than the one that is there."""
+    wanted, there = (request.version or found).removeprefix("v"), found.removeprefix("v")
+    if wanted != there and not there.startswith((f"{wanted}.", f"{wanted}-", f"{wanted}+")):
+        raise UcpError(
+            f"Kubernetes {wanted} is wanted for {request.name}, its cluster has {there}",
+            next=f"set version: {there}, or leave it out",
+        )

@@ -1,0 +1,225 @@
+"""The existing provider: clusters of the user's, by a context of the kubeconfig.
+
+They are adopted and let go, never made, stopped or deleted: `create` and `start` take a cluster
+into use, `stop` and `delete` end that. What adoption leaves on the cluster is in adoption.py.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
+from k8s_ucp.clusters import adoption
+from k8s_ucp.clusters.adoption import Note, read_note, write_note
+from k8s_ucp.clusters.locks import locked
+from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
+from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
+from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable
+from k8s_ucp.workspace import make_private_folder
+
+CONTEXT = "context"
+"""The parameter of a request that names the context."""
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class ExistingProvider:
+    """One topology's adopted clusters. Implements ClusterProvider; safe between threads."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        owner: str,
+        contexts: Mapping[str, str] | None = None,
+        kubeconfig: UserKubeconfig | None = None,
+    ) -> None:
+        """folder: for our notes. owner: whose clusters they are, such as Workspace.machine_id.
+
+        contexts: by name of the cluster, for requests without the parameter `context`.
+        """
+        self._base = folder.resolve()
+        self._owner = owner
+        self._contexts = contexts if contexts is not None else {}
+        self._kubeconfig = kubeconfig or UserKubeconfig()
+
+    @property
+    def info(self) -> ProviderInfo:
+        return ProviderInfo(name="existing", simulated=False)
+
+    def preflight(self, request: ClusterRequest) -> None:
+        """Check everything checkable before the first change. Raises UcpError."""
+        with self._checked(request):
+            pass
+
+    def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
+        """Take a cluster into use. Raises DeadlineExceeded or UcpError."""
+        until = time.monotonic() + timeout
+        with self._checked(request) as kube:
+            make_private_folder(self._base)
+            with self._locked(request.name, timeout):
+                report(f"taking the cluster of context {self._context(request)} into use")
+                version, uid = kube.version(), adoption.uid_of(kube)
+                if time.monotonic() >= until:
+                    self._lock_file(request.name).unlink(missing_ok=True)
+                    raise DeadlineExceeded(
+                        f"use of the existing cluster for {request.name}", timeout, "slow answers"
+                    )
+                marked = adoption.put_mark(kube, request.name, self._owner)
+                try:
+                    note = Note(self._context(request), uid, version)
+                    if read_note(self._file(request.name)) != note:
+                        write_note(self._file(request.name), note)
+                except BaseException:
+                    if marked:
+                        adoption.remove_mark(kube, request.name, self._owner)
+                    raise
+
+    def start(self, name: str, *, timeout: float = 120) -> None:
+        """Use a cluster again. Raises UcpError if there is none."""
+        note = self._note(name)
+        self.create(
+            ClusterRequest(name, parameters={CONTEXT: note.context}),
+            lambda _: None,
+            timeout=timeout,
+        )
+
+    def stop(self, name: str, *, timeout: float = 60) -> None:
+        """Use it no longer; it runs on, and stays marked as ours."""
+        if read_note(self._file(name)) is None:
+            return
+        with self._locked(name, timeout):
+            note = read_note(self._file(name))
+            if note and not note.stopped:
+                write_note(self._file(name), replace(note, stopped=True))
+
+    def delete(self, name: str, *, timeout: float = 60) -> None:
+        """Let it go: our mark and note are removed, nothing else. Nothing to do when absent."""
+        if not self._file(name).exists():
+            return
+        with self._locked(name, timeout):
+            note = read_note(self._file(name))
+            if note:
+                with self._kube(name, note.context) as kube:
+                    adoption.check_identity(kube, note)
+                    adoption.remove_mark(kube, name, self._owner)
+            self._file(name).unlink(missing_ok=True)
+            self._lock_file(name).unlink(missing_ok=True)
+
+    def state(self, name: str) -> ClusterState:
+        note = read_note(self._file(name))
+        if note is None:
+            return ClusterState(name, False, False, False, "there is no such cluster")
+        if note.stopped:
+            return ClusterState(name, True, False, False, "stopped", note.version)
+        try:
+            with self._kube(name, note.context) as kube:
+                adoption.check_identity(kube, note)
+                version = kube.version()
+                reason = "" if _has_ready_node(kube) else "no node is ready"
+        except UcpError as error:
+            return ClusterState(name, True, False, False, error.message, note.version)
+        return ClusterState(name, True, True, not reason, reason, version)
+
+    def names(self) -> list[str]:
+        """Names of the clusters in use or stopped, sorted."""
+        return sorted(each.stem for each in self._base.glob("*.json"))
+
+    def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
+        """As the user's kubeconfig has it now. Raises UcpError where that can't be used."""
+        config = self._kubeconfig.config(self._note(name).context, name)
+        server = str(config["clusters"][0]["cluster"]["server"])
+        if reach is Reach.PODS and _is_loopback(server):
+            raise UcpError(
+                f"the API server of {name} is at {server}, which pods of the core can't reach",
+                next=f"use a context for {name} with an address that other machines reach",
+            )
+        return config
+
+    @contextmanager
+    def _checked(self, request: ClusterRequest) -> Iterator[Kube]:
+        """The cluster of a request, after every check."""
+        if not _LABEL.fullmatch(request.name):
+            raise UsageError(
+                f"{request.name!r} can't name a cluster: 1 to 63 of a-z, 0-9 and -, "
+                "beginning and ending with a letter or digit"
+            )
+        context = self._context(request)
+        with self._kube(request.name, context) as kube:
+            adoption.check_version(request, kube.version())
+            if note := read_note(self._file(request.name)):
+                adoption.check_identity(kube, replace(note, context=context))
+            adoption.check_admin(kube, context)
+            adoption.check_owner(kube, request.name, self._owner)
+            yield kube
+
+    @contextmanager
+    def _kube(self, name: str, context: str) -> Iterator[Kube]:
+        kube = Kube(self._kubeconfig.config(context, name))
+        try:
+            yield kube
+        except Unauthorized as error:
+            raise UcpError(
+                f"the credential of the context {context} is not accepted",
+                next=f"renew it, until this works: kubectl --context {context} get nodes",
+            ) from error
+        except Unreachable as error:
+            raise UcpError(
+                f"the API server of the context {context} can't be reached: {error.message}",
+                next=f"kubectl --context {context} get nodes",
+            ) from error
+        finally:
+            kube.close()
+
+    def _context(self, request: ClusterRequest) -> str:
+        context = request.parameters.get(CONTEXT) or self._contexts.get(request.name)
+        if context:
+            return context
+        known = ", ".join(self._kubeconfig.contexts()) or "none"
+        raise UsageError(
+            f"which existing cluster is {request.name}? No context is said; there are: {known}",
+            next=f"add context: NAME beside provider: existing of {request.name} in ucp.yaml",
+        )
+
+    def _note(self, name: str) -> Note:
+        note = read_note(self._file(name))
+        if note is None:
+            raise UcpError(f"no existing cluster is in use as {name}", next="ucp start")
+        return note
+
+    def _file(self, name: str) -> Path:
+        return self._base / f"{name}.json"
+
+    def _lock_file(self, name: str) -> Path:
+        return self._base / f"{name}.lock"
+
+    def _locked(self, name: str, timeout: float) -> Any:
+        return locked(self._lock_file(name), f"the lock of cluster {name}", timeout=timeout)
+
+
+def _has_ready_node(kube: Kube) -> bool:
+    try:
+        nodes = kube.list_all(NODE)
+    except KubeError:
+        return False
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for node in nodes
+        for condition in node.get("status", {}).get("conditions", ())
+    )
+
+
+def _is_loopback(server: str) -> bool:
+    host = urlsplit(server).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

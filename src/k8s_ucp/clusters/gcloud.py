@@ -1,0 +1,126 @@
+"""`gcloud`, with a service-account key and nothing of the user's own settings of it.
+
+The key goes by a private file whose path is in the environment; argv holds names only. gcloud's own
+configuration is a folder of ours, so that the user's logins and projects neither count nor change.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp import process
+from k8s_ucp.clusters import gcloud_failures
+from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
+from k8s_ucp.workspace import make_private_folder
+
+CALL_SECONDS = 60.0
+"""For one call: the program takes about a second to begin."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Who the key is for."""
+
+    project: str
+    email: str
+
+
+class Gcloud:
+    """The program as one service account on one project."""
+
+    def __init__(self, folder: Path, key: Callable[[], str]) -> None:
+        """folder: for its configuration, private. key: reads the key, JSON; raises UcpError."""
+        self._folder = folder
+        self._read_key = key
+
+    @cached_property
+    def account(self) -> Account:
+        """Raises UcpError where the key is none, or tells no project and the variable doesn't."""
+        try:
+            key = json.loads(self._key)
+            email, kind = str(key["client_email"]), key["type"]
+            project = key.get("project_id") or os.environ.get("CLOUDSDK_CORE_PROJECT", "")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            kind = None
+        if kind != "service_account":
+            raise UcpError(
+                "the gcp credential is no key of a service account",
+                next="gcloud iam service-accounts keys create creds/gcp.json --iam-account "
+                "NAME@PROJECT.iam.gserviceaccount.com",
+            )
+        if not project:
+            raise UcpError(
+                "no Google Cloud project is known: the gcp credential names none",
+                next="export CLOUDSDK_CORE_PROJECT=PROJECT, then run the command again",
+            )
+        return Account(str(project), email)
+
+    def json(self, *words: str, timeout: float = CALL_SECONDS) -> Any:
+        """One call; what it answers, None where it answers nothing.
+
+        Raises UcpError in words for people, DeadlineExceeded.
+        """
+        text = self._run([*words, "--format=json"], timeout)
+        return json.loads(text) if text.strip() else None
+
+    def find(self, *words: str, timeout: float = CALL_SECONDS) -> Any:
+        """Like json, None where what is asked for does not exist."""
+        try:
+            return self.json(*words, timeout=timeout)
+        except gcloud_failures.NotThere:
+            return None
+
+    def token(self) -> str:
+        """An access token of the account; good for about an hour."""
+        return self._run(["auth", "print-access-token"], CALL_SECONDS).strip()
+
+    @cached_property
+    def _key(self) -> str:
+        return self._read_key()
+
+    def _run(self, words: Sequence[str], timeout: float) -> str:
+        account = self.account
+        with self._environment(account) as environment:
+            try:
+                return process.run(
+                    ["gcloud", *words, f"--project={account.project}", "--quiet"],
+                    timeout=timeout,
+                    env=environment,
+                )
+            except CommandFailed as error:
+                raise gcloud_failures.explain(error, words, account.project, account.email) from (
+                    error
+                )
+            except ProgramMissing as error:
+                raise ProgramMissing(
+                    "the program gcloud is not on this machine",
+                    next="install the Google Cloud CLI: https://cloud.google.com/sdk/docs/install",
+                ) from error
+
+    @contextmanager
+    def _environment(self, account: Account) -> Iterator[dict[str, str]]:
+        make_private_folder(self._folder)
+        descriptor, name = tempfile.mkstemp(prefix=".key-", dir=self._folder)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(self._key)
+            foreign = ("CLOUDSDK_", "GOOGLE_APPLICATION_CREDENTIALS")
+            kept = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
+            yield kept | {
+                "CLOUDSDK_CONFIG": str(self._folder),
+                "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE": name,
+                "CLOUDSDK_CORE_PROJECT": account.project,
+                "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
+                "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
+                "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
+            }
+        finally:
+            Path(name).unlink(missing_ok=True)

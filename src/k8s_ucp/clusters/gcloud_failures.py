@@ -1,0 +1,133 @@
+"""What gcloud means when it fails, and what to type: one message for each cause. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from k8s_ucp.errors import CommandFailed, UcpError
+
+
+class NotThere(UcpError):
+    """What was asked for does not exist."""
+
+
+class Busy(UcpError):
+    """Another operation works on the cluster."""
+
+
+class OutOfReach(UcpError):
+    """Google did not answer, or is out of order: worth another attempt where somebody waits."""
+
+
+_NOT_THERE = ("code=404", "was not found", "Not found: projects/", "HttpError 404")
+_BUSY = ("incompatible operation", "Please wait and try again once it is done")
+_CREDENTIAL = (
+    "invalid_grant",
+    "Invalid JWT",
+    "problem refreshing your current auth tokens",
+    "do not currently have an active account",
+    "does not have any valid credentials",
+    "Could not read json file",
+    "account not found",
+)
+_UNREACHABLE = (
+    "Unable to find the server",
+    "Failed to establish a new connection",
+    "Network is unreachable",
+    "Temporary failure in name resolution",
+    "Connection refused",
+    "Connection reset",
+    "timed out",
+    "code=500",
+    "code=502",
+    "code=503",
+    "code=429",
+)
+_DISABLED = re.compile(r"\[?([a-z]+\.googleapis\.com)\]?")
+_API_NAMES = {
+    "Kubernetes Engine API": "container.googleapis.com",
+    "Compute Engine API": "compute.googleapis.com",
+    "Cloud Resource Manager API": "cloudresourcemanager.googleapis.com",
+}
+_DISABLED_SIGNS = ("SERVICE_DISABLED", "not enabled on project", "or it is disabled")
+_FORBIDDEN = ("PERMISSION_DENIED", "does not have permission", "code=403", "HttpError 403")
+_QUOTA = re.compile(r"[Ii]nsufficient \w+ quota.*|Quota '.*' exceeded.*|.*QUOTA_EXCEEDED.*")
+
+
+def explain(error: CommandFailed, words: Sequence[str], project: str, email: str) -> UcpError:
+    """The error for people. words: of the call, without flags of every call."""
+    text = error.output
+    line = _error_line(text)
+    if any(sign in text for sign in _BUSY):
+        return Busy(f"Google works on it already: {line}", next="wait a minute, then try again")
+    if any(sign in text for sign in _DISABLED_SIGNS):
+        return _disabled(text, project)
+    if found := _QUOTA.search(text):
+        return UcpError(
+            f"the quota of project {project} does not suffice: {found[0].strip()}",
+            next="ask for more at https://console.cloud.google.com/iam-admin/quotas?"
+            f"project={project}, or set a smaller size or another region",
+        )
+    if any(sign in text for sign in _CREDENTIAL):
+        return UcpError(
+            f"Google does not accept the gcp credential ({email}): {line}",
+            next="gcloud iam service-accounts keys create creds/gcp.json --iam-account "
+            f"{email} (the old key may have been removed)",
+        )
+    if "billing" in text.lower():
+        return UcpError(
+            f"project {project} has no billing account: {line}",
+            next=f"gcloud billing projects link {project} --billing-account ACCOUNT",
+        )
+    if words[:2] == ["projects", "describe"] and any(sign in text for sign in _FORBIDDEN):
+        return UcpError(
+            f"there is no project {project}, or {email} may not see it",
+            next=f"gcloud projects list; then {_grant(project, email, 'roles/container.admin')}",
+        )
+    if any(sign in text for sign in _NOT_THERE):
+        return NotThere(line)
+    if any(sign in text for sign in _FORBIDDEN):
+        return UcpError(
+            f"{email} may not do that in project {project}: {line}",
+            next=f"{_grant(project, email, _role(words))}",
+        )
+    if any(sign in text for sign in _UNREACHABLE):
+        return OutOfReach(
+            f"Google Cloud can't be reached: {line}",
+            next="check the network (a proxy is named by HTTPS_PROXY), then run it again",
+        )
+    return UcpError(
+        f"`gcloud {' '.join(words)}` failed: {line}", next="gcloud components update, perhaps"
+    )
+
+
+def _disabled(text: str, project: str) -> UcpError:
+    named = next((api for name, api in _API_NAMES.items() if name in text), None)
+    found = _DISABLED.search(text)
+    api = named or (found[1] if found else "container.googleapis.com")
+    return UcpError(
+        f"the API {api} is not enabled in project {project}",
+        next=f"gcloud services enable {api} --project {project}",
+    )
+
+
+def _grant(project: str, email: str, role: str) -> str:
+    return (
+        f"gcloud projects add-iam-policy-binding {project} "
+        f"--member serviceAccount:{email} --role {role}"
+    )
+
+
+def _role(words: Sequence[str]) -> str:
+    return "roles/compute.viewer" if words[0] == "compute" else "roles/container.admin"
+
+
+def _error_line(text: str) -> str:
+    """gcloud's own ERROR, without its bookkeeping; the last line where there is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    begin = next((place for place, line in enumerate(lines) if line.startswith("ERROR:")), None)
+    if begin is None:
+        return lines[-1] if lines else "it said nothing"
+    whole = " ".join(lines[begin : begin + 4])
+    return re.sub(r"^ERROR: (\(gcloud\.[\w.-]+\) )?", "", whole)[:500]

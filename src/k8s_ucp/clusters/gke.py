@@ -1,0 +1,302 @@
+"""The gke provider: clusters of Google Kubernetes Engine, made by `gcloud` with a service account.
+
+A cluster is ours by its label k8s-ucp-owner; others are never touched. Operations are started
+asynchronously and watched, so a run that is cut off leaves a cluster that the next one finds. A
+cluster can't be stopped, but its nodes can leave: then it costs its fee alone, and keeps its data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
+from k8s_ucp.clusters import gke_checks
+from k8s_ucp.clusters.gcloud import Gcloud
+from k8s_ucp.clusters.gcloud_failures import Busy, NotThere, OutOfReach
+from k8s_ucp.clusters.gke_settings import NAME, NODES, OWNER, POOL, GkeSettings, is_zone, place
+from k8s_ucp.clusters.locks import locked
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.kube import Kube, KubeError
+from k8s_ucp.workspace import make_private_folder
+
+CREATE_SECONDS = 1200.0
+DELETE_SECONDS = 900.0
+CLEANING_SECONDS = 1500.0
+"""To be rid of a cluster whose creation failed: Google ends its making first."""
+PAUSE = 5.0
+
+Cluster = Mapping[str, Any]
+
+
+class GkeProvider:
+    """One topology's GKE clusters. Implements ClusterProvider; safe between threads."""
+
+    def __init__(
+        self, folder: Path, *, owner: str, key: Callable[[], str], pause: float = PAUSE
+    ) -> None:
+        """folder: for gcloud's configuration and locks. key: reads the service account's key.
+
+        owner: whose clusters they are (a-z, 0-9), such as Workspace.machine_id. pause: seconds
+        between two looks at an operation.
+        """
+        self._base = folder.resolve()
+        self._owner = owner
+        self._gcloud = Gcloud(self._base / "gcloud", key)
+        self._pause = pause
+
+    @property
+    def info(self) -> ProviderInfo:
+        return ProviderInfo(name="gke", simulated=False)
+
+    def preflight(self, request: ClusterRequest) -> None:
+        """Check everything checkable before the first change. Raises UcpError."""
+        self._checked(request)
+
+    def create(
+        self, request: ClusterRequest, report: Report, *, timeout: float = CREATE_SECONDS
+    ) -> None:
+        """Bring the cluster up: made if absent, its nodes back if stopped, kept if it runs.
+
+        Raises DeadlineExceeded or UcpError; a failed first creation leaves nothing behind.
+        """
+        until = time.monotonic() + timeout
+        settings, version = self._checked(request)
+        name = request.name
+        with self._locked(name, timeout):
+            found = self._find(name)
+            if found and found["status"] in ("ERROR", "STOPPING"):
+                report(f"removing the cluster {name}, whose making or removal was cut off")
+                self._remove(name, found, until)
+                found = None
+            made = found is None
+            try:
+                if made:
+                    report(f"making cluster {name} in {settings.location}: minutes")
+                    self._gcloud.json(*settings.create_words(self._owner, version))
+                running = self._await_running(name, report, until)
+                if not running.get("currentNodeCount"):
+                    self._resize(name, running, NODES, until)
+                self._await_served(name, until)
+            except Exception:
+                # Ctrl-C doesn't wait for Google: the next run finds what there is.
+                if made:
+                    report(f"removing the cluster {name} again")
+                    self._clear(name)
+                raise
+
+    def start(self, name: str, *, timeout: float = CREATE_SECONDS) -> None:
+        """Bring the nodes back. Raises UcpError if there is no such cluster."""
+        until = time.monotonic() + timeout
+        self._require(name)
+        with self._locked(name, timeout):
+            running = self._await_running(name, lambda _: None, until)
+            if not running.get("currentNodeCount"):
+                self._resize(name, running, NODES, until)
+            self._await_served(name, until)
+
+    def stop(self, name: str, *, timeout: float = DELETE_SECONDS) -> None:
+        """Send the nodes away and keep the data. Nothing to do when absent or stopped."""
+        until = time.monotonic() + timeout
+        found = self._find(name)
+        if found and found.get("currentNodeCount"):
+            with self._locked(name, timeout):
+                self._resize(name, found, 0, until)
+
+    def delete(self, name: str, *, timeout: float = DELETE_SECONDS) -> None:
+        """Remove it and its data. Nothing to do when it is absent."""
+        found = self._find(name)
+        if found:
+            with self._locked(name, timeout):
+                self._remove(name, found, time.monotonic() + timeout)
+                self._lock_file(name).unlink(missing_ok=True)
+
+    def state(self, name: str) -> ClusterState:
+        found = self._find(name)
+        if found is None:
+            return ClusterState(name, False, False, False, "there is no such cluster")
+        version = f"v{found.get('currentMasterVersion', '')}"
+        if found["status"] not in ("RUNNING", "RECONCILING"):
+            message = found.get("statusMessage") or found["status"].lower()
+            return ClusterState(name, True, False, False, message, version)
+        if not found.get("currentNodeCount"):
+            return ClusterState(name, True, False, False, "stopped", version)
+        reason = self._silence(name)
+        return ClusterState(name, True, True, not reason, reason, version)
+
+    def names(self) -> list[str]:
+        """Names of this owner's clusters, sorted."""
+        listed = self._gcloud.json(
+            "container", "clusters", "list", f"--filter=resourceLabels.{OWNER}={self._owner}"
+        )
+        return sorted(each["name"] for each in listed or [])
+
+    def kubeconfig(
+        self,
+        name: str,
+        *,
+        reach: Reach = Reach.MACHINE,  # noqa: ARG002 (one address for all)
+    ) -> dict[str, Any]:
+        """An admin kubeconfig whose token is good for about an hour; Google grants no other."""
+        found = self._require(name)
+        if not found.get("endpoint"):
+            raise UcpError(f"the cluster {name} has no address yet: {found['status'].lower()}")
+        cluster = {
+            "server": f"https://{found['endpoint']}",
+            "certificate-authority-data": found["masterAuth"]["clusterCaCertificate"],
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": self._gcloud.token()}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "current-context": name,
+        }
+
+    # Looking.
+
+    def _checked(self, request: ClusterRequest) -> tuple[GkeSettings, str | None]:
+        settings = GkeSettings.of(request)
+        gke_checks.check_project(self._gcloud)
+        version = gke_checks.choose_version(self._gcloud, settings)
+        called = self._called(request.name)
+        if not called:
+            gke_checks.check_quota(self._gcloud, settings)
+        elif not self._is_ours(called[0], request.name):
+            raise UcpError(
+                f"there is a cluster {request.name} in {called[0]['location']} that this workspace "
+                "did not make",
+                next="choose another name for the topology (metadata.name), or remove that cluster",
+            )
+        return settings, version
+
+    def _called(self, name: str) -> list[Cluster]:
+        """All clusters of that name, wherever in the project they are; ours come first."""
+        listed = self._gcloud.json("container", "clusters", "list", f"--filter=name={name}")
+        found = [each for each in listed or [] if each["name"] == name]
+        return sorted(found, key=lambda each: not self._is_ours(each, name))
+
+    def _find(self, name: str) -> Cluster | None:
+        """Ours of that name."""
+        return next((each for each in self._called(name) if self._is_ours(each, name)), None)
+
+    def _is_ours(self, found: Cluster, name: str) -> bool:
+        labels = found.get("resourceLabels", {})
+        return (labels.get(OWNER), labels.get(NAME)) == (self._owner, name)
+
+    def _require(self, name: str) -> Cluster:
+        found = self._find(name)
+        if found is None:
+            raise UcpError(f"there is no GKE cluster {name} of this workspace", next="ucp start")
+        return found
+
+    def _silence(self, name: str) -> str:
+        """Why its API server doesn't serve us; empty where it does."""
+        try:
+            with contextlib.closing(Kube(self.kubeconfig(name))) as kube:
+                kube.version()
+        except KubeError as error:
+            return error.message
+        return ""
+
+    # Waiting.
+
+    def _await_running(self, name: str, report: Report, until: float) -> Cluster:
+        seen: dict[str, Cluster] = {}
+
+        def look() -> str:
+            found = seen["last"] = self._require(name)
+            status = str(found["status"])
+            if status in ("ERROR", "DEGRADED"):
+                raise UcpError(
+                    f"Google could not make the cluster {name}: "
+                    f"{found.get('statusMessage') or 'it does not say why'}",
+                    next="ucp start, once that is mended",
+                )
+            report(f"{name}: {status.lower()}")
+            return "" if status == "RUNNING" else status.lower()
+
+        self._wait(f"cluster {name} running", look, until)
+        return seen["last"]
+
+    def _await_served(self, name: str, until: float) -> None:
+        what = f"an API server that serves cluster {name}"
+        self._wait(what, lambda: self._silence(name), until)
+
+    def _wait(self, what: str, look: Callable[[], str], until: float) -> None:
+        """Until `look` returns nothing; it tells what it sees. Google may be silent meanwhile."""
+        began = time.monotonic()
+        while True:
+            try:
+                last = look()
+            except (Busy, OutOfReach) as error:
+                last = error.message
+            if not last:
+                return
+            now = time.monotonic()
+            if now >= until:
+                raise DeadlineExceeded(what, round(until - began, 1), last)
+            time.sleep(min(self._pause, until - now))
+
+    # Changing.
+
+    def _resize(self, name: str, found: Cluster, nodes: int, until: float) -> None:
+        per_zone = nodes if is_zone(found["location"]) or not nodes else 1
+        words = ("container", "clusters", "resize", name, place(found["location"]))
+        flags = (f"--node-pool={POOL}", f"--num-nodes={per_zone}", "--async")
+
+        def change() -> str:
+            self._gcloud.json(*words, *flags)
+            return ""
+
+        def look() -> str:
+            seen = self._require(name)
+            count = seen.get("currentNodeCount", 0)
+            done = bool(count) == bool(nodes) and seen["status"] == "RUNNING"
+            return "" if done else f"{count} nodes, {seen['status'].lower()}"
+
+        self._wait(f"turn to resize cluster {name}", change, until)
+        self._wait(f"cluster {name} with {nodes} nodes", look, until)
+
+    def _remove(self, name: str, found: Cluster, until: float) -> None:
+        """Delete ours, and wait until it is gone."""
+        words = ("container", "clusters", "delete", name, place(found["location"]), "--async")
+
+        def change() -> str:
+            with contextlib.suppress(NotThere):
+                self._gcloud.json(*words)
+            return ""
+
+        def look() -> str:
+            seen = self._find(name)
+            return str(seen["status"]).lower() if seen else ""
+
+        if found["status"] != "STOPPING":
+            self._wait(f"turn to remove cluster {name}", change, until)
+        self._wait(f"end of cluster {name}", look, until)
+
+    def _clear(self, name: str) -> None:
+        """After a failed creation. What can't be removed is told: it costs money."""
+        try:
+            found = self._find(name)
+            if found:
+                self._remove(name, found, time.monotonic() + CLEANING_SECONDS)
+            self._lock_file(name).unlink(missing_ok=True)
+        except UcpError as error:
+            raise UcpError(
+                f"the cluster {name} could not be made, and what there is of it not be removed: "
+                f"{error.message}",
+                next=f"gcloud container clusters delete {name} --project "
+                f"{self._gcloud.account.project}",
+            ) from error
+
+    def _lock_file(self, name: str) -> Path:
+        return self._base / f"{name}.lock"
+
+    def _locked(self, name: str, timeout: float) -> Any:
+        make_private_folder(self._base)
+        return locked(self._lock_file(name), f"the lock of cluster {name}", timeout=timeout)

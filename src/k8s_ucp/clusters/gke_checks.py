@@ -1,0 +1,86 @@
+"""What can be known before GKE makes a cluster: project, APIs, version, machine type, quota.
+
+Each check is one read-only call, and raises an UcpError that says what to type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from k8s_ucp.clusters.gcloud import Gcloud
+from k8s_ucp.clusters.gcloud_failures import NotThere
+from k8s_ucp.clusters.gke_settings import CHANNEL, DISK_GIGABYTES, GkeSettings
+from k8s_ucp.errors import UcpError, UsageError
+
+
+def check_project(gcloud: Gcloud) -> None:
+    """The credential works, and the project is there."""
+    project = gcloud.account.project
+    try:
+        found = gcloud.json("projects", "describe", project)
+    except NotThere:
+        found = None
+    if not found or found.get("lifecycleState") != "ACTIVE":
+        raise UcpError(
+            f"there is no project {project}, or it is being deleted",
+            next="gcloud projects list; the project is the one of the gcp credential",
+        )
+
+
+def choose_version(gcloud: Gcloud, settings: GkeSettings) -> str | None:
+    """The full version for the wanted one; None where none is wanted. Raises UsageError."""
+    config = gcloud.json("container", "get-server-config", settings.place())
+    if settings.version is None:
+        return None
+    wanted = settings.version.removeprefix("v")
+    channels = {each["channel"]: each for each in config.get("channels", [])}
+    valid = channels.get(CHANNEL.upper(), {}).get("validVersions", [])
+    for each in valid:
+        if each == wanted or each.startswith((f"{wanted}.", f"{wanted}-")):
+            return str(each)
+    raise UsageError(
+        f"Kubernetes {wanted} is not available for {settings.name} in {settings.location}: "
+        f"{', '.join(valid)}",
+        next="set version to one of these (1.35 takes the newest 1.35), or leave it out",
+    )
+
+
+def check_quota(gcloud: Gcloud, settings: GkeSettings) -> None:
+    """The machine type exists, and the region has room for the nodes."""
+    where = settings.zone
+    try:
+        machine = gcloud.json(
+            "compute", "machine-types", "describe", settings.machine, f"--zone={where}"
+        )
+        region = gcloud.json("compute", "regions", "describe", settings.region)
+    except NotThere as error:
+        raise UsageError(
+            f"there is no machine type {settings.machine} in {where}, or no such zone",
+            next=f"gcloud compute machine-types list --zones {where}",
+        ) from error
+    needed = {
+        "CPUS": settings.nodes * int(machine["guestCpus"]),
+        "SSD_TOTAL_GB": settings.nodes * DISK_GIGABYTES,
+        "IN_USE_ADDRESSES": settings.nodes,
+        "INSTANCES": settings.nodes,
+    }
+    short = [
+        words
+        for quota in region.get("quotas", [])
+        if (words := _shortage(quota, needed.get(quota.get("metric"), 0)))
+    ]
+    if short:
+        project = gcloud.account.project
+        raise UcpError(
+            f"the quota of project {project} in {settings.region} does not suffice for "
+            f"{settings.nodes} nodes {settings.machine}: {'; '.join(short)}",
+            next="ask for more at https://console.cloud.google.com/iam-admin/quotas?"
+            f"project={project}, or set a smaller size or another region",
+        )
+
+
+def _shortage(quota: dict[str, Any], needed: int) -> str:
+    free = float(quota["limit"]) - float(quota["usage"])
+    if needed <= free:
+        return ""
+    return f"{quota['metric']} {needed} needed, {free:g} of {float(quota['limit']):g} free"

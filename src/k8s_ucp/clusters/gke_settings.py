@@ -1,0 +1,103 @@
+"""What a cluster on GKE is to be like: defaults, the words for `gcloud`, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.errors import UsageError
+
+ZONE = "europe-west9-a"
+MACHINE = "e2-highcpu-2"
+NODES = 3
+DISK_GIGABYTES = 20
+CHANNEL = "regular"
+POOL = "default-pool"
+OWNER, NAME = "k8s-ucp-owner", "k8s-ucp-cluster"
+"""Labels of the cluster."""
+
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+LONGEST_NAME = 40
+_ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z]")
+_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
+_MACHINE = re.compile(r"[a-z][a-z0-9-]{1,40}")
+
+
+@dataclass(frozen=True)
+class GkeSettings:
+    """One cluster's. location: a zone, or a region, where nodes are in each of its zones."""
+
+    name: str
+    location: str = ZONE
+    machine: str = MACHINE
+    nodes: int = NODES
+    """In all zones together where the location is a zone, one in each of three in a region."""
+    version: str | None = None
+
+    @classmethod
+    def of(cls, request: ClusterRequest) -> GkeSettings:
+        """parameters: region (or zone), size. Raises UsageError."""
+        if not _NAME.fullmatch(request.name):
+            raise UsageError(
+                f"{request.name!r} can't name a cluster of GKE: 1 to {LONGEST_NAME} of a-z, 0-9 "
+                "and -, a letter first, a letter or digit last"
+            )
+        location = request.parameters.get("region", ZONE)
+        if not (_ZONE.fullmatch(location) or _REGION.fullmatch(location)):
+            raise UsageError(
+                f"region of {request.name}: {location!r} is no zone (such as {ZONE}) and no region",
+                next="gcloud compute zones list",
+            )
+        machine = request.parameters.get("size", MACHINE)
+        if not _MACHINE.fullmatch(machine):
+            raise UsageError(
+                f"size of {request.name}: {machine!r} is no machine type (such as {MACHINE})",
+                next=f"gcloud compute machine-types list --zones {ZONE}",
+            )
+        return cls(request.name, location, machine, NODES, request.version)
+
+    @property
+    def region(self) -> str:
+        return self.location.rpartition("-")[0] if is_zone(self.location) else self.location
+
+    @property
+    def zone(self) -> str:
+        """A zone to ask about machine types."""
+        return self.location if is_zone(self.location) else f"{self.location}-a"
+
+    def place(self) -> str:
+        """The flag that says where it is."""
+        return place(self.location)
+
+    def create_words(self, owner: str, version: str | None) -> list[str]:
+        """For `gcloud`; version: a full one of GKE's, None for the channel's default."""
+        per_zone = self.nodes if is_zone(self.location) else 1
+        return [
+            "container",
+            "clusters",
+            "create",
+            self.name,
+            self.place(),
+            f"--num-nodes={per_zone}",
+            f"--machine-type={self.machine}",
+            f"--disk-size={DISK_GIGABYTES}",
+            f"--release-channel={CHANNEL}",
+            *([f"--cluster-version={version}"] if version else []),
+            "--enable-shielded-nodes",
+            "--shielded-secure-boot",
+            "--shielded-integrity-monitoring",
+            "--enable-ip-alias",
+            f"--labels={OWNER}={owner},{NAME}={self.name}",
+            "--async",
+        ]
+
+
+def is_zone(location: str) -> bool:
+    """A zone, not a region."""
+    return bool(_ZONE.fullmatch(location))
+
+
+def place(location: str) -> str:
+    """The flag for a zone or a region."""
+    return f"--{'zone' if is_zone(location) else 'region'}={location}"

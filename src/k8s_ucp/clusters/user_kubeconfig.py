@@ -1,0 +1,118 @@
+"""The user's own kubeconfig: which contexts there are, and one of them with all files inlined.
+
+Read only. Exec plugins are not run: what they would print is a credential of their cloud's tools,
+made for people, and short-lived.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.kube import current_context, read_kubeconfig
+
+_INLINED = {
+    "certificate-authority": "certificate-authority-data",
+    "client-certificate": "client-certificate-data",
+    "client-key": "client-key-data",
+}
+
+
+class UserKubeconfig:
+    """$KUBECONFIG, several files with `:` between perhaps, else ~/.kube/config."""
+
+    def __init__(self, files: Sequence[Path] | None = None) -> None:
+        """files: instead of those; the first that has an entry counts, as for kubectl."""
+        self._files = tuple(files) if files is not None else _users_files()
+
+    def contexts(self) -> list[str]:
+        """Names of all contexts, sorted."""
+        return sorted({each["name"] for each, _ in self._entries("contexts")})
+
+    def config(self, context: str, name: str) -> dict[str, Any]:
+        """A kubeconfig with that context alone, called `name`, and no reference to a file.
+
+        Raises UsageError where there is no such context, UcpError where it can't be used.
+        """
+        if context not in self.contexts():
+            known = ", ".join(self.contexts()) or "none"
+            raise UsageError(
+                f"the kubeconfig has no context {context!r}; it has: {known}",
+                next="kubectl config get-contexts (KUBECONFIG says which file counts)",
+            )
+        refers = self._entry("contexts", "context", context)[0]
+        cluster, at = self._entry("clusters", "cluster", refers.get("cluster"))
+        user, by = self._entry("users", "user", refers.get("user"))
+        _refuse_plugins(user, context)
+        whole = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": _inlined(cluster, at)}],
+            "users": [{"name": name, "user": _inlined(user, by)}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "current-context": name,
+        }
+        current_context(whole)
+        return whole
+
+    def _entries(self, section: str) -> list[tuple[Mapping[str, Any], Path]]:
+        found = []
+        for file in self._files:
+            if file.is_file():
+                entries = read_kubeconfig(file).get(section) or []
+                found += [(each, file) for each in entries if isinstance(each, dict)]
+        return [each for each in found if isinstance(each[0].get("name"), str)]
+
+    def _entry(self, section: str, key: str, name: Any) -> tuple[dict[str, Any], Path]:
+        for each, file in self._entries(section):
+            if each["name"] == name:
+                return dict(each.get(key) or {}), file
+        raise UcpError(f"the kubeconfig has no entry {name!r} in {section}")
+
+
+def _users_files() -> tuple[Path, ...]:
+    named = [each for each in os.environ.get("KUBECONFIG", "").split(os.pathsep) if each]
+    return tuple(map(Path, named)) or (Path.home() / ".kube" / "config",)
+
+
+def _refuse_plugins(user: Mapping[str, Any], context: str) -> None:
+    plugin = user.get("exec") or user.get("auth-provider")
+    if not plugin:
+        return
+    program = plugin.get("command") or plugin.get("name") if isinstance(plugin, dict) else plugin
+    kubectl = f"kubectl --context {context}"
+    raise UcpError(
+        f"the context {context} gets its credential from the plugin {program}, which is never run; "
+        "a context with a token or a client certificate is needed",
+        next=f"{kubectl} -n kube-system create serviceaccount k8s-ucp-admin && {kubectl} create "
+        "clusterrolebinding k8s-ucp-admin --clusterrole cluster-admin --serviceaccount "
+        "kube-system:k8s-ucp-admin; a token of it: "
+        f"{kubectl} -n kube-system create token k8s-ucp-admin --duration 8760h, for a user and a "
+        "context of its own (kubectl config set-credentials, set-context)",
+    )
+
+
+def _inlined(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """With the contents of the files that it names, relative to the kubeconfig's folder."""
+    found = dict(entry)
+    for key, data in _INLINED.items():
+        path = found.pop(key, None)
+        if path and data not in found:
+            found[data] = base64.b64encode(_content(file.parent / path)).decode()
+    path = found.pop("tokenFile", None)
+    if path and not found.get("token"):
+        found["token"] = _content(file.parent / path).decode().strip()
+    return found
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UcpError(
+            f"can't read {path}, which the kubeconfig names: {error.strerror}"
+        ) from error

@@ -1,0 +1,94 @@
+"""Real API servers that stand behind clusters which somebody else makes: a few for all tests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.clusters.adoption import MARK, MARK_NAMESPACE
+from k8s_ucp.clusters.existing import ExistingProvider
+from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
+from k8s_ucp.kube import CONFIG_MAP, Kube
+from tests.control_planes import control_planes, made
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
+
+NAMES = ("first", "second", "third")
+
+
+class Behind(Mapping[str, str]):
+    """Which of them stands behind a test's cluster: those that live together get different ones."""
+
+    def __getitem__(self, name: str) -> str:
+        return {"kept": "first", "twin-b": "third"}.get(name, "second")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class Backing:
+    """configs: admin kubeconfigs by name; kubeconfig: all of them as a user's file."""
+
+    root: Path
+    configs: Mapping[str, dict[str, Any]]
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.root / "kube config.yaml"
+
+    def existing(self, workspace: str = "one") -> ExistingProvider:
+        """The existing provider of a topology in that workspace."""
+        return ExistingProvider(
+            self.folder(workspace),
+            owner=f"owner-{workspace}",
+            contexts=Behind(),
+            kubeconfig=UserKubeconfig([self.kubeconfig]),
+        )
+
+    def folder(self, workspace: str = "one") -> Path:
+        return self.root / workspace / "my files" / "existing"
+
+    def marks(self, workspace: str) -> list[str]:
+        """Clusters that carry the mark of that workspace."""
+        found = []
+        for name, config in self.configs.items():
+            with contextlib.closing(Kube(config)) as kube:
+                mark = kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE)
+                if mark and mark["data"]["owner"] == f"owner-{workspace}":
+                    found.append(name)
+        return found
+
+
+@contextlib.contextmanager
+def backing_clusters(root: Path, toolbox: Toolbox) -> Iterator[Backing]:
+    """All of them, ready; gone at the end."""
+    with control_planes(root / "planes", toolbox) as planes:
+        provider = planes.provider()
+        with ThreadPoolExecutor(len(NAMES)) as pool:
+            list(pool.map(lambda name: made(provider, name), NAMES))
+        backing = Backing(root, {name: provider.kubeconfig(name) for name in NAMES})
+        backing.kubeconfig.write_text(json.dumps(merged(backing.configs)))
+        yield backing
+
+
+def merged(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """One kubeconfig with a context for each name."""
+    whole: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": ""}
+    for section, key in (("clusters", "cluster"), ("users", "user")):
+        whole[section] = [
+            {"name": name, key: dict(config[section][0][key])} for name, config in configs.items()
+        ]
+    whole["contexts"] = [
+        {"name": name, "context": {"cluster": name, "user": name}} for name in configs
+    ]
+    return whole

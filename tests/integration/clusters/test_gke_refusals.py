@@ -1,0 +1,235 @@
+"""What stands in the way of a GKE cluster: one message that says what to type, nothing changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
+from tests.control_planes import quiet
+from tests.gke_clusters import EMAIL, SECRET, Google, google, key
+
+REQUEST = ClusterRequest("shop-core")
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
+    for name in [each for each in os.environ if each.startswith("CLOUDSDK_")]:
+        monkeypatch.delenv(name)
+    with google(tmp_path / "google") as found:
+        yield found
+
+
+def changed(cloud: Google) -> list[str]:
+    """Calls that change something."""
+    verbs = {"create", "delete", "resize", "enable", "activate-service-account"}
+    calls = (each["argv"] for each in cloud.seen()["calls"])
+    return [" ".join(each) for each in calls if verbs & set(each)]
+
+
+CASES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no such project": (
+        {"project": {"projectId": "other", "lifecycleState": "ACTIVE"}},
+        "there is no project shop-1, or robot@",
+        "gcloud projects list",
+    ),
+    "project being deleted": (
+        {"project": {"projectId": "shop-1", "lifecycleState": "DELETE_REQUESTED"}},
+        "there is no project shop-1, or it is being deleted",
+        "gcloud projects list",
+    ),
+    "key removed at Google": (
+        {"key_ids": []},
+        f"Google does not accept the gcp credential ({EMAIL})",
+        f"gcloud iam service-accounts keys create creds/gcp.json --iam-account {EMAIL}",
+    ),
+    "engine API": (
+        {"apis": ["compute.googleapis.com"]},
+        "the API container.googleapis.com is not enabled in project shop-1",
+        "gcloud services enable container.googleapis.com --project shop-1",
+    ),
+    "compute API": (
+        {"apis": ["container.googleapis.com"]},
+        "the API compute.googleapis.com is not enabled in project shop-1",
+        "gcloud services enable compute.googleapis.com --project shop-1",
+    ),
+    "not allowed": (
+        {"permissions": ["projects", "compute"]},
+        f"{EMAIL} may not do that in project shop-1",
+        "gcloud projects add-iam-policy-binding shop-1 --member serviceAccount:"
+        f"{EMAIL} --role roles/container.admin",
+    ),
+    "not allowed to see quota": (
+        {"permissions": ["projects", "container"]},
+        f"{EMAIL} may not do that in project shop-1",
+        "--role roles/compute.viewer",
+    ),
+    "quota of CPUs": (
+        {"quotas": {"CPUS": [8, 4], "SSD_TOTAL_GB": [500, 0]}},
+        "CPUS 6 needed, 4 of 8 free",
+        "https://console.cloud.google.com/iam-admin/quotas?project=shop-1",
+    ),
+    "quota of addresses and disks": (
+        {"quotas": {"IN_USE_ADDRESSES": [4, 2], "SSD_TOTAL_GB": [100, 50]}},
+        "IN_USE_ADDRESSES 3 needed, 2 of 4 free; SSD_TOTAL_GB 60 needed, 50 of 100 free",
+        "another region",
+    ),
+    "zone that is closed": ({"zones": ["us-east1-a"]}, "does not exist", "gcloud"),
+    "machine type that is not there": (
+        {"machines": {}},
+        "there is no machine type e2-highcpu-2 in europe-west9-a",
+        "gcloud compute machine-types list --zones europe-west9-a",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_google_stands_in_the_way(cloud: Google, case: str) -> None:
+    change, message, next_ = CASES[case]
+    cloud.change(**change)
+    with pytest.raises(UcpError) as caught:
+        cloud.provider().preflight(REQUEST)
+    assert message in caught.value.message
+    assert next_ in (caught.value.next or "")
+    assert changed(cloud) == []
+    assert SECRET not in str(caught.value)
+
+
+KEYS = {
+    "no key": ("nonsense", "no key of a service account", "keys create creds/gcp.json"),
+    "no JSON object": ("[]", "no key of a service account", "keys create creds/gcp.json"),
+    "a person's login": (key(type="authorized_user"), "no key of a service", "keys create"),
+    "no project": (key(project_id=None), "no Google Cloud project is known", "CLOUDSDK_CORE_PR"),
+}
+
+
+@pytest.mark.parametrize("case", KEYS)
+def test_a_key_that_is_none(cloud: Google, case: str) -> None:
+    text, message, next_ = KEYS[case]
+    with pytest.raises(UcpError) as caught:
+        cloud.provider(text=text).preflight(REQUEST)
+    assert message in caught.value.message
+    assert next_ in (caught.value.next or "")
+    assert cloud.seen()["calls"] == []
+
+
+def test_the_project_may_come_from_the_environment(
+    cloud: Google, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOUDSDK_CORE_PROJECT", "shop-1")
+    cloud.provider(text=key(project_id=None)).preflight(REQUEST)
+
+
+def test_no_gcloud_is_told(cloud: Google, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ProgramMissing, match="gcloud is not on this machine") as caught:
+        cloud.provider().preflight(REQUEST)
+    assert "cloud.google.com/sdk" in (caught.value.next or "")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"region": "mars"}, "no zone"),
+        ({"region": "--project=evil"}, "no zone"),
+        ({"size": "big one"}, "no machine type"),
+        ({"size": "--impersonate"}, "no machine type"),
+    ],
+)
+def test_values_that_gcloud_would_take_for_something_else(
+    cloud: Google, parameters: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        cloud.provider().preflight(ClusterRequest("shop-core", parameters=parameters))
+    assert cloud.seen()["calls"] == []
+
+
+def test_the_key_is_in_no_argument_and_the_users_own_gcloud_is_left_alone(
+    cloud: Google, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOUDSDK_CONFIG", "/home/me/.config/gcloud")
+    monkeypatch.setenv("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", "/home/me/token")
+    cloud.provider().preflight(REQUEST)
+    calls = cloud.seen()["calls"]
+    assert calls
+    assert SECRET not in str(calls)
+    assert {each["config"] for each in calls} == {str(cloud.folder() / "gcloud")}
+    assert list((cloud.folder() / "gcloud").iterdir()) == []
+
+
+def test_what_google_refuses_later_leaves_nothing(cloud: Google) -> None:
+    cloud.change(billing=False)
+    with pytest.raises(UcpError, match="has no billing account") as caught:
+        cloud.provider().create(REQUEST, quiet)
+    assert "gcloud billing projects link shop-1" in (caught.value.next or "")
+    assert cloud.clusters() == []
+
+
+def test_a_cluster_that_google_could_not_finish_is_removed_again(cloud: Google) -> None:
+    cloud.change(breaks="Google Compute Engine: Not all instances running in IGM")
+    told: list[str] = []
+    with pytest.raises(UcpError, match="Not all instances running in IGM") as caught:
+        cloud.provider().create(REQUEST, told.append)
+    assert caught.value.next
+    assert cloud.clusters() == []
+    assert told[-1] == "removing the cluster shop-core again"
+
+
+def test_a_cluster_of_another_is_never_touched(cloud: Google) -> None:
+    with cloud.state() as state:
+        state["clusters"]["shop-core"] = {
+            "name": "shop-core",
+            "location": "us-east1-a",
+            "status": "RUNNING",
+            "resourceLabels": {},
+        }
+    provider = cloud.provider()
+    for call in (provider.preflight, lambda request: provider.create(request, quiet)):
+        with pytest.raises(UcpError, match="in us-east1-a that this workspace did not make"):
+            call(REQUEST)
+    provider.stop("shop-core")
+    provider.delete("shop-core")
+    assert not provider.state("shop-core").exists
+    assert cloud.clusters() == ["shop-core"]
+    assert changed(cloud) == []
+
+
+def test_defaults_reach_gcloud(cloud: Google) -> None:
+    cloud.change(breaks="enough seen")
+    with pytest.raises(UcpError, match="enough seen"):
+        cloud.provider().create(ClusterRequest("shop-core", version="1.34"), quiet)
+    (made,) = [each for each in changed(cloud) if " create " in each]
+    for flag in (
+        *("--zone=europe-west9-a", "--num-nodes=3", "--machine-type=e2-highcpu-2"),
+        *("--disk-size=20", "--release-channel=regular", "--enable-shielded-nodes"),
+        *("--enable-ip-alias", "--cluster-version=1.34.9-gke.300", "--project=shop-1", "--quiet"),
+    ):
+        assert flag in made.split()
+
+
+def test_a_region_gets_one_node_in_each_of_its_zones(cloud: Google) -> None:
+    cloud.change(breaks="enough seen")
+    request = ClusterRequest("shop-core", parameters={"region": "europe-west9"})
+    with pytest.raises(UcpError, match="enough seen"):
+        cloud.provider().create(request, quiet)
+    (made,) = [each for each in changed(cloud) if " create " in each]
+    assert {"--region=europe-west9", "--num-nodes=1"} <= set(made.split())
+
+
+def test_silence_of_google_while_it_works_is_waited_out(cloud: Google) -> None:
+    cloud.change(breaks="the end", make_seconds=0.5)
+
+    def hear(line: str) -> None:
+        if line.endswith("provisioning"):
+            with cloud.state() as state:
+                if len(state["calls"]) < 12:
+                    state["fails"] = ["container clusters list"]
+
+    with pytest.raises(UcpError, match="the end"):
+        cloud.provider().create(REQUEST, hear)
+    assert cloud.clusters() == []
