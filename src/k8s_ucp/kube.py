@@ -134,6 +134,7 @@ APPLICATION = Kind("argoproj.io/v1alpha1", "Application", "applications")
 APPLICATION_SET = Kind("argoproj.io/v1alpha1", "ApplicationSet", "applicationsets")
 APP_PROJECT = Kind("argoproj.io/v1alpha1", "AppProject", "appprojects")
 LOCAL_CLUSTER = Kind("k8s-ucp.io/v1alpha1", "LocalCluster", "localclusters")
+SYNCER = Kind("k8s-ucp.io/v1alpha1", "Syncer", "syncers")
 
 _KNOWN = {
     (each.api_version, each.kind): each
@@ -156,6 +157,7 @@ _KNOWN = {
         APPLICATION_SET,
         APP_PROJECT,
         LOCAL_CLUSTER,
+        SYNCER,
     )
 }
 

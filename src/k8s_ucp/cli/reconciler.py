@@ -25,7 +25,7 @@ def run(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="local-clusters, registration, passwords: with commas between. Default: all.",
+            help="Of local-clusters, registration, passwords, mirrors, by commas. Default: all.",
         ),
     ] = None,
     health_port: Annotated[
@@ -53,6 +53,7 @@ def run(
         machine=call.workspace.machine_id(topology.name),
         topology=topology.name,
         source_namespaces=topology.spec.reconciler.source_namespaces,
+        mirror_namespaces=tuple({each.source.namespace for each in topology.spec.mirrors}),
         token_lifetime=seconds(topology.spec.reconciler.token_lifetime),
         health_port=health_port,
         controllers=wanted,

@@ -30,7 +30,7 @@ _OURS = {marks.MANAGED_BY: marks.OURS}
 def wanted(source: Source) -> list[Object]:
     """What must be there for a source's profile, in the order of making."""
     objects = [
-        _object("v1", "Namespace", marks.IDENTITY_NAMESPACE),
+        described("v1", "Namespace", marks.IDENTITY_NAMESPACE),
         _account(marks.ARGOCD_IDENTITY),
         _account(marks.MIRROR_IDENTITY),
     ]
@@ -39,8 +39,8 @@ def wanted(source: Source) -> list[Object]:
     for namespace in source.namespaces:
         everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
         objects += [
-            _object("v1", "Namespace", namespace),
-            _object(f"{_RBAC}/v1", "Role", marks.ARGOCD_IDENTITY, namespace, rules=[everything]),
+            described("v1", "Namespace", namespace),
+            described(f"{_RBAC}/v1", "Role", marks.ARGOCD_IDENTITY, namespace, rules=[everything]),
             _binding("RoleBinding", namespace, "Role", marks.ARGOCD_IDENTITY),
         ]
     return objects
@@ -53,7 +53,7 @@ def establish(kube: Kube, source: Source, *, fresh: bool) -> None:
     Raises KubeError, or UcpError where something of the same name isn't ours.
     """
     for each in wanted(source):
-        _ensure(kube, each)
+        ensure(kube, each)
     if not fresh:
         _withdraw(kube, source)
 
@@ -61,10 +61,10 @@ def establish(kube: Kube, source: Source, *, fresh: bool) -> None:
 def establish_mirror(kube: Kube) -> None:
     """Make the mirror identity alone, without any right. Raises KubeError."""
     for each in (
-        _object("v1", "Namespace", marks.IDENTITY_NAMESPACE),
+        described("v1", "Namespace", marks.IDENTITY_NAMESPACE),
         _account(marks.MIRROR_IDENTITY),
     ):
-        _ensure(kube, each)
+        ensure(kube, each)
 
 
 def remove(kube: Kube, *, timeout: float) -> None:
@@ -95,7 +95,11 @@ def probe(kube: Kube, namespaces: tuple[str, ...], *, timeout: float) -> None:
     kube.request("GET", SERVICE_ACCOUNT.path(namespace), query={"limit": "1"}, timeout=timeout)
 
 
-def _ensure(kube: Kube, item: Object) -> None:
+def ensure(kube: Kube, item: Object) -> None:
+    """Make an object of ours, or put it right; idempotent.
+
+    Raises KubeError, or UcpError where something of the same name isn't ours.
+    """
     try:
         kube.create(item)
         return
@@ -107,7 +111,7 @@ def _ensure(kube: Kube, item: Object) -> None:
     parts = {name: item[name] for name in ("roleRef", "subjects", "rules") if name in item}
     if all(found.get(name) == value for name, value in parts.items()):
         return
-    if not _is_ours(found):
+    if not is_ours(found):
         raise UcpError(
             f"{item['kind']} {metadata['name']} on the app cluster was made by somebody else",
             next=f"remove or rename {item['kind']} {metadata['name']} there",
@@ -125,7 +129,7 @@ def _withdraw(kube: Kube, source: Source) -> None:
     if not source.scoped:
         return
     whole = kube.find(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
-    if whole and _is_ours(whole):
+    if whole and is_ours(whole):
         kube.delete(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY, uid=whole["metadata"]["uid"])
     for kind in (ROLE_BINDING, ROLE):
         for each in kube.list_all(kind, labels=f"{marks.MANAGED_BY}={marks.OURS}"):
@@ -135,13 +139,15 @@ def _withdraw(kube: Kube, source: Source) -> None:
                 kube.delete(kind, metadata["name"], metadata["namespace"], uid=metadata["uid"])
 
 
-def _is_ours(item: Object) -> bool:
+def is_ours(item: Object) -> bool:
+    """It carries our mark."""
     return (item["metadata"].get("labels") or {}).get(marks.MANAGED_BY) == marks.OURS
 
 
-def _object(
+def described(
     api_version: str, kind: str, name: str, namespace: str | None = None, **parts: Any
 ) -> Object:
+    """An object with our mark, to be made."""
     metadata: Object = {"name": name, "labels": dict(_OURS)}
     if namespace:
         metadata["namespace"] = namespace
@@ -150,7 +156,7 @@ def _object(
 
 def _account(name: str) -> Object:
     # Tokens are asked for; nothing on the app cluster mounts them.
-    return _object(
+    return described(
         "v1",
         "ServiceAccount",
         name,
@@ -165,7 +171,7 @@ def _binding(kind: str, namespace: str | None, role_kind: str, role: str) -> Obj
         "name": marks.ARGOCD_IDENTITY,
         "namespace": marks.IDENTITY_NAMESPACE,
     }
-    return _object(
+    return described(
         f"{_RBAC}/v1",
         kind,
         marks.ARGOCD_IDENTITY,

@@ -18,7 +18,14 @@ from k8s_ucp.reconciler.logs import Log
 from k8s_ucp.reconciler.passwords import PasswordsController
 from k8s_ucp.reconciler.registration import RegistrationController
 from k8s_ucp.reconciler.runtime import Controller, Maker, Runtime
-from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS, PASSWORDS, REGISTRATION, Settings
+from k8s_ucp.reconciler.settings import (
+    LOCAL_CLUSTERS,
+    MIRRORS,
+    PASSWORDS,
+    REGISTRATION,
+    Settings,
+)
+from k8s_ucp.reconciler.syncer import MirrorsController
 from k8s_ucp.reconciler.watches import Watch
 from k8s_ucp.reconciler.workers import Workers
 
@@ -33,6 +40,7 @@ MAKERS: Mapping[str, Maker] = {
     LOCAL_CLUSTERS: LocalClustersController,
     REGISTRATION: RegistrationController,
     PASSWORDS: PasswordsController,
+    MIRRORS: MirrorsController,
 }
 """Every controller there is. A new one is a line here and a name in settings.CONTROLLERS."""
 

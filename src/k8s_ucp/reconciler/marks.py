@@ -50,6 +50,22 @@ TOKEN_EXPIRES = f"{GROUP}/token-expires-at"
 TOKEN_ISSUED = f"{GROUP}/token-issued-at"
 DRAINING_SINCE = f"{GROUP}/draining-since"
 
+# On copies in app clusters.
+MIRROR = f"{GROUP}/mirror"
+"""Label with the topology's name: how our watches find copies. The annotations say whose it is."""
+SYNCER = f"{GROUP}/syncer"
+"""`<namespace>/<name>` of the Syncer."""
+MIRROR_SOURCE = f"{GROUP}/mirror-source"
+"""`<namespace>/<name>` of what it was made from."""
+MIRROR_PLACE = f"{GROUP}/mirror-place"
+"""`<cluster>/<namespace>/<name>` that it was made for; carried elsewhere, marks mean nothing."""
+DELETION_POLICY = f"{GROUP}/deletion-policy"
+
+SYNCER_FINALIZER = f"{GROUP}/syncer"
+MIRRORS_LEFT = "k8s-ucp-mirrors-left"
+"""ConfigMap in the clusters' namespace: by cluster, the Syncers that were deleted while it was away
+and whose copies are still to be removed there."""
+
 SECRET_TYPE = "argocd.argoproj.io/secret-type"  # noqa: S105 (a label)
 APP_FINALIZER = "resources-finalizer.argocd.argoproj.io"
 """With it the deletion of an Application deletes what it deployed, in the foreground."""

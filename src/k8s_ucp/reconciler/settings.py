@@ -8,7 +8,8 @@ from pathlib import Path
 LOCAL_CLUSTERS = "local-clusters"
 REGISTRATION = "registration"
 PASSWORDS = "passwords"
-CONTROLLERS = frozenset({LOCAL_CLUSTERS, REGISTRATION, PASSWORDS})
+MIRRORS = "mirrors"
+CONTROLLERS = frozenset({LOCAL_CLUSTERS, REGISTRATION, PASSWORDS, MIRRORS})
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Settings:
     """Use the kubeconfig only to ask for tokens of the reconciler's own ServiceAccount."""
     source_namespaces: tuple[str, ...] = ("ucp-clusters", "crossplane-system")
     """Only Secrets in these namespaces can register a cluster."""
+    mirror_namespaces: tuple[str, ...] = ()
+    """Namespaces that mirrors may copy from, beside those; Syncers don't count there."""
     token_lifetime: float = 86_400
     """Asked for; what the app cluster grants counts. At least 600."""
     health_port: int | None = None
@@ -41,6 +44,8 @@ class Settings:
     """How long a leaving cluster may take to let go of its apps, load balancers and volumes."""
     dead_seconds: float = 10
     """How long a leaving cluster may be silent until its registration is given up."""
+    mirror_leave_seconds: float = 60
+    """How long a deleted Syncer waits for clusters that don't answer; their copies go later."""
     resync_seconds: float = 15
     """How often a settled cluster is looked at again, without any event."""
     watch_seconds: float = 8

@@ -62,6 +62,10 @@ class StatusWriter:
             self._last[uid] = {**answer, "ours": status}
         return True
 
+    def newest(self, item: Object) -> Object:
+        """What we wrote last, where the watch hasn't shown it yet."""
+        return self._newest(item, item["metadata"]["uid"])
+
     def forget(self, uid: str) -> None:
         """The object is gone."""
         with self._lock:

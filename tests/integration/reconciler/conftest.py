@@ -19,6 +19,7 @@ from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler import marks
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.integration.reconciler.mirror_world import empty_mirrors
 from tests.integration.reconciler.world import (
     Standing,
     World,
@@ -27,7 +28,7 @@ from tests.integration.reconciler.world import (
     eventually,
 )
 
-CRD = Path(__file__).parents[3] / "templates/core/platform/reconciler/crds.yaml"
+CRDS = Path(__file__).parents[3] / "templates/core/platform/reconciler"
 
 ACCESS = Path(__file__).parents[2] / "golden/trees/demo/core/platform/reconciler/access.yaml"
 """What start applies: every test here runs with these rights and no others."""
@@ -73,14 +74,18 @@ def furnish(core: Kube, toolbox: Toolbox) -> None:
     """What bootstrap applies to a core: the kinds and namespaces that the reconciler needs."""
     yaml = YAML(typ="safe", pure=True)
     applications = toolbox.module("argocd") / "manifests/crds/application-crd.yaml"
-    for path in (CRD, applications):
+    for path in (CRDS / "crds.yaml", CRDS / "syncers.yaml", applications):
         core.apply(yaml.load(path.read_text("utf-8")), manager="test")
     for name in (marks.CLUSTERS_NAMESPACE, marks.ARGOCD_NAMESPACE, "crossplane-system"):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         core.apply(namespace, manager="test")
     for item in yaml.load_all(ACCESS.read_text("utf-8")):
         core.apply(item, manager="test")
-    for plural in ("localclusters.k8s-ucp.io/v1alpha1", "applications.argoproj.io/v1alpha1"):
+    for plural in (
+        "localclusters.k8s-ucp.io/v1alpha1",
+        "syncers.k8s-ucp.io/v1alpha1",
+        "applications.argoproj.io/v1alpha1",
+    ):
         kind, _, version = plural.partition("/")
         name, _, group = kind.partition(".")
         path = f"/apis/{group}/{version}/{name}"
@@ -90,6 +95,7 @@ def furnish(core: Kube, toolbox: Toolbox) -> None:
 @pytest.fixture
 def world(planes: Planes, tmp_path: Path) -> Iterator[World]:
     """An empty core whose list of environments holds stage and prod."""
+    empty_mirrors(planes.core, planes.apps)
     empty(planes.core, planes.apps)
     provider = Standing({name: planes.config(name) for name in planes.apps})
     found = World(planes.core, planes.config("test-core"), tmp_path, provider, planes.apps)
@@ -97,4 +103,5 @@ def world(planes: Planes, tmp_path: Path) -> Iterator[World]:
     yield found
     found.stop()
     assert_no_secret_in_the_open(found)
+    empty_mirrors(planes.core, planes.apps)
     empty(planes.core, planes.apps)

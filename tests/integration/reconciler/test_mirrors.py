@@ -1,0 +1,364 @@
+"""Syncers and what they bring to app clusters, against real API servers."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from k8s_ucp.kube import (
+    CONFIG_MAP,
+    NAMESPACE,
+    ROLE,
+    SECRET,
+    SYNCER,
+    Invalid,
+    Kube,
+)
+from k8s_ucp.reconciler import marks
+from tests.integration.reconciler.mirror_world import (
+    ALL,
+    CONNECTION,
+    PROD,
+    SOURCES,
+    STAGE,
+    Mirrors,
+    decoded,
+    encoded,
+    secret,
+)
+from tests.integration.reconciler.world import World, eventually
+
+pytestmark = pytest.mark.engines
+
+PAPER = {
+    "sourceName": "db-conn",
+    "sourceNamespace": SOURCES,
+    "kinds": "secret",
+    "targetCluster": STAGE,
+    "targetNamespace": "quote",
+}
+"""An entry as the reference writes it."""
+DB = {"endpoint": "10.0.0.1", "username": "app", "password": "hunter2hunter2", "port": "5432"}
+
+
+@pytest.fixture
+def mirrors(world: World) -> Mirrors:
+    return Mirrors(world)
+
+
+def test_a_paper_style_syncer_mirrors_a_connection_secret(mirrors: Mirrors) -> None:
+    mirrors.started("stage", "prod")
+    mirrors.source("db-conn", DB, type=CONNECTION)
+    mirrors.syncer("db", PAPER, {**PAPER, "targetCluster": PROD})
+    for cluster in (STAGE, PROD):
+        copy = mirrors.await_copy("db-conn", DB, cluster=cluster)
+        assert copy["type"] == CONNECTION
+        assert copy["metadata"]["labels"][marks.MANAGED_BY] == marks.OURS
+    status = mirrors.await_ready("db")
+    assert (status["copies"], status["synced"]) == (2, 2)
+    assert [(each["cluster"], each["environment"]) for each in status["targets"]] == [
+        (PROD, "prod"),
+        (STAGE, "stage"),
+    ]
+    managers = {each["manager"] for each in copy["metadata"]["managedFields"]}
+    assert managers == {"k8s-ucp"}
+
+
+def test_copies_follow_change_and_leave_with_source_entry_and_syncer(mirrors: Mirrors) -> None:
+    mirrors.started()
+    mirrors.source("db-conn", DB)
+    mirrors.source("other", {"a": "b"})
+    mirrors.syncer("db", PAPER, {**PAPER, "sourceName": "other"})
+    mirrors.await_copy("db-conn", DB)
+    mirrors.await_copy("other", {"a": "b"})
+
+    mirrors.source("db-conn", {"only": "this"})
+    mirrors.await_copy("db-conn", {"only": "this"})
+
+    mirrors.core.delete(SECRET, "db-conn", SOURCES)
+    mirrors.await_none("db-conn")
+    assert "there is no Secret" in mirrors.message("db") or mirrors.await_ready(
+        "db", "SourceMissing"
+    )
+    mirrors.source("db-conn", DB)
+    mirrors.await_copy("db-conn", DB)
+
+    mirrors.syncer("db", PAPER)
+    mirrors.await_none("other")
+    mirrors.core.delete(SYNCER, "db", SOURCES)
+    mirrors.await_none("db-conn")
+    eventually(lambda: mirrors.core.find(SYNCER, "db", SOURCES) is None, "end of the Syncer")
+    eventually(
+        lambda: mirrors.app().find(ROLE, marks.MIRROR_IDENTITY, "quote") is None,
+        "rights are given back",
+    )
+    assert mirrors.app().find(NAMESPACE, "quote") is not None
+
+
+def test_drift_is_repaired(mirrors: Mirrors) -> None:
+    mirrors.started()
+    mirrors.source("db-conn", DB)
+    mirrors.syncer("db", PAPER)
+    mirrors.await_copy("db-conn", DB)
+    mirrors.await_ready("db")
+    app = mirrors.app()
+    change = {"data": encoded({"password": "other", "added": "1"})}
+    app.patch(SECRET, "db-conn", "quote", change)
+    mirrors.await_copy("db-conn", DB)
+    app.patch(
+        SECRET, "db-conn", "quote", {"metadata": {"labels": None}, "data": encoded({"x": "y"})}
+    )
+    copy = mirrors.await_copy("db-conn", DB)
+    assert marks.MIRROR in copy["metadata"]["labels"]
+    app.patch(SECRET, "db-conn", "quote", {"metadata": {"labels": {"mine": "stays"}}})
+    app.delete(SECRET, "db-conn", "quote")
+    mirrors.await_copy("db-conn", DB)
+    app.delete(NAMESPACE, "quote")
+    eventually(
+        lambda: (app.find(NAMESPACE, "quote") or {}).get("status", {}).get("phase") != "Active",
+        "the namespace goes",
+    )
+
+
+def test_a_selector_and_every_cluster_with_names_and_keys(mirrors: Mirrors) -> None:
+    mirrors.started("stage")
+    for number in range(3):
+        mirrors.source(f"db-{number}", {**DB, "port": str(number)}, labels={"tier": "db"})
+    mirrors.source("not-db", {"a": "b"})
+    mirrors.syncer(
+        "all",
+        {
+            "sourceSelector": {"matchLabels": {"tier": "db"}},
+            "targetNamespace": "{environment}-data",
+            "targetName": "{namespace}.{name}",
+            "keys": {"DB_HOST": "endpoint", "DB_PORT": "port"},
+            **ALL,
+        },
+    )
+    for number in range(3):
+        want = {"DB_HOST": "10.0.0.1", "DB_PORT": str(number)}
+        mirrors.await_copy(f"{SOURCES}.db-{number}", want, "stage-data")
+    assert mirrors.await_ready("all")["copies"] == 3
+    # A new environment gets its Secrets by itself.
+    mirrors.world.declare("prod")
+    mirrors.await_copy(
+        f"{SOURCES}.db-1", {"DB_HOST": "10.0.0.1", "DB_PORT": "1"}, "prod-data", PROD
+    )
+    # One that loses its label loses its copies.
+    mirrors.source("db-1", DB)
+    mirrors.core.patch(SECRET, "db-1", SOURCES, {"metadata": {"labels": {"tier": None}}})
+    mirrors.await_none(f"{SOURCES}.db-1", "prod-data", PROD)
+    mirrors.await_none(f"{SOURCES}.db-1", "stage-data")
+    names = [each["metadata"]["name"] for each in mirrors.app().list_all(SECRET, "stage-data")]
+    assert sorted(names) == [f"{SOURCES}.db-0", f"{SOURCES}.db-2"]
+
+
+def test_config_maps_too(mirrors: Mirrors) -> None:
+    mirrors.started()
+    settings = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": SOURCES},
+        "data": {"region": "eu"},
+        "binaryData": encoded({"logo": "\x00\x01"}),
+    }
+    mirrors.core.apply(settings, manager="test")
+    mirrors.syncer("settings", {**PAPER, "sourceName": "settings", "kinds": "configmap"})
+
+    def same() -> bool:
+        found = mirrors.app().find(CONFIG_MAP, "settings", "quote") or {}
+        return found.get("data") == {"region": "eu"} and "binaryData" in found
+
+    eventually(same, "the ConfigMap")
+
+
+def test_a_foreign_secret_is_left_alone_and_adopted_on_request(mirrors: Mirrors) -> None:
+    mirrors.started()
+    app = mirrors.app()
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "quote"}}
+    app.apply(namespace, manager="test")
+    foreign = app.apply(secret("db-conn", "quote", {"mine": "1"}), manager="somebody")
+    mirrors.source("db-conn", DB)
+    mirrors.syncer("db", PAPER)
+    status = mirrors.await_ready("db", "Taken")
+    assert "conflictPolicy: Adopt" in status["conditions"][0]["message"]
+    mirrors.core.delete(SYNCER, "db", SOURCES)
+    eventually(lambda: mirrors.core.find(SYNCER, "db", SOURCES) is None, "end of the Syncer")
+    assert mirrors.copy("db-conn") == foreign
+
+    mirrors.syncer("db", {**PAPER, "conflictPolicy": "Adopt"})
+    mirrors.await_copy("db-conn", DB)
+    mirrors.await_ready("db")
+    assert mirrors.copy("db-conn")["metadata"]["uid"] == foreign["metadata"]["uid"]
+
+
+def test_retained_copies_stay_without_marks(mirrors: Mirrors) -> None:
+    mirrors.started()
+    mirrors.source("db-conn", DB)
+    mirrors.syncer("db", {**PAPER, "deletionPolicy": "Retain"})
+    mirrors.await_copy("db-conn", DB)
+    mirrors.await_ready("db")
+    mirrors.core.delete(SECRET, "db-conn", SOURCES)
+    mirrors.await_ready("db", "SourceMissing")
+    mirrors.core.delete(SYNCER, "db", SOURCES)
+    eventually(lambda: mirrors.core.find(SYNCER, "db", SOURCES) is None, "end of the Syncer")
+    copy = mirrors.copy("db-conn")
+    assert decoded(copy) == DB
+    assert copy and not copy["metadata"].get("labels")
+    assert not copy["metadata"].get("annotations")
+
+
+def test_what_cannot_be_changed_is_made_anew(mirrors: Mirrors) -> None:
+    mirrors.started()
+    mirrors.source("db-conn", DB, immutable=True)
+    mirrors.syncer("db", PAPER)
+    first = mirrors.await_copy("db-conn", DB)
+    assert first["immutable"] is True
+    mirrors.core.delete(SECRET, "db-conn", SOURCES)
+    mirrors.source("db-conn", {"other": "data"}, type=CONNECTION)
+    copy = mirrors.await_copy("db-conn", {"other": "data"})
+    assert copy["type"] == CONNECTION
+    assert "immutable" not in copy
+    mirrors.await_ready("db")
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ({"targetNamespace": "a", "targetCluster": "b"}, "either sourceName"),
+        ({**PAPER, "sourceSelector": {}}, "either sourceName"),
+        ({**PAPER, "targetSelector": {}}, "either targetCluster"),
+        ({**PAPER, "targetNamespace": "{nmae}"}, "placeholders"),
+        ({**PAPER, "targetNamespace": "kube-system"}, "nothing is mirrored into kube-"),
+        ({**PAPER, "targetName": "Big"}, "placeholders"),
+        ({**PAPER, "kinds": "pod"}, "secret"),
+        ({**PAPER, "keys": {"a/b": "c"}}, "a key may hold"),
+        ({**PAPER, "sourceNme": "x"}, "sourceNme"),
+        (
+            {
+                "sourceSelector": {},
+                "targetCluster": STAGE,
+                "targetNamespace": "a",
+                "targetName": "b",
+            },
+            "same name",
+        ),
+        (
+            {
+                **PAPER,
+                "targetCluster": None,
+                "targetSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]},
+            },
+            "need values",
+        ),
+    ],
+)
+def test_a_mistake_is_explained_when_it_is_applied(
+    mirrors: Mirrors, entry: dict[str, Any], says: str
+) -> None:
+    entry = {name: value for name, value in entry.items() if value is not None}
+    with pytest.raises(Invalid, match=says):
+        mirrors.core.request(
+            "POST",
+            SYNCER.path(SOURCES),
+            query={"fieldValidation": "Strict"},
+            body={
+                "apiVersion": "k8s-ucp.io/v1alpha1",
+                "kind": "Syncer",
+                "metadata": {"name": "wrong"},
+                "spec": {"data": [entry]},
+            },
+        )
+
+
+def test_what_the_server_cannot_check_is_a_condition(mirrors: Mirrors) -> None:
+    mirrors.started()
+    mirrors.source("db-conn", DB)
+    mirrors.core.apply(secret("planted", "default", {"a": "b"}), manager="test")
+    mirrors.syncer("namespace", {**PAPER, "sourceNamespace": "default", "sourceName": "planted"})
+    mirrors.await_ready("namespace", "Mistaken")
+    assert "reconciler.sourceNamespaces" in mirrors.message("namespace")
+    mirrors.syncer("cluster", {**PAPER, "targetCluster": "demo-moon"})
+    mirrors.await_ready("cluster", "NotRegistered")
+    mirrors.syncer("key", {**PAPER, "keys": {"A": "absent"}, "targetName": "a"})
+    mirrors.await_ready("key", "KeyMissing")
+    mirrors.syncer(
+        "kubeconfig",
+        {**PAPER, "sourceName": "demo-stage-kubeconfig", "sourceNamespace": "ucp-clusters"},
+    )
+    mirrors.await_ready("kubeconfig", "NotMirrored")
+    mirrors.syncer("first", {**PAPER, "targetName": "same"})
+    mirrors.await_ready("first")
+    mirrors.source("other", {"a": "b"})
+    mirrors.syncer("second", {**PAPER, "sourceName": "other", "targetName": "same"})
+    mirrors.await_ready("second", "Duplicate")
+    assert "Syncer crossplane-system/first" in mirrors.message("second")
+    mirrors.core.delete(SYNCER, "first", SOURCES)
+    mirrors.await_copy("same", {"a": "b"})
+    mirrors.await_ready("second")
+
+
+def test_the_mirror_identity_may_do_nothing_else(mirrors: Mirrors) -> None:
+    mirrors.started()
+    mirrors.source("db-conn", DB)
+    mirrors.syncer("db", PAPER)
+    mirrors.await_copy("db-conn", DB)
+    role = mirrors.app().get(ROLE, marks.MIRROR_IDENTITY, "quote")
+    assert role["rules"] == [
+        {
+            "apiGroups": [""],
+            "resources": ["secrets"],
+            "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
+        }
+    ]
+    user = f"system:serviceaccount:{marks.IDENTITY_NAMESPACE}:{marks.MIRROR_IDENTITY}"
+
+    def may(verb: str, resource: str, namespace: str) -> bool:
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": user,
+                "resourceAttributes": {"verb": verb, "resource": resource, "namespace": namespace},
+            },
+        }
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return bool(mirrors.app().request("POST", path, body=review)["status"]["allowed"])
+
+    assert may("create", "secrets", "quote")
+    assert not may("create", "configmaps", "quote")
+    assert not may("list", "secrets", "kube-system")
+    assert not may("list", "secrets", "")
+    assert not may("create", "namespaces", "")
+    assert not may("create", "pods", "quote")
+
+
+def versions(kube: Kube) -> dict[str, str]:
+    return {
+        f"{each['metadata']['namespace']}/{each['metadata']['name']}": each["metadata"][
+            "resourceVersion"
+        ]
+        for each in kube.list_all(SECRET)
+    }
+
+
+def test_a_restart_with_an_empty_cache_writes_nothing(mirrors: Mirrors) -> None:
+    mirrors.started("stage", "prod")
+    for number in range(20):
+        mirrors.source(f"db-{number}", DB, labels={"tier": "db"})
+    entry = {"sourceSelector": {"matchLabels": {"tier": "db"}}, "targetNamespace": "quote", **ALL}
+    mirrors.syncer("all", entry)
+    mirrors.await_copy("db-19", DB, cluster=PROD)
+    eventually(lambda: mirrors.status("all").get("synced") == 40, "all copies")
+    time.sleep(1.5)
+    before = {name: versions(kube) for name, kube in mirrors.world.apps.items()}
+    syncer = mirrors.core.get(SYNCER, "all", SOURCES)["metadata"]["resourceVersion"]
+    mirrors.world.stop()
+    mirrors.world.start()
+    time.sleep(4)
+    assert {name: versions(kube) for name, kube in mirrors.world.apps.items()} == before
+    assert mirrors.core.get(SYNCER, "all", SOURCES)["metadata"]["resourceVersion"] == syncer
+    mirrors.source("db-3", {"a": "b"}, labels={"tier": "db"})
+    mirrors.await_copy("db-3", {"a": "b"}, cluster=PROD)
