@@ -74,7 +74,7 @@ def remove(kube: Kube, *, timeout: float) -> None:
     """
     kube.request("GET", "/version", timeout=timeout)  # one that is dead is found out quickly
     namespace = kube.find(NAMESPACE, marks.IDENTITY_NAMESPACE)
-    if namespace and _is_ours(namespace):
+    if namespace and is_ours(namespace):
         uid = namespace["metadata"]["uid"]
         kube.delete(NAMESPACE, marks.IDENTITY_NAMESPACE, uid=uid)
     for kind in (ROLE_BINDING, ROLE):
@@ -82,7 +82,7 @@ def remove(kube: Kube, *, timeout: float) -> None:
             metadata = each["metadata"]
             kube.delete(kind, metadata["name"], metadata["namespace"], uid=metadata["uid"])
     whole = kube.find(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
-    if whole and _is_ours(whole):
+    if whole and is_ours(whole):
         kube.delete(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY, uid=whole["metadata"]["uid"])
 
 
