@@ -27,7 +27,7 @@ RULES = {
         "k8s-ucp.io localclusters/status": "patch",
         " secrets": "get list watch create patch delete",
         " configmaps": "get list watch create",
-        " configmaps (k8s-ucp-registrations)": "patch",
+        " configmaps (k8s-ucp-registrations k8s-ucp-mirrors-left)": "patch",
         "coordination.k8s.io leases": "get create patch",
     },
     "argocd/k8s-ucp-reconciler": {
