@@ -8,7 +8,7 @@ topology_text.py, the JSON Schema for editors in topology_schema.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -158,17 +158,26 @@ def default(
     name: str = "demo",
     environments: Iterable[str] = ("stage", "prod"),
     apps: Iterable[str] = ("echo",),
+    *,
+    core: CoreCluster | None = None,
+    providers: Mapping[str, str] | None = None,
 ) -> Topology:
     """The topology that the wizard and `--yes` propose: each environment promotes the one before.
 
-    apps: names out of APPS. Raises UsageError for another name.
+    apps: names out of APPS. providers: of environments, by name; embedded where none is said.
+    Raises UsageError for an app that nobody knows.
     """
-    names = list(environments)
+    names, made_by = list(environments), providers or {}
     return Topology(
         metadata=Metadata(name=name),
         spec=Spec(
+            core=core or CoreCluster(),
             environments=tuple(
-                Environment(name=each, promotes_from=names[place - 1] if place else None)
+                Environment(
+                    name=each,
+                    cluster=AppCluster.model_validate({"provider": made_by.get(each, "embedded")}),
+                    promotes_from=names[place - 1] if place else None,
+                )
                 for place, each in enumerate(names)
             ),
             apps=tuple(known_app(each) for each in apps),

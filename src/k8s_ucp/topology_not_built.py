@@ -33,8 +33,6 @@ KEYS = frozenset(
         "spec.argocd",
         "spec.reconciler.image",
         "spec.images.mirror",
-        "spec.images.archives",
-        "spec.images.nodeImage",
         "spec.ci",
     ]
 )
@@ -44,7 +42,6 @@ VALUES = {
     "spec.core.provider=kind": "embedded",
     "spec.core.provider=gke": "embedded",
     "spec.core.provider=existing": "embedded",
-    "spec.environments.cluster.provider=kind": "embedded",
     "spec.environments.cluster.provider=existing": "embedded",
 }
 """Values, by path: the nearest that works."""

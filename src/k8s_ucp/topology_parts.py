@@ -43,11 +43,18 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+class CorePorts(Part):
+    """Ports of this machine, on loopback, where a kind core takes traffic."""
+
+    http: int = Field(80, ge=1, le=65535)
+    https: int = Field(443, ge=1, le=65535)
+
+
 class CoreCluster(Part):
     """The cluster that makes, registers and feeds the others."""
 
     provider: Literal["embedded", "kind", "gke", "existing"] = "embedded"
-    """Who makes it. embedded: control planes as processes of this machine."""
+    """Who makes it. embedded: control planes as processes of this machine; kind: containers."""
     context: Word | None = None
     """For existing: the context of the kubeconfig."""
     region: Word | None = None
@@ -56,6 +63,8 @@ class CoreCluster(Part):
     """For gke: machine type of the nodes."""
     version: Version | None = None
     """Version of Kubernetes; the provider's default without it."""
+    ports: CorePorts | None = None
+    """For kind; 80 and 443 without it."""
 
 
 class Git(Part):

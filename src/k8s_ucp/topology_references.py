@@ -116,6 +116,7 @@ def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem
         "size": CLOUD_PROVIDERS,
         "network": ("gke",),
         "autopilot": ("gke",),
+        "ports": ("kind",),
     }
     for key, providers in allowed.items():
         if getattr(cluster, key, None) and provider not in providers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import App, Environment, Topology
+    from k8s_ucp.topology import App, CoreCluster, Environment, Topology
 
 _HEAD = """\
 # yaml-language-server: $schema=ucp.schema.json
@@ -19,7 +19,7 @@ metadata:
 spec:
   domain: {domain}  # hosts of apps: <host>.<environment>.<domain>
   core:
-    provider: {core}  # control planes as processes of this machine; workloads are simulated
+{core}
   git:
     provider: {git}  # local: bare repositories under gitops/; url: your own, with core: and apps:
 """
@@ -31,7 +31,7 @@ def topology_text(topology: Topology) -> str:
     text = _HEAD.format(
         name=_quoted(topology.name),
         domain=spec.domain,
-        core=spec.core.provider,
+        core=_core(spec.core),
         git=spec.git.provider,
     )
     text += _block(
@@ -43,6 +43,21 @@ def topology_text(topology: Topology) -> str:
         [_app(each) for each in spec.apps],
     )
     return text
+
+
+_CORES = {
+    "embedded": "control planes as processes of this machine; workloads are simulated",
+    "kind": "a container of your Docker, podman or nerdctl",
+}
+
+
+def _core(core: CoreCluster) -> str:
+    words = _CORES.get(core.provider)
+    lines = [f"    provider: {core.provider}" + (f"  # {words}" if words else "")]
+    if core.ports:
+        ports = f"{{http: {core.ports.http}, https: {core.ports.https}}}"
+        lines.append(f"    ports: {ports}  # of this machine, for traffic to the core")
+    return "\n".join(lines)
 
 
 def _block(key: str, comment: str, items: list[str]) -> str:

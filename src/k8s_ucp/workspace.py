@@ -42,6 +42,11 @@ class StateFolder:
         return self.root / "clusters"
 
     @property
+    def kind(self) -> Path:
+        """Our files about kind clusters; the clusters themselves are the container engine's."""
+        return self.root / "kind"
+
+    @property
     def components(self) -> Path:
         """Working files of the components that run as host processes."""
         return self.root / "components"

@@ -28,22 +28,22 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         return
     call = invocation(ctx)
     context = chosen_context(call)
-    provider = context.provider
-    names = provider.names()
-    with ThreadPoolExecutor(max(1, len(names)), "state") as pool:
-        states = list(pool.map(provider.state, names))
+    made = [(maker, name) for maker in context.providers.values() for name in maker.names()]
+    with ThreadPoolExecutor(max(1, len(made)), "state") as pool:
+        states = list(pool.map(lambda each: each[0].state(each[1]), made))
     data = [
         {
             "name": each.name,
-            "provider": provider.info.name,
-            "simulated": provider.info.simulated,
+            "provider": maker.info.name,
+            "simulated": maker.info.simulated,
             "running": each.running,
             "ready": each.ready,
             "version": each.version,
             "message": each.message,
+            "addresses": dict(each.addresses),
             "kubeconfig": str(context.state.kubeconfig(each.name)),
         }
-        for each in states
+        for (maker, _), each in zip(made, states, strict=True)
     ]
     if output is not Output.table:
         call.console.data(notation(data, output))
@@ -54,10 +54,11 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
             f"{each['provider']}, simulated" if each["simulated"] else each["provider"],
             "ready" if each["ready"] else each["message"],
             each["version"],
+            each["addresses"].get("http", ""),
         ]
         for each in data
     ]
-    call.console.data(table(("name", "provider", "state", "version"), rows))
+    call.console.data(table(("name", "provider", "state", "version", "http"), rows))
 
 
 @app.command()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,16 @@ class Answers:
     core: str
     environments: tuple[str, ...]
     apps: tuple[str, ...]
+    provider: str = "embedded"
+    """Of the environments' clusters."""
+    ports: tuple[int, int] | None = None
+    """Of a kind core, where 80 and 443 are not to be had: http, https."""
+
+
+_CORES = {
+    "kind": "kind: a container of your engine, with real pods",
+    "embedded": "embedded: control planes as processes of this machine, workloads simulated",
+}
 
 
 def can_ask() -> bool:
@@ -31,19 +42,12 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask_topology(proposed: Answers) -> Answers:
-    """Where the core runs, which environments, which apps. Enter takes what is proposed."""
-    core = _ask(
-        questionary.select,
-        "Where does the core cluster run?",
-        choices=[
-            questionary.Choice(
-                "embedded: control planes as processes of this machine, workloads simulated",
-                value="embedded",
-            )
-        ],
-        instruction="(the only one that is built so far; Enter takes it)",
-    )
+def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str]) -> Answers:
+    """Where the core runs, which environments, which apps. Enter takes what is proposed.
+
+    cores, clusters: providers that can be had here, of the core and of environments.
+    """
+    core = _ask_provider("Where does the core cluster run?", cores, proposed.core)
     environments = _ask(
         questionary.text,
         "Which environments, in the order of promotion?",
@@ -51,6 +55,11 @@ def ask_topology(proposed: Answers) -> Answers:
         validate=_wrong_environments,
         instruction="(names with commas between; each becomes a cluster) ",
     )
+    # Pods of a kind core don't reach control planes that listen on loopback.
+    usable = [each for each in clusters if core != "kind" or each == "kind"]
+    provider = usable[0]
+    if len(usable) > 1:
+        provider = _ask_provider("Where do their clusters run?", usable, proposed.provider)
     apps = _ask(
         questionary.checkbox,
         "Which apps run on them?",
@@ -64,7 +73,19 @@ def ask_topology(proposed: Answers) -> Answers:
         ],
         instruction="(space changes, Enter takes)",
     )
-    return Answers(core, tuple(split_names(environments)), tuple(apps))
+    return Answers(core, tuple(split_names(environments)), tuple(apps), provider)
+
+
+def _ask_provider(question: str, providers: Sequence[str], proposed: str) -> str:
+    return str(
+        _ask(
+            questionary.select,
+            question,
+            choices=[questionary.Choice(_CORES[each], value=each) for each in providers],
+            default=proposed if proposed in providers else None,
+            instruction="(Enter takes it)" if len(providers) == 1 else "(arrows move, Enter takes)",
+        )
+    )
 
 
 def confirm(question: str, *, default: bool = True) -> bool:

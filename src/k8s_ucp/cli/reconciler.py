@@ -33,10 +33,12 @@ def run(
     ] = None,
 ) -> None:
     """Run the controllers until SIGTERM."""
-    from k8s_ucp.clusters.embedded import EmbeddedProvider
+    from k8s_ucp.cluster_provider import Reach
+    from k8s_ucp.clusters.local import local_providers
     from k8s_ucp.gitops.render import seconds
     from k8s_ucp.reconciler import manager
     from k8s_ucp.reconciler.settings import CONTROLLERS, Settings
+    from k8s_ucp.tools.catalogue import EMBEDDED, KIND
     from k8s_ucp.tools.installer import Installer, Source
     from k8s_ucp.workspace import cache_folder
 
@@ -58,7 +60,11 @@ def run(
         health_port=health_port,
         controllers=wanted,
         kubeconfigs=state.kubeconfigs,
+        reach=Reach.PODS if topology.spec.core.provider == "kind" else Reach.MACHINE,
     )
     source = Source(topology.spec.tools.source)
-    toolbox = Installer(cache_folder(), lambda _: None, source=source).find()
-    manager.run(settings, {"embedded": EmbeddedProvider(state.clusters, toolbox)})
+    installer = Installer(cache_folder(), lambda _: None, source=source)
+    # Without kind's clusters in the topology it may be missing; a commit may still ask for one.
+    extra = KIND if not installer.missing(KIND) else ()
+    toolbox = installer.find((*EMBEDDED, *extra))
+    manager.run(settings, local_providers(call.workspace, topology, toolbox))

@@ -31,13 +31,21 @@ def start(
         str | None,
         typer.Option("--core", metavar="P", help="Where the core cluster runs: embedded."),
     ] = None,
+    ports: Annotated[
+        str | None,
+        typer.Option(
+            "--ports",
+            metavar="HTTP,HTTPS",
+            help="Ports of this machine for traffic to a kind core. Default: 80,443.",
+        ),
+    ] = None,
     env: Annotated[
         list[str] | None,
         typer.Option(
             "--env",
             metavar="NAME=P",
             help="An environment and where its cluster runs, in the order of promotion; again "
-            "for each. Default: stage=embedded, prod=embedded.",
+            "for each: embedded or kind. Default: stage and prod, where the core is.",
         ),
     ] = None,
     apps: Annotated[
@@ -67,7 +75,9 @@ def start(
     writes the file.
     """
     call = invocation(ctx)
-    flags = parse_flags(yes=yes, file=file, core=core, environments=env or None, apps=apps or None)
+    flags = parse_flags(
+        yes=yes, file=file, core=core, ports=ports, environments=env or None, apps=apps or None
+    )
     wanted = find_wanted(call, flags)
 
     from k8s_ucp import plans

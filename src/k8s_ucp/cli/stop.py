@@ -22,7 +22,8 @@ def stop(
 ) -> None:
     """Stop a topology: components first, then all control planes.
 
-    Nothing is deleted and nothing committed: `ucp start` brings the same state back.
+    Nothing is committed. Embedded clusters keep their data; kind clusters are removed with what
+    they ran. `ucp start` brings the same state back from the repositories.
     """
     call = invocation(ctx)
     context = chosen_context(call)
@@ -36,6 +37,6 @@ def stop(
 
     seconds = run_plan(plans.stop(), context, call.console)
     call.console.say(
-        f"{context.topology.name} is stopped, {seconds:.1f} s; its repositories and data stay. "
+        f"{context.topology.name} is stopped, {seconds:.1f} s; its repositories stay. "
         "`ucp start` brings it back."
     )

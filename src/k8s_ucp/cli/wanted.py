@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
@@ -12,6 +12,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.pipeline import Interrupted
 from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load
 from k8s_ucp.topology_not_built import VALUES, refusal
+from k8s_ucp.topology_parts import CorePorts
 from k8s_ucp.topology_problems import nearest
 from k8s_ucp.topology_rules import find_problems
 from k8s_ucp.topology_text import topology_text
@@ -35,10 +36,12 @@ class Flags:
     environments: tuple[tuple[str, str], ...] | None = None
     """(name, provider); None: not said."""
     apps: tuple[str, ...] | None = None
+    ports: tuple[int, int] | None = None
+    """Of a kind core: http, https."""
 
     @property
     def describe_topology(self) -> bool:
-        return bool(self.core or self.environments or self.apps)
+        return bool(self.core or self.environments or self.apps or self.ports)
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ def parse_flags(
     core: str | None,
     environments: Sequence[str] | None,
     apps: Sequence[str] | None,
+    ports: str | None = None,
 ) -> Flags:
     """Check the flags by themselves. Raises UsageError, also for what is to come later."""
     if core is not None:
@@ -65,7 +69,7 @@ def parse_flags(
     pairs = []
     for each in environments or ():
         name, _, provider = each.partition("=")
-        provider = provider or "embedded"
+        provider = provider or _beside(core)
         _check_provider(f"--env {name}", provider, AppCluster, "spec.environments.cluster.provider")
         pairs.append((name, provider))
     return Flags(
@@ -74,7 +78,24 @@ def parse_flags(
         core,
         None if environments is None else tuple(pairs),
         None if apps is None else tuple(apps),
+        None if ports is None else _ports(ports),
     )
+
+
+def _beside(core: str | None) -> str:
+    """Who makes app clusters where nothing is said of them."""
+    return "kind" if core == "kind" else "embedded"
+
+
+def _ports(text: str) -> tuple[int, int]:
+    parts = text.split(",")
+    numbers = [int(each) for each in parts if each.isascii() and each.isdigit()]
+    if len(parts) != 2 or len(numbers) != 2 or not all(0 < each < 65536 for each in numbers):
+        raise UsageError(
+            f"--ports: {text!r} is not two ports with a comma between",
+            next="ucp start --core kind --ports 8080,8443",
+        )
+    return numbers[0], numbers[1]
 
 
 def find_wanted(call: Invocation, flags: Flags) -> Wanted:
@@ -95,14 +116,19 @@ def find_wanted(call: Invocation, flags: Flags) -> Wanted:
             f"there is no {path}, and nobody to ask (stdin is not a terminal)",
             next="ucp start --yes (embedded core, environments stage and prod, app echo)",
         )
+    cores = _choices("spec.core.provider")
     proposed = questions.Answers(
-        flags.core or "embedded",
+        flags.core or cores[0],
         _names(flags),
         flags.apps or PROPOSED_APPS,
+        provider=_beside(flags.core or cores[0]),
     )
+    clusters = _choices("spec.environments.cluster.provider")
     try:
-        answers = questions.ask_topology(proposed)
-        wanted = _new(name, _answered(answers), path)
+        answers = questions.ask_topology(proposed, cores, clusters)
+        if answers.core == "kind" and not flags.ports:
+            answers = _with_ports(answers)
+        wanted = _new(name, _answered(answers, flags), path)
         call.console.say(f"\nThis goes into {path}:\n\n{_indented(wanted.text)}")
         agreed = questions.confirm("Write it and start?")
     except KeyboardInterrupt:
@@ -137,6 +163,11 @@ def _check_agreement(flags: Flags, topology: Topology, path: Path) -> None:
             if there.get(name) != kind
         ),
         *(f"--app {each}" for each in flags.apps or () if each not in apps),
+        *(
+            [f"--ports {flags.ports[0]},{flags.ports[1]}"]
+            if flags.ports and flags.ports != _of(spec.core.ports or CorePorts())
+            else []
+        ),
     ]
     if differing:
         raise UsageError(
@@ -145,12 +176,24 @@ def _check_agreement(flags: Flags, topology: Topology, path: Path) -> None:
         )
 
 
+def _of(ports: CorePorts) -> tuple[int, int]:
+    return ports.http, ports.https
+
+
 def _new(name: str, flags: Flags, path: Path) -> Wanted:
     from pydantic import ValidationError
 
     apps = PROPOSED_APPS if flags.apps is None else flags.apps
     try:
-        topology = default(name, _names(flags), apps)
+        topology = default(
+            name,
+            _names(flags),
+            apps,
+            core=_core(flags),
+            providers=dict(
+                flags.environments or ((each, _beside(flags.core)) for each in _names(flags))
+            ),
+        )
     except ValidationError as error:
         raise UsageError(
             f"{error.errors()[0]['input']!r} is no name: lower-case letters, digits and '-', a "
@@ -168,9 +211,41 @@ def _names(flags: Flags) -> tuple[str, ...]:
     return tuple(name for name, _ in flags.environments)
 
 
-def _answered(answers: Answers) -> Flags:
-    pairs = tuple((each, "embedded") for each in answers.environments)
-    return Flags(core=answers.core, environments=pairs, apps=answers.apps)
+def _core(flags: Flags) -> CoreCluster:
+    settings: dict[str, typing.Any] = {"provider": flags.core or "embedded"}
+    if flags.ports:
+        settings["ports"] = {"http": flags.ports[0], "https": flags.ports[1]}
+    return CoreCluster.model_validate(settings)
+
+
+def _answered(answers: Answers, flags: Flags) -> Flags:
+    pairs = tuple((each, answers.provider) for each in answers.environments)
+    return Flags(
+        core=answers.core, environments=pairs, apps=answers.apps, ports=answers.ports or flags.ports
+    )
+
+
+def _choices(place: str) -> list[str]:
+    """Providers to propose, the best first: kind only where a container engine answers."""
+    from k8s_ucp.clusters.kind import is_available
+
+    usable = [each for each in ("kind", "embedded") if f"{place}={each}" not in VALUES]
+    return usable if "kind" not in usable or is_available() else ["embedded"]
+
+
+def _with_ports(answers: Answers) -> Answers:
+    """Ports in the place of 80 and 443 where these are taken, if the person agrees."""
+    from k8s_ucp.cli import questions
+    from k8s_ucp.clusters.kind_checks import free_pair
+    from k8s_ucp.clusters.ports import is_taken
+
+    taken = [port for port in (80, 443) if is_taken(port)]
+    offer = free_pair() if taken else None
+    if offer is None:
+        return answers
+    numbers = " and ".join(map(str, taken))
+    question = f"Port {numbers} is taken. Take {offer[0]} and {offer[1]} for the core instead?"
+    return replace(answers, ports=offer) if questions.confirm(question) else answers
 
 
 def _check_provider(flag: str, value: str, model: typing.Any, place: str) -> None:

@@ -24,9 +24,18 @@ class Kubeconfigs:
         self._folder = folder
         self._log = log
 
-    def write(self, item: Object, config: Mapping[str, Any], version: str | None) -> bool:
-        """Bring Secret and file up to date; False where the Secret's name is somebody else's."""
-        wanted = kubeconfig_secret(item, config, version)
+    def write(
+        self,
+        item: Object,
+        config: Mapping[str, Any],
+        shared: Mapping[str, Any],
+        version: str | None,
+    ) -> bool:
+        """Bring Secret and file up to date; False where the Secret's name is somebody else's.
+
+        config: for programs of this machine; shared: for those who use the Secret.
+        """
+        wanted = kubeconfig_secret(item, shared, version)
         metadata = wanted["metadata"]
         found = self._views.source(f"{metadata['namespace']}/{metadata['name']}")
         if compare(found, wanted) is not Found.CURRENT:

@@ -150,7 +150,8 @@ class LocalClustersController:
             self._show(item, readiness(state), self._facts(item))
             return self._look_again(key, state)
         config = provider.kubeconfig(name)
-        if not self._kubeconfigs.write(item, config, state.version):
+        shared = provider.kubeconfig(name, reach=self._settings.reach)
+        if not self._kubeconfigs.write(item, config, shared, state.version):
             secret = marks.kubeconfig_secret(name)
             message = f"Secret {secret} was made by somebody else and is left alone"
             self._show(item, not_ready("SecretTaken", message), self._facts(item))
@@ -161,6 +162,7 @@ class LocalClustersController:
                 {
                     "server": _server(config),
                     "version": state.version,
+                    **({"addresses": dict(state.addresses)} if state.addresses else {}),
                     "observedGeneration": item["metadata"]["generation"],
                 },
             )
@@ -271,7 +273,7 @@ class LocalClustersController:
     def _facts(self, item: Object) -> dict[str, Any]:
         """What the status says besides the conditions, kept as it is."""
         status = item.get("status") or {}
-        names = ("server", "version", "observedGeneration")
+        names = ("server", "version", "addresses", "observedGeneration")
         return {name: status[name] for name in names if name in status}
 
     def _show(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from k8s_ucp.cluster_provider import Reach
+
 LOCAL_CLUSTERS = "local-clusters"
 REGISTRATION = "registration"
 PASSWORDS = "passwords"
@@ -40,6 +42,8 @@ class Settings:
     controllers: frozenset[str] = CONTROLLERS
     kubeconfigs: Path | None = None
     """Folder for `<cluster>.yaml`, read by people and by the command line; None: none written."""
+    reach: Reach = Reach.MACHINE
+    """Where those run who use the kubeconfig Secrets of LocalClusters: Argo CD and registration."""
     drain_seconds: float = 120
     """How long a leaving cluster may take to let go of its apps, load balancers and volumes."""
     dead_seconds: float = 10

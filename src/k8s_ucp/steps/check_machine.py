@@ -9,18 +9,21 @@ import stat
 import sys
 from pathlib import Path
 
+from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.steps.cloud_credentials import check_cloud_credentials
 from k8s_ucp.steps.context import Context
+from k8s_ucp.steps.install_tools import needed_tools
 from k8s_ucp.tools.installer import Installer, Source
 from k8s_ucp.topology_combinations import find_unstartable
 from k8s_ucp.workspace import cache_folder
 
 FREE_MEGABYTES = 500
 """For the data of the control planes and the logs of a first start."""
-CLUSTER_MEGABYTES, COMPONENTS_MEGABYTES = 550, 900
-"""For one control plane, and for the components together."""
+CLUSTER_MEGABYTES = {"embedded": 550, "kind": 900}
+COMPONENTS_MEGABYTES = 900
+"""For one cluster, by its provider, and for the components together."""
 OPEN_FILES = 2048
 WATCHES, INSTANCES = 8192, 32
 INOTIFY = Path("/proc/sys/fs/inotify")
@@ -91,12 +94,14 @@ def check_memory(context: Context) -> None:
     """Room for what does not run yet: a control plane for each cluster, and the components."""
     if context.placement.is_running():
         return
-    clusters = 1 + len(context.topology.spec.environments)
-    needed = clusters * CLUSTER_MEGABYTES + COMPONENTS_MEGABYTES
+    spec = context.topology.spec
+    providers = [spec.core.provider, *(each.cluster.provider for each in spec.environments)]
+    sizes = [CLUSTER_MEGABYTES[each] for each in providers if each in CLUSTER_MEGABYTES]
+    clusters, needed = len(sizes), sum(sizes) + COMPONENTS_MEGABYTES
     free = available_memory() // 10**6
     if free < needed:
         raise UcpError(
-            f"{clusters} control planes and the components need about {needed} MB of memory, "
+            f"{clusters} clusters and the components need about {needed} MB of memory, "
             f"{free} MB are available",
             next="close programs, stop other topologies (ucp stop), or remove environments",
         )
@@ -128,10 +133,21 @@ def check_socket(context: Context) -> None:
     context.placement.is_running()
 
 
+def check_clusters(context: Context) -> None:
+    """What kind clusters need: a container engine, free ports, and names that nobody has."""
+    topology = context.topology
+    requests = list(environment_requests(topology)["kind"])
+    if topology.spec.core.provider == "kind":
+        requests.insert(0, core_request(context.workspace, topology))
+    for each in requests:
+        context.kind.preflight(each)
+
+
 def check_tools(context: Context) -> None:
     """Missing tools can be had: there is a compiler and room, or their publishers answer."""
     source = Source(context.topology.spec.tools.source)
-    for listener in Installer(cache_folder(), lambda _: None, source=source).check():
+    installer = Installer(cache_folder(), lambda _: None, source=source)
+    for listener in installer.check(needed_tools(context.topology)):
         context.notes.append(
             f"the {listener}, as its publisher builds it, listens on all addresses of this "
             "machine, without a password; built with tools.source: sources it does not"
@@ -154,5 +170,6 @@ CHECKS = (
     check_cloud_credentials,
     check_socket,
     check_memory,
+    check_clusters,
     check_tools,
 )

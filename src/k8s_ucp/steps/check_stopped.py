@@ -21,11 +21,20 @@ class CheckStopped:
         wait_until(
             f"end of all processes of {context.topology.name}",
             lambda: ", ".join(
-                f"{each.executable} (PID {each.pid})"
-                for each in (*context.placement.remains(), *running(context))
+                [
+                    *(
+                        f"{each.executable} (PID {each.pid})"
+                        for each in (*context.placement.remains(), *running(context))
+                    ),
+                    *(f"kind cluster {each}" for each in _containers(context)),
+                ]
             ),
             seconds=SECONDS,
             cancel=context.cancel,
             pause=0.05,
             next="end them with kill",
         )
+
+
+def _containers(context: Context) -> list[str]:
+    return context.kind.names() if "kind" in context.providers else []

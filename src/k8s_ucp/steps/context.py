@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import ClusterProvider
-from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters import local
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.clusters.kind import KindProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.components import argocd, crossplane, reconciler, redis
 from k8s_ucp.components.argocd import ArgoCD
@@ -84,10 +87,25 @@ class Context:
     def published(self, value: PublishResult) -> None:
         self._published = value
 
+    @cached_property
+    def engine(self) -> ContainerEngine:
+        """The user's container engine; nothing is asked of it yet."""
+        return ContainerEngine()
+
+    @property
+    def providers(self) -> Mapping[str, ClusterProvider]:
+        """The makers of this topology's clusters on this machine, by name."""
+        return local.used_providers(self.workspace, self.topology, self._toolbox)
+
     @property
     def provider(self) -> ClusterProvider:
         """Of the core cluster."""
-        return EmbeddedProvider(self.state.clusters, self._toolbox)
+        return self.providers[self.topology.spec.core.provider]
+
+    @property
+    def kind(self) -> KindProvider:
+        """Of kind clusters, the core or others."""
+        return local.kind(self.workspace, self.topology, self._toolbox, self.engine)
 
     @cached_property
     def kube(self) -> Kube:

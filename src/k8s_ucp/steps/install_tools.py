@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
+from k8s_ucp.tools.catalogue import EMBEDDED, KIND
 from k8s_ucp.tools.installer import Installer, Phase, Source, ToolProgress
+from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import cache_folder
 
 
@@ -33,4 +35,11 @@ class InstallTools:
             source=Source(context.topology.spec.tools.source),
             programs=context.cancel.programs,
         )
-        context.toolbox = installer.install()
+        context.toolbox = installer.install(needed_tools(context.topology))
+
+
+def needed_tools(topology: Topology) -> tuple[str, ...]:
+    """Names of the pinned programs that a topology runs on."""
+    spec = topology.spec
+    used = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
+    return (*EMBEDDED, *(KIND if "kind" in used else ()))

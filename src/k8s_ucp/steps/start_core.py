@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.clusters.local import core_request
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import make_private_folder, write_private_file
 
-SECONDS = 120.0
+SECONDS = 600.0
+"""An image may have to be pulled."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,10 @@ class StartCore:
 
     def run(self, context: Context, report: Report) -> None:
         name = context.topology.core_cluster
-        request = ClusterRequest(name, context.topology.spec.core.version)
+        request = core_request(context.workspace, context.topology)
+        for folder in request.mounts.values():
+            # Else the engine would make it, and as root.
+            make_private_folder(folder)
         context.provider.create(request, report, timeout=SECONDS)
         # JSON is YAML too, and much faster to write.
         text = json.dumps(context.provider.kubeconfig(name), indent=2, sort_keys=True) + "\n"

@@ -1,4 +1,8 @@
-"""End the control planes of this topology, all at once. Their data stays."""
+"""End the clusters of this topology on this machine, all at once.
+
+Embedded control planes are stopped and keep their data. kind clusters go, with their containers and
+their contexts in the user's kubeconfig: what they ran comes back from the repositories.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from dataclasses import dataclass
 
 from k8s_ucp.clusters.folder import ClusterFolder
 from k8s_ucp.clusters.processes import find_own
+from k8s_ucp.clusters.user_contexts import forget_contexts
+from k8s_ucp.kube import read_kubeconfig
 from k8s_ucp.pipeline import Report
 from k8s_ucp.process import Identity
 from k8s_ucp.steps.context import Context
@@ -19,19 +25,25 @@ class StopClusters:
     title: str = "Stop the control planes"
 
     def run(self, context: Context, report: Report) -> None:
-        provider = context.provider
-        there = provider.names()
-        ends: dict[str, Callable[[str], None]] = dict.fromkeys(there, provider.stop)
-        for name in known_clusters(context):
-            if name not in there and find_own(ClusterFolder(context.state.clusters, name)):
-                # Somebody removed its folder while it ran: there is no data left to keep.
-                ends[name] = provider.delete
+        ends: dict[str, Callable[[str], None]] = {}
+        providers = context.providers
+        if embedded := providers.get("embedded"):
+            there = embedded.names()
+            ends.update(dict.fromkeys(there, embedded.stop))
+            for name in known_clusters(context):
+                if name not in there and find_own(ClusterFolder(context.state.clusters, name)):
+                    # Somebody removed its folder while it ran: there is no data left to keep.
+                    ends[name] = embedded.delete
+        containers = providers["kind"].names() if "kind" in providers else []
+        ends.update(dict.fromkeys(containers, providers["kind"].delete))
         if not ends:
             return
         report(", ".join(ends))
         with ThreadPoolExecutor(len(ends), "stop") as pool:
             for ended in [pool.submit(end, name) for name, end in ends.items()]:
                 ended.result()
+        for name in containers:
+            _forget(context, name)
 
 
 def known_clusters(context: Context) -> list[str]:
@@ -44,7 +56,7 @@ def known_clusters(context: Context) -> list[str]:
         {
             topology.core_cluster,
             *(topology.app_cluster(each) for each in environments),
-            *context.provider.names(),
+            *(name for maker in context.providers.values() for name in maker.names()),
         }
     )
 
@@ -56,3 +68,11 @@ def running(context: Context) -> list[Identity]:
         for name in known_clusters(context)
         for process in find_own(ClusterFolder(context.state.clusters, name))
     ]
+
+
+def _forget(context: Context, name: str) -> None:
+    """The cluster is gone: its kubeconfig, and what `ucp kubeconfig --merge` made of it."""
+    file = context.state.kubeconfig(name)
+    if file.exists():
+        forget_contexts(read_kubeconfig(file))
+        file.unlink()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from k8s_ucp.topology import default, load
 from tests.e2e.world import World
 from tests.integration.cli.conftest import files
 
-ENTER, SPACE, CTRL_C, CTRL_U = "\r", " ", "\x03", "\x15"
+ENTER, SPACE, CTRL_C, CTRL_U, UP = "\r", " ", "\x03", "\x15", "\x1b[A"
 QUESTIONS = (
     "Where does the core cluster run?",
     "Which environments, in the order of promotion?",
@@ -23,10 +25,27 @@ QUESTIONS = (
 )
 
 
+STOPPED = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock"
+RUNNING = json.dumps({"MemTotal": 16 * 10**9, "CgroupVersion": "2", "SecurityOptions": []})
+
+
+def stand_in_engine(world: World, *, runs: bool) -> None:
+    """What is asked depends on Docker, so these tests bring their own."""
+    program = world.home / "bin" / "docker"
+    program.parent.mkdir(exist_ok=True)
+    answer = f"echo '{RUNNING}'" if runs else f"echo '{STOPPED}' >&2; exit 1"
+    program.write_text(f"#!/bin/sh\n{answer}\n")
+    program.chmod(stat.S_IRWXU)
+    world.environment["PATH"] = f"{program.parent}:{world.env['PATH']}"
+    world.environment["KIND_EXPERIMENTAL_PROVIDER"] = "docker"
+
+
 class Keyboard:
     """A person at a terminal."""
 
     def __init__(self, world: World, *words: str) -> None:
+        if "PATH" not in world.environment:
+            stand_in_engine(world, runs=False)
         env = {**world.env, "TERM": "xterm", "UCP_CACHE_DIR": world.env["UCP_CACHE_DIR"]}
         self._child = pexpect.spawn(
             world.command[0],
@@ -153,6 +172,27 @@ def test_other_answers(world: World, at_keyboard: Callable[..., Keyboard]) -> No
     assert person.ends() == 130
     for line in ("name: mine", "- name: dev", "promotesFrom: dev", "apps: []"):
         assert line in shown
+    assert files(world) == []
+
+
+def test_kind_is_offered_where_a_container_engine_answers(
+    world: World, at_keyboard: Callable[..., Keyboard]
+) -> None:
+    stand_in_engine(world, runs=True)
+    person = at_keyboard("start", "--core", "embedded")
+    person.reads(QUESTIONS[0])
+    person.types(ENTER)
+    person.reads(QUESTIONS[1])
+    person.types(ENTER)
+    person.reads("Where do their clusters run?")
+    person.reads("kind: a container of your engine, with real pods")
+    person.types(UP + ENTER)
+    person.reads(QUESTIONS[2])
+    person.types(ENTER)
+    person.reads(QUESTIONS[3])
+    assert "cluster: {provider: kind}" in person.seen
+    person.types(CTRL_C)
+    assert person.ends() == 130
     assert files(world) == []
 
 

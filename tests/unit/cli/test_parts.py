@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from k8s_ucp.cli.chosen import chosen_name, chosen_topology, remember
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.console import Console, PlainSteps, table
-from k8s_ucp.cli.kubeconfig import merged, renamed
+from k8s_ucp.cli.kubeconfig import renamed
 from k8s_ucp.cli.logs import tail
 from k8s_ucp.cli.questions import split_names
+from k8s_ucp.clusters.user_contexts import merged
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.pipeline import Event, State, StepRun
 from k8s_ucp.topology import default

@@ -89,7 +89,9 @@ def _overlay(topology: Topology, app: App, environment: Environment) -> dict[str
     return {
         "environment": environment,
         "hosts": [f"{host}.{environment.name}.{domain}" for host in app.hosts],
-        "simulated": environment.cluster.provider == "embedded",
+        # Nothing serves hosts: simulated, or no ingress controller.
+        "simulated": environment.cluster.provider == "embedded"
+        or topology.spec.addons.ingress in (None, "none"),
     }
 
 

@@ -1,0 +1,87 @@
+"""The makers of clusters on this machine, as one topology uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.kind import KindProvider
+from k8s_ucp.clusters.kind_checks import default_ports
+from k8s_ucp.clusters.kind_config import HTTP, HTTPS
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.workspace import Workspace
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
+
+REPOSITORIES = "/srv/k8s-ucp/git"
+"""Where the nodes of a kind core see the folder with the bare repositories."""
+
+
+def embedded(workspace: Workspace, topology: Topology, toolbox: Toolbox | None) -> EmbeddedProvider:
+    return EmbeddedProvider(workspace.state(topology.name).clusters, toolbox)
+
+
+def kind(
+    workspace: Workspace,
+    topology: Topology,
+    toolbox: Toolbox | None,
+    engine: ContainerEngine | None = None,
+) -> KindProvider:
+    images = topology.spec.images
+    return KindProvider(
+        workspace.state(topology.name).kind,
+        toolbox,
+        owner=workspace.machine_id(topology.name),
+        engine=engine,
+        node_image=images.node_image,
+        archives=[workspace.root / each for each in images.archives],
+    )
+
+
+def local_providers(
+    workspace: Workspace, topology: Topology, toolbox: Toolbox | None
+) -> Mapping[str, ClusterProvider]:
+    """Those that LocalClusters may ask for, by name. toolbox: None where nothing is made."""
+    return {
+        "embedded": embedded(workspace, topology, toolbox),
+        "kind": kind(workspace, topology, toolbox),
+    }
+
+
+def used_providers(
+    workspace: Workspace, topology: Topology, toolbox: Toolbox | None
+) -> Mapping[str, ClusterProvider]:
+    """Those with clusters of the topology, as it is or as it was: nobody else need answer."""
+    spec = topology.spec
+    names = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
+    state = workspace.state(topology.name)
+    names |= {"embedded"} if state.clusters.is_dir() else set()
+    names |= {"kind"} if state.kind.is_dir() else set()
+    makers = local_providers(workspace, topology, toolbox)
+    return {name: maker for name, maker in makers.items() if name in names}
+
+
+def core_request(workspace: Workspace, topology: Topology) -> ClusterRequest:
+    """The core cluster, for its provider."""
+    core = topology.spec.core
+    if core.provider != "kind":
+        return ClusterRequest(topology.core_cluster, core.version)
+    mounts = {}
+    if topology.spec.git.provider == "local":
+        mounts[REPOSITORIES] = workspace.gitops(topology.name).root
+    ports = {HTTP: core.ports.http, HTTPS: core.ports.https} if core.ports else default_ports()
+    return ClusterRequest(topology.core_cluster, core.version, ports=ports, mounts=mounts)
+
+
+def environment_requests(topology: Topology) -> Mapping[str, list[ClusterRequest]]:
+    """The app clusters of running environments that are made on this machine, by provider."""
+    found: dict[str, list[ClusterRequest]] = {"embedded": [], "kind": []}
+    for each in topology.spec.environments:
+        if each.state == "running" and each.cluster.provider in found:
+            request = ClusterRequest(topology.app_cluster(each.name), each.cluster.version)
+            found[each.cluster.provider].append(request)
+    return found
