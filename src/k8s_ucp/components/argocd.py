@@ -194,6 +194,8 @@ class ArgoCD:
             # Two topologies on a machine would share the default one in /tmp.
             "ARGOCD_ASK_PASS_SOCK": str(self.host.runtime / "askpass.sock"),
             "ARGOCD_SYNC_WAVE_DELAY": "0",
+            # An app cluster that was away is looked at again so soon after it is back.
+            "ARGOCD_CLUSTER_SYNC_RETRY_TIMEOUT_DURATION": "2s",
             "ARGOCD_K8S_CLIENT_QPS": "300",
             "ARGOCD_K8S_CLIENT_BURST": "600",
         }

@@ -20,7 +20,7 @@ from ruamel.yaml.error import YAMLError
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import FIELD_MANAGER, Kube, KubeError, NotFound
 
-WORKERS = 8
+WORKERS = 2
 APPLY_SECONDS = 60.0
 SERVED_SECONDS = 60.0
 POLL_SECONDS = 0.05

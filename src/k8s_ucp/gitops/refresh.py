@@ -34,7 +34,7 @@ PATIENCE = 15.0
 _SECONDS = 50
 """The program ends by then, whatever happens."""
 _MARK = "# Written by k8s-ucp: tells Argo CD about a push."
-_REFRESH = {"argocd.argoproj.io/refresh": "normal"}
+REFRESH = {"argocd.argoproj.io/refresh": "normal"}
 _REFRESH_SET = {"argocd.argoproj.io/application-set-refresh": "true"}
 _GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 
@@ -114,7 +114,7 @@ def refresh(
         for each in kube.list_all(APPLICATION_SET, NAMESPACE)
         if _mentions(each.get("spec", {}).get("generators"), url)
     ] + [
-        (APPLICATION, each, _REFRESH)
+        (APPLICATION, each, REFRESH)
         for each in kube.list_all(APPLICATION, NAMESPACE)
         if is_touched(each, url, paths)
     ]

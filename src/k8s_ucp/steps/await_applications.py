@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from k8s_ucp.kube import APPLICATION, KubeError, Object
+from k8s_ucp.gitops.refresh import REFRESH
+from k8s_ucp.kube import APPLICATION, Kube, KubeError, NotFound, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
 from k8s_ucp.steps.await_environments import running_environments
@@ -17,6 +20,8 @@ from k8s_ucp.waiting import wait_until
 
 SECONDS = 180.0
 PAUSE = 0.25
+ASK_AGAIN = 2.0
+"""Seconds."""
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/")
 
@@ -32,9 +37,15 @@ class AwaitApplications:
             running_environments(context),
         )
 
+        asked: dict[str, float] = {}
+
         def look() -> str:
             try:
                 items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+                now = time.monotonic()
+                for name in unanswered(items, asked, since=context.argocd_since, now=now):
+                    asked[name] = now
+                    _ask(context.kube, name)
             except KubeError as error:
                 return error.message
             missing = "; ".join(not_yet(wanted, items, since=context.argocd_since))
@@ -64,6 +75,7 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
     since: seconds since the epoch; what Argo CD said before doesn't count.
     """
     by_name = {each["metadata"]["name"]: each for each in items}
+    waiting = overlooked(items, since=since)
     missing = [f"{name}: not there yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
         status = item.get("status") or {}
@@ -71,9 +83,46 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
         health = (status.get("health") or {}).get("status")
         if (sync, health) != ("Synced", "Healthy"):
             missing.append(f"{name}: {sync or 'Unknown'}, {health or 'Unknown'}{_why(status)}")
-        elif _looked_at(status) < math.floor(since):
+        elif name in waiting:
             missing.append(f"{name}: not looked at since the start")
     return missing
+
+
+def overlooked(items: Iterable[Object], *, since: float) -> set[str]:
+    """Names of Applications that Argo CD, started at `since`, has not compared with git again."""
+    return {
+        each["metadata"]["name"]
+        for each in items
+        if _looked_at(each.get("status") or {}) < math.floor(since)
+    }
+
+
+def unanswered(
+    items: Iterable[Object], asked: Mapping[str, float], *, since: float, now: float
+) -> list[str]:
+    """Names of Applications that Argo CD is to look at again, at once.
+
+    Those it has not looked at since its start and those it could not compare: left alone, its
+    controller waits for the next poll, also after a start that found an app cluster not yet up.
+    asked: when each was asked for last; now: both in seconds of one clock.
+    """
+    items = list(items)
+    unknown = {
+        each["metadata"]["name"]
+        for each in items
+        if ((each.get("status") or {}).get("sync") or {}).get("status") == "Unknown"
+    }
+    return [
+        name
+        for name in sorted(unknown | overlooked(items, since=since))
+        if now - asked.get(name, -math.inf) >= ASK_AGAIN
+    ]
+
+
+def _ask(kube: Kube, name: str) -> None:
+    """Raises KubeError; an Application that left meanwhile is no error."""
+    with suppress(NotFound):
+        kube.patch(APPLICATION, name, ARGOCD_NAMESPACE, {"metadata": {"annotations": REFRESH}})
 
 
 def _looked_at(status: Object) -> float:

@@ -1,4 +1,4 @@
-"""Start Argo CD's processes, and give them the one Application that brings all others."""
+"""Start Argo CD's processes, and give them the Application that brings all others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from k8s_ucp.components import argocd
-from k8s_ucp.components.manifests import apply_all, read
+from k8s_ucp.components.manifests import Manifest, apply_all, read
 from k8s_ucp.gitops.publish import addresses
 from k8s_ucp.kube import APPLICATION, Object
 from k8s_ucp.pipeline import Report
@@ -30,11 +30,20 @@ class StartArgoCD:
             context.published.core.changed
         ):
             report("root application")
-            folder = f"bootstrap/{context.topology.spec.core.provider}"
-            files = context.published.core.read(folder)
-            apply_all(context.kube, read({"root.yaml": files[f"{folder}/root.yaml"]}))
+            apply_all(context.kube, first_applications(context))
         report("waiting until it is ready")
         await_ready(context, argocd.NAME, context.argocd.ready)
+
+
+def first_applications(context: Context) -> list[Manifest]:
+    """The root Application, and of what it brings the one that takes longest.
+
+    Root takes that one over when it syncs; meanwhile the app clusters are being made.
+    """
+    folder = f"bootstrap/{context.topology.spec.core.provider}"
+    files = context.published.core.read(folder)
+    wanted = (f"{folder}/{name}.yaml" for name in ("root", "clusters"))
+    return read({path: files[path] for path in wanted if path in files})
 
 
 def repository_secrets(context: Context) -> list[Object]:

@@ -83,6 +83,29 @@ def test_what_was_said_before_a_restart_does_not_count() -> None:
     assert await_applications.not_yet([], [application("c")], since=started)
 
 
+def test_argo_cd_is_asked_to_look_where_it_has_not_or_could_not() -> None:
+    started = datetime(2026, 1, 1, 12, 0, 0, 500, UTC).timestamp()
+    late = "2026-01-01T12:00:01Z"
+    items = [
+        application("compared", reconciledAt=late),
+        application("before", reconciledAt="2026-01-01T11:59:59Z"),
+        application("no-cluster", "Unknown", reconciledAt=late),
+        application("syncing", "OutOfSync", reconciledAt=late),
+    ]
+
+    def asked_at(now: float, asked: dict[str, float]) -> list[str]:
+        return await_applications.unanswered(items, asked, since=started, now=now)
+
+    assert asked_at(10.0, {}) == ["before", "no-cluster"]
+    assert asked_at(11.0, {"before": 10.0, "no-cluster": 10.0}) == []
+    assert asked_at(12.0, {"before": 10.0, "no-cluster": 11.0}) == ["before"]
+
+
+def test_a_finished_start_asks_for_nothing() -> None:
+    items = [application("a", reconciledAt="2026-01-01T11:59:59Z")]
+    assert await_applications.unanswered(items, {}, since=0, now=100.0) == []
+
+
 def test_an_application_for_each_overlay_of_a_running_environment() -> None:
     paths = [
         "README.md",
