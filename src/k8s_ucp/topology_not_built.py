@@ -19,8 +19,6 @@ KEYS = frozenset(
         "spec.core.size",
         "spec.git.auth",
         "spec.environments.cluster.context",
-        "spec.apps.database",
-        "spec.mirrors",
         "spec.addons.ingress",
         "spec.addons.prometheus",
         "spec.addons.loki",

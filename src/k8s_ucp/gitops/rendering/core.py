@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.gitops.rendering import clouds, databases
+from k8s_ucp.gitops.rendering import clouds, databases, mirrors
 from k8s_ucp.gitops.rendering.cluster_overlays import cluster_overlay
 from k8s_ucp.topology_parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
 
@@ -132,11 +132,20 @@ def _database(database: Any, environment: Environment) -> dict[str, Any]:
     }
 
 
+def _mirrors(path: str, topology: Topology) -> Iterator[Place]:
+    if "{mirror}" not in path:
+        yield path, {}
+        return
+    for each in mirrors.syncers(topology):
+        yield path.replace("{mirror}", each.name), {"mirror": each}
+
+
 _FOLDERS = {
     "bootstrap": _bootstrap,
     "clusters": _clusters,
     "providers": _providers,
     "api": _api,
     "databases": _databases,
+    "mirrors": _mirrors,
 }
 """Top-level folders whose files depend on the topology."""
