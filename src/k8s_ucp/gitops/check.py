@@ -1,0 +1,130 @@
+"""What is wrong with the repositories, before a cluster finds out: `ucp check`, CI, local pushes.
+
+Duplicate hosts, references to what isn't there, what isn't pinned, fields that Kubernetes doesn't
+have, overlays that can't be built. The rules are in check_files.py, check_objects.py and
+check_kinds.py; here they meet the repositories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.build_many import Built, build_many
+from k8s_ucp.gitops.check_files import (
+    Fault,
+    Tree,
+    find_core_faults,
+    find_environment_faults,
+    find_file_faults,
+    find_topology_faults,
+)
+from k8s_ucp.gitops.check_mirrors import mirrored_in
+from k8s_ucp.gitops.check_objects import Object, find_faults, hosts
+from k8s_ucp.topology import parse
+
+SHOWN = 20
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One thing that is wrong."""
+
+    repository: str
+    """`core` or `apps`."""
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.repository}: {self.path}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """The folders of the repositories; None for one that isn't at hand."""
+
+    core: Path | None = None
+    apps: Path | None = None
+
+
+def check(kustomize: Path, checkout: Checkout, only: Collection[str] | None = None) -> list[Finding]:
+    """Everything that is wrong. only: apps that changed; the others are not built again."""
+    core = Tree.of(checkout.core) if checkout.core else None
+    apps = Tree.of(checkout.apps) if checkout.apps else None
+    findings: set[Finding] = set()
+
+    def add(repository: str, faults: Iterator[Fault]) -> None:
+        findings.update(Finding(repository, path, words) for path, words in faults)
+
+    core_objects: list[Object] = []
+    if core is not None and checkout.core:
+        built = build_many(kustomize, checkout.core, [[each] for each in core.roots])
+        core_objects = [each for found in built.objects.values() for each in found]
+        add("core", find_file_faults(core))
+        add("core", find_core_faults(core, apps))
+        add("core", find_topology_faults(core, lambda text: parse(text, Path("ucp.yaml"))))
+        add("core", _object_faults(core, built, None))
+    if apps is not None and checkout.apps:
+        wanted = [each for each in apps.overlays if only is None or each[1] in only]
+        groups = [
+            [folder for folder, _, name in wanted if name == environment]
+            for environment in sorted({each[2] for each in wanted})
+        ]
+        others = [] if only is not None else [e for e in apps.roots if not e.startswith("apps/")]
+        built = build_many(kustomize, checkout.apps, [*groups, *([each] for each in others)])
+        add("apps", find_file_faults(apps))
+        add("apps", find_environment_faults(apps))
+        add("apps", _object_faults(apps, built, core_objects if core is not None else None))
+        add("apps", _host_faults(apps, built))
+    return sorted(findings)
+
+
+def _object_faults(
+    tree: Tree, built: Built, core_objects: list[Object] | None
+) -> Iterator[Fault]:
+    yield from built.failures.items()
+    apps = {folder: app for folder, app, _ in tree.overlays}
+    for folder, found in built.objects.items():
+        known = None
+        if core_objects is not None and folder in apps:
+            known = mirrored_in(core_objects, apps[folder], folder.rpartition("/")[2])
+        yield from ((folder, words) for words in find_faults(found, known))
+    for path, item in tree.plain():
+        yield from ((path, words) for words in find_faults([item], None))
+
+
+def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
+    """One host, one app on one environment: whoever comes second is told."""
+    owners: dict[str, str] = {}
+    routes: set[tuple[str, str]] = set()
+    for folder, _, _ in sorted(tree.overlays):
+        items = built.objects.get(folder)
+        if items is None:  # Not built this time: what the overlay itself says.
+            items = [
+                each
+                for path, content in tree.documents.items()
+                if path.startswith(f"{folder}/")
+                for each in content
+            ]
+        for item in items:
+            claimed = set(hosts(item))
+            for host in sorted({host for host, _ in claimed}):
+                other = owners.setdefault(host, folder)
+                if other != folder:
+                    yield folder, f"the host {host} is {other}'s already"
+            if built.objects.get(folder) is not None:
+                for host, path in sorted(claimed & routes):
+                    yield folder, f"{host}{path} is there twice"
+                routes |= claimed
+
+
+def refuse(findings: list[Finding], what: str) -> None:
+    """Raises UcpError where something is wrong."""
+    if not findings:
+        return
+    lines = [str(each) for each in findings[:SHOWN]]
+    if len(findings) > SHOWN:
+        lines.append(f"... and {len(findings) - SHOWN} more")
+    raise UcpError("\n".join([f"{what}:", *lines]), next="correct it, then run `ucp check`")

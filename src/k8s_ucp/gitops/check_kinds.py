@@ -1,0 +1,113 @@
+"""Do objects of Kubernetes' own kinds have the fields that the pinned API server takes? Pure.
+
+The table is written by `make kinds` from what that API server says about itself. Objects of other
+kinds are not judged.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+TABLE = Path(__file__).with_name("kinds.json")
+
+_WORDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "quantity": "a quantity such as 100m or 64Mi",
+    "either": "a number or text",
+}
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "quantity": (str, int, float),
+    "either": (str, int),
+}
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(TABLE.read_text("utf-8"))
+    return found
+
+
+def version() -> str:
+    """Of the Kubernetes that the table is about."""
+    return str(_table()["version"])
+
+
+def is_built_in(api_version: str, kind: str) -> bool:
+    """Kubernetes itself has the kind."""
+    return f"{api_version}/{kind}" in _table()["kinds"]
+
+
+def find_misfits(item: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the fields of an object, in words."""
+    table = _table()
+    name = f"{item.get('apiVersion')}/{item.get('kind')}"
+    if name in table["kinds"]:
+        yield from _misfits(item, f"#{table['kinds'][name]}", "")
+    elif _is_group_of_kubernetes(str(item.get("apiVersion"))):
+        yield f"Kubernetes {version()} has no {item.get('apiVersion')} {item.get('kind')}"
+
+
+def _is_group_of_kubernetes(api_version: str) -> bool:
+    group = api_version.partition("/")[0] if "/" in api_version else ""
+    return group in _groups()
+
+
+@functools.cache
+def _groups() -> frozenset[str]:
+    parts = [each.split("/") for each in _table()["kinds"]]
+    return frozenset(each[0] if len(each) == 3 else "" for each in parts)
+
+
+def _misfits(value: Any, takes: str, path: str) -> Iterator[str]:
+    if value is None or takes == "any":
+        return
+    if takes[0] == "#":
+        yield from _object(value, _table()["types"][takes[1:]], path)
+    elif takes[0] == "[":
+        if not isinstance(value, list):
+            yield f"{path} must be a list"
+            return
+        for index, each in enumerate(value):
+            yield from _misfits(each, takes[1:], f"{path}[{index}]")
+    elif takes[0] == "{":
+        if not isinstance(value, dict):
+            yield f"{path} must be a mapping"
+            return
+        for key, each in value.items():
+            yield from _misfits(each, takes[1:], f"{path}.{key}")
+    elif takes[0] == "=":
+        allowed = takes[1:].split("|")
+        if str(value) not in allowed and value != "":
+            yield f"{path} must be one of {', '.join(allowed)}"
+    elif not isinstance(value, _TYPES[takes]) or (
+        isinstance(value, bool) and takes != "boolean"
+    ):
+        yield f"{path} must be {_WORDS[takes]}, not {value!r:.60}"
+
+
+def _object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[str]:
+    if not fields:
+        return
+    if not isinstance(value, dict):
+        yield f"{path or 'the object'} must be a mapping"
+        return
+    for key, takes in fields.items():
+        if takes[0] == "!" and value.get(key) is None and path != ".status":
+            yield f"{path}.{key} is missing".removeprefix(".")
+    for key, each in value.items():
+        here = f"{path}.{key}".removeprefix(".")
+        if key not in fields:
+            yield f"{here}: there is no such field"
+        else:
+            yield from _misfits(each, fields[key].removeprefix("!"), here)
