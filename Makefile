@@ -10,7 +10,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 
-.PHONY: start stop status install-tools test soak bench check fmt lock lock-releases update-golden schema wheel clean help
+.PHONY: start stop status install-tools test soak bench check fmt lock lock-releases update-golden schema kinds wheel clean help
 
 start: .venv/ready ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
 	@.venv/bin/ucp start $(ARGS)
@@ -59,6 +59,9 @@ update-golden: .venv/ready-dev ## write the golden trees anew; look at the diff 
 schema: .venv/ready-dev ## write the JSON Schema of ucp.yaml anew, for editors
 	@.venv/bin/python -m k8s_ucp.topology_schema > templates/core/ucp.schema.json.new
 	@mv templates/core/ucp.schema.json.new templates/core/ucp.schema.json
+
+kinds: .venv/ready-dev ## write the table of Kubernetes' own kinds anew, from the pinned API server
+	@.venv/bin/python -m tests.built_in_kinds
 
 wheel: .venv/ready-dev ## build the wheel into dist/
 	@.venv/bin/python -m build --wheel --no-isolation

@@ -47,6 +47,7 @@ COMMANDS: dict[str, Entry] = {
     "get": Entry("k8s_ucp.cli.get", "Show users and passwords: get secrets."),
     "open": Entry("k8s_ucp.cli.open", "Open a component in the browser: open argocd."),
     "render": Entry("k8s_ucp.cli.render", "Write both repositories' files to a folder."),
+    "check": Entry("k8s_ucp.cli.check", "Find what is wrong with the repositories' files."),
     "tools": Entry("k8s_ucp.cli.tools", "Install or list the pinned programs."),
     "reconciler": Entry("k8s_ucp.cli.reconciler", "Run the controllers in the foreground."),
 }

@@ -86,6 +86,6 @@ def objects(text: str) -> list[Object]:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return [each for each in yaml.load_all(text, Loader=loader) if isinstance(each, dict)]  # noqa: S506
+        return [each for each in yaml.load_all(text, Loader=loader) if isinstance(each, dict)]
     except yaml.YAMLError as error:
         raise UcpError(f"not valid YAML: {str(error).splitlines()[0]}") from error

@@ -7,6 +7,7 @@ check_kinds.py; here they meet the repositories.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from k8s_ucp.gitops.check_files import (
 )
 from k8s_ucp.gitops.check_mirrors import mirrored_in
 from k8s_ucp.gitops.check_objects import Object, find_faults, hosts
+from k8s_ucp.gitops.publish import render_to
+from k8s_ucp.gitops.render import Rendered
 from k8s_ucp.topology import parse
 
 SHOWN = 20
@@ -49,7 +52,9 @@ class Checkout:
     apps: Path | None = None
 
 
-def check(kustomize: Path, checkout: Checkout, only: Collection[str] | None = None) -> list[Finding]:
+def check(
+    kustomize: Path, checkout: Checkout, only: Collection[str] | None = None
+) -> list[Finding]:
     """Everything that is wrong. only: apps that changed; the others are not built again."""
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
@@ -60,8 +65,11 @@ def check(kustomize: Path, checkout: Checkout, only: Collection[str] | None = No
 
     core_objects: list[Object] = []
     if core is not None and checkout.core:
-        built = build_many(kustomize, checkout.core, [[each] for each in core.roots])
+        roots = [each for each in core.roots if only is None or each.startswith("mirrors")]
+        built = build_many(kustomize, checkout.core, [[each] for each in roots])
         core_objects = [each for found in built.objects.values() for each in found]
+        core_objects += [each for _, each in core.plain()]
+    if core is not None and only is None:
         add("core", find_file_faults(core))
         add("core", find_core_faults(core, apps))
         add("core", find_topology_faults(core, lambda text: parse(text, Path("ucp.yaml"))))
@@ -81,9 +89,14 @@ def check(kustomize: Path, checkout: Checkout, only: Collection[str] | None = No
     return sorted(findings)
 
 
-def _object_faults(
-    tree: Tree, built: Built, core_objects: list[Object] | None
-) -> Iterator[Fault]:
+def check_rendered(kustomize: Path, rendered: Rendered) -> list[Finding]:
+    """What is wrong with a render."""
+    with tempfile.TemporaryDirectory(prefix="ucp-check-") as folder:
+        render_to(Path(folder), rendered)
+        return check(kustomize, Checkout(Path(folder, "core"), Path(folder, "apps")))
+
+
+def _object_faults(tree: Tree, built: Built, core_objects: list[Object] | None) -> Iterator[Fault]:
     yield from built.failures.items()
     apps = {folder: app for folder, app, _ in tree.overlays}
     for folder, found in built.objects.items():

@@ -104,12 +104,7 @@ class Tree:
 
 def _entries(kustomization: Object) -> list[str]:
     keys = ("resources", "components", "bases")
-    return [
-        each
-        for key in keys
-        for each in kustomization.get(key) or ()
-        if isinstance(each, str)
-    ]
+    return [each for key in keys for each in kustomization.get(key) or () if isinstance(each, str)]
 
 
 def find_file_faults(tree: Tree) -> Iterator[Fault]:
@@ -128,8 +123,8 @@ def find_file_faults(tree: Tree) -> Iterator[Fault]:
             for action in _ACTION.findall(text.decode("utf-8", "replace")):
                 if not re.search(r"@([0-9a-f]{40}|sha256:[0-9a-f]{64})$|^\./", action):
                     yield path, f"the action {action} is not pinned by the hash of a commit"
-    for path, content in documents.items():
-        for each in content:
+    for path, items in documents.items():
+        for each in items:
             yield from ((path, words) for words in _unpinned_packages(each))
 
 
@@ -205,7 +200,10 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
     for path, each in applications:
         project = (each.get("spec") or {}).get("project")
         if projects and project not in projects:
-            yield path, f"the Application {_name(each)} names the project {project}, which isn't there"
+            yield (
+                path,
+                f"the Application {_name(each)} names the project {project}, which isn't there",
+            )
         for source in sources_of(each):
             there = places.get(source.get("repoURL"))
             folder = str(source.get("path") or ".")

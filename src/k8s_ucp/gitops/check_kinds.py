@@ -90,9 +90,7 @@ def _misfits(value: Any, takes: str, path: str) -> Iterator[str]:
         allowed = takes[1:].split("|")
         if str(value) not in allowed and value != "":
             yield f"{path} must be one of {', '.join(allowed)}"
-    elif not isinstance(value, _TYPES[takes]) or (
-        isinstance(value, bool) and takes != "boolean"
-    ):
+    elif not isinstance(value, _TYPES[takes]) or (isinstance(value, bool) and takes != "boolean"):
         yield f"{path} must be {_WORDS[takes]}, not {value!r:.60}"
 
 

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from k8s_ucp.gitops.check_kinds import find_misfits, is_built_in
+from k8s_ucp.gitops.check_kinds import find_misfits
 
 Object = Mapping[str, Any]
 
 MOVING = frozenset(
-    "latest stable edge nightly dev develop main master head canary snapshot current rolling".split()
+    {"canary", "current", "dev", "develop", "edge", "head", "latest", "main", "master"}
+    | {"nightly", "rolling", "snapshot", "stable"}
 )
 """Tags and branches that mean something else tomorrow."""
+OUTSIDE = "k8s-ucp.io/from-outside"
 _POD_PLACES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"), ())
 
 
@@ -26,7 +28,10 @@ class Mirrored:
 
 
 def find_faults(objects: Sequence[Object], mirrored: Mirrored | None) -> Iterator[str]:
-    """What is wrong inside one overlay. mirrored: None where it isn't known what comes from outside."""
+    """What is wrong inside one overlay.
+
+    mirrored: what comes from outside; None where that isn't known.
+    """
     known = {(each.get("kind"), name_of(each)): each for each in objects}
     seen = set()
     for each in objects:
@@ -39,12 +44,29 @@ def find_faults(objects: Sequence[Object], mirrored: Mirrored | None) -> Iterato
             yield f"{title}: {words}"
         for pod in _pods(each):
             for image in images(pod):
-                if words := unpinned_image(image):
-                    yield f"{title}: {words}"
-            for words in _dangling_of_pod(pod, known, mirrored):
+                if unpinned := unpinned_image(image):
+                    yield f"{title}: {unpinned}"
+            for words in _dangling_of_pod(pod, known, mirrored, _from_outside(each)):
                 yield f"{title}: {words}"
         for words in _dangling(each, known):
             yield f"{title}: {words}"
+
+
+def _from_outside(item: Object) -> frozenset[str]:
+    """What a workload's author says that something else brings: `Secret/a, ConfigMap/b`."""
+    annotations = (item.get("metadata") or {}).get("annotations") or {}
+    return frozenset(each.strip() for each in str(annotations.get(OUTSIDE, "")).split(","))
+
+
+def _made_by(item: Object) -> tuple[str, str]:
+    """The Secret that a controller makes of an object."""
+    spec = item.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    if item.get("kind") == "Certificate":
+        return "Secret", str(spec.get("secretName"))
+    if item.get("kind") == "ExternalSecret":
+        return "Secret", str((spec.get("target") or {}).get("name") or name_of(item))
+    return "Secret", name_of(item) if item.get("kind") == "SealedSecret" else ""
 
 
 def name_of(item: Object) -> str:
@@ -88,8 +110,12 @@ def is_moving(tag: str) -> bool:
 
 
 def _dangling_of_pod(
-    pod: Mapping[str, Any], known: Mapping[Any, Object], mirrored: Mirrored | None
+    pod: Mapping[str, Any],
+    known: Mapping[Any, Object],
+    mirrored: Mirrored | None,
+    outside: frozenset[str],
 ) -> Iterator[str]:
+    made = {("ConfigMap", "kube-root-ca.crt"), *(_made_by(each) for each in known.values())}
     for kind, reference, key in _references(pod):
         name = reference.get("name") or reference.get("secretName")
         if reference.get("optional") or not isinstance(name, str):
@@ -98,12 +124,15 @@ def _dangling_of_pod(
         if found is not None:
             keys = frozenset({**(found.get("data") or {}), **(found.get("stringData") or {})})
             keys |= frozenset(found.get("binaryData") or {})
-        elif mirrored is None or (kind == "ConfigMap" and name == "kube-root-ca.crt"):
+        elif mirrored is None or f"{kind}/{name}" in outside or (kind, name) in made:
             continue
         elif (kind, name) in mirrored.keys:
             keys = mirrored.keys[kind, name]
         if keys is None:
-            yield f"it reads the {kind} {name}, which neither the overlay nor a mirror brings"
+            yield (
+                f"it reads the {kind} {name}, which neither the overlay nor a mirror brings; if "
+                f"something else does, say so: annotation {OUTSIDE}: {kind}/{name}"
+            )
         elif key is not None and keys and key not in keys:
             there = ", ".join(sorted(keys))
             yield f"it reads the key {key} of the {kind} {name}, which has {there}"
@@ -152,7 +181,7 @@ def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[str]:
 
 def _backends(ingress: Object) -> Iterator[tuple[str, Any]]:
     spec = ingress.get("spec") or {}
-    paths = [
+    paths: list[Mapping[str, Any]] = [
         path
         for rule in spec.get("rules") or ()
         for path in ((rule or {}).get("http") or {}).get("paths") or ()
@@ -184,11 +213,9 @@ def hosts(item: Object) -> Iterator[tuple[str, str]]:
     spec = item.get("spec") or {}
     if item.get("kind") == "Ingress":
         for rule in spec.get("rules") or ():
-            for path in (rule.get("http") or {}).get("paths") or ({},):
+            paths: list[Any] = (rule.get("http") or {}).get("paths") or [{}]
+            for path in paths:
                 yield str(rule.get("host", "*")), str(path.get("path", "/"))
     if item.get("kind") in ("HTTPRoute", "GRPCRoute", "TLSRoute"):
         for host in spec.get("hostnames") or ():
             yield str(host), "/"
-
-
-__all__ = ["Mirrored", "Object", "find_faults", "hosts", "is_built_in", "is_moving", "name_of"]

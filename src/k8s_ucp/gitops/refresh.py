@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.hooks import write_hook
 
 if TYPE_CHECKING:
     from k8s_ucp.kube import Kind, Kube
@@ -68,7 +69,6 @@ def ensure_hook(bare: Path, *, python: Path, kubeconfig: Path, branch: str = "ma
 
     Returns what a person should know when a hook of their own is in its place, else None.
     """
-    hook = bare / "hooks" / "post-receive"
     text = _HOOK.format(
         mark=_MARK,
         python=shlex.quote(str(python)),
@@ -76,20 +76,10 @@ def ensure_hook(bare: Path, *, python: Path, kubeconfig: Path, branch: str = "ma
         ref=shlex.quote(f"refs/heads/{branch}"),
         url=shlex.quote(bare.as_uri()),
     )
-    try:
-        there = hook.read_text("utf-8") if hook.exists() else ""
-        if there == text:
-            return None
-        if there and _MARK not in there:
-            return f"{hook} is not ours: Argo CD will see pushes when it polls"
-        hook.parent.mkdir(exist_ok=True)
-        temporary = hook.with_name(".post-receive.new")
-        temporary.write_text(text, "utf-8")
-        temporary.chmod(0o755)
-        temporary.replace(hook)
-    except OSError as error:
-        raise UcpError(f"can't write the hook {hook}: {error.strerror}") from error
-    return None
+    if write_hook(bare, "post-receive", text, mark=_MARK):
+        return None
+    hook = bare / "hooks" / "post-receive"
+    return f"{hook} is not ours: Argo CD will see pushes when it polls"
 
 
 def refresh(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.gitops.check import check_rendered, refuse
+from k8s_ucp.gitops.check_hook import ensure_check_hook
 from k8s_ucp.gitops.manifests import Manifests
 from k8s_ucp.gitops.publish import Credentials, addresses, publish
 from k8s_ucp.gitops.refresh import ensure_hook
@@ -32,6 +34,8 @@ class PublishRepositories:
             context.manifests,
             context.toolbox,
         )
+        wrong = check_rendered(context.toolbox.path("kustomize"), rendered)
+        refuse(wrong, "what ucp.yaml stands for can't work")
         credential = context.git_credential
         context.published = publish(
             context.topology,
@@ -51,6 +55,19 @@ class PublishRepositories:
                 )
                 for bare in (context.gitops.core_remote, context.gitops.apps_remote)
             ]
+            notes += [
+                ensure_check_hook(
+                    bare,
+                    name,
+                    python=Path(sys.executable),
+                    kustomize=context.toolbox.path("kustomize"),
+                    branch=context.topology.spec.git.branch,
+                )
+                for name, bare in (
+                    ("core", context.gitops.core_remote),
+                    ("apps", context.gitops.apps_remote),
+                )
+            ]
         report("; ".join(note for note in notes if note))
 
 
@@ -59,9 +76,17 @@ def render_all(
     topology: Topology,
     topology_file: bytes,
     manifests: Manifests,
-    toolbox: Toolbox,
+    toolbox: Toolbox | None,
 ) -> Rendered:
-    """Both repositories, with the engines' manifests of the pinned versions."""
+    """Both repositories, with the engines' manifests of the pinned versions; without a toolbox
+    those are left out.
+    """
+    engines = {}
+    if toolbox is not None:
+        engines = {
+            argocd.NAME: argocd.engine_manifests(toolbox.module(argocd.NAME)),
+            crossplane.NAME: crossplane.engine_manifests(toolbox.module(crossplane.NAME)),
+        }
     urls = addresses(topology, workspace.gitops(topology.name))
     facts = Facts(
         machine=workspace.machine_id(topology.name),
@@ -69,10 +94,7 @@ def render_all(
         apps_url=urls.apps,
         topology_file=topology_file,
         manifests=manifests,
-        engine={
-            argocd.NAME: argocd.engine_manifests(toolbox.module(argocd.NAME)),
-            crossplane.NAME: crossplane.engine_manifests(toolbox.module(crossplane.NAME)),
-        },
-        versions={name: f"v{CATALOGUE[name].version}" for name in (argocd.NAME, crossplane.NAME)},
+        engine=engines,
+        versions={name: f"v{CATALOGUE[name].version}" for name in engines},
     )
     return render(topology, facts)

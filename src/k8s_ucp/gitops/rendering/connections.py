@@ -11,10 +11,11 @@ NAMESPACE = "ucp-clusters"
 """Of databases and their connection Secrets, on the core cluster."""
 COPY = "database"
 """The Secret that an app reads, in the namespace of its name."""
-KEYS = ("endpoint", "port", "username", "password")
+KEYS = ("endpoint", "port", "username", "password", "database")
 """What is in it."""
+SUFFIX = "-connection"
 
 
 def connection_secret(database: str, environment: str) -> str:
     """Name of the Secret on the core cluster."""
-    return f"{database}-{environment}-connection"
+    return f"{database}-{environment}{SUFFIX}"

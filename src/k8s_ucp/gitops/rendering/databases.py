@@ -26,11 +26,6 @@ def databases_of(topology: Topology, environment: str) -> list[Database]:
     ]
 
 
-def connection_secret(database: str, environment: str) -> str:
-    """Secret in `ucp-clusters` with endpoint, port, username, password and database."""
-    return f"{database}-{environment}-connection"
-
-
 def database_name(database: Database) -> str:
     """Name of the database inside Postgres, and of its user."""
     name = database.name.replace("-", "_")

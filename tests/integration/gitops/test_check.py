@@ -1,0 +1,132 @@
+"""Checks of whole repositories, and the hook that refuses pushes to local ones."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.gitops.build_many import build_many
+from k8s_ucp.gitops.check import Checkout, check, check_rendered
+from k8s_ucp.gitops.check_hook import ensure_check_hook
+from k8s_ucp.gitops.check_kinds import TABLE
+from k8s_ucp.gitops.publish import render_to
+from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.repository import GitFailed
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import App
+from tests.built_in_kinds import table, text
+from tests.control_planes import control_planes, made
+from tests.integration.gitops.conftest import World
+from tests.unit.gitops.topologies import FACTS, demo
+
+OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"
+
+
+@pytest.fixture
+def kustomize(toolbox: Toolbox) -> Path:
+    return toolbox.path("kustomize")
+
+
+@pytest.fixture
+def checked(world: World, kustomize: Path) -> World:
+    """Both repositories, with hooks that check."""
+    world.start()
+    for name, bare in (("core", world.folder.core_remote), ("apps", world.folder.apps_remote)):
+        note = ensure_check_hook(bare, name, python=Path(sys.executable), kustomize=kustomize)
+        assert note is None
+    return world
+
+
+def test_a_push_that_breaks_something_is_refused(checked: World) -> None:
+    before = checked.refs()
+    with pytest.raises(GitFailed) as caught:
+        checked.edit("apps", OVERLAY, "0.9.2", "latest")
+    words = f"{caught.value.message} {caught.value.next}"
+    assert "has the moving tag latest" in words
+    assert checked.refs() == before
+    checked.edit("apps", OVERLAY, "0.9.2", "0.9.3")
+
+
+def test_one_host_for_two_apps_is_refused(checked: World) -> None:
+    files = checked.files("apps")
+    other = {
+        path.replace("apps/echo/", "apps/other/"): content.replace(b"name: echo", b"name: other")
+        for path, content in files.items()
+        if path.startswith("apps/echo/")
+    }
+    with pytest.raises(GitFailed) as caught:
+        checked.push("apps", dict(other))
+    assert "echo.stage.example.org is apps/echo/overlays/stage's already" in str(
+        caught.value.message
+    )
+
+
+def test_what_was_wrong_before_is_no_reason(checked: World) -> None:
+    hook = checked.folder.apps_remote / "hooks" / "pre-receive"
+    away = hook.rename(hook.with_name("away"))
+    checked.edit("apps", OVERLAY, "0.9.2", "latest")
+    away.rename(hook)
+    checked.push("apps", {"apps/echo/overlays/stage/README.md": b"hello\n"})
+    with pytest.raises(GitFailed):
+        checked.edit("apps", "apps/echo/base/deployment.yaml", "selector:", "selectr:")
+
+
+def test_the_core_repository_is_checked(checked: World) -> None:
+    with pytest.raises(GitFailed) as caught:
+        checked.edit("core", "bootstrap/embedded/argocd.yaml", "platform/argocd", "platform/argo")
+    assert "reads platform/argo/config, which isn't there" in str(caught.value.message)
+
+
+def test_a_push_passes_where_nothing_can_check(checked: World, tmp_path: Path) -> None:
+    ensure_check_hook(
+        checked.folder.apps_remote, "apps", python=tmp_path / "gone", kustomize=tmp_path / "gone"
+    )
+    checked.edit("apps", OVERLAY, "0.9.2", "latest")
+
+
+def test_a_hook_of_a_persons_own_stays(world: World, kustomize: Path) -> None:
+    world.start()
+    hook = world.folder.apps_remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    note = ensure_check_hook(
+        world.folder.apps_remote, "apps", python=Path(sys.executable), kustomize=kustomize
+    )
+    assert note and "not ours" in note
+    assert "exit 0" in hook.read_text()
+
+
+def test_what_cannot_be_built_together_is_built_alone(kustomize: Path, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kustomization.yaml").write_text("resources: [x.yaml]\n")
+        body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: same}\n"
+        (tmp_path / name / "x.yaml").write_text("a: [" if name == "b" else body)
+    built = build_many(kustomize, tmp_path, [["a", "b", "c"]])
+    assert sorted(built.objects) == ["a", "c"]
+    assert list(built.failures) == ["b"]
+    assert str(tmp_path) not in built.failures["b"]
+    assert built.objects["a"][0]["metadata"]["name"] == "same"
+
+
+def test_a_render_is_checked_with_what_people_added(kustomize: Path, tmp_path: Path) -> None:
+    rendered = render(demo(apps=(App(name="web", image="a/b", tag="latest"),)), FACTS)
+    found = check_rendered(kustomize, rendered)
+    found = [each for each in found if each.repository == "apps"]
+    assert {each.path for each in found} == {"apps/web/overlays/prod", "apps/web/overlays/stage"}
+    render_to(tmp_path, rendered)
+    (tmp_path / "apps/apps/web/overlays/qa").mkdir()
+    (tmp_path / "apps/apps/web/overlays/qa/kustomization.yaml").write_text("resources: [no]\n")
+    found = check(kustomize, Checkout(apps=tmp_path / "apps"), only={"other"})
+    assert [each.message for each in found] == ["environments.yaml has no environment qa"]
+    messages = [each.message for each in check(kustomize, Checkout(apps=tmp_path / "apps"))]
+    assert any("kustomize can't build" in each for each in messages)
+
+
+@pytest.mark.engines
+def test_the_table_is_what_the_pinned_api_server_says(toolbox: Toolbox, tmp_path: Path) -> None:
+    with control_planes(tmp_path, toolbox) as planes:
+        kube = made(planes.provider(), "kinds")
+        assert TABLE.read_text("utf-8") == text(table(kube)), "make kinds"

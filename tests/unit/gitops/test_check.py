@@ -1,0 +1,284 @@
+"""What `ucp check` finds: each rule with what breaks it, and with what doesn't."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from k8s_ucp.gitops.build_many import objects
+from k8s_ucp.gitops.check_files import (
+    Tree,
+    find_core_faults,
+    find_environment_faults,
+    find_file_faults,
+    find_topology_faults,
+)
+from k8s_ucp.gitops.check_hook import changed_apps
+from k8s_ucp.gitops.check_kinds import find_misfits, is_built_in, version
+from k8s_ucp.gitops.check_mirrors import mirrored_in
+from k8s_ucp.gitops.check_objects import Mirrored, find_faults, hosts, is_moving, unpinned_image
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.topology import parse
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - name: web
+          image: IMAGE
+          env:
+            - {name: A, valueFrom: {secretKeyRef: {name: SECRET, key: KEY}}}
+"""
+SERVICE = """\
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{name: http, port: 80}]}
+"""
+INGRESS = """\
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec:
+  rules:
+    - host: a.example.org
+      http:
+        paths:
+          - {path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}
+"""
+
+
+def faults(text: str, mirrored: Mirrored | None = None, **values: str) -> list[str]:
+    defaults = {"IMAGE": "a/b:1.0", "SECRET": "s", "KEY": "k"}
+    for name, value in {**defaults, **values}.items():
+        text = text.replace(name, value)
+    return list(find_faults(objects(text), mirrored))
+
+
+def test_nothing_is_wrong() -> None:
+    assert faults(DEPLOYMENT + SERVICE + INGRESS) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("replicas", "replcas", None),
+        ("selector: {matchLabels", "selectr: {matchLabels", "spec.selectr: there is no such field"),
+        ("  selector: {matchLabels: {app: web}}\n", "", "spec.selector is missing"),
+        ("image: IMAGE", "image: 1", "image must be text, not 1"),
+        ("port: 80", "port: http", "spec.ports[0].port must be a whole number"),
+        ("pathType: Prefix", "pathType: prefix", "must be one of"),
+        ("containers:\n        - name: web", "containers:\n          name: web", "must be a list"),
+        ("apiVersion: apps/v1", "apiVersion: apps/v1beta1", "has no apps/v1beta1 Deployment"),
+        ("kind: Ingress", "kind: Ingres", "has no networking.k8s.io/v1 Ingres"),
+        ("service: {name: web", "service: {name: wbe", "leads to the Service wbe"),
+        ("port: {name: http}", "port: {number: 81}", "leads to the port 81"),
+        ("selector: {app: web}, ports", "selector: {app: wbe}, ports", "no pod of the overlay"),
+    ],
+)
+def test_faults_of_objects(old: str, new: str, words: str | None) -> None:
+    text = (DEPLOYMENT + SERVICE + INGRESS).replace(old, new)
+    found = faults(text)
+    if words is None:
+        assert not found
+    else:
+        assert any(words in each for each in found), found
+
+
+def test_an_object_twice() -> None:
+    assert faults(SERVICE + SERVICE) == ["Service web is there twice"]
+
+
+@pytest.mark.parametrize("image", ["a/b", "r:5000/b", "b:latest", "b:main", "b:latest-alpine"])
+def test_unpinned_images(image: str) -> None:
+    assert unpinned_image(image)
+    assert faults(DEPLOYMENT, IMAGE=image)
+
+
+@pytest.mark.parametrize(
+    "image", ["a/b:1", "r:5000/b:v2", "b:main-3f2a91c", "b:2024-stable", f"b@sha256:{'0' * 64}"]
+)
+def test_pinned_images(image: str) -> None:
+    assert not unpinned_image(image)
+
+
+def test_secrets_that_nobody_brings() -> None:
+    assert "neither the overlay nor a mirror" in faults(DEPLOYMENT, Mirrored())[0]
+    assert not faults(DEPLOYMENT, None)
+    assert not faults(DEPLOYMENT, Mirrored({("Secret", "s"): frozenset()}))
+    brought = Mirrored({("Secret", "s"): frozenset({"endpoint"})})
+    assert "the key k of the Secret s, which has endpoint" in faults(DEPLOYMENT, brought)[0]
+    outside = DEPLOYMENT.replace(
+        "name: web}\nspec", "name: web, annotations: {k8s-ucp.io/from-outside: Secret/s}}\nspec", 1
+    )
+    assert not faults(outside, Mirrored())
+    own = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {other: x}\n"
+    assert "which has other" in faults(DEPLOYMENT + own)[0]
+    external = (
+        "---\napiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: s}\n"
+    )
+    assert not faults(DEPLOYMENT + external, Mirrored())
+
+
+def test_what_syncers_bring() -> None:
+    entry = {
+        "sourceName": "quotes-stage-connection",
+        "sourceNamespace": "ucp-clusters",
+        "kinds": "secret",
+        "targetCluster": "demo-stage",
+        "targetNamespace": "quote",
+        "targetName": "database",
+    }
+    syncer = {"kind": "Syncer", "metadata": {"name": "a"}, "spec": {"data": [entry]}}
+    found = mirrored_in([syncer], "quote", "stage")
+    assert found is not None
+    assert "password" in found.keys["Secret", "database"]
+    for app, environment in (("quote", "prod"), ("echo", "stage")):
+        other = mirrored_in([syncer], app, environment)
+        assert other is not None and not other.keys
+    by_labels = {**entry, "sourceName": None}
+    assert mirrored_in([{**syncer, "spec": {"data": [by_labels]}}], "quote", "stage") is None
+
+
+def test_hosts() -> None:
+    assert list(hosts(objects(INGRESS)[0])) == [("a.example.org", "/")]
+    route = {"kind": "HTTPRoute", "spec": {"hostnames": ["b.example.org"]}}
+    assert list(hosts(route)) == [("b.example.org", "/")]
+
+
+def tree(files: Mapping[str, str]) -> Tree:
+    return Tree({path: text.encode() for path, text in files.items()})
+
+
+OVERLAY = "apps/web/overlays/stage/kustomization.yaml"
+FILES: dict[str, tuple[dict[str, str], str]] = {
+    "no YAML": ({"a.yaml": "a: ["}, "not valid YAML"),
+    "a base that moves": (
+        {OVERLAY: "resources: ['https://g/x//y?ref=main']"},
+        "follows the branch main",
+    ),
+    "a base of no version": ({OVERLAY: "resources: ['git@g:x.git//y']"}, "add ?ref="),
+    "a chart that moves": (
+        {"a.yaml": "kind: Application\nspec: {source: {chart: c, targetRevision: 1.x}}"},
+        "the chart c has no exact version: 1.x",
+    ),
+    "a helm chart that moves": (
+        {OVERLAY: "helmCharts: [{name: c}]"},
+        "the chart c has no exact version: none",
+    ),
+    "a package that moves": (
+        {"a.yaml": "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nspec: {package: x/y}"},
+        "the package x/y has no tag",
+    ),
+    "an action by tag": (
+        {".github/workflows/a.yml": "steps:\n  - uses: actions/checkout@v4\n"},
+        "actions/checkout@v4 is not pinned",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_faults_of_files(case: str) -> None:
+    files, words = FILES[case]
+    found = list(find_file_faults(tree(files)))
+    assert len(found) == 1
+    assert words in found[0][1]
+
+
+def test_files_without_faults() -> None:
+    good = {
+        OVERLAY: "resources: [../../base, 'https://g/x//y?ref=v1.0']\nhelmCharts: "
+        "[{name: c, version: 1.2.3}]",
+        "a.yaml": "kind: Application\nspec: {source: {chart: c, targetRevision: 1.2.3}}",
+        ".github/workflows/a.yml": f"- uses: actions/checkout@{'a' * 40} # v4\n- uses: ./mine\n",
+        "platform/argocd/engine/crds.yaml": "a: [",
+    }
+    assert list(find_file_faults(tree(good))) == []
+
+
+def test_environments() -> None:
+    text = "environments: [{name: a}, {name: a}, {name: b, promotesFrom: c}]"
+    files = {"environments.yaml": text, OVERLAY: "{}"}
+    found = [words for _, words in find_environment_faults(tree(files))]
+    assert found == [
+        "the environment a is there twice",
+        "b promotes from c, which is no environment",
+        "environments.yaml has no environment stage",
+    ]
+
+
+def application(name: str, url: str, path: str, project: str = "infrastructure") -> str:
+    return (
+        f"kind: Application\nmetadata: {{name: {name}}}\n"
+        f"spec: {{project: {project}, source: {{repoURL: {url}, path: {path}}}}}\n"
+    )
+
+
+def test_applications_that_read_nothing() -> None:
+    files: dict[str, str] = {
+        "projects/infrastructure.yaml": "kind: AppProject\nmetadata: {name: infrastructure}\n",
+        "bootstrap/root.yaml": application("root", "core", "bootstrap"),
+        "bootstrap/apps.yaml": application("applications", "apps", "applications"),
+        "bootstrap/a.yaml": application("a", "core", "platform/a"),
+        "bootstrap/b.yaml": application("b", "elsewhere", "b", "infrastrcture"),
+    }
+    found = [words for _, words in find_core_faults(tree(files), tree({"x": ""}))]
+    assert found == [
+        "the Application applications reads applications, which isn't there",
+        "the Application a reads platform/a, which isn't there",
+        "the Application b names the project infrastrcture, which isn't there",
+    ]
+
+
+def test_a_topology_in_the_core_repository() -> None:
+    def faults_of(text: str) -> list[Any]:
+        from pathlib import Path
+
+        return list(
+            find_topology_faults(tree({"ucp.yaml": text}), lambda t: parse(t, Path("ucp.yaml")))
+        )
+
+    assert faults_of("kind: Topology\n") == [("ucp.yaml", "1: the file needs the key 'metadata'")]
+    assert faults_of("kind: Topology\nmetadata: {name: a}\n") == []
+
+
+def test_roots_are_what_nobody_takes_in() -> None:
+    files = {
+        "apps/web/base/kustomization.yaml": "resources: [x.yaml]",
+        OVERLAY: "resources: [../../base]",
+        "clusters/kustomization.yml": "resources: [overlays/a]",
+        "clusters/overlays/a/Kustomization": "{}",
+        "plain/x.yaml": "kind: A",
+        "clusters/base/b.yaml": "kind: B",
+    }
+    found = tree(files)
+    assert found.roots == ["apps/web/overlays/stage", "clusters"]
+    assert found.overlays == [("apps/web/overlays/stage", "web", "stage")]
+    assert [path for path, _ in found.plain()] == ["plain/x.yaml"]
+
+
+def test_apps_that_a_push_touches() -> None:
+    assert changed_apps(["apps/web/base/x", "README.md", "apps/a/overlays/b/c"]) == {"web", "a"}
+    assert changed_apps(["apps/web/x", "*"]) is None
+    assert changed_apps(['"apps/\\303\\244/x"']) is None
+
+
+def test_the_table_is_of_the_pinned_kubernetes() -> None:
+    assert version() == f"v{CATALOGUE['kubernetes'].version}", "make kinds"
+    assert is_built_in("apps/v1", "Deployment")
+    assert not is_built_in("argoproj.io/v1alpha1", "Rollout")
+    assert not list(find_misfits({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "x": 1}))
+
+
+def test_moving_words() -> None:
+    assert is_moving("main") and is_moving("alpine-latest") and not is_moving("v1.2.3")
