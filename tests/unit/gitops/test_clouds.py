@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.render import render
-from k8s_ucp.gitops.rendering import clouds, databases
+from k8s_ucp.gitops.rendering import clouds, connections, databases
 from k8s_ucp.gitops.rendering.clouds import without_zone
 from k8s_ucp.topology import Environment, Spec, Topology
 from tests import provider_fields
@@ -196,7 +196,7 @@ def test_a_database_is_protected_with_its_environment() -> None:
     for each in files.values():
         options = each["metadata"]["annotations"]["argocd.argoproj.io/sync-options"].split(",")
         assert {"Prune=false", "Delete=false"} <= set(options)
-        assert databases.connection_secret("quotes", each["spec"]["environment"]) == (
+        assert connections.connection_secret("quotes", each["spec"]["environment"]) == (
             f"{each['metadata']['name']}-connection"
         )
 
