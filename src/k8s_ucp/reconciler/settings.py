@@ -52,7 +52,7 @@ class Settings:
     """How long a deleted Syncer waits for clusters that don't answer; their copies go later."""
     resync_seconds: float = 15
     """How often a settled cluster is looked at again, without any event."""
-    watch_seconds: float = 8
+    watch_seconds: float = 6
     """A watch is ended by the server after this time, and given up 2 s later by us."""
 
     def lease(self, controller: str) -> str:
