@@ -29,6 +29,8 @@ class Settings:
     """Only Secrets in these namespaces can register a cluster."""
     mirror_namespaces: tuple[str, ...] = ()
     """Namespaces that mirrors may copy from, beside those; Syncers don't count there."""
+    password_namespaces: tuple[str, ...] = ("ucp-clusters",)
+    """Only Secrets in these namespaces are given passwords."""
     token_lifetime: float = 86_400
     """Asked for; what the app cluster grants counts. At least 600."""
     health_port: int | None = None
