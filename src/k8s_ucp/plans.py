@@ -45,6 +45,17 @@ def start() -> Plan[Context]:
     )
 
 
+def publish() -> Plan[Context]:
+    """What changed in ucp.yaml reaches the repositories; from there Argo CD takes it."""
+    return Plan(
+        "publish",
+        tasks=(
+            Task(InstallTools()),
+            Task(PublishRepositories(), after=("install-tools",)),
+        ),
+    )
+
+
 def stop() -> Plan[Context]:
     """Everything ends, nothing is deleted: no drain, since all of it goes and comes together."""
     return Plan(

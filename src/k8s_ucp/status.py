@@ -20,10 +20,12 @@ from k8s_ucp.kube import (
     CONFIG_MAP,
     LOCAL_CLUSTER,
     SECRET,
+    SYNCER,
     Kube,
     KubeError,
     Object,
 )
+from k8s_ucp.mirror_status import mirror_rows, why
 from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.conditions import find, is_true
 from k8s_ucp.topology import Topology
@@ -55,6 +57,7 @@ class Seen:
     clusters: Sequence[Object] = ()
     registrations: Sequence[Object] = ()
     applications: Sequence[Object] = ()
+    syncers: Sequence[Object] = ()
     answering: frozenset[str] = frozenset()
     """Names of app clusters whose API server says that it is ready."""
     components: Sequence[ComponentStatus] = ()
@@ -83,6 +86,7 @@ def look(
                 core.list_all, SECRET, marks.ARGOCD_NAMESPACE, labels=f"{marks.SECRET_TYPE}=cluster"
             )
             applications = pool.submit(core.list_all, APPLICATION, marks.ARGOCD_NAMESPACE)
+            syncers = pool.submit(core.list_all, SYNCER)
         except UcpError:
             return Seen(core_ready=False, components=asked.result())
         found = _result(clusters) or []
@@ -97,6 +101,7 @@ def look(
             clusters=found,
             registrations=_result(registrations) or [],
             applications=_result(applications) or [],
+            syncers=_result(syncers) or [],
             answering=frozenset(answering) - {""},
             components=asked.result(),
         )
@@ -122,7 +127,7 @@ def summarize(topology: Topology, seen: Seen) -> Status:
         ],
         "environments": _environments(topology, seen),
         "applications": [_application(each) for each in _by_name(seen.applications)],
-        "mirrors": [],
+        "mirrors": mirror_rows(seen.syncers),
     }
 
 
@@ -238,6 +243,8 @@ def reasons(seen: Seen) -> dict[str, str]:
             if condition is not None and condition["status"] != "True":
                 found[item["metadata"]["name"]] = f"{condition['reason']}: {condition['message']}"
                 break
+    for item in seen.syncers:
+        found[f"mirror {item['metadata']['name']}"] = why(item)
     for item in seen.applications:
         status = item.get("status") or {}
         texts = [str(each.get("message")) for each in status.get("conditions") or []]

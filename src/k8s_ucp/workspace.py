@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,6 +174,19 @@ def write_private_file(path: Path, text: str) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
         temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a user's file anew, whole or not at all; its mode, and a link to it, stay."""
+    place = path.resolve()
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.chmod(stat.S_IMODE(place.stat().st_mode))
+        temporary.replace(place)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

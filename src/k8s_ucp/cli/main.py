@@ -46,6 +46,7 @@ COMMANDS: dict[str, Entry] = {
     "kubeconfig": Entry("k8s_ucp.cli.kubeconfig", "Print a cluster's kubeconfig, or merge it."),
     "get": Entry("k8s_ucp.cli.get", "Show users and passwords: get secrets."),
     "open": Entry("k8s_ucp.cli.open", "Open a component in the browser: open argocd."),
+    "mirror": Entry("k8s_ucp.cli.mirror", "List, add, remove mirrored Secrets and ConfigMaps."),
     "render": Entry("k8s_ucp.cli.render", "Write both repositories' files to a folder."),
     "check": Entry("k8s_ucp.cli.check", "Find what is wrong with the repositories' files."),
     "tools": Entry("k8s_ucp.cli.tools", "Install or list the pinned programs."),

@@ -32,7 +32,7 @@ def show(
     ] = False,
     output: OutputOption = Output.table,
 ) -> None:
-    """Show the core cluster, components, environments and applications."""
+    """Show the core cluster, components, environments, applications and mirrors."""
     call = invocation(ctx)
     context = chosen_context(call)
     # Only ports and places are looked up: no program is started.
@@ -112,6 +112,18 @@ def _page(data: Status, seen: Seen) -> str:
         ]
         columns = ("application", "environment", "sync", "health", "commit", "images", "why")
         pages.append(table(columns, rows))
+    if data["mirrors"]:
+        rows = [
+            [
+                each["name"],
+                ", ".join(target["cluster"] for target in each["targets"] if target["ready"]),
+                ", ".join(target["cluster"] for target in each["targets"] if not target["ready"]),
+                _word(each["ready"]),
+                why.get(f"mirror {each['name']}", "")[:100],
+            ]
+            for each in data["mirrors"]
+        ]
+        pages.append(table(("mirror", "done", "not yet", "state", "why"), rows))
     return f"topology {data['topology']}\n\n" + "\n\n".join(pages)
 
 

@@ -1,0 +1,62 @@
+"""Commands that edit ucp.yaml: the file, then the repositories, in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.chosen import remember
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.git_token import git_credential
+from k8s_ucp.cli.running import run_plan
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.workspace import replace_file
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
+
+Edit = Callable[[str, Path], tuple[str, "Topology"]]
+"""(text, path) of ucp.yaml to (text, what it says). Raises UsageError."""
+
+
+def edit_topology(call: Invocation, edit: Edit) -> None:
+    """Change ucp.yaml; where the topology was started, render, commit and push too.
+
+    The file is written once everything that can be checked was; a push that failed is made up for
+    by the next `ucp start`. Raises UcpError, UsageError.
+    """
+    from k8s_ucp import plans
+    from k8s_ucp.gitops.manifests import read_manifests
+    from k8s_ucp.steps.context import Context
+
+    path = call.workspace.topology_file
+    try:
+        before = path.read_text("utf-8")
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no topology file {path}", next="ucp start") from error
+    text, topology = edit(before, path)
+
+    def write() -> None:
+        try:
+            replace_file(path, text)
+        except OSError as error:
+            raise UcpError(f"can't write {path}: {error.strerror}") from error
+
+    if not call.workspace.gitops(topology.name).core.exists():
+        write()
+        call.console.say(f"{path.name} is written; `ucp start` makes it so")
+        return
+    context = Context(
+        workspace=call.workspace,
+        topology=topology,
+        topology_file=text.encode(),
+        manifests=read_manifests(topology, path.parent),
+        git_credential=git_credential(),
+    )
+
+    def write_both() -> None:
+        write()
+        remember(call.workspace, topology.name, text)
+
+    run_plan(plans.publish(), context, call.console, before=write_both)

@@ -1,0 +1,152 @@
+"""`ucp mirror`: Secrets and ConfigMaps of the core cluster that app clusters get copies of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.console import table
+from k8s_ucp.cli.editing import edit_topology
+from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.kube import SYNCER
+from k8s_ucp.mirror_status import mirror_details
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology_edit import with_item, without_item
+
+app = declare("List, add and remove mirrors.")
+
+
+@app.callback()
+def _group() -> None:
+    """List, add and remove mirrors."""
+
+
+@app.command("list")
+def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+    """List the mirrors, with what they copy and how far each app cluster is."""
+    call = invocation(ctx)
+    context = chosen_context(call)
+    context.toolbox = Toolbox({}, {})
+    try:
+        data = mirror_details(context.kube.list_all(SYNCER))
+    except UcpError as error:
+        raise UcpError(f"the core cluster can't be asked: {error.message}", next="ucp start") from (
+            error
+        )
+    if output is not Output.table:
+        call.console.data(notation(data, output))
+        return
+    rows = [
+        [
+            each["name"],
+            ", ".join(each["sources"]),
+            ", ".join(_shown(target) for target in each["targets"]),
+            f"{each['synced']} of {each['copies']}",
+            "ready" if each["ready"] else "NOT READY",
+            each["message"][:100],
+        ]
+        for each in data
+    ]
+    columns = ("mirror", "copies", "to", "done", "state", "why")
+    call.console.data(table(columns, rows))
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="The mirror's name, free to choose.")],
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="NAMESPACE/NAME",
+            help="What is copied; NAMESPACE alone with --label.",
+        ),
+    ],
+    namespace: Annotated[
+        str, typer.Option("--to", metavar="NAMESPACE", help="Namespace of the copies.")
+    ],
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label", metavar="KEY=VALUE", help="Everything with this label; again for each."
+        ),
+    ] = None,
+    kind: Annotated[
+        Literal["secret", "configmap"], typer.Option("--kind", help="What is copied.")
+    ] = "secret",
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env", metavar="NAME", help="An environment; again for each. Default: every one."
+        ),
+    ] = None,
+    target_name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Another name for the copy.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key", metavar="COPY=SOURCE", help="A key of the copy, and of what; again for each."
+        ),
+    ] = None,
+    retain: Annotated[
+        bool, typer.Option("--retain", help="Copies stay when the mirror goes.")
+    ] = False,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Take over what has the copy's name already.")
+    ] = False,
+) -> None:
+    """Add a mirror to ucp.yaml and to the core repository, and push."""
+    call = invocation(ctx)
+    where, _, what = source.partition("/")
+    origin: dict[str, Any] = {"namespace": where}
+    if what:
+        origin["name"] = what
+    if label:
+        origin["labels"] = _pairs(label, "--label")
+    if kind != "secret":
+        origin["kind"] = kind
+    targets: dict[str, Any] = {"namespace": namespace}
+    if env:
+        targets["environments"] = env
+    if target_name:
+        targets["name"] = target_name
+    if key:
+        targets["keys"] = _pairs(key, "--key")
+    item: dict[str, Any] = {"name": name, "source": origin, "targets": targets}
+    if retain:
+        item["deletionPolicy"] = "Retain"
+    if adopt:
+        item["conflictPolicy"] = "Adopt"
+    edit_topology(call, lambda text, path: with_item(text, "mirrors", item, path))
+    call.console.say(f"mirror {name} added; `ucp mirror list` shows how far it is")
+
+
+@app.command()
+def remove(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="The mirror's name.")],
+) -> None:
+    """Remove a mirror from ucp.yaml and from the core repository, and push: its copies leave."""
+    call = invocation(ctx)
+    edit_topology(call, lambda text, path: without_item(text, "mirrors", name, path))
+    call.console.say(f"mirror {name} removed; its copies leave with it")
+
+
+def _pairs(words: list[str], flag: str) -> dict[str, str]:
+    found = {}
+    for each in words:
+        left, equals, right = each.partition("=")
+        if not equals or not left or not right:
+            raise UsageError(f"{flag} {each}: two words with = between are wanted")
+        found[left] = right
+    return found
+
+
+def _shown(target: dict[str, Any]) -> str:
+    return str(target["cluster"]) + ("" if target["ready"] else " (not ready)")

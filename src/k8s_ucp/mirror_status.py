@@ -1,0 +1,74 @@
+"""What Syncers say of themselves, as commands list it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.conditions import find, is_true
+from k8s_ucp.reconciler.syncer_status import SYNCED
+
+
+def mirror_rows(syncers: Sequence[Object]) -> list[dict[str, Any]]:
+    """The `mirrors` of `ucp status -o json`, sorted by name."""
+    ordered = sorted(
+        syncers, key=lambda each: (each["metadata"]["name"], each["metadata"]["namespace"])
+    )
+    return [
+        {
+            "name": each["metadata"]["name"],
+            "ready": is_true(each, marks.READY) and not each["metadata"].get("deletionTimestamp"),
+            "targets": [
+                _target(target) for target in (each.get("status") or {}).get("targets", [])
+            ],
+        }
+        for each in ordered
+    ]
+
+
+def mirror_details(syncers: Sequence[Object]) -> list[dict[str, Any]]:
+    """The same with more of each: for `ucp mirror list`."""
+    by_name = {(each["metadata"]["name"], each["metadata"]["namespace"]): each for each in syncers}
+    found = []
+    for row, key in zip(mirror_rows(syncers), sorted(by_name), strict=True):
+        item = by_name[key]
+        status = item.get("status") or {}
+        found.append(
+            {
+                **row,
+                "namespace": key[1],
+                "sources": [_source(each, key[1]) for each in item["spec"]["data"]],
+                "copies": status.get("copies", 0),
+                "synced": status.get("synced", 0),
+                "message": why(item),
+            }
+        )
+    return found
+
+
+def why(item: Object) -> str:
+    """Reason and words of the condition Ready where it isn't true."""
+    ready = find(item, marks.READY)
+    if ready is None:
+        return "not looked at yet"
+    return "" if ready["status"] == "True" else f"{ready['reason']}: {ready['message']}"
+
+
+def _target(target: Object) -> dict[str, Any]:
+    condition = find({"status": target}, SYNCED)
+    return {
+        "cluster": target["cluster"],
+        "ready": condition is not None and condition["status"] == "True",
+        "message": condition["message"] if condition else "",
+    }
+
+
+def _source(entry: Object, own: str) -> str:
+    selector = entry.get("sourceSelector")
+    what = entry.get("sourceName") or "+".join(
+        f"{name}={value}" for name, value in (selector or {}).get("matchLabels", {}).items()
+    )
+    where = entry.get("sourceNamespace") or own
+    return f"{entry.get('kinds', 'secret')} {where}/{what or '*'}"
