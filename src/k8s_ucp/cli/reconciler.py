@@ -36,7 +36,6 @@ def run(
     from k8s_ucp.cluster_provider import Reach
     from k8s_ucp.clusters.local import local_providers
     from k8s_ucp.gitops.render import seconds
-    from k8s_ucp.gitops.rendering.addons import password_namespaces
     from k8s_ucp.reconciler import manager
     from k8s_ucp.reconciler.settings import CONTROLLERS, Settings
     from k8s_ucp.tools.catalogue import EMBEDDED, KIND
@@ -57,7 +56,6 @@ def run(
         topology=topology.name,
         source_namespaces=topology.spec.reconciler.source_namespaces,
         mirror_namespaces=tuple({each.source.namespace for each in topology.spec.mirrors}),
-        password_namespaces=password_namespaces(topology),
         token_lifetime=seconds(topology.spec.reconciler.token_lifetime),
         health_port=health_port,
         controllers=wanted,

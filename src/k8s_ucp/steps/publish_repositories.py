@@ -68,15 +68,7 @@ class PublishRepositories:
                     ("apps", context.gitops.apps_remote),
                 )
             ]
-        notes += warnings(context.topology)
         report("; ".join(note for note in notes if note))
-
-
-def warnings(topology: Topology) -> list[str]:
-    """What a person should know about what the topology asks for."""
-    if topology.spec.addons.ingress == "nginx":
-        return ["ingress-nginx gets no security fixes since March 2026: prefer ingress: traefik"]
-    return []
 
 
 def render_all(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.gitops.rendering import addons, clouds, databases, mirrors
+from k8s_ucp.gitops.rendering import clouds, databases, mirrors
 from k8s_ucp.gitops.rendering.cluster_overlays import cluster_overlay
 from k8s_ucp.topology_parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
 
@@ -41,7 +41,7 @@ def optional_applications(topology: Topology) -> list[str]:
         found.append("api")
     if topology.spec.databases:
         found.append("databases")
-    return found + [each.name for each in addons.chosen(topology) if addons.targets(topology, each)]
+    return found
 
 
 def _as_it_is(path: str, _: Topology) -> Iterator[Place]:
@@ -50,42 +50,11 @@ def _as_it_is(path: str, _: Topology) -> Iterator[Place]:
 
 def _bootstrap(path: str, topology: Topology) -> Iterator[Place]:
     optional = optional_applications(topology)
-    place = path.replace("{core}", topology.spec.core.provider)
-    if "{addon}" in path:
-        for addon in addons.chosen(topology):
-            providers = addons.environment_providers(topology, addon)
-            on_core = addons.on_core(topology, addon)
-            if on_core or providers:
-                values = {
-                    "addon": addon,
-                    "on_core": on_core,
-                    "providers": providers,
-                    "parameters": addons.parameters(topology, addon, _ENVIRONMENT_LABEL),
-                }
-                yield place.replace("{addon}", addon.name), values
-        return
     name = path.rpartition("/")[2].removesuffix(".yaml")
     if name not in _OPTIONAL or name in optional:
-        yield place, {"optional": optional}
+        yield path.replace("{core}", topology.spec.core.provider), {"optional": optional}
 
 
-def _platform(path: str, topology: Topology) -> Iterator[Place]:
-    if path == "platform/reconciler/monitoring.yaml":
-        if "prometheus" in optional_applications(topology):
-            yield path, {}
-        return
-    if "{provider}" not in path:
-        yield path, {}
-        return
-    for addon in addons.chosen(topology):
-        if path.startswith(f"platform/{addon.name}/"):
-            for provider in addons.targets(topology, addon):
-                place = path.replace("{provider}", provider)
-                yield place, addons.values(topology, provider)
-
-
-_ENVIRONMENT_LABEL = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
-"""In an ApplicationSet: the environment of the cluster at hand."""
 _OPTIONAL = ("providers", "api", "databases")
 
 
@@ -173,7 +142,6 @@ def _mirrors(path: str, topology: Topology) -> Iterator[Place]:
 
 _FOLDERS = {
     "bootstrap": _bootstrap,
-    "platform": _platform,
     "clusters": _clusters,
     "providers": _providers,
     "api": _api,

@@ -23,8 +23,6 @@ class Facts:
     """Pinned manifests: {component: {file name: content}}."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """{component: version} of those manifests."""
-    vendored: Mapping[str, bytes] = field(default_factory=dict)
-    """Manifests of charts, rendered beforehand: {path in the core repository: content}."""
 
 
 @dataclass(frozen=True)
