@@ -10,6 +10,7 @@ import typer
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.gitops.manifests import read_manifests
 from k8s_ucp.gitops.publish import render_to
+from k8s_ucp.gitops.rendering.core import in_pods
 from k8s_ucp.steps.publish_repositories import render_all
 from k8s_ucp.tools.installer import Installer, Source
 from k8s_ucp.topology import load
@@ -37,7 +38,8 @@ def render(
     manifests = read_manifests(topology, path.parent)
     source = Source(topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)
-    toolbox = installer.find(("argocd", "crossplane"))
+    engines = ("argocd", "crossplane")
+    toolbox = installer.find((*engines, "helm") if in_pods(topology) else engines)
     rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, toolbox)
     written = render_to(out, rendered)
     call.console.say(f"{len(written)} files in {out / 'core'} and {out / 'apps'}")

@@ -23,6 +23,12 @@ class Facts:
     """Pinned manifests: {component: {file name: content}}."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """{component: version} of those manifests."""
+    reconciler_image: str = ""
+    """For pods placement: name and tag, or digest."""
+    repositories: str = ""
+    """For local repositories read by pods: the folder of both, as the core's nodes see it."""
+    owner: int = 0
+    """Who owns that folder: user id."""
 
 
 @dataclass(frozen=True)
