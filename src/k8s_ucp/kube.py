@@ -175,16 +175,24 @@ class TokenSource(Protocol):
 class Kube:
     """One API server as one identity. Safe to share between threads."""
 
-    def __init__(self, config: Mapping[str, Any], *, token: TokenSource | None = None) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        token: TokenSource | None = None,
+        longest: float = float("inf"),
+    ) -> None:
         """config: a kubeconfig whose current context holds inlined data only.
 
         token: takes the place of the user's credentials; after a 401 it is asked once more.
+        longest: seconds that any answer may take, whatever the request allows; not for watches.
         Exec plugins and file references are never followed: they raise UcpError.
         """
         cluster, user = current_context(config)
         if token is not None:
             user = {}
         self._token = token
+        self._longest = longest
         self.server = str(cluster["server"])
         self._files = _CredentialFiles()
         settings = Configuration(host=self.server)
@@ -213,7 +221,9 @@ class Kube:
         return cls(read_kubeconfig(path))
 
     @classmethod
-    def in_cluster(cls, folder: Path = SERVICE_ACCOUNT_FOLDER) -> Kube:
+    def in_cluster(
+        cls, folder: Path = SERVICE_ACCOUNT_FOLDER, *, longest: float = float("inf")
+    ) -> Kube:
         """The cluster whose pod this is, as its ServiceAccount; the kubelet renews the token.
 
         Raises UcpError outside of a pod.
@@ -235,7 +245,7 @@ class Kube:
             "contexts": [{"name": "pod", "context": {"cluster": "pod"}}],
             "current-context": "pod",
         }
-        return cls(config, token=_TokenFile(folder / "token"))
+        return cls(config, token=_TokenFile(folder / "token"), longest=longest)
 
     def close(self) -> None:
         """Close connections and forget credentials."""
@@ -253,7 +263,8 @@ class Kube:
         timeout: float = REQUEST_SECONDS,
     ) -> Any:
         """One request; the decoded JSON answer, or the text where it isn't JSON."""
-        response = self._send(method, path, query, body, content, timeout)
+        limit = min(timeout, self._longest)
+        response = self._send(method, path, query, body, content, limit)
         try:
             text = response.read().decode()
         except (HTTPError, OSError) as error:

@@ -41,8 +41,8 @@ def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
         )
 
 
-def find_unstartable_databases(spec: Spec) -> Iterator[Problem]:
-    """Databases in clouds that this core can't make."""
+def find_unstartable_parts(spec: Spec) -> Iterator[Problem]:
+    """Databases and add-ons that need pods on a core that has none."""
     if spec.core.provider != "embedded":
         return
     for index, each in enumerate(spec.databases):
@@ -51,4 +51,11 @@ def find_unstartable_databases(spec: Spec) -> Iterator[Problem]:
                 ("spec", "databases", index, "provider"),
                 f"the database {each.name} on {each.provider} needs Crossplane's provider pods, "
                 "which an embedded core can't run; the nearest that works is provider: local",
+            )
+    for name in ("prometheus", "loki"):
+        if getattr(spec.addons, name):
+            yield Problem(
+                ("spec", "addons", name),
+                f"{name} runs as pods of the core cluster, and an embedded core has none; the "
+                "nearest that works is a core with provider: kind",
             )

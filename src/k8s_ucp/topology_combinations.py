@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from k8s_ucp.topology_clouds import find_unstartable_databases
+from k8s_ucp.topology_clouds import find_unstartable_parts
 from k8s_ucp.topology_parts import CLOUD_PROVIDERS
 from k8s_ucp.topology_problems import Problem
 
@@ -64,4 +64,4 @@ def find_unstartable(topology: Topology) -> Iterator[Problem]:
                 f"which an {topology.spec.core.provider} core can't run; the nearest that works "
                 "is a core with provider: kind",
             )
-    yield from find_unstartable_databases(topology.spec)
+    yield from find_unstartable_parts(topology.spec)

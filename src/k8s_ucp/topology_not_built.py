@@ -19,21 +19,19 @@ KEYS = frozenset(
         "spec.core.size",
         "spec.git.auth",
         "spec.environments.cluster.context",
-        "spec.addons.ingress",
-        "spec.addons.prometheus",
-        "spec.addons.loki",
-        "spec.addons.external-dns",
         "spec.addons.argo-rollouts",
-        "spec.addons.velero",
-        "spec.guardRails",
+        "spec.crossplane.rbacManager",
         "spec.crossplane.version",
         "spec.argocd",
+        "spec.reconciler.image",
+        "spec.images.mirror",
         "spec.ci",
     ]
 )
 """Keys, by path."""
 
 VALUES = {
+    "spec.core.provider=kind": "embedded",
     "spec.core.provider=gke": "embedded",
     "spec.core.provider=existing": "embedded",
     "spec.environments.cluster.provider=existing": "embedded",

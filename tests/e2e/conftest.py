@@ -27,19 +27,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def world(toolbox: Toolbox) -> Iterator[World]:
     """A fresh workspace that is not started; whatever was started in it is ended afterwards."""
-    yield from make_world("demo work space")
+    yield from _world("demo work space")
 
 
 @pytest.fixture(scope="session")
 def demo(toolbox: Toolbox) -> Iterator[World]:
     """The topology that `ucp start --yes` brings up: stage, prod, echo."""
-    for world in make_world("work"):
+    for world in _world("work"):
         world.ucp("start", "--yes")
         yield world
 
 
-def make_world(name: str) -> Iterator[World]:
-    """A workspace of that name; whatever was started in it is ended when the generator goes on."""
+def _world(name: str) -> Iterator[World]:
     folder = Path(tempfile.mkdtemp(prefix="ucp-e2e-"))
     home, workspace = folder / "home", folder / name
     home.mkdir()

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.gitops.manifests import read_manifests
 from k8s_ucp.gitops.publish import render_to
-from k8s_ucp.gitops.rendering.core import in_pods
+from k8s_ucp.gitops.vendor import commit, vendor
 from k8s_ucp.steps.publish_repositories import render_all
 from k8s_ucp.tools.installer import Installer, Source
 from k8s_ucp.topology import load
@@ -30,6 +31,13 @@ def render(
         Path | None,
         typer.Option("--file", metavar="F", help="Another topology file than ucp.yaml."),
     ] = None,
+    vendored: Annotated[
+        bool,
+        typer.Option(
+            "--vendor",
+            help="Commit the add-ons' charts to the core repository as manifests, and push.",
+        ),
+    ] = False,
 ) -> None:
     """Write the files of both repositories below a folder. Nothing is committed or started."""
     call = invocation(ctx)
@@ -38,8 +46,22 @@ def render(
     manifests = read_manifests(topology, path.parent)
     source = Source(topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)
-    engines = ("argocd", "crossplane")
-    toolbox = installer.find((*engines, "helm") if in_pods(topology) else engines)
+    toolbox = installer.find(("argocd", "crossplane"))
     rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, toolbox)
+    if vendored:
+        helm = installer.install(("helm",)).path("helm")
+        charts = vendor(topology, rendered.core, helm, heard=call.console.say)
+        after = render_all(
+            call.workspace, topology, path.read_bytes(), manifests, toolbox, vendored=charts
+        )
+        changed = commit(
+            topology,
+            call.workspace.gitops(topology.name),
+            rendered.core,
+            after.core,
+            git_credential(),
+        )
+        call.console.say(f"{len(changed)} files committed to the core repository")
+        return
     written = render_to(out, rendered)
     call.console.say(f"{len(written)} files in {out / 'core'} and {out / 'apps'}")

@@ -13,6 +13,7 @@ from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components.health import combine
 from k8s_ucp.status import ComponentStatus, Seen, Status
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.catalogue import CATALOGUE
@@ -21,7 +22,6 @@ from k8s_ucp.tools.toolbox import Toolbox
 app = declare()
 
 WATCH_SECONDS = 2.0
-PLACES = {"host": "host process", "pods": "pods"}
 
 
 @app.command("status")
@@ -59,14 +59,17 @@ def _components(context: Context) -> list[ComponentStatus]:
         crossplane.NAME: f"v{CATALOGUE[crossplane.NAME].version}",
         reconciler.NAME: f"v{__version__}",
     }
-    if not context.placement.states():
-        # Nothing of ours can be well then, and no port of ours is worth asking.
-        return [
-            ComponentStatus(name, version, ready=False, placement=place, message="not running")
-            for name, version in versions.items()
-            if (place := "pods" if context.in_pods else "host")
-        ]
-    return status.ask_components([context.component(name) for name in versions], versions)
+    return status.host_components(
+        context.placement,
+        lambda: {
+            argocd.NAME: lambda: combine(
+                {"redis": context.redis.ready, argocd.NAME: context.argocd.ready}
+            ),
+            crossplane.NAME: context.crossplane.ready,
+            reconciler.NAME: context.reconciler.ready,
+        },
+        versions,
+    )
 
 
 def _page(data: Status, seen: Seen) -> str:
@@ -77,7 +80,7 @@ def _page(data: Status, seen: Seen) -> str:
             [
                 "component",
                 each["name"],
-                f"{each['version']}, {PLACES[each['placement']]}",
+                f"{each['version']}, {each['placement']} process",
                 _word(each["ready"]),
                 why.get(each["name"], "")[:100],
             ]
@@ -88,7 +91,7 @@ def _page(data: Status, seen: Seen) -> str:
             [
                 f"environment {each['name']}",
                 cluster["name"],
-                _how(cluster),
+                cluster["provider"] + (", simulated" if cluster["simulated"] else ""),
                 _environment_word(each),
                 why.get(cluster["name"], "")[:100],
             ]
@@ -122,13 +125,6 @@ def _page(data: Status, seen: Seen) -> str:
         ]
         pages.append(table(("mirror", "done", "not yet", "state", "why"), rows))
     return f"topology {data['topology']}\n\n" + "\n\n".join(pages)
-
-
-def _how(cluster: Status) -> str:
-    """Who makes it, whether it is for real, and where it takes traffic in on this machine."""
-    words = [cluster["provider"], *(["simulated"] if cluster["simulated"] else [])]
-    words += [f"http {each}" for name, each in cluster["addresses"].items() if name == "http"]
-    return ", ".join(words)
 
 
 def _word(ready: bool) -> str:

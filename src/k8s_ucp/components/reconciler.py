@@ -17,7 +17,7 @@ PORTS = ("reconciler-health",)
 
 @dataclass(frozen=True)
 class Reconciler:
-    """workspace: the user's folder. topology: its name. controllers: empty for all of them.
+    """workspace: the user's folder. topology: its name.
 
     -P: modules that lie in the workspace are not ours to import.
     """
@@ -25,17 +25,14 @@ class Reconciler:
     host: Host
     workspace: Path
     topology: str
-    controllers: tuple[str, ...] = ()
     python: str = sys.executable
 
     def programs(self) -> list[Program]:
-        argv: tuple[str, ...] = (
+        argv = (
             *(self.python, "-P", "-m", "k8s_ucp.cli.main"),
             *("--workspace", str(self.workspace), "--topology", self.topology),
             *("reconciler", "run", "--health-port", str(self.host.ports["reconciler-health"])),
         )
-        if self.controllers:
-            argv += ("--controllers", ",".join(self.controllers))
         env = {
             # Threads come and go; without this each leaves an arena behind that never shrinks.
             "MALLOC_ARENA_MAX": "2",

@@ -35,7 +35,14 @@ class Redis:
 
     def secret(self) -> dict[str, Any]:
         """The Secret in which Argo CD's own tools look for the password."""
-        return password_secret(self.password())
+        auth = base64.b64encode(self.password().encode()).decode()
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": SECRET, "namespace": NAMESPACE},
+            "type": "Opaque",
+            "data": {"auth": auth},
+        }
 
     def programs(self) -> list[Program]:
         """Writes the configuration: the password must not be in argv."""
@@ -81,17 +88,6 @@ class Redis:
             "hz 5\n"
             'logfile ""\n'
         )
-
-
-def password_secret(password: str) -> dict[str, Any]:
-    """The Secret that Argo CD and its redis share."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": SECRET, "namespace": NAMESPACE},
-        "type": "Opaque",
-        "data": {"auth": base64.b64encode(password.encode()).decode()},
-    }
 
 
 def _command(*words: str) -> bytes:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.rendering import addons
 from k8s_ucp.gitops.rendering import apps as app_files
 from k8s_ucp.gitops.rendering import core as core_files
 from k8s_ucp.gitops.rendering.access import reads
@@ -40,6 +41,7 @@ def render(topology: Topology, facts: Facts) -> Rendered:
             raise UsageError(f"{what!r}: Argo CD would take {{{{ for a template")
     core = _tree("core", topology, facts)
     core["ucp.yaml"] = facts.topology_file
+    core.update(facts.vendored)
     for component, files in sorted(facts.engine.items()):
         version = facts.versions.get(component, "")
         header = _ENGINE.format(component=component, version=version).replace(" ,", ",")
@@ -118,6 +120,8 @@ def _tree(repository: str, topology: Topology, facts: Facts) -> dict[str, bytes]
         "core": topology.spec.core,
         "pods": core_files.in_pods(topology),
         "reads": reads(topology),
+        "chart_repositories": addons.repositories(topology),
+        "vendored": {path.split("/")[1] for path in facts.vendored},
         "branch": topology.spec.git.branch,
         "poll": seconds(topology.spec.git.poll),
         "environments": topology.spec.environments,

@@ -17,15 +17,17 @@ from k8s_ucp.reconciler.settings import Settings
 from k8s_ucp.reconciler.tokens import Token
 
 LIFETIME = 3600.0
+ANSWER_SECONDS = 5.0
+"""A connection that went silent costs no more than this."""
 
 
 def connect(settings: Settings, clock: Clock) -> Kube:
     """The core cluster, as the reconciler. Raises UcpError."""
     if settings.kubeconfig is None:
-        return Kube.in_cluster()
-    if not settings.limited:
-        return Kube.from_file(settings.kubeconfig)
-    return Kube(read_kubeconfig(settings.kubeconfig), token=OwnToken(settings.kubeconfig, clock))
+        return Kube.in_cluster(longest=ANSWER_SECONDS)
+    config = read_kubeconfig(settings.kubeconfig)
+    token = OwnToken(settings.kubeconfig, clock) if settings.limited else None
+    return Kube(config, token=token, longest=ANSWER_SECONDS)
 
 
 class OwnToken:
@@ -54,7 +56,7 @@ class OwnToken:
             return self._token.text
 
     def _ask(self) -> Token:
-        admin = Kube.from_file(self._admin)
+        admin = Kube(read_kubeconfig(self._admin), longest=ANSWER_SECONDS)
         try:
             return tokens.request(
                 admin,

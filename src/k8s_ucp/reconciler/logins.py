@@ -17,6 +17,9 @@ from k8s_ucp.reconciler.views import Views
 AUTHENTICATORS: tuple[Authenticator, ...] = (Static(), Gcp(), Aws(), Azure(), DigitalOcean())
 """The first that recognises a kubeconfig is the way in."""
 
+ANSWER_SECONDS = 5.0
+"""A cluster that takes longer is as good as away; it is asked again soon."""
+
 
 class Logins:
     """Reads sources; safe to share between threads."""
@@ -43,7 +46,8 @@ class Logins:
 
     def open(self, login: Login) -> Kube:
         """A connection as whoever the kubeconfig names. Raises NoAccess, KubeError."""
-        return Kube(choose(login, AUTHENTICATORS).connect(login, self._cloud))
+        config = choose(login, AUTHENTICATORS).connect(login, self._cloud)
+        return Kube(config, longest=ANSWER_SECONDS)
 
     def refused(self) -> None:
         """A cluster turned one of our identities down: what was remembered may be the reason."""

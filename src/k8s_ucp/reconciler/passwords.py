@@ -3,7 +3,7 @@
 Databases need a password before they exist, and it may be in no repository. So the repository (or a
 Composition) declares the Secret with the label `k8s-ucp.io/generate: password` and without the key;
 the key is written here under a field manager of its own, so that neither Argo CD nor Crossplane
-takes it away. A key that is there is never changed. Only in the clusters' namespace.
+takes it away. A key that is there is never changed.
 """
 
 from __future__ import annotations
@@ -35,18 +35,16 @@ class PasswordsController:
         self.queue = WorkQueue(BackOff(start=1.0, cap=30.0))
         self._kube = runtime.kube
         self._log = runtime.log
-        self._watch = runtime.watch(
-            Selection(
-                SECRET,
-                marks.CLUSTERS_NAMESPACE,
-                labels=f"{marks.GENERATE}={KEY}",
-                keep=without_values,
-            )
+        label = f"{marks.GENERATE}={KEY}"
+        self._watches = tuple(
+            runtime.watch(Selection(SECRET, each, labels=label, keep=without_values))
+            for each in runtime.settings.password_namespaces
         )
-        self._watch.listen(self._changed)
+        for each in self._watches:
+            each.listen(self._changed)
 
     def watches(self) -> tuple[Watch, ...]:
-        return (self._watch,)
+        return self._watches
 
     def stop(self) -> None:
         """Nothing was started."""

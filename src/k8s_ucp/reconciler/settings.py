@@ -29,6 +29,8 @@ class Settings:
     """Only Secrets in these namespaces can register a cluster."""
     mirror_namespaces: tuple[str, ...] = ()
     """Namespaces that mirrors may copy from, beside those; Syncers don't count there."""
+    password_namespaces: tuple[str, ...] = ("ucp-clusters",)
+    """Only Secrets in these namespaces are given passwords."""
     token_lifetime: float = 86_400
     """Asked for; what the app cluster grants counts. At least 600."""
     health_port: int | None = None
@@ -52,7 +54,7 @@ class Settings:
     """How long a deleted Syncer waits for clusters that don't answer; their copies go later."""
     resync_seconds: float = 15
     """How often a settled cluster is looked at again, without any event."""
-    watch_seconds: float = 8
+    watch_seconds: float = 6
     """A watch is ended by the server after this time, and given up 2 s later by us."""
 
     def lease(self, controller: str) -> str:

@@ -28,6 +28,10 @@ Change = Callable[[Object | None, Object | None], None]
 ANSWER_SECONDS = 5.0
 """Longest wait for a list, and beyond its own end for a watch to say something."""
 
+LIST_AGAIN = 600.0
+"""After so many seconds the whole list is read again, whatever the watch says: a list that was
+short at the very beginning would otherwise never be found out."""
+
 SHORT_SECONDS = 0.2
 """A watch that ends within this time, or can't go on, is followed by a pause as long."""
 
@@ -181,7 +185,8 @@ class Watch:
         return found
 
     def _follow(self, version: str) -> None:
-        while not self._stop.is_set():
+        listed = time.monotonic()
+        while not self._stop.is_set() and time.monotonic() - listed < LIST_AGAIN:
             seconds = max(1, round(self._seconds * random.uniform(0.75, 1)))  # noqa: S311
             began = time.monotonic()
             for event, item in self._kube.watch(

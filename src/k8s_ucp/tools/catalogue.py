@@ -153,6 +153,21 @@ _TOOLS = (
         release=releases.KUSTOMIZE,
     ),
     Tool(
+        name="argo-rollouts",
+        version="1.10.2",
+        programs={
+            "rollouts-controller": "github.com/argoproj/argo-rollouts/cmd/rollouts-controller"
+        },
+        module="github.com/argoproj/argo-rollouts",
+        variables={"github.com/argoproj/argo-rollouts/utils/version.version": "v1.10.2"},
+        edits=(
+            # Metrics and health have port flags but no address flag.
+            Edit("controller/controller.go", '"0.0.0.0:%d"', '"127.0.0.1:%d"'),
+        ),
+        keep=("manifests/crds", "manifests/role"),
+        megabytes=3500,
+    ),
+    Tool(
         name="helm",
         version="3.21.4",
         programs={"helm": "helm.sh/helm/v3/cmd/helm"},
@@ -182,9 +197,6 @@ CATALOGUE: Mapping[str, Tool] = {tool.name: tool for tool in _TOOLS}
 
 EMBEDDED = ("kubernetes", "argocd", "crossplane", "kwok", "etcd", "kustomize", "redis")
 """What a topology on the embedded engine needs; the longest builds first."""
-
-PODS = ("kubernetes", "argocd", "crossplane", "helm", "kustomize")
-"""What a core whose components are pods needs: kubectl, and the engines' manifests."""
 
 KIND = ("kind",)
 """What kind clusters need besides; the container engine is the user's own."""

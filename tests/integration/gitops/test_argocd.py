@@ -94,7 +94,8 @@ def running(toolbox: Toolbox) -> Iterator[Running]:
     folder = Path(tempfile.mkdtemp(prefix="ucp repos "))
     stage = demo().spec.environments[0]
     topology = demo(environments=(stage, PROTECTED))
-    context = Context(Workspace.at(folder), topology, b"# a topology\n")
+    text = topology.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    context = Context(Workspace.at(folder), topology, text)
     context.toolbox = toolbox
     context.state.make()
     reconciler = None
@@ -242,3 +243,131 @@ def test_a_protected_cluster_outlives_its_declaration(running: Running) -> None:
     assert found["metadata"].get("deletionTimestamp") is None
     running.push("core", {path: core[path] for path in changes})
     eventually(lambda: running.well("clusters"), "well again")
+
+
+def an_application(name: str, project: str, **spec: Any) -> dict[str, Any]:
+    """One that a person made, beside those of the repositories."""
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": name, "namespace": "argocd"},
+        "spec": {"project": project, "syncPolicy": {"automated": {}}, **spec},
+    }
+
+
+def test_projects_refuse_what_lies_outside_of_them(running: Running) -> None:
+    core, apps = (
+        (running.context.gitops.root / f"{name}.git").as_uri() for name in ("core", "apps")
+    )
+    here = {"name": "in-cluster", "namespace": "argocd"}
+    there = {"name": "demo-stage", "namespace": "echo"}
+    foreign = "https://git.example.org/evil.git"
+    refused = [
+        an_application(
+            "core-by-an-app",
+            "applications",
+            source={"repoURL": apps, "path": "apps/echo/base"},
+            destination=here,
+        ),
+        an_application(
+            "another-repository",
+            "applications",
+            source={"repoURL": foreign, "path": "."},
+            destination=there,
+        ),
+        an_application(
+            "another-chart",
+            "infrastructure",
+            source={"repoURL": foreign, "chart": "evil", "targetRevision": "1.0.0"},
+            destination=here,
+        ),
+        an_application(
+            "another-topology",
+            "infrastructure",
+            source={"repoURL": core, "path": "projects"},
+            destination={"name": "other-stage", "namespace": "default"},
+        ),
+        an_application(
+            "no-project",
+            "default",
+            source={"repoURL": core, "path": "projects"},
+            destination=here,
+        ),
+    ]
+    names = [each["metadata"]["name"] for each in refused]
+    try:
+        for each in refused:
+            running.kube.apply(each)
+
+        def words(name: str) -> str:
+            conditions = running.application(name).get("status", {}).get("conditions") or []
+            return " ".join(each["message"] for each in conditions if "Error" in each["type"])
+
+        eventually(lambda: all(words(name) for name in names), "five refusals")
+        for name in names[:3]:
+            assert "is not permitted in project" in words(name), words(name)
+        for name in names:
+            assert not running.application(name)["status"].get("resources"), name
+    finally:
+        for name in names:
+            running.kube.delete(APPLICATION, name, "argocd")
+
+
+CHILD = b"""\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata:
+  name: waves-first
+  namespace: argocd
+  annotations:
+    argocd.argoproj.io/sync-wave: "1"
+spec:
+  project: infrastructure
+  source: {repoURL: "%s", targetRevision: main, path: waves-first}
+  destination: {name: in-cluster, namespace: argocd}
+  syncPolicy: {automated: {}, retry: {limit: -1, backoff: {duration: 1s, maxDuration: 2s}}}
+"""
+
+
+def settings(name: str, wave: int) -> bytes:
+    metadata = f"name: {name}, namespace: argocd"
+    wave_of = f'annotations: {{argocd.argoproj.io/sync-wave: "{wave}"}}'
+    return (f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{{metadata}, {wave_of}}}\n").encode()
+
+
+def test_a_wave_waits_until_the_one_before_is_well(running: Running) -> None:
+    core = (running.context.gitops.root / "core.git").as_uri()
+    running.push(
+        "core",
+        {
+            "waves/first.yaml": CHILD % core.encode(),
+            "waves/second.yaml": settings("waves-second", 2),
+        },
+    )
+    try:
+        running.kube.apply(
+            an_application(
+                "waves",
+                "infrastructure",
+                source={"repoURL": core, "targetRevision": "main", "path": "waves"},
+                destination={"name": "in-cluster", "namespace": "argocd"},
+            )
+        )
+        # The first wave is an Application whose folder doesn't exist: it is there, and not well.
+        eventually(lambda: running.application("waves-first").get("status"), "the first wave")
+        time.sleep(3)
+        assert running.kube.find(CONFIG_MAP, "waves-second", "argocd") is None
+        health = running.application("waves")["status"]["health"]["status"]
+        assert health != "Healthy"
+        running.push("core", {"waves-first/settings.yaml": settings("waves-first", 0)})
+        eventually(
+            lambda: running.kube.find(CONFIG_MAP, "waves-second", "argocd"), "the second wave"
+        )
+        assert _well(running.application("waves-first"))
+    finally:
+        for name in ("waves", "waves-first"):
+            running.kube.delete(APPLICATION, name, "argocd")
+        for name in ("waves-first", "waves-second"):
+            running.kube.delete(CONFIG_MAP, name, "argocd")
+        gone = ("waves/first.yaml", "waves/second.yaml", "waves-first/settings.yaml")
+        running.push("core", dict.fromkeys(gone))

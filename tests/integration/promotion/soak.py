@@ -17,9 +17,10 @@ CODE = ("src/k8s_ucp/gitops", "src/k8s_ucp/cli", "tests/integration/promotion")
 class SoakRecord:
     """Facts by case, kept in the user's cache and written as evidence after each case."""
 
-    def __init__(self, name: str, title: str) -> None:
+    def __init__(self, name: str, title: str, code: tuple[str, ...] = CODE) -> None:
+        """code: folders and files whose change makes what was recorded worthless."""
         self._name, self._title = name, title
-        self._path = CACHE / "soak" / f"{name}-{_digest()}.json"
+        self._path = CACHE / "soak" / f"{name}-{_digest(code)}.json"
 
     def has(self, case: str) -> bool:
         return case in self._cases()
@@ -46,9 +47,9 @@ class SoakRecord:
         return found
 
 
-def _digest() -> str:
+def _digest(code: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
-    for folder in CODE:
+    for folder in code:
         for path in sorted((ROOT / folder).rglob("*.py")):
             digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:12]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.gitops.rendering import clouds, databases, mirrors
+from k8s_ucp.gitops.rendering import addons, clouds, databases, mirrors, policies
 from k8s_ucp.gitops.rendering.cluster_overlays import cluster_overlay
 from k8s_ucp.topology_parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
 
@@ -23,8 +23,6 @@ def places(path: str, topology: Topology) -> Iterator[Place]:
     folder = path.partition("/")[0]
     if "/workloads/" in path and not in_pods(topology):
         return  # Workloads are for components that run as pods.
-    if path.startswith("platform/git-server/") and not served(topology):
-        return
     yield from _FOLDERS.get(folder, _as_it_is)(path, topology)
 
 
@@ -33,16 +31,9 @@ def in_pods(topology: Topology) -> bool:
     return topology.spec.core.provider not in HOST_PLACEMENT
 
 
-def served(topology: Topology) -> bool:
-    """The repositories are local, and pods read them: a server in the core cluster has them."""
-    return in_pods(topology) and topology.spec.git.provider == "local"
-
-
 def optional_applications(topology: Topology) -> list[str]:
     """Applications of the core repository that not every topology has."""
     found = []
-    if served(topology):
-        found.append("git-server")
     # Packages of Crossplane are pods: on host placement they are rendered and not applied.
     if clouds.clouds(topology) and in_pods(topology):
         found.append("providers")
@@ -50,7 +41,9 @@ def optional_applications(topology: Topology) -> list[str]:
         found.append("api")
     if topology.spec.databases:
         found.append("databases")
-    return found
+    if policies.levels(topology):
+        found.append("policies")
+    return found + [each.name for each in addons.chosen(topology) if addons.targets(topology, each)]
 
 
 def _as_it_is(path: str, _: Topology) -> Iterator[Place]:
@@ -59,12 +52,43 @@ def _as_it_is(path: str, _: Topology) -> Iterator[Place]:
 
 def _bootstrap(path: str, topology: Topology) -> Iterator[Place]:
     optional = optional_applications(topology)
+    place = path.replace("{core}", topology.spec.core.provider)
+    if "{addon}" in path:
+        for addon in addons.chosen(topology):
+            providers = addons.environment_providers(topology, addon)
+            on_core = addons.on_core(topology, addon)
+            if on_core or providers:
+                values = {
+                    "addon": addon,
+                    "on_core": on_core,
+                    "providers": providers,
+                    "parameters": addons.parameters(topology, addon, _ENVIRONMENT_LABEL),
+                }
+                yield place.replace("{addon}", addon.name), values
+        return
     name = path.rpartition("/")[2].removesuffix(".yaml")
     if name not in _OPTIONAL or name in optional:
-        yield path.replace("{core}", topology.spec.core.provider), {"optional": optional}
+        yield place, {"optional": optional, "guarded": list(policies.levels(topology))}
 
 
-_OPTIONAL = ("git-server", "providers", "api", "databases")
+def _platform(path: str, topology: Topology) -> Iterator[Place]:
+    if path == "platform/reconciler/monitoring.yaml":
+        if "prometheus" in optional_applications(topology):
+            yield path, {}
+        return
+    if "{provider}" not in path:
+        yield path, {}
+        return
+    for addon in addons.chosen(topology):
+        if path.startswith(f"platform/{addon.name}/"):
+            for provider in addons.targets(topology, addon):
+                place = path.replace("{provider}", provider)
+                yield place, addons.values(topology, provider)
+
+
+_ENVIRONMENT_LABEL = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
+"""In an ApplicationSet: the environment of the cluster at hand."""
+_OPTIONAL = ("providers", "api", "databases", "policies")
 
 
 def _clusters(path: str, topology: Topology) -> Iterator[Place]:
@@ -149,12 +173,27 @@ def _mirrors(path: str, topology: Topology) -> Iterator[Place]:
         yield path.replace("{mirror}", each.name), {"mirror": each}
 
 
+def _policies(path: str, topology: Topology) -> Iterator[Place]:
+    levels, wanted = policies.levels(topology), policies.policies(topology)
+    name = path.rpartition("/")[2].removesuffix(".yaml")
+    if not levels or (name in policies.ALL and name not in wanted):
+        return
+    shared = {"policies": wanted, "platform_namespaces": policies.platform_namespaces()}
+    if "{environment}" in path:
+        for environment, level in levels.items():
+            yield path.replace("{environment}", environment), {**shared, "level": level}
+    else:
+        yield path, shared
+
+
 _FOLDERS = {
     "bootstrap": _bootstrap,
+    "platform": _platform,
     "clusters": _clusters,
     "providers": _providers,
     "api": _api,
     "databases": _databases,
+    "policies": _policies,
     "mirrors": _mirrors,
 }
 """Top-level folders whose files depend on the topology."""

@@ -23,12 +23,8 @@ class Facts:
     """Pinned manifests: {component: {file name: content}}."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """{component: version} of those manifests."""
-    reconciler_image: str = ""
-    """For pods placement: name and tag, or digest."""
-    repositories: str = ""
-    """For local repositories read by pods: the folder of both, as the core's nodes see it."""
-    owner: int = 0
-    """Who owns that folder: user id."""
+    vendored: Mapping[str, bytes] = field(default_factory=dict)
+    """Manifests of charts, rendered beforehand: {path in the core repository: content}."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,40 @@
+"""Guard rails: which policies there are, and how they act on each environment. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from k8s_ucp.gitops.rendering import addons
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
+
+ALL = ("pinned-images", "no-host-access", "no-lasting-tokens")
+"""Policies, by the file below policies/base."""
+
+_NAMESPACES = (
+    "gmp-system",
+    "k8s-ucp",
+    "kube-node-lease",
+    "kube-public",
+    "kube-system",
+    "local-path-storage",
+)
+"""Of Kubernetes, of clouds, of kind, and the reconciler's own."""
+
+
+def levels(topology: Topology) -> dict[str, str]:
+    """{environment: warn or deny}, in the order of the environments."""
+    wanted = topology.spec.guard_rails.__pydantic_extra__ or {}
+    names = [each.name for each in topology.spec.environments]
+    return {name: wanted[name] for name in names if name in wanted}
+
+
+def policies(topology: Topology) -> list[str]:
+    """Policies that are not switched off."""
+    return [each for each in ALL if each not in topology.spec.guard_rails.off]
+
+
+def platform_namespaces() -> list[str]:
+    """Namespaces that policies leave alone, the same whichever add-ons are on."""
+    return sorted({*_NAMESPACES, *(each.namespace for each in addons.ALL)})

@@ -1,0 +1,191 @@
+"""Every kind of fault once, seeded; the whole matrix in the soak."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import threading
+import time
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from k8s_ucp.kube import APPLICATION, Kube, Object
+from k8s_ucp.reconciler import marks
+from tests.integration.promotion.soak import SoakRecord
+from tests.integration.reconciler.conftest import Planes
+from tests.integration.reconciler.faults import KINDS, LIMIT, scene
+from tests.integration.reconciler.world import ARGOCD, World, eventually
+
+pytestmark = pytest.mark.engines
+
+SEED = 20261121
+TIMES = 20
+IDLE_SECONDS = 600
+
+RECORD = SoakRecord(
+    "reconciler-faults",
+    "The reconciler under faults",
+    ("src/k8s_ucp/reconciler", "src/k8s_ucp", "tests/integration/reconciler"),
+)
+
+
+def test_each_kind_of_fault_heals(world: World, planes: Planes) -> None:
+    order = list(KINDS)
+    chance = random.Random(SEED)
+    chance.shuffle(order)
+    with scene(world, planes) as found:
+        for kind in order:
+            seen = KINDS[kind](found, chance.randrange(2))
+            assert seen.seconds <= LIMIT, seen
+
+
+def application(name: str, cluster: str) -> Object:
+    """As an ApplicationSet of ours makes it."""
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {
+            "name": name,
+            "namespace": ARGOCD,
+            "labels": {marks.MANAGED_BY: marks.OURS},
+            "finalizers": [marks.APP_FINALIZER],
+        },
+        "spec": {
+            "project": "applications",
+            "source": {"repoURL": "https://example.org/apps.git", "path": "."},
+            "destination": {"name": cluster, "namespace": "echo"},
+        },
+    }
+
+
+def there(world: World) -> dict[str, str]:
+    """What must not be removed: cluster Secrets and Applications, by uid."""
+    found = {
+        each["metadata"]["name"]: each["metadata"]["uid"]
+        for each in world.core.list_all(APPLICATION, ARGOCD)
+        if "deletionTimestamp" not in each["metadata"]
+    }
+    for name in world.apps:
+        secret = world.cluster_secret(name)
+        if secret:
+            labels = secret["metadata"]["labels"]
+            found[name] = f"{secret['metadata']['uid']} {labels.get(marks.ENVIRONMENT)}"
+    return found
+
+
+def settled(world: World) -> dict[str, str]:
+    for environment in ("stage", "prod"):
+        world.declare(environment)
+        world.await_registered(f"demo-{environment}")
+        world.core.create(application(f"echo-{environment}", f"demo-{environment}"))
+    found = there(world)
+    assert len(found) == 4
+    return found
+
+
+def test_ten_minutes_without_its_api_server_take_nothing_away(world: World, planes: Planes) -> None:
+    ahead = [0.0]
+    world.start(clock=lambda: time.time() + ahead[0], resync_seconds=0.2)
+    before = settled(world)
+    planes.provider.stop("demo-prod")
+    try:
+        world.await_condition(marks.REACHABLE, "False", None, "demo-prod")
+        for _ in range(20):
+            ahead[0] += 30
+            time.sleep(0.25)
+            assert there(world) == before
+    finally:
+        planes.provider.start("demo-prod")
+    world.await_condition(marks.REACHABLE, "True", None, "demo-prod")
+    assert there(world) == before
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_empty_lists_take_nothing_away(world: World, planes: Planes, times: int) -> None:
+    """Of everything that is watched: once, and twice in a row, when it counts as gone."""
+    left: dict[str, int] = {}
+    whole = Kube.list_with_version
+    lock = threading.Lock()
+
+    def empty(self: Kube, *args: Any, **kwargs: Any) -> tuple[list[Any], str]:
+        items, version = whole(self, *args, **kwargs)
+        mine = threading.current_thread().name.removeprefix("watch ")
+        with lock:
+            if left.get(mine):
+                left[mine] -= 1
+                return [], version
+        return items, version
+
+    with mock.patch.object(Kube, "list_with_version", empty), scene(world, planes) as found:
+        for environment in ("stage", "prod"):
+            world.core.create(application(f"echo-{environment}", f"demo-{environment}"))
+        before = there(world)
+        assert len(before) == 4
+        names = [each.name for each in found.reconciler.watches() if each.store.all()]
+        left.update(dict.fromkeys(names, times))
+        found.core.cut()
+        eventually(lambda: not any(left.values()), "empty lists")
+        time.sleep(1.5)
+        assert there(world) == before
+        world.stop()
+        # With an empty cache, as after a restart, when the first lists are the empty ones.
+        left.update(dict.fromkeys(names, times))
+        world.start(resync_seconds=0.2)
+        time.sleep(2)
+        assert there(world) == before
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_twenty_of_each_kind(world: World, planes: Planes, kind: str) -> None:
+    if RECORD.has(kind):
+        pytest.skip("done with this code")
+    with scene(world, planes) as found:
+        seen = [KINDS[kind](found, number) for number in range(TIMES)]
+    seconds = sorted(each.seconds for each in seen)
+    RECORD.add(
+        kind,
+        {
+            "healed within 10 s": f"{sum(each <= LIMIT for each in seconds)} of {TIMES}:",
+            "s at the median": round(statistics.median(seconds), 1),
+            "s at worst": round(seconds[-1], 1),
+            "": "shown: " + "; ".join(sorted({f"{each.where}: {each.told}" for each in seen})),
+        },
+    )
+    assert seconds[-1] <= LIMIT, [each for each in seen if each.seconds > LIMIT]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_ten_idle_minutes_write_nothing(world: World) -> None:
+    if RECORD.has("idle"):
+        pytest.skip("done with this code")
+    wrote: list[str] = []
+    send = Kube._send
+
+    def counting(self: Kube, method: str, path: str, *rest: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            lease = "/leases" in path
+            if method != "GET" and not lease:
+                wrote.append(f"{method} {path}")
+        return send(self, method, path, *rest)
+
+    world.start()
+    settled(world)
+    time.sleep(2)
+    before, used = world.versions(), time.process_time()
+    with mock.patch.object(Kube, "_send", counting):
+        time.sleep(IDLE_SECONDS)
+    assert wrote == []
+    assert world.versions() == before
+    RECORD.add(
+        "idle",
+        {
+            "writes (leases aside)": len(wrote),
+            "minutes": IDLE_SECONDS // 60,
+            "s of CPU": round(time.process_time() - used, 1),
+        },
+    )

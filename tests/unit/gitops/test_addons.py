@@ -1,0 +1,195 @@
+"""Add-ons: charts by version, on the clusters they belong on, switched by the topology."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from k8s_ucp.gitops.render import Facts, render
+from k8s_ucp.gitops.rendering import addons
+from k8s_ucp.steps.publish_repositories import warnings
+from k8s_ucp.topology import Topology
+from k8s_ucp.topology_combinations import find_unstartable
+from tests.unit.gitops.topologies import FACTS, demo, on_clouds
+
+EVERYTHING = {
+    "ingress": "gateway",
+    "prometheus": True,
+    "loki": True,
+    "external-dns": True,
+    "velero": True,
+}
+
+
+def with_addons(**wanted: Any) -> Topology:
+    return on_clouds(addons={each.replace("_", "-"): value for each, value in wanted.items()})
+
+
+def documents(core: dict[str, bytes], path: str) -> list[Any]:
+    return [each for each in YAML(typ="safe").load_all(core[path].decode()) if each]
+
+
+def applications(topology: Topology, facts: Facts = FACTS) -> dict[tuple[str, str], Any]:
+    """The Applications and ApplicationSets of add-ons."""
+    core = render(topology, facts).core
+    folder = f"bootstrap/{topology.spec.core.provider}"
+    listed = documents(core, f"{folder}/kustomization.yaml")[0]["resources"]
+    found = [
+        each
+        for name in listed
+        if f"{folder}/{name}" in core
+        for each in documents(core, f"{folder}/{name}")
+    ]
+    return {
+        (each["kind"], each["metadata"]["name"]): each
+        for each in found
+        if each["metadata"]["name"].startswith("platform-")
+    }
+
+
+def sources(item: Any) -> list[Any]:
+    spec = item["spec"]["template"]["spec"] if item["kind"] == "ApplicationSet" else item["spec"]
+    return list(spec.get("sources") or [spec["source"]])
+
+
+def test_nothing_is_on_by_itself() -> None:
+    assert applications(on_clouds()) == {}
+    project = documents(render(demo(), FACTS).core, "projects/infrastructure.yaml")[0]
+    assert project["spec"]["sourceRepos"] == [FACTS.core_url]
+
+
+def test_each_is_where_it_belongs() -> None:
+    found = set(applications(with_addons(**EVERYTHING)))
+    assert found == {
+        ("Application", "platform-gateway-api"),
+        ("ApplicationSet", "platform-gateway-api"),
+        ("Application", "platform-traefik"),
+        ("ApplicationSet", "platform-traefik"),
+        ("Application", "platform-prometheus"),
+        ("Application", "platform-loki"),
+        ("Application", "platform-alloy"),
+        ("ApplicationSet", "platform-external-dns"),
+        ("Application", "platform-velero"),
+        ("ApplicationSet", "platform-velero"),
+    }
+
+
+def test_every_chart_is_pinned_and_its_project_admits_it() -> None:
+    topology = with_addons(**EVERYTHING)
+    project = documents(render(topology, FACTS).core, "projects/infrastructure.yaml")[0]
+    for item in applications(topology).values():
+        chart, values = sources(item)
+        assert re.fullmatch(r"v?\d+\.\d+\.\d+", chart["targetRevision"])
+        assert chart["repoURL"] in project["spec"]["sourceRepos"]
+        assert values == {"repoURL": FACTS.core_url, "targetRevision": "main", "ref": "core"}
+
+
+def test_there_are_values_for_every_cluster() -> None:
+    topology = with_addons(**EVERYTHING)
+    core = render(topology, FACTS).core
+    for (kind, _), item in applications(topology).items():
+        (file,) = sources(item)[0]["helm"]["valueFiles"]
+        providers = ["kind"]
+        if kind == "ApplicationSet":
+            selector = item["spec"]["generators"][0]["clusters"]["selector"]["matchExpressions"]
+            providers = selector[1]["values"]
+            assert providers == ["aks", "digitalocean", "eks", "gke", "kind"]
+        for each in providers:
+            path = re.sub(r"\{\{.*\}\}", each, file).removeprefix("$core/")
+            assert isinstance(documents(core, path)[0], dict)
+
+
+def test_records_go_with_their_hosts_and_with_no_others() -> None:
+    topology = with_addons(external_dns=True)
+    core = render(topology, FACTS).core
+    for provider, name in (("gke", "google"), ("eks", "aws"), ("kind", "google")):
+        values = documents(core, f"platform/external-dns/values/{provider}.yaml")[0]
+        assert (values["policy"], values["registry"]) == ("sync", "txt")
+        assert values["provider"]["name"] == name
+    item = applications(topology)["ApplicationSet", "platform-external-dns"]
+    parameters = {each["name"]: each["value"] for each in sources(item)[0]["helm"]["parameters"]}
+    environment = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
+    # One owner for two clusters, and each would delete the other's records.
+    assert parameters == {
+        "txtOwnerId": f"ucp-shop-{environment}",
+        "domainFilters[0]": f"{environment}.example.org",
+    }
+
+
+def test_waves_put_kinds_before_what_uses_them() -> None:
+    found = applications(with_addons(**EVERYTHING))
+    waves = {
+        name: int(item["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"])
+        for (_, name), item in found.items()
+    }
+    assert waves["platform-gateway-api"] < waves["platform-traefik"] < 0
+    assert waves["platform-prometheus"] < waves["platform-loki"]
+
+
+def test_a_draining_cluster_loses_its_addons() -> None:
+    found = applications(with_addons(**EVERYTHING))
+    for (kind, _), item in found.items():
+        if kind != "ApplicationSet":
+            continue
+        selector = item["spec"]["generators"][0]["clusters"]["selector"]
+        assert selector["matchLabels"] == {"k8s-ucp.io/topology": "shop"}
+        assert {"key": "k8s-ucp.io/environment", "operator": "Exists"} in selector[
+            "matchExpressions"
+        ]
+        labels = item["spec"]["template"]["metadata"]["labels"]
+        assert labels["k8s-ucp.io/environment"]
+
+
+def test_no_password_comes_from_a_chart() -> None:
+    core = render(with_addons(**EVERYTHING), FACTS).core
+    values = documents(core, "platform/prometheus/values/kind.yaml")[0]
+    assert values["grafana"]["admin"]["existingSecret"] == "grafana-admin"
+    secret = next(
+        each
+        for each in documents(core, "platform/reconciler/monitoring.yaml")
+        if each["kind"] == "Secret"
+    )
+    assert secret["metadata"]["labels"] == {"k8s-ucp.io/generate": "password"}
+    assert secret["stringData"] == {"username": "admin"}
+    assert addons.password_namespaces(with_addons(prometheus=True)) == (
+        "ucp-clusters",
+        "monitoring",
+    )
+    assert "platform/reconciler/monitoring.yaml" not in render(demo(), FACTS).core
+
+
+@pytest.mark.parametrize("name", ["prometheus", "loki"])
+def test_an_embedded_core_has_no_pods_for_them(name: str) -> None:
+    topology = demo(addons={name: True})
+    (problem,) = find_unstartable(topology)
+    assert f"{name} runs as pods of the core cluster" in problem.message
+    assert applications(topology) == {}
+
+
+def test_nginx_comes_with_a_warning() -> None:
+    topology = with_addons(ingress="nginx")
+    assert "no security fixes" in warnings(topology)[0]
+    assert warnings(with_addons(ingress="traefik")) == []
+    text = render(topology, FACTS).core["platform/ingress-nginx/values/kind.yaml"].decode()
+    assert "no more security fixes" in text
+
+
+def test_vendored_manifests_take_the_place_of_the_chart() -> None:
+    vendored = {
+        "platform/traefik/vendored/kind/manifests.yaml": b"kind: Service\n",
+        "platform/external-dns/vendored/stage/manifests.yaml": b"kind: Service\n",
+    }
+    facts = Facts(**{**FACTS.__dict__, "vendored": vendored})
+    topology = with_addons(ingress="traefik", external_dns=True)
+    core = render(topology, facts).core
+    assert core["platform/traefik/vendored/kind/manifests.yaml"] == b"kind: Service\n"
+    found = applications(topology, facts)
+    (source,) = sources(found["Application", "platform-traefik"])
+    assert source["path"] == "platform/traefik/vendored/kind"
+    (source,) = sources(found["ApplicationSet", "platform-external-dns"])
+    assert source["path"] == (
+        'platform/external-dns/vendored/{{ index .metadata.labels "k8s-ucp.io/environment" }}'
+    )

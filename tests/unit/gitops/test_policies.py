@@ -1,0 +1,74 @@
+"""Guard rails: which policies act where, and how. What they refuse: tests/integration/gitops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.rendering import policies
+from k8s_ucp.topology import Topology
+from tests.unit.gitops.topologies import FACTS, demo
+
+RAILS = {"stage": "warn", "prod": "deny"}
+
+
+def files(topology: Topology) -> dict[str, list[Any]]:
+    return {
+        path: [each for each in YAML(typ="safe").load_all(text.decode()) if each]
+        for path, text in render(topology, FACTS).core.items()
+        if path.startswith("policies/") or path.endswith("/policies.yaml")
+    }
+
+
+def test_without_levels_there_is_nothing() -> None:
+    assert files(demo()) == {}
+    assert files(demo(guardRails={"off": ["pinned-images"]})) == {}
+
+
+def test_each_environment_has_its_level() -> None:
+    found = files(demo(guardRails=RAILS))
+    for environment, actions in (("stage", ["Warn", "Audit"]), ("prod", ["Deny"])):
+        bindings = found[f"policies/overlays/{environment}/bindings.yaml"]
+        assert [each["spec"]["validationActions"] for each in bindings] == [actions] * 3
+    (item,) = found["bootstrap/embedded/policies.yaml"]
+    (generator,) = item["spec"]["generators"]
+    (expression,) = generator["clusters"]["selector"]["matchExpressions"]
+    assert expression["values"] == ["stage", "prod"]
+
+
+def test_an_environment_without_a_level_has_no_bindings() -> None:
+    found = files(demo(guardRails={"prod": "deny"}))
+    assert not [path for path in found if "/stage/" in path]
+    (item,) = found["bootstrap/embedded/policies.yaml"]
+    selector = item["spec"]["generators"][0]["clusters"]["selector"]
+    assert selector["matchExpressions"][0]["values"] == ["prod"]
+
+
+def test_a_policy_can_be_switched_off() -> None:
+    found = files(demo(guardRails={**RAILS, "off": ["pinned-images"]}))
+    assert "policies/base/pinned-images.yaml" not in found
+    names = [each["metadata"]["name"] for each in found["policies/overlays/prod/bindings.yaml"]]
+    assert names == ["no-host-access.k8s-ucp.io", "no-lasting-tokens.k8s-ucp.io"]
+    (listed,) = found["policies/base/kustomization.yaml"]
+    assert listed["resources"] == ["no-host-access.yaml", "no-lasting-tokens.yaml"]
+
+
+def test_all_of_them_can_be_switched_off() -> None:
+    found = files(demo(guardRails={**RAILS, "off": list(policies.ALL)}))
+    (listed,) = found["policies/base/kustomization.yaml"]
+    assert listed["resources"] == []
+    assert found["policies/overlays/prod/bindings.yaml"] == []
+
+
+def test_bindings_name_their_policies() -> None:
+    found = files(demo(guardRails=RAILS))
+    names = {
+        each["metadata"]["name"]
+        for path, items in found.items()
+        for each in items
+        if each["kind"] == "ValidatingAdmissionPolicy"
+    }
+    for each in found["policies/overlays/prod/bindings.yaml"]:
+        assert each["spec"]["policyName"] in names
