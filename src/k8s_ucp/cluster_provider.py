@@ -22,6 +22,8 @@ class ProviderInfo:
     name: str
     simulated: bool
     """Workloads are simulated: pods become Ready without running."""
+    adopts: bool = False
+    """Its clusters are other people's: deleting one here lets it go, with all that is on it."""
 
 
 class Reach(Enum):

@@ -18,7 +18,6 @@ KEYS = frozenset(
         "spec.core.region",
         "spec.core.size",
         "spec.git.auth",
-        "spec.environments.cluster.context",
         "spec.addons.argo-rollouts",
         "spec.crossplane.rbacManager",
         "spec.crossplane.version",
@@ -34,7 +33,6 @@ VALUES = {
     "spec.core.provider=kind": "embedded",
     "spec.core.provider=gke": "embedded",
     "spec.core.provider=existing": "embedded",
-    "spec.environments.cluster.provider=existing": "embedded",
 }
 """Values, by path: the nearest that works."""
 

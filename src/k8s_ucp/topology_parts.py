@@ -31,7 +31,7 @@ from k8s_ucp.topology_values import (
     Word,
 )
 
-LOCAL_PROVIDERS = ("embedded", "kind")
+LOCAL_PROVIDERS = ("embedded", "kind", "existing")
 """Providers whose clusters are LocalCluster objects."""
 CLOUD_PROVIDERS = ("gke", "eks", "aks", "digitalocean")
 """Providers whose clusters are Crossplane's managed resources."""

@@ -48,6 +48,11 @@ class StateFolder:
         return self.root / "kind"
 
     @property
+    def existing(self) -> Path:
+        """Our notes about clusters that others made and this topology uses."""
+        return self.root / "existing"
+
+    @property
     def components(self) -> Path:
         """Working files of the components that run as host processes."""
         return self.root / "components"

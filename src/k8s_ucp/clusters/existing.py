@@ -53,7 +53,7 @@ class ExistingProvider:
 
     @property
     def info(self) -> ProviderInfo:
-        return ProviderInfo(name="existing", simulated=False)
+        return ProviderInfo(name="existing", simulated=False, adopts=True)
 
     def preflight(self, request: ClusterRequest) -> None:
         """Check everything checkable before the first change. Raises UcpError."""

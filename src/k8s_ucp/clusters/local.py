@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.existing import CONTEXT, ExistingProvider
 from k8s_ucp.clusters.kind import KindProvider
 from k8s_ucp.clusters.kind_checks import default_ports
 from k8s_ucp.clusters.kind_config import HTTP, HTTPS
@@ -42,6 +43,12 @@ def kind(
     )
 
 
+def existing(workspace: Workspace, topology: Topology) -> ExistingProvider:
+    return ExistingProvider(
+        workspace.state(topology.name).existing, owner=workspace.machine_id(topology.name)
+    )
+
+
 def local_providers(
     workspace: Workspace, topology: Topology, toolbox: Toolbox | None
 ) -> Mapping[str, ClusterProvider]:
@@ -49,6 +56,7 @@ def local_providers(
     return {
         "embedded": embedded(workspace, topology, toolbox),
         "kind": kind(workspace, topology, toolbox),
+        "existing": existing(workspace, topology),
     }
 
 
@@ -61,6 +69,7 @@ def used_providers(
     state = workspace.state(topology.name)
     names |= {"embedded"} if state.clusters.is_dir() else set()
     names |= {"kind"} if state.kind.is_dir() else set()
+    names |= {"existing"} if state.existing.is_dir() else set()
     makers = local_providers(workspace, topology, toolbox)
     return {name: maker for name, maker in makers.items() if name in names}
 
@@ -78,10 +87,12 @@ def core_request(workspace: Workspace, topology: Topology) -> ClusterRequest:
 
 
 def environment_requests(topology: Topology) -> Mapping[str, list[ClusterRequest]]:
-    """The app clusters of running environments that are made on this machine, by provider."""
-    found: dict[str, list[ClusterRequest]] = {"embedded": [], "kind": []}
+    """The app clusters of running environments that this machine makes or adopts, by provider."""
+    found: dict[str, list[ClusterRequest]] = {"embedded": [], "kind": [], "existing": []}
     for each in topology.spec.environments:
-        if each.state == "running" and each.cluster.provider in found:
-            request = ClusterRequest(topology.app_cluster(each.name), each.cluster.version)
-            found[each.cluster.provider].append(request)
+        cluster, name = each.cluster, topology.app_cluster(each.name)
+        if each.state == "running" and cluster.provider in found:
+            parameters = {CONTEXT: cluster.context} if cluster.context else {}
+            request = ClusterRequest(name, cluster.version, parameters)
+            found[cluster.provider].append(request)
     return found

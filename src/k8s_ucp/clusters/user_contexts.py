@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import write_private_file
 
@@ -15,8 +15,7 @@ PARTS = ("clusters", "users", "contexts")
 
 def own_file() -> Path:
     """The file that kubectl writes to."""
-    named = [each for each in os.environ.get("KUBECONFIG", "").split(os.pathsep) if each]
-    return Path(named[0]) if named else Path.home() / ".kube" / "config"
+    return users_files()[0]
 
 
 def read_file(path: Path) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from typing import Any
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.kube import current_context, read_kubeconfig
 
+FILES = "UCP_USER_KUBECONFIG"
+"""In the environment of programs of ours whose KUBECONFIG is the core's: the user's files."""
+
 _INLINED = {
     "certificate-authority": "certificate-authority-data",
     "client-certificate": "client-certificate-data",
@@ -27,7 +30,7 @@ class UserKubeconfig:
 
     def __init__(self, files: Sequence[Path] | None = None) -> None:
         """files: instead of those; the first that has an entry counts, as for kubectl."""
-        self._files = tuple(files) if files is not None else _users_files()
+        self._files = tuple(files) if files is not None else users_files()
 
     def contexts(self) -> list[str]:
         """Names of all contexts, sorted."""
@@ -74,9 +77,11 @@ class UserKubeconfig:
         raise UcpError(f"the kubeconfig has no entry {name!r} in {section}")
 
 
-def _users_files() -> tuple[Path, ...]:
-    named = [each for each in os.environ.get("KUBECONFIG", "").split(os.pathsep) if each]
-    return tuple(map(Path, named)) or (Path.home() / ".kube" / "config",)
+def users_files() -> tuple[Path, ...]:
+    """Absolute paths, there or not."""
+    named = os.environ.get(FILES) or os.environ.get("KUBECONFIG", "")
+    paths = [Path(each).absolute() for each in named.split(os.pathsep) if each]
+    return tuple(paths) or (Path.home() / ".kube" / "config",)
 
 
 def _refuse_plugins(user: Mapping[str, Any], context: str) -> None:

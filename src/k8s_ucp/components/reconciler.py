@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp import __version__
+from k8s_ucp.clusters.user_kubeconfig import FILES
 from k8s_ucp.components.health import Health, probe
 from k8s_ucp.components.host import Host
 from k8s_ucp.components.program import Program
@@ -19,12 +21,14 @@ PORTS = ("reconciler-health",)
 class Reconciler:
     """workspace: the user's folder. topology: its name.
 
+    kubeconfigs: the user's own, where clusters of theirs are used.
     -P: modules that lie in the workspace are not ours to import.
     """
 
     host: Host
     workspace: Path
     topology: str
+    kubeconfigs: tuple[Path, ...] = ()
     python: str = sys.executable
 
     def programs(self) -> list[Program]:
@@ -40,6 +44,8 @@ class Reconciler:
             "UCP_VERSION": __version__,
             **self.host.cluster_environment(),
         }
+        if self.kubeconfigs:
+            env[FILES] = os.pathsep.join(map(str, self.kubeconfigs))
         return [Program(NAME, argv, self.workspace, env)]
 
     def ready(self) -> Health:

@@ -93,8 +93,11 @@ def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:
 def held_on(provider: ClusterProvider, cluster: str) -> list[str]:
     """What `holding` finds on a cluster now.
 
-    Nothing where it doesn't answer: nobody could take it away there either.
+    Nothing where it doesn't answer: nobody could take it away there either; and nothing on a
+    cluster that stays, where such things are its people's.
     """
+    if provider.info.adopts:
+        return []
     try:
         if not provider.state(cluster).ready:
             return []

@@ -72,7 +72,7 @@ def judge(item: Object, settings: Settings, providers: Collection[str]) -> Verdi
         )
     if going:
         return Unwanted(provider)
-    parameters = {"nodes": str(spec["nodes"])} if "nodes" in spec else {}
+    parameters = {name: str(spec[name]) for name in ("nodes", "context") if name in spec}
     return Wanted(ClusterRequest(name, spec.get("version"), parameters), provider)
 
 

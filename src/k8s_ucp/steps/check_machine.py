@@ -134,8 +134,11 @@ def check_socket(context: Context) -> None:
 
 
 def check_clusters(context: Context) -> None:
-    """What kind clusters need: a container engine, free ports, and names that nobody has."""
+    """What clusters need of others: an engine, free ports, names that nobody has; contexts."""
     topology = context.topology
+    adopted = environment_requests(topology)["existing"]
+    for each in adopted:
+        context.providers["existing"].preflight(each)
     requests = list(environment_requests(topology)["kind"])
     if topology.spec.core.provider == "kind":
         requests.insert(0, core_request(context.workspace, topology))

@@ -12,6 +12,7 @@ from k8s_ucp.clusters import local
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.kind import KindProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.components import argocd, crossplane, reconciler, redis
 from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.crossplane import Crossplane
@@ -141,7 +142,9 @@ class Context:
 
     @property
     def reconciler(self) -> Reconciler:
-        return Reconciler(self.host, self.workspace.root, self.topology.name)
+        adopts = any(each.adopts for each in (p.info for p in self.providers.values()))
+        kubeconfigs = users_files() if adopts else ()
+        return Reconciler(self.host, self.workspace.root, self.topology.name, kubeconfigs)
 
 
 def await_ready(context: Context, name: str, check: Check, *, seconds: float = 60) -> None:

@@ -1,7 +1,8 @@
 """End the clusters of this topology on this machine, all at once.
 
 Embedded control planes are stopped and keep their data. kind clusters go, with their containers and
-their contexts in the user's kubeconfig: what they ran comes back from the repositories.
+their contexts in the user's kubeconfig: what they ran comes back from the repositories. Clusters
+that others made run on, with the apps that they have.
 """
 
 from __future__ import annotations
@@ -34,8 +35,12 @@ class StopClusters:
                 if name not in there and find_own(ClusterFolder(context.state.clusters, name)):
                     # Somebody removed its folder while it ran: there is no data left to keep.
                     ends[name] = embedded.delete
-        containers = providers["kind"].names() if "kind" in providers else []
-        ends.update(dict.fromkeys(containers, providers["kind"].delete))
+        if adopted := providers.get("existing"):
+            ends.update(dict.fromkeys(adopted.names(), adopted.stop))
+        containers: list[str] = []
+        if kind := providers.get("kind"):
+            containers = kind.names()
+            ends.update(dict.fromkeys(containers, kind.delete))
         if not ends:
             return
         report(", ".join(ends))

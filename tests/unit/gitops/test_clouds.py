@@ -213,9 +213,13 @@ def test_the_name_inside_postgres_is_one() -> None:
         assert databases.database_name(database.databases[0]) == inside
 
 
-def test_an_environment_without_a_cluster_here_has_no_overlay() -> None:
+def test_an_existing_cluster_is_declared_by_its_context() -> None:
     existing = Environment.model_validate(
-        {"name": "old", "cluster": {"provider": "existing", "context": "old"}}
+        {"name": "old", "cluster": {"provider": "existing", "context": "0123"}}
     )
     core = render(demo(environments=(existing,)), FACTS).core
     assert "clusters/overlays/old/names.yaml" not in core
+    overlay = YAML(typ="safe").load(core["clusters/overlays/old/kustomization.yaml"])
+    assert overlay["resources"] == ["../../base/existing"]
+    (operation,) = YAML(typ="safe").load(overlay["patches"][0]["patch"])
+    assert operation == {"op": "add", "path": "/spec/context", "value": "0123"}

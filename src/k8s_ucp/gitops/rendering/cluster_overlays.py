@@ -218,6 +218,8 @@ def _local_patches(topology: Topology, environment: Environment) -> Patches:
     operations: list[Operation] = []
     if environment.cluster.version:
         operations.append(("add", "/spec/version", environment.cluster.version))
+    if environment.cluster.context:
+        operations.append(("add", "/spec/context", environment.cluster.context))
     if environment.access == "scoped":
         namespaces = ",".join(sorted(app.name for app in topology.spec.apps))
         operations.append(("add", "/metadata/annotations/k8s-ucp.io~1namespaces", namespaces))
