@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from k8s_ucp.reconciler.work_queue import Backlog, BackOff, WorkQueue
+from k8s_ucp.reconciler.work_queue import Backlog, BackOff, RetryRate, WorkQueue
 
 KEYS = st.sampled_from(["a", "b", "c", "d"])
 
@@ -197,3 +197,96 @@ def test_a_key_is_never_in_two_hands(threads: int) -> None:
         each.join(5)
     assert not twice
     assert set(seen) == {f"key {number}" for number in range(7)}
+
+
+class LanesModel(RuleBasedStateMachine):
+    """With lanes of two: never more of one in hand, nobody waits while a lane has room."""
+
+    keys = st.sampled_from([f"{lane}{number}" for lane in "ab" for number in range(4)])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backlog = Backlog(
+            BackOff(start=1, cap=1, jitter=0), lambda: 0.0, lane=lambda key: key[0], width=2
+        )
+        self.line: set[str] = set()
+        self.hand: dict[str, bool] = {}
+
+    def busy(self, lane: str) -> int:
+        return sum(each[0] == lane for each in self.hand)
+
+    @rule(key=keys)
+    def add(self, key: str) -> None:
+        self.backlog.add(key)
+        if key in self.hand:
+            self.hand[key] = True
+        else:
+            self.line.add(key)
+
+    @rule()
+    def take(self) -> None:
+        possible = {key for key in self.line if self.busy(key[0]) < 2}
+        assert (self.backlog.next_due() == 0.0) == bool(possible)
+        key = self.backlog.take(0.0)
+        if key is None:
+            assert not possible
+            return
+        assert key in possible
+        self.line.discard(key)
+        self.hand[key] = False
+
+    @precondition(lambda self: self.hand)
+    @rule(data=st.data())
+    def done(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.hand)))
+        self.backlog.done(key, 0.0)
+        if self.hand.pop(key):
+            self.line.add(key)
+
+    @invariant()
+    def counts(self) -> None:
+        assert len(self.backlog) == len(self.line) + len(self.hand)
+
+
+TestLanes = LanesModel.TestCase
+
+
+def test_lanes_take_turns() -> None:
+    backlog = Backlog(BackOff(), lane=lambda key: key[0], width=9)
+    for key in ("a1", "a2", "a3", "b1"):
+        backlog.add(key)
+    assert [backlog.take(0) for _ in range(4)] == ["a1", "b1", "a2", "a3"]
+
+
+def test_convergence_counts_from_the_oldest_change_that_was_not_caught_up_with() -> None:
+    backlog = Backlog(BackOff(start=1, jitter=0), chance=lambda: 0.0)
+    backlog.add("a", 10)
+    backlog.add("a", 11)
+    assert backlog.take(12) == "a"
+    assert backlog.oldest(12) == 2
+    backlog.failed("a", 12)
+    assert backlog.take(13) == "a"
+    backlog.add("a", 14)
+    assert backlog.done("a", 15) == 5
+    assert backlog.take(15) == "a"
+    assert backlog.done("a", 16, again=1) == 2
+    assert backlog.take(17) == "a"
+    assert backlog.done("a", 18) is None
+    assert backlog.oldest(18) == 0
+
+
+def test_retries_of_all_keys_together_are_bounded() -> None:
+    rate = RetryRate(per_second=10, burst=5)
+    waits = [rate.wait(0) for _ in range(25)]
+    assert waits[:5] == [0] * 5
+    assert waits[24] == pytest.approx(2.0)
+    assert rate.wait(100) == 0
+
+
+def test_a_held_queue_hands_nothing_out() -> None:
+    queue = WorkQueue()
+    queue.hold(True)
+    queue.add("a")
+    assert queue.take(0.05) is None
+    queue.hold(False)
+    assert queue.take(0.05) == "a"

@@ -1,0 +1,92 @@
+"""One leader, and no cluster that holds up another."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from k8s_ucp.kube import LEASE, SECRET
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.manager import Reconciler
+from tests.integration.reconciler.silent_proxy import SilentProxy
+from tests.integration.reconciler.world import CLUSTERS, World, eventually
+
+pytestmark = pytest.mark.engines
+
+
+def leads(reconciler: Reconciler) -> bool:
+    metrics = reconciler.runtime.metrics
+    return all(
+        metrics.value("k8s_ucp_leading", controller=each.name) == 1
+        for each in reconciler.controllers
+    )
+
+
+def test_one_works_and_hands_over_when_it_ends(world: World) -> None:
+    first = world.start(place="a", lease_seconds=3)
+    eventually(lambda: leads(first), "the first one to lead")
+    second = world.start(place="b", lease_seconds=3)
+    world.declare("stage")
+    world.await_registered()
+    assert not leads(second)
+    assert not second.unready(), "one that waits for its turn is well"
+    first.stop(5)
+    eventually(lambda: leads(second), "the second one to lead", seconds=5)
+    world.declare("prod")
+    world.await_registered("demo-prod")
+    lease = world.core.get(LEASE, "k8s-ucp-registration", CLUSTERS)
+    assert lease["spec"]["holderIdentity"].startswith("b/")
+
+
+def test_a_leader_that_lost_the_core_stops_before_another_takes_over(world: World) -> None:
+    port = int(world.core_config["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1])
+    with SilentProxy(port) as proxy:
+        config: dict[str, Any] = json.loads(json.dumps(world.core_config))
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
+        first = world.start(config=config, place="a", lease_seconds=9)
+        eventually(lambda: leads(first), "the first one to lead")
+        second = world.start(place="b", lease_seconds=9)
+        proxy.deaf(True)
+        proxy.silence()
+        while not leads(second):
+            both = leads(first) and leads(second)
+            assert not both
+            time.sleep(0.02)
+        assert not leads(first)
+        world.declare("stage")
+        world.await_registered()
+
+
+def test_clusters_that_hang_hold_up_no_other(world: World) -> None:
+    stage = world.provider.configs["demo-stage"]
+    names = [f"e{number}" for number in range(12)]
+    world.list_environments("stage", "prod", *names)
+    port = int(stage["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1])
+    with SilentProxy(port) as proxy:
+        proxy.deaf(True)
+        hanging = json.loads(json.dumps(stage))
+        hanging["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
+        for name in names:
+            world.provider.configs[f"demo-{name}"] = hanging
+        world.start()
+        for name in names:
+            world.declare(name)
+        for name in names:
+            eventually(
+                lambda name=name: world.core.find(*_kubeconfig(name)),
+                f"the kubeconfig of {name}",
+            )
+        time.sleep(0.5)
+        began = time.monotonic()
+        world.declare("prod")
+        world.await_registered("demo-prod")
+        # Each of the twelve hangs for five seconds: in turns that would be a minute.
+        assert time.monotonic() - began < 4
+        world.await_condition(marks.REACHABLE, "False", "Unreachable", "demo-e0")
+
+
+def _kubeconfig(environment: str) -> tuple[Any, str, str]:
+    return SECRET, f"demo-{environment}-kubeconfig", CLUSTERS
