@@ -10,7 +10,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 
-.PHONY: start stop status install-tools test soak bench check fmt lock lock-releases update-golden schema kinds wheel clean help
+.PHONY: start stop status install-tools test test-kind soak bench check fmt lock lock-releases update-golden schema kinds wheel clean help
 
 start: .venv/ready ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
 	@.venv/bin/ucp start $(ARGS)
@@ -28,6 +28,9 @@ test: .venv/ready-dev ## install what is missing, check the code, run every test
 	@$(MAKE) --no-print-directory check
 	@.venv/bin/ucp tools install --source sources
 	@.venv/bin/python -m pytest -m "not soak and not kind" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-kind: .venv/ready-dev ## the tests with real kind clusters; where none can be made it says so
+	@tests/kind_machine.sh .venv/bin/python -m pytest -m "kind and not soak" -p no:cacheprovider $(ARGS)
 
 soak: .venv/ready-dev ## the full matrices and counts; resumable; writes docs/evidence/
 	@.venv/bin/python -m pytest -m soak -p no:cacheprovider $(ARGS)

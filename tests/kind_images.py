@@ -1,21 +1,35 @@
-"""Images that tests need and that can't be pulled everywhere: made here, under the real names."""
+"""Images that tests need and that can't be pulled everywhere: made here, under the real names.
+
+`python -m tests.kind_images` makes those that are missing; `--argocd` prints the name of Argo CD's,
+which the rig builds (kind_machine.sh).
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.compiler import require_compiler
+from k8s_ucp.tools.recipe import MODULES, linker_flags
 
+ARGOCD = f"quay.io/argoproj/argocd:v{CATALOGUE['argocd'].version}"
+CROSSPLANE = f"xpkg.crossplane.io/crossplane/crossplane:v{CATALOGUE['crossplane'].version}"
+PYTHON = os.environ.get("UCP_BASE_IMAGE", "")
+"""What the reconciler's image is based on; empty: the pinned one, which is pulled."""
 ECHO = "ealen/echo-server"
 TAGS = ("0.9.2", "0.9.3")
 """The tag that the topology begins with, and another one to change to."""
+
 _SOURCES = Path(__file__).parent / "images"
-_DOCKERFILE = """\
+_ECHO_DOCKERFILE = """\
 FROM scratch
 ARG TAG
 ENV TAG=$TAG PORT=80
@@ -23,31 +37,111 @@ COPY echo /echo
 USER 65532
 ENTRYPOINT ["/echo"]
 """
+_CROSSPLANE_DOCKERFILE = """\
+FROM scratch
+COPY root /
+ENV PATH=/bin
+USER 65532
+ENTRYPOINT ["/bin/crossplane"]
+"""
+_PASSWD = "nonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"
 
 
 def make_echo(engine: ContainerEngine, tag: str) -> str:
-    """An image of the echo app that answers with its tag; its name. Does nothing where it is."""
+    """An image of the echo app that answers with its tag; its name."""
     name = f"{ECHO}:{tag}"
-    if engine.has_image(name):
-        return name
-    folder = Path(tempfile.mkdtemp(prefix="ucp-image-"))
-    try:
-        build_program(_SOURCES / "echo", folder / "echo")
-        (folder / "Dockerfile").write_text(_DOCKERFILE)
-        arguments = ("--build-arg", f"TAG={tag}", "--tag", name)
-        engine.run("build", *arguments, str(folder), timeout=120)
-    finally:
-        shutil.rmtree(folder)
+    if not engine.has_image(name):
+        with _folder() as folder:
+            _build_program(_SOURCES / "echo", ".", folder / "echo")
+            _build_image(engine, folder, name, _ECHO_DOCKERFILE, "--build-arg", f"TAG={tag}")
     return name
 
 
-def build_program(module: Path, output: Path) -> None:
-    """A static program out of a Go module without dependencies, by the pinned compiler."""
-    compiler = require_compiler((1, 26))
-    subprocess.run(
-        [compiler.program, "build", "-trimpath", "-ldflags", "-s -w", "-o", output, "."],
-        cwd=module,
+def make_crossplane(engine: ContainerEngine) -> None:
+    """Crossplane as its publisher builds it; the toolbox's own listens on loopback only."""
+    if engine.has_image(CROSSPLANE):
+        return
+    tool = CATALOGUE["crossplane"]
+    with _folder() as folder:
+        module, root = folder / "module", folder / "root"
+        shutil.copytree(MODULES / tool.name, module)
+        (root / "bin").mkdir(parents=True)
+        package = tool.programs["crossplane"]
+        _build_program(module, package, root / "bin" / "crossplane", flags=linker_flags(tool))
+        source = Path(_go("list", "-m", "-f", "{{.Dir}}", tool.module, cwd=module).strip())
+        for each in ("crds", "webhookconfigurations"):
+            shutil.copytree(source / "cluster" / each, root / each)
+        for each in ("tmp", "home/nonroot", "etc/ssl/certs"):
+            (root / each).mkdir(parents=True)
+        shutil.copy("/etc/ssl/certs/ca-certificates.crt", root / "etc/ssl/certs/")
+        (root / "etc/passwd").write_text(_PASSWD)
+        (root / "tmp").chmod(0o1777)
+        subprocess.run(["chmod", "-R", "u+w,go+rX", root], check=True)
+        _build_image(engine, folder, CROSSPLANE, _CROSSPLANE_DOCKERFILE)
+
+
+def make_python(engine: ContainerEngine, name: str) -> None:
+    """A small Debian with Python, out of packages; root only."""
+    if engine.has_image(name):
+        return
+    with _folder() as folder:
+        tree = folder / "root.tar"
+        command = [
+            *("mmdebstrap", "--quiet", "--variant=essential"),
+            "--include=python3-minimal,python3,python3-pip,ca-certificates",
+            '--aptopt=APT::Install-Recommends "false"',
+            '--aptopt=Acquire::Check-Valid-Until "false"',
+            *(f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("doc", "man", "locale")),
+            *("bookworm", str(tree)),
+        ]
+        subprocess.run(command, check=True, timeout=600)
+        engine.run("import", str(tree), name, timeout=300)
+
+
+def _build_image(
+    engine: ContainerEngine, folder: Path, name: str, dockerfile: str, *arguments: str
+) -> None:
+    (folder / "Dockerfile").write_text(dockerfile)
+    engine.run("build", *arguments, "--tag", name, str(folder), timeout=300)
+
+
+def _build_program(module: Path, package: str, output: Path, *, flags: str = "-s -w") -> None:
+    """A static program, by the pinned compiler."""
+    _go("build", "-trimpath", "-ldflags", flags, "-o", str(output), package, cwd=module)
+
+
+def _go(*words: str, cwd: Path) -> str:
+    return subprocess.run(
+        [require_compiler((1, 26)).program, *words],
+        cwd=cwd,
         env={**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": ""},
         check=True,
-        timeout=300,
-    )
+        timeout=1200,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="ucp-image-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def main() -> None:
+    if "--argocd" in sys.argv:
+        print(ARGOCD)
+        return
+    engine = ContainerEngine()
+    for tag in TAGS:
+        make_echo(engine, tag)
+    if PYTHON:
+        make_python(engine, PYTHON)
+    make_crossplane(engine)
+
+
+if __name__ == "__main__":
+    main()

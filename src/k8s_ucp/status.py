@@ -214,6 +214,7 @@ def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:
                     and cluster in seen.answering,
                     "tokenExpiresAt": _annotation(secret, marks.TOKEN_EXPIRES),
                     "simulated": provider in SIMULATED,
+                    "addresses": dict(((item or {}).get("status") or {}).get("addresses") or {}),
                 },
             }
         )

@@ -27,18 +27,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def world(toolbox: Toolbox) -> Iterator[World]:
     """A fresh workspace that is not started; whatever was started in it is ended afterwards."""
-    yield from _world("demo work space")
+    yield from make_world("demo work space")
 
 
 @pytest.fixture(scope="session")
 def demo(toolbox: Toolbox) -> Iterator[World]:
     """The topology that `ucp start --yes` brings up: stage, prod, echo."""
-    for world in _world("work"):
+    for world in make_world("work"):
         world.ucp("start", "--yes")
         yield world
 
 
-def _world(name: str) -> Iterator[World]:
+def make_world(name: str) -> Iterator[World]:
+    """A workspace of that name; whatever was started in it is ended when the generator goes on."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-e2e-"))
     home, workspace = folder / "home", folder / name
     home.mkdir()

@@ -91,6 +91,7 @@ def test_the_shape_is_the_contract() -> None:
             "reachable": True,
             "tokenExpiresAt": "2026-01-02T00:00:00Z",
             "simulated": True,
+            "addresses": {},
         },
     }
     assert data["applications"] == [

@@ -91,7 +91,7 @@ def _page(data: Status, seen: Seen) -> str:
             [
                 f"environment {each['name']}",
                 cluster["name"],
-                cluster["provider"] + (", simulated" if cluster["simulated"] else ""),
+                _how(cluster),
                 _environment_word(each),
                 why.get(cluster["name"], "")[:100],
             ]
@@ -125,6 +125,13 @@ def _page(data: Status, seen: Seen) -> str:
         ]
         pages.append(table(("mirror", "done", "not yet", "state", "why"), rows))
     return f"topology {data['topology']}\n\n" + "\n\n".join(pages)
+
+
+def _how(cluster: Status) -> str:
+    """Who makes it, whether it is for real, and where it takes traffic in on this machine."""
+    words = [cluster["provider"], *(["simulated"] if cluster["simulated"] else [])]
+    words += [f"http {each}" for name, each in cluster["addresses"].items() if name == "http"]
+    return ", ".join(words)
 
 
 def _word(ready: bool) -> str:

@@ -18,7 +18,8 @@ from k8s_ucp.errors import UcpError, UsageError
 
 MEGABYTES = 1800
 """An engine with less memory than this runs no cluster with anything in it."""
-WATCHES, INSTANCES = 16384, 128
+WATCHES, INSTANCES, SPARE_INSTANCES = 8192, 32, 32
+"""inotify of the kernel: in all, for each cluster (22 were seen), and for everything else."""
 INOTIFY = Path("/proc/sys/fs/inotify")
 UNPRIVILEGED = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 OTHER_PORTS = tuple((8080 + step, 8443 + step) for step in range(0, 1000, 100))
@@ -64,18 +65,20 @@ def check_engine(engine: ContainerEngine, facts: EngineFacts) -> None:
         )
 
 
-def check_inotify(folder: Path = INOTIFY) -> None:
-    """Too few show as "too many open files" in pods' logs."""
+def check_inotify(folder: Path = INOTIFY, *, clusters: int = 1) -> None:
+    """Too few show as "too many open files" in pods' logs. clusters: how many are to run."""
     if sys.platform != "linux":
         return
-    for name, needed in (("max_user_watches", WATCHES), ("max_user_instances", INSTANCES)):
+    instances = clusters * INSTANCES + SPARE_INSTANCES
+    for name, needed in (("max_user_watches", WATCHES), ("max_user_instances", instances)):
         try:
             allowed = int((folder / name).read_text("ascii"))
         except (OSError, ValueError):
             continue
         if allowed < needed:
             raise UcpError(
-                f"the kernel allows {allowed} fs.inotify.{name}, kind clusters need {needed}",
+                f"the kernel allows {allowed} fs.inotify.{name}, {clusters} kind clusters need "
+                f"{needed}",
                 next=f"sudo sysctl fs.inotify.{name}={needed}",
             )
 

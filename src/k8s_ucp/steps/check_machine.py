@@ -9,6 +9,7 @@ import stat
 import sys
 from pathlib import Path
 
+from k8s_ucp.clusters.kind_checks import check_inotify
 from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
@@ -142,6 +143,8 @@ def check_clusters(context: Context) -> None:
     requests = list(environment_requests(topology)["kind"])
     if topology.spec.core.provider == "kind":
         requests.insert(0, core_request(context.workspace, topology))
+    if requests:
+        check_inotify(clusters=len(requests))
     for each in requests:
         context.kind.preflight(each)
 

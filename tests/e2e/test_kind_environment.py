@@ -1,0 +1,201 @@
+"""An environment on a real kind cluster, beside an embedded core: real pods, real faults.
+
+The tests share a topology and run in order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from k8s_ucp.clusters.container_engine import CLUSTER_LABEL, ContainerEngine
+from tests.e2e.conftest import make_world
+from tests.e2e.world import World, until
+from tests.kind_clusters import NODE_IMAGE
+from tests.kind_images import ECHO, TAGS, make_echo
+
+pytestmark = [pytest.mark.kind, pytest.mark.timeout(900)]
+
+TOPOLOGY = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {{name: {name}}}
+spec:
+  environments:
+    - {{name: stage, cluster: {{provider: kind}}}}
+    - {{name: prod, cluster: {{provider: embedded}}, promotesFrom: stage}}
+  apps: [{{name: echo, image: {image}, tag: {tag}}}]
+  images: {images}
+"""
+
+
+@pytest.fixture(scope="module")
+def engine() -> ContainerEngine:
+    return ContainerEngine()
+
+
+@pytest.fixture(scope="module")
+def before(engine: ContainerEngine) -> dict[str, set[str]]:
+    """What the engine had before anything was started."""
+    return belongings(engine)
+
+
+@pytest.fixture(scope="module")
+def world(
+    toolbox: object, kind_toolbox: object, engine: ContainerEngine, before: dict[str, set[str]]
+) -> Iterator[World]:
+    for world in make_world("kind work"):
+        world.topology = f"ucp-{uuid.uuid4().hex[:8]}"
+        archive = world.workspace / "images" / "echo.tar"
+        archive.parent.mkdir()
+        names = [make_echo(engine, tag) for tag in TAGS]
+        engine.run("save", "--output", str(archive), *names, timeout=120)
+        images = {"archives": ["images/echo.tar"]}
+        if NODE_IMAGE:
+            images["nodeImage"] = NODE_IMAGE
+        (world.workspace / "ucp.yaml").write_text(
+            TOPOLOGY.format(name=world.topology, image=ECHO, tag=TAGS[0], images=json.dumps(images))
+        )
+        world.environment["KUBECONFIG"] = str(world.home / "kubeconfig")
+        yield world
+
+
+def belongings(engine: ContainerEngine) -> dict[str, set[str]]:
+    """Containers, networks and volumes."""
+    return {
+        "containers": set(engine.run("ps", "--all", "--quiet", "--no-trunc").split()),
+        "networks": set(engine.run("network", "ls", "--quiet", "--no-trunc").split()),
+        "volumes": set(engine.run("volume", "ls", "--quiet").split()),
+    }
+
+
+def answer(world: World) -> str:
+    """What the echo app on stage says: the tag of its image."""
+    kube = world.kube("stage")
+    try:
+        path = "/api/v1/namespaces/echo/services/echo:http/proxy/"
+        return str(kube.request("GET", path)).strip()
+    finally:
+        kube.close()
+
+
+def well(world: World) -> bool:
+    status = world.status()
+    clusters = [each["cluster"] for each in status["environments"]]
+    return all(each["ready"] and each["reachable"] for each in clusters) and all(
+        (each["sync"], each["health"]) == ("Synced", "Healthy") for each in status["applications"]
+    )
+
+
+def node(world: World) -> str:
+    return f"{world.topology}-stage-control-plane"
+
+
+def test_a_cluster_of_that_name_that_is_not_ours_stops_the_start(
+    world: World, engine: ContainerEngine
+) -> None:
+    """Before the first change; and the other cluster is left alone."""
+    label = f"{CLUSTER_LABEL}={world.topology}-stage"
+    theirs = engine.run("create", "--label", label, make_echo(engine, TAGS[0])).strip()
+    try:
+        for words in (("start", "--yes"), ("start", "--yes")):
+            said = world.ucp(*words, expect=1).stderr
+            assert "did not make" in said
+            assert "next: " in said
+        assert not (world.workspace / ".ucp").exists()
+        assert theirs in belongings(engine)["containers"]
+    finally:
+        engine.run("rm", theirs)
+
+
+def test_docker_that_does_not_run_stops_the_start(world: World) -> None:
+    if ContainerEngine().name != "docker":
+        pytest.skip("only Docker is asked by DOCKER_HOST")
+    world.environment["DOCKER_HOST"] = f"unix://{world.home}/nobody.sock"
+    try:
+        said = world.ucp("start", "--yes", expect=1).stderr
+    finally:
+        del world.environment["DOCKER_HOST"]
+    assert "Docker does not run" in said
+    assert "systemctl start docker" in said
+    assert not (world.workspace / ".ucp").exists()
+
+
+def test_the_app_runs_in_a_real_pod_and_answers_with_its_tag(world: World) -> None:
+    world.ucp("start", "--yes", timeout=600)
+    assert well(world)
+    stage = world.status()["environments"][0]
+    assert stage["cluster"]["provider"] == "kind"
+    assert not stage["cluster"]["simulated"]
+    assert answer(world) == TAGS[0]
+    clusters = json.loads(world.ucp("clusters", "-o", "json").stdout)
+    mine = next(each for each in clusters if each["name"] == f"{world.topology}-stage")
+    assert mine["ready"]
+    assert mine["addresses"]["http"].startswith("127.0.0.1:")
+
+
+def test_another_tag_answers_after_a_push(world: World) -> None:
+    with world.commit("apps", "echo on stage: another tag") as clone:
+        path = clone / "apps" / "echo" / "overlays" / "stage" / "kustomization.yaml"
+        path.write_text(path.read_text().replace(TAGS[0], TAGS[1]))
+    until("the other tag answers", lambda: answer(world) == TAGS[1])
+
+
+def test_starting_again_changes_nothing(world: World, engine: ContainerEngine) -> None:
+    had = belongings(engine)
+    world.ucp("start", "--yes")
+    assert belongings(engine) == had
+    assert answer(world) == TAGS[1]
+
+
+@pytest.mark.parametrize("fault", ["restart", "stop", "kill"])
+def test_a_node_that_goes_down_comes_back_by_itself(
+    world: World, engine: ContainerEngine, fault: str
+) -> None:
+    engine.run(fault, node(world), timeout=60)
+    until("the app answers again", lambda: answer(world) == TAGS[1])
+    until("all is well", lambda: well(world))
+
+
+def test_a_cluster_that_is_lost_is_made_anew_and_registered_anew(
+    world: World, engine: ContainerEngine
+) -> None:
+    engine.run("rm", "--force", "--volumes", node(world))
+    until("the app answers again", lambda: answer(world) == TAGS[1], seconds=240)
+    until("all is well", lambda: well(world))
+
+
+@pytest.mark.skipif("UCP_TEST_RESTART_DOCKER" not in os.environ, reason="Docker is not ours here")
+def test_docker_restarted(world: World) -> None:
+    subprocess.run(os.environ["UCP_TEST_RESTART_DOCKER"], shell=True, check=True, timeout=180)
+    until("the app answers again", lambda: answer(world) == TAGS[1], seconds=240)
+    until("all is well", lambda: well(world))
+
+
+def test_stop_removes_all_of_it_and_nothing_else(
+    world: World, engine: ContainerEngine, before: dict[str, set[str]]
+) -> None:
+    config = world.home / "kubeconfig"
+    world.ucp("kubeconfig", "stage", "--merge")
+    contexts = [each["name"] for each in json.loads(config.read_text())["contexts"]]
+    assert contexts == [f"{world.topology}-stage"]
+    world.ucp("stop", "--yes")
+    after = belongings(engine)
+    # Others may work with the engine too: what was there is there.
+    for kind, names in before.items():
+        assert names <= after[kind] or kind == "containers"
+    nodes = [each.cluster for each in engine.nodes()]
+    assert f"{world.topology}-stage" not in nodes
+    assert json.loads(config.read_text())["contexts"] == []
+    assert world.processes() == []
+
+
+def test_a_start_after_it_brings_back_what_git_says(world: World) -> None:
+    world.ucp("start", "--yes", timeout=600)
+    assert well(world)
+    assert answer(world) == TAGS[1]
