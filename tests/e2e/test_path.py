@@ -68,6 +68,11 @@ def test_the_deployment_is_in_the_app_cluster(demo: World, environment: str) -> 
     assert image(demo.kube(environment)) == "ealen/echo-server:0.9.2"
 
 
+def test_the_doctor_finds_nothing_wrong(demo: World) -> None:
+    assert json.loads(demo.ucp("doctor", "-o", "json").stdout) == {"findings": []}
+    assert "nothing is wrong" in demo.ucp("doctor").stdout
+
+
 def test_a_pushed_tag_reaches_its_environment_only(demo: World) -> None:
     file = "apps/echo/overlays/stage/kustomization.yaml"
     with demo.commit("apps", "echo: 0.9.3 on stage") as clone:

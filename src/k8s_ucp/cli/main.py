@@ -38,6 +38,7 @@ COMMANDS: dict[str, Entry] = {
     "start": Entry("k8s_ucp.cli.start", "Make the topology of ucp.yaml real."),
     "stop": Entry("k8s_ucp.cli.stop", "End everything that runs; repositories and data stay."),
     "status": Entry("k8s_ucp.cli.status", "Show clusters, components, environments, applications."),
+    "doctor": Entry("k8s_ucp.cli.doctor", "Find what is wrong and what to do about it."),
     "logs": Entry("k8s_ucp.cli.logs", "Print a component's logs."),
     "promote": Entry("k8s_ucp.cli.promote", "Write an image tag to an environment."),
     "rollback": Entry("k8s_ucp.cli.rollback", "Go back to an earlier tag, hold the bad one."),

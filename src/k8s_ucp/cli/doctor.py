@@ -1,0 +1,75 @@
+"""`ucp doctor`: what is wrong, why, and the next command for each finding."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import typer
+
+from k8s_ucp import doctor
+from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.cli.status import look
+from k8s_ucp.doctor import Finding
+from k8s_ucp.steps.context import Context
+from k8s_ucp.tools.toolbox import Toolbox
+
+app = declare()
+
+_SIGNS = {"error": "ERROR  ", "warning": "warning", "info": "info   "}
+
+
+@app.command("doctor")
+def examine(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+    """Look for trouble and tell the next command for each finding.
+
+    Ends with code 1 where something is wrong, 0 where there is nothing or only warnings.
+    """
+    call = invocation(ctx)
+    context = chosen_context(call)
+    # Only ports and places are looked up: no program is started.
+    context.toolbox = Toolbox({}, {})
+    found = doctor.findings(examined(context))
+    if output is Output.table:
+        call.console.data(_page(found))
+    else:
+        call.console.data(notation({"findings": [each.data() for each in found]}, output))
+    if any(each.severity == "error" for each in found):
+        raise typer.Exit(1)
+
+
+def examined(context: Context) -> doctor.Examined:
+    """Everything that is asked."""
+    return doctor.look(
+        context.topology,
+        look(context),
+        lambda: context.kube,
+        time.time(),
+        exposed=_exposed(context.workspace.credentials),
+        admin=str(context.state.kubeconfig(context.topology.core_cluster)),
+    )
+
+
+def _exposed(folder: Path) -> list[str]:
+    """Credential files that the group or anybody may read; README and examples are no secrets."""
+    if not folder.is_dir():
+        return []
+    return sorted(
+        str(each)
+        for each in folder.iterdir()
+        if each.is_file()
+        and not each.is_symlink()
+        and not each.name.startswith((".", "README"))
+        and "example" not in each.name
+        and each.stat().st_mode & 0o077
+    )
+
+
+def _page(found: list[Finding]) -> str:
+    if not found:
+        return "nothing is wrong"
+    return "\n".join(
+        f"{_SIGNS[each.severity]}  {each.message}\n         next: {each.next}" for each in found
+    )

@@ -1,0 +1,295 @@
+"""What is wrong with a topology, why, and what to type next: the data of `ucp doctor`.
+
+`look` asks, on top of what `ucp status` asks for; `findings` is pure. A finding's id names its kind
+and object and stays the same while the trouble lasts. A new kind is a function in _CHECKS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from k8s_ucp import status
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import LEASE, Kube, KubeError, Object
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.announcements import read_notes
+from k8s_ucp.reconciler.clock import parse_stamp
+from k8s_ucp.reconciler.cluster_secret import Registration
+from k8s_ucp.reconciler.conditions import find
+from k8s_ucp.status import Seen
+from k8s_ucp.topology import Topology
+
+Severity = Literal["error", "warning", "info"]
+
+LEASE_SECONDS = 60.0
+"""A Lease that nobody renewed for so long: nobody works."""
+LATE = 1 / 10
+"""A token that is older than its renewal by this part of its life: renewing fails."""
+DRAIN_SECONDS = 300.0
+_WORST: Mapping[str, int] = {"error": 0, "warning": 1, "info": 2}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it should be."""
+
+    id: str
+    severity: Severity
+    message: str
+    next: str
+    """The command or the edit that gets the user on."""
+
+    def data(self) -> dict[str, str]:
+        return {
+            "id": self.id,
+            "severity": self.severity,
+            "message": self.message,
+            "next": self.next,
+        }
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was found. Everything but `topology` may be empty where nothing answered."""
+
+    topology: Topology
+    seen: Seen
+    now: float
+    notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of sources whose owners have no status of ours: {source: {owner, environment, status}}."""
+    leases: Sequence[Object] = ()
+    exposed: Sequence[str] = ()
+    """Credential files that others than the user may read."""
+    admin: str = "KUBECONFIG"
+    """The core's kubeconfig, for commands."""
+
+
+def look(
+    topology: Topology, seen: Seen, kube: Callable[[], Kube], now: float, **more: Any
+) -> Examined:
+    """Ask the core cluster for what status doesn't. Its silence is no error."""
+    notes: Mapping[str, Mapping[str, Any]] = {}
+    leases: list[Object] = []
+    if seen.core_ready:
+        try:
+            core = kube()
+            notes = read_notes(core)
+            leases = core.list_all(LEASE, marks.CLUSTERS_NAMESPACE)
+        except (KubeError, UcpError):
+            pass
+    return Examined(topology, seen, now, notes, leases, **more)
+
+
+def findings(found: Examined) -> list[Finding]:
+    """The worst first; what only follows from a core that is away is left out."""
+    answer = [each for check in _CHECKS for each in check(found)]
+    if not found.seen.core_ready:
+        answer = [each for each in answer if each.id.startswith(_WITHOUT_CORE)]
+    return sorted(answer, key=lambda each: (_WORST[each.severity], each.id))
+
+
+_WITHOUT_CORE = ("core/", "component/", "credential/")
+
+
+def _core(found: Examined) -> Iterator[Finding]:
+    if not found.seen.core_ready:
+        name = found.topology.core_cluster
+        yield Finding(f"core/{name}", "error", f"core cluster {name} doesn't answer", "ucp start")
+
+
+def _components(found: Examined) -> Iterator[Finding]:
+    for each in found.seen.components:
+        if not each.ready:
+            why = f": {each.message}" if each.message else ""
+            stopped = not each.message or each.message == "not running"
+            yield Finding(
+                f"component/{each.name}",
+                "error",
+                f"component {each.name} is not ready{why}",
+                "ucp start" if stopped else f"ucp logs {each.name}",
+            )
+
+
+def _credentials(found: Examined) -> Iterator[Finding]:
+    for each in found.exposed:
+        yield Finding(
+            f"credential/{each}", "error", f"{each} can be read by others", f"chmod 600 {each}"
+        )
+
+
+def _nobody_works(found: Examined) -> Iterator[Finding]:
+    for lease in found.leases:
+        name = lease["metadata"]["name"]
+        spec = lease.get("spec") or {}
+        renewed = parse_stamp(spec.get("renewTime"))
+        if not name.startswith("k8s-ucp-") or renewed is None:
+            continue
+        silent = found.now - renewed
+        if silent > LEASE_SECONDS:
+            yield Finding(
+                f"lease/{name}",
+                "error",
+                f"nobody has done the work of {name.removeprefix('k8s-ucp-')} for {silent:.0f} s",
+                "ucp start; ucp logs reconciler tells why it stopped",
+            )
+
+
+_DEEPEST = (marks.READY, marks.REGISTERED, marks.REACHABLE)
+
+
+def _clusters(found: Examined) -> Iterator[Finding]:
+    for item in found.seen.clusters:
+        name = item["metadata"]["name"]
+        if item["metadata"].get("deletionTimestamp"):
+            continue
+        for kind in _DEEPEST:
+            condition = find(item, kind)
+            if condition is not None and condition["status"] == "False":
+                yield _of_condition(found, name, f"LocalCluster {name}", kind, condition)
+                break
+
+
+def _other_sources(found: Examined) -> Iterator[Finding]:
+    for note in found.notes.values():
+        owner = note["owner"]
+        for kind in _DEEPEST:
+            condition = find(note, kind)
+            if condition is not None and condition["status"] == "False":
+                what = f"{owner['kind']} {owner['namespace']}/{owner['name']}"
+                yield _of_condition(found, owner["name"], what, kind, condition)
+                break
+
+
+def _of_condition(
+    found: Examined, name: str, what: str, kind: str, condition: Mapping[str, Any]
+) -> Finding:
+    reason = condition["reason"]
+    severity: Severity = "info" if reason in ("Forgotten", "Leaving", "Creating") else "error"
+    advice = _NEXT.get(reason) or _NEXT_BY_KIND[kind]
+    cluster = name.removesuffix("-kubeconfig")
+    words = {
+        "cluster": cluster,
+        "kubectl": f"kubectl --kubeconfig {found.admin}",
+        "environment": cluster.removeprefix(f"{found.topology.name}-"),
+    }
+    return Finding(
+        f"cluster/{cluster}/{reason}",
+        severity,
+        f"{what}: {condition['message']}",
+        advice.format(**words),
+    )
+
+
+_NEXT = {
+    "EnvironmentUnknown": "declare {environment} in spec.environments of ucp.yaml, then ucp start",
+    "EnvironmentMissing": "give its owner the label k8s-ucp.io/environment",
+    "EnvironmentTaken": "give one of the two another environment, or let the other one go: "
+    "ucp clusters forget NAME",
+    "NameTaken": "{kubectl} -n argocd delete secret cluster-{cluster}, if it is yours to delete",
+    "NamespacesMissing": "name them in the annotation k8s-ucp.io/namespaces of its owner",
+    "KubeconfigMissing": "wait for its provider to write it; ucp logs reconciler",
+    "KubeconfigInvalid": "write a kubeconfig into the Secret with one context, https, and a token "
+    "or a client certificate",
+    "CredentialsMissing": "put the credential into creds/, then ucp start",
+    "CredentialsInvalid": "put a credential that is whole into creds/, then ucp start",
+    "AuthenticatorMissing": "put a token or a client certificate into the kubeconfig",
+    "ClusterUnknown": "let the owner tell: label k8s-ucp.io/region, annotation "
+    "crossplane.io/external-name",
+    "TokenRefused": "renew the cloud's credential in creds/, then ucp start",
+    "AccessDenied": "give the kubeconfig's identity the right to make ServiceAccounts and roles, "
+    "or write another one into the Secret",
+    "OwnerUnreadable": "let the Role k8s-ucp-reconciler-sources read its kind",
+    "Forgotten": "ucp clusters forget {cluster} --undo, to have it back",
+    "SecretTaken": "{kubectl} -n ucp-clusters delete secret {cluster}-kubeconfig, if it is yours "
+    "to delete",
+    "Unreachable": "ucp start, if it runs on this machine; if it will never answer again: "
+    "ucp clusters forget {cluster}",
+}
+_NEXT_BY_KIND = {
+    marks.READY: "ucp logs reconciler; ucp start starts what is down",
+    marks.REGISTERED: "ucp logs reconciler",
+    marks.REACHABLE: "ucp logs reconciler",
+}
+
+
+def _registrations(found: Examined) -> Iterator[Finding]:
+    for secret in found.seen.registrations:
+        each = Registration.of(secret)
+        if not each.ours:
+            continue
+        if each.draining:
+            since = parse_stamp(each.draining_since)
+            if since is not None and found.now - since > DRAIN_SECONDS:
+                yield Finding(
+                    f"drain/{each.cluster}",
+                    "warning",
+                    f"{each.cluster} has been leaving for {(found.now - since) / 60:.0f} min",
+                    "ucp status shows which Applications are left; "
+                    f"ucp clusters forget {each.cluster} gives up on it",
+                )
+            continue
+        yield from _token(found, each)
+
+
+def _token(found: Examined, each: Registration) -> Iterator[Finding]:
+    if not each.expires_at:
+        return
+    late = (each.expires_at - each.renew_at) * 3 * LATE
+    if found.now > each.expires_at:
+        minutes = (found.now - each.expires_at) / 60
+        message = f"Argo CD's token for {each.cluster} expired {minutes:.0f} min ago"
+        yield Finding(f"token/{each.cluster}", "error", message, "ucp logs reconciler")
+    elif found.now > each.renew_at + late:
+        message = f"Argo CD's token for {each.cluster} should have been renewed by now"
+        yield Finding(f"token/{each.cluster}", "warning", message, "ucp logs reconciler")
+
+
+def _environments(found: Examined) -> Iterator[Finding]:
+    """Environments that the core repository declares and nothing stands for."""
+    known = {_label(each) for each in (*found.seen.clusters, *found.seen.registrations)}
+    known |= {str(each.get("environment")) for each in found.notes.values()}
+    for name in sorted({*found.seen.environments} - known):
+        yield Finding(
+            f"environment/{name}",
+            "warning",
+            f"environment {name} has no cluster: nothing has been declared or made for it yet",
+            "ucp status; if it stays so: ucp logs argocd",
+        )
+
+
+def _applications(found: Examined) -> Iterator[Finding]:
+    why = status.reasons(found.seen)
+    for each in found.seen.applications:
+        name = each["metadata"]["name"]
+        state = each.get("status") or {}
+        sync = (state.get("sync") or {}).get("status") or "Unknown"
+        health = (state.get("health") or {}).get("status") or "Unknown"
+        if (sync, health) == ("Synced", "Healthy") or each["metadata"].get("deletionTimestamp"):
+            continue
+        reason = f": {why[name][:300]}" if name in why else ""
+        bad = health == "Degraded" or bool(reason)
+        yield Finding(
+            f"application/{name}",
+            "error" if bad else "warning",
+            f"Application {name} is {sync} and {health}{reason}",
+            "ucp open argocd",
+        )
+
+
+def _label(item: Object) -> str:
+    return str((item["metadata"].get("labels") or {}).get(marks.ENVIRONMENT, ""))
+
+
+_CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
+    _core,
+    _components,
+    _credentials,
+    _nobody_works,
+    _clusters,
+    _other_sources,
+    _registrations,
+    _environments,
+    _applications,
+)

@@ -1,0 +1,164 @@
+"""Findings: what each kind of trouble is called, how bad it is, and what to type next."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from k8s_ucp.doctor import _NEXT, Examined, findings
+from k8s_ucp.reconciler.clock import stamp
+from k8s_ucp.status import ComponentStatus
+from tests.unit.test_status import TOPOLOGY, WELL, cluster
+
+NOW = 1_800_000_000.0
+BASE = dataclasses.replace(WELL, registrations=[], applications=[], components=[])
+
+
+def examined(*, notes: Any = None, leases: Any = (), exposed: Any = (), **seen: Any) -> Examined:
+    return Examined(
+        TOPOLOGY,
+        dataclasses.replace(BASE, **{"environments": [], "clusters": [], **seen}),
+        NOW,
+        notes or {},
+        leases,
+        exposed,
+        "/w/core.yaml",
+    )
+
+
+def only(found: Examined) -> tuple[str, str, str]:
+    (one,) = findings(found)
+    return one.id, one.severity, one.next
+
+
+def refused(reason: str, kind: str = "Registered") -> dict[str, Any]:
+    condition = {"type": kind, "status": "False", "reason": reason, "message": "because"}
+    return {**cluster("stage"), "status": {"conditions": [condition]}}
+
+
+def registration(**annotations: str) -> dict[str, Any]:
+    notes = {"k8s-ucp.io/source": "ucp-clusters/demo-stage-kubeconfig"}
+    notes |= {f"k8s-ucp.io/{name.replace('_', '-')}": text for name, text in annotations.items()}
+    return {
+        "metadata": {
+            "name": "cluster-demo-stage",
+            "uid": "1",
+            "labels": {
+                "app.kubernetes.io/managed-by": "k8s-ucp",
+                "k8s-ucp.io/environment": "stage",
+            },
+            "annotations": notes,
+        },
+        "data": {"name": "ZGVtby1zdGFnZQ=="},
+    }
+
+
+def test_where_all_is_well_nothing_is_found() -> None:
+    assert findings(examined()) == []
+
+
+def test_a_core_that_is_away_is_the_one_cause() -> None:
+    found = examined(core_ready=False, environments=["stage"])
+    assert only(found) == ("core/demo-core", "error", "ucp start")
+
+
+@pytest.mark.parametrize(
+    ("message", "next"), [("not running", "ucp start"), ("no redis", "ucp logs argocd")]
+)
+def test_components(message: str, next: str) -> None:
+    broken = ComponentStatus("argocd", "v1", ready=False, placement="host", message=message)
+    assert only(examined(components=[broken])) == ("component/argocd", "error", next)
+
+
+@pytest.mark.parametrize("reason", sorted(_NEXT))
+def test_every_reason_has_a_next_command_that_is_whole(reason: str) -> None:
+    name, _, next = only(examined(clusters=[refused(reason)]))
+    assert name == f"cluster/demo-stage/{reason}"
+    assert next
+    assert "{" not in next
+
+
+def test_a_reason_that_nobody_foresaw_points_to_the_logs() -> None:
+    _, severity, next = only(examined(clusters=[refused("Odd")]))
+    assert (severity, next) == ("error", "ucp logs reconciler")
+
+
+def test_the_deepest_cause_is_told_alone() -> None:
+    item = refused("CreateFailed", "Ready")
+    item["status"]["conditions"] += refused("Unreachable", "Reachable")["status"]["conditions"]
+    assert only(examined(clusters=[item]))[0] == "cluster/demo-stage/CreateFailed"
+
+
+def test_sources_that_are_no_local_clusters_are_told_too() -> None:
+    owner = {"kind": "Secret", "namespace": "crossplane-system", "name": "eu-kubeconfig"}
+    note = {"owner": owner, "environment": "eu", "status": refused("EnvironmentUnknown")["status"]}
+    found = findings(examined(notes={"crossplane-system/eu-kubeconfig": note}))[0]
+    assert found.id == "cluster/eu/EnvironmentUnknown"
+    assert "spec.environments" in found.next
+
+
+def test_a_forgotten_cluster_is_no_error() -> None:
+    _, severity, next = only(examined(clusters=[refused("Forgotten")]))
+    assert severity == "info"
+    assert next.startswith("ucp clusters forget demo-stage --undo")
+
+
+@pytest.mark.parametrize(
+    ("age", "severity"), [(0.5, None), (0.68, None), (0.8, "warning"), (1.1, "error")]
+)
+def test_tokens(age: float, severity: str | None) -> None:
+    issued = NOW - age * 86_400
+    secret = registration(token_issued_at=stamp(issued), token_expires_at=stamp(issued + 86_400))
+    found = findings(examined(registrations=[secret]))
+    assert [each.severity for each in found] == ([severity] if severity else [])
+
+
+def test_a_drain_that_takes_too_long() -> None:
+    secret = registration(draining_since=stamp(NOW - 900))
+    secret["metadata"]["labels"]["k8s-ucp.io/draining"] = "stage"
+    found = findings(examined(registrations=[secret]))
+    assert found[0].id == "drain/demo-stage"
+
+
+def test_a_lease_that_nobody_renews() -> None:
+    lease = {
+        "metadata": {"name": "k8s-ucp-registration"},
+        "spec": {"renewTime": stamp(NOW - 90)},
+    }
+    assert only(examined(leases=[lease]))[:2] == ("lease/k8s-ucp-registration", "error")
+    lease["spec"]["renewTime"] = stamp(NOW - 5)
+    assert findings(examined(leases=[lease])) == []
+
+
+def test_an_environment_that_nothing_stands_for() -> None:
+    found = examined(environments=["stage", "prod"], clusters=[cluster("stage")])
+    assert only(found)[:2] == ("environment/prod", "warning")
+
+
+def test_applications() -> None:
+    application = {
+        "metadata": {"name": "echo-stage"},
+        "status": {
+            "sync": {"status": "OutOfSync"},
+            "health": {"status": "Healthy"},
+            "conditions": [{"message": "no such path"}],
+        },
+    }
+    (found,) = findings(examined(applications=[application]))
+    assert (found.id, found.severity) == ("application/echo-stage", "error")
+    assert "no such path" in found.message
+
+
+def test_credentials_that_others_can_read() -> None:
+    found = examined(exposed=["/w/creds/gcp.json"], core_ready=False)
+    assert [each.id for each in findings(found)] == [
+        "core/demo-core",
+        "credential//w/creds/gcp.json",
+    ]
+
+
+def test_the_worst_comes_first() -> None:
+    found = examined(environments=["prod"], clusters=[refused("Forgotten"), refused("Odd")])
+    assert [each.severity for each in findings(found)] == ["error", "warning", "info"]
