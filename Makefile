@@ -10,7 +10,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 
-.PHONY: start stop status install-tools test test-kind soak bench check fmt lock lock-releases update-golden schema kinds wheel clean help
+.PHONY: start stop status install-tools test test-kind soak bench check fmt lock lock-releases update-golden schema kinds image wheel clean help
 
 start: .venv/ready ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
 	@.venv/bin/ucp start $(ARGS)
@@ -52,6 +52,7 @@ lock: .venv/ready-dev ## renew the locked requirements (hashes, no index address
 	@$(LOCK) --extra engines --group checkout -o requirements/ucp.txt
 	@$(LOCK) --all-extras --group dev -o requirements/dev.txt
 	@$(LOCK) --extra forges -o requirements/promote.txt
+	@$(LOCK) --extra served -o src/k8s_ucp/components/image/requirements.txt
 
 lock-releases: .venv/ready-dev ## renew the locked hashes of the publishers' releases (asks them)
 	@.venv/bin/python -c 'from k8s_ucp.tools.lock_releases import renew; print(renew())'
@@ -65,6 +66,9 @@ schema: .venv/ready-dev ## write the JSON Schema of ucp.yaml anew, for editors
 
 kinds: .venv/ready-dev ## write the table of Kubernetes' own kinds anew, from the pinned API server
 	@.venv/bin/python -m tests.built_in_kinds
+
+image: .venv/ready ## build the reconciler's image (ARGS="--base IMAGE --tag NAME")
+	@.venv/bin/python -m k8s_ucp.components.reconciler_image $(ARGS)
 
 wheel: .venv/ready-dev ## build the wheel into dist/
 	@.venv/bin/python -m build --wheel --no-isolation

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+from k8s_ucp.gitops.rendering.core import in_pods, served
 from k8s_ucp.pipeline import Plan, Task
 from k8s_ucp.steps.apply_manifests import ApplyFoundation
 from k8s_ucp.steps.await_applications import AwaitApplications
 from k8s_ucp.steps.await_environments import AwaitEnvironments
+from k8s_ucp.steps.build_images import BuildImages
 from k8s_ucp.steps.check_machine import CHECKS
 from k8s_ucp.steps.check_stopped import CheckStopped
 from k8s_ucp.steps.cloud_credentials import ApplyCredentials
 from k8s_ucp.steps.context import Context
+from k8s_ucp.steps.forward_argocd import ForwardArgoCD
 from k8s_ucp.steps.install_tools import InstallTools
+from k8s_ucp.steps.load_images import LoadImages
 from k8s_ucp.steps.publish_repositories import PublishRepositories
 from k8s_ucp.steps.start_argocd import StartArgoCD
 from k8s_ucp.steps.start_core import StartCore
 from k8s_ucp.steps.start_crossplane import StartCrossplane
+from k8s_ucp.steps.start_helpers import StartHelpers
+from k8s_ucp.steps.start_pods import StartPods
 from k8s_ucp.steps.start_reconciler import StartReconciler
 from k8s_ucp.steps.start_supervisor import StartSupervisor
 from k8s_ucp.steps.stop_clusters import StopClusters
 from k8s_ucp.steps.stop_components import StopComponents
+from k8s_ucp.topology import Topology
 
 
-def start() -> Plan[Context]:
+def start(topology: Topology) -> Plan[Context]:
     """From nothing, from anything half done, or from a finished start: to all apps healthy.
 
     We make the core cluster and push the repositories; app clusters and apps follow from git.
     """
+    return start_in_pods(topology) if in_pods(topology) else start_on_host()
+
+
+def start_on_host() -> Plan[Context]:
+    """The components are processes of this machine."""
     return Plan(
         "start",
         checks=CHECKS,
@@ -45,6 +57,33 @@ def start() -> Plan[Context]:
     )
 
 
+def start_in_pods(topology: Topology) -> Plan[Context]:
+    """The components are pods of the core cluster, out of images that its nodes are given."""
+    ready_for_pods = ("apply-foundation", "load-images")
+    server = (Task(StartPods("git-server"), after=ready_for_pods),) if served(topology) else ()
+    return Plan(
+        "start",
+        checks=CHECKS,
+        tasks=(
+            Task(InstallTools()),
+            Task(StartCore(), after=("install-tools",)),
+            Task(BuildImages(), after=("install-tools",)),
+            Task(PublishRepositories(), after=("install-tools",)),
+            Task(LoadImages(), after=("start-core", "build-images", "publish-repositories")),
+            Task(ApplyFoundation(), after=("start-core", "publish-repositories")),
+            Task(ApplyCredentials(), after=("apply-foundation",)),
+            Task(StartHelpers(), after=("apply-foundation",)),
+            *server,
+            Task(StartPods("argocd"), after=ready_for_pods),
+            Task(StartPods("reconciler"), after=ready_for_pods),
+            Task(StartPods("crossplane"), after=ready_for_pods),
+            Task(ForwardArgoCD(), after=("start-argocd", "start-helpers")),
+            Task(AwaitEnvironments(), after=("start-argocd", "start-reconciler")),
+            Task(AwaitApplications(), after=("await-environments",)),
+        ),
+    )
+
+
 def publish() -> Plan[Context]:
     """What changed in ucp.yaml reaches the repositories; from there Argo CD takes it."""
     return Plan(
@@ -57,7 +96,10 @@ def publish() -> Plan[Context]:
 
 
 def stop() -> Plan[Context]:
-    """Everything ends, nothing is deleted: no drain, since all of it goes and comes together."""
+    """Everything ends: no drain, since all of it goes and comes together.
+
+    What git and the data folders hold stays; kind's clusters are made anew from it.
+    """
     return Plan(
         "stop",
         tasks=(

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.components.health import Health
-from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.components.component import Component
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
     APPLICATION,
@@ -158,27 +157,18 @@ def unwell(status: Mapping[str, Any]) -> list[str]:
     return wrong
 
 
-def host_components(
-    placement: HostPlacement,
-    checks: Callable[[], Mapping[str, Callable[[], Health]]],
-    versions: Mapping[str, str],
+def ask_components(
+    components: Sequence[Component], versions: Mapping[str, str]
 ) -> list[ComponentStatus]:
-    """Components that run on this machine. checks: each one's own health, asked side by side.
-
-    Where no supervisor runs nothing is asked: nothing of ours can be well then.
-    """
-    if not placement.states():
+    """Each component's own health, asked side by side. versions: by component."""
+    with ThreadPoolExecutor(len(components), "health") as pool:
+        found = pool.map(lambda each: each.ready(), components)
         return [
-            ComponentStatus(name, version, ready=False, placement="host", message="not running")
-            for name, version in versions.items()
+            ComponentStatus(
+                each.name, versions[each.name], said.ready, each.placement, said.message
+            )
+            for each, said in zip(components, found, strict=True)
         ]
-    asked = checks()
-    with ThreadPoolExecutor(len(asked), "health") as pool:
-        found = dict(zip(asked, pool.map(lambda check: check(), asked.values()), strict=True))
-    return [
-        ComponentStatus(name, versions[name], each.ready, "host", each.message)
-        for name, each in found.items()
-    ]
 
 
 def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:

@@ -19,18 +19,14 @@ KEYS = frozenset(
         "spec.core.size",
         "spec.git.auth",
         "spec.addons.argo-rollouts",
-        "spec.crossplane.rbacManager",
         "spec.crossplane.version",
         "spec.argocd",
-        "spec.reconciler.image",
-        "spec.images.mirror",
         "spec.ci",
     ]
 )
 """Keys, by path."""
 
 VALUES = {
-    "spec.core.provider=kind": "embedded",
     "spec.core.provider=gke": "embedded",
     "spec.core.provider=existing": "embedded",
 }

@@ -32,6 +32,9 @@ def rendered(name: str) -> Rendered:
             topology_file=file.read_bytes(),
             engine={"argocd": {"crds.yaml": b"kind: CustomResourceDefinition\n"}},
             versions={"argocd": "v0.0.0"},
+            reconciler_image="k8s-ucp/reconciler:0.0.0-0123456789ab",
+            repositories="/srv/k8s-ucp/git",
+            owner=1000,
         ),
     )
     del now.core[NAME]  # Another generated file, compared in tests/unit/topology.

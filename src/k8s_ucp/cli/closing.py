@@ -17,7 +17,8 @@ def closing_table(context: Context, seconds: float) -> str:
     environments = all_environments(context)
     providers = {each.name: each.cluster.provider for each in topology.spec.environments}
     rows = [["core cluster", topology.core_cluster, topology.spec.core.provider]]
-    rows += [["component", each, "process of this machine"] for each in COMPONENTS]
+    place = "pods of the core cluster" if context.in_pods else "process of this machine"
+    rows += [["component", each, place] for each in COMPONENTS]
     rows += [
         [f"environment {each}", topology.app_cluster(each), _how(providers.get(each, "embedded"))]
         for each in environments
@@ -34,6 +35,7 @@ def closing_table(context: Context, seconds: float) -> str:
         f"{topology.name} is up ({seconds:.1f} s). Next:",
         "",
         "  look         ucp status",
+        f"  Argo CD      {context.argocd_url}",
         "  passwords    ucp get secrets",
     ]
     if environments:

@@ -29,7 +29,7 @@ def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     data = [
         {
             "name": argocd.NAME,
-            "url": context.argocd.url,
+            "url": context.argocd_url,
             "user": found.user,
             "password": found.password,
         }
@@ -38,5 +38,5 @@ def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         call.console.data(notation(data, output))
         return
     password = found.password or "changed by somebody; only its hash is kept"
-    rows = [[argocd.NAME, context.argocd.url, found.user, password]]
+    rows = [[argocd.NAME, context.argocd_url, found.user, password]]
     call.console.data(table(("what", "url", "user", "password"), rows))

@@ -26,12 +26,12 @@ def argocd(ctx: typer.Context) -> None:
     call = invocation(ctx)
     context = chosen_context(call)
     context.toolbox = Toolbox({}, {})
-    health = context.argocd.program_ready(component.SERVER)
+    health = context.argocd_answers()
     if not health.ready:
         raise UcpError(f"Argo CD's server does not answer: {health.message}", next="ucp start")
-    url = context.argocd.url
+    url = context.argocd_url
     call.console.data(url)
-    if not context.argocd.ui_available():
+    if not component.ui_available(context.argocd_port):
         raise UcpError(
             f"this Argo CD is built from source, without its web pages: {url} serves the API only",
             next="ucp status",

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from k8s_ucp.cli.chosen import chosen_topology
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cluster_provider import Reach
 from k8s_ucp.errors import UsageError
+
+if TYPE_CHECKING:
+    from k8s_ucp.cluster_provider import ClusterProvider
+    from k8s_ucp.reconciler.settings import Settings
 
 app = declare("Makes clusters and registers them with Argo CD.")
 
@@ -25,31 +32,103 @@ def run(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Of local-clusters, registration, passwords, mirrors, by commas. Default: all.",
+            help="Of local-clusters, registration, passwords, mirrors, by commas. Default: all "
+            "that can run here.",
         ),
     ] = None,
     health_port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Serve /healthz and /readyz on loopback.")
+        int | None, typer.Option(metavar="PORT", help="Serve /healthz, /readyz and /metrics.")
     ] = None,
+    in_cluster: Annotated[
+        bool,
+        typer.Option(
+            "--in-cluster",
+            help="This is a pod of the core cluster: there is no workspace, options say it all.",
+        ),
+    ] = False,
+    source_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="In a pod: a namespace in which sources count; again for each.",
+        ),
+    ] = None,
+    mirror_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="In a pod: another namespace that is mirrored; again for each."
+        ),
+    ] = None,
+    token_lifetime: Annotated[
+        str, typer.Option(metavar="DURATION", help="In a pod: how long tokens live.")
+    ] = "24h",  # noqa: S107 (a duration)
 ) -> None:
     """Run the controllers until SIGTERM."""
-    from k8s_ucp.cluster_provider import Reach
+    from k8s_ucp.reconciler import manager
+    from k8s_ucp.reconciler.settings import CONTROLLERS, LOCAL_CLUSTERS
+
+    call = invocation(ctx)
+    known = CONTROLLERS - {LOCAL_CLUSTERS} if in_cluster else CONTROLLERS
+    wanted = frozenset(controllers.split(",")) if controllers else known
+    if unknown := sorted(wanted - known):
+        raise UsageError(
+            f"no such controller here: {', '.join(unknown)}; known: {', '.join(sorted(known))}"
+        )
+    if in_cluster:
+        settings = _in_pod(
+            call,
+            wanted,
+            health_port,
+            source_namespace or (),
+            mirror_namespace or (),
+            token_lifetime,
+        )
+        manager.run(settings, {})
+    else:
+        manager.run(*_on_machine(call, wanted, health_port))
+
+
+def _in_pod(
+    call: Invocation,
+    controllers: frozenset[str],
+    health_port: int | None,
+    sources: Sequence[str],
+    mirrored: Sequence[str],
+    token_lifetime: str,
+) -> Settings:
+    from k8s_ucp.gitops.render import seconds
+    from k8s_ucp.reconciler.settings import Settings
+
+    if not call.topology or not sources:
+        raise UsageError("a pod needs --topology and --source-namespace")
+    return Settings(
+        kubeconfig=None,
+        # Machines make LocalClusters; a pod is none.
+        machine="",
+        topology=call.topology,
+        source_namespaces=tuple(sources),
+        mirror_namespaces=tuple(mirrored),
+        token_lifetime=seconds(token_lifetime),
+        health_port=health_port,
+        health_address="0.0.0.0",  # noqa: S104 (the pod's own, for the kubelet)
+        place=os.environ.get("HOSTNAME", "pod"),
+        controllers=controllers,
+    )
+
+
+def _on_machine(
+    call: Invocation, controllers: frozenset[str], health_port: int | None
+) -> tuple[Settings, Mapping[str, ClusterProvider]]:
     from k8s_ucp.clusters.local import local_providers
     from k8s_ucp.gitops.render import seconds
     from k8s_ucp.gitops.rendering.addons import password_namespaces
-    from k8s_ucp.reconciler import manager
-    from k8s_ucp.reconciler.settings import CONTROLLERS, Settings
-    from k8s_ucp.tools.catalogue import EMBEDDED, KIND
+    from k8s_ucp.gitops.rendering.core import in_pods
+    from k8s_ucp.reconciler.settings import Settings
+    from k8s_ucp.steps.install_tools import needed_tools
     from k8s_ucp.tools.installer import Installer, Source
     from k8s_ucp.workspace import cache_folder
 
-    call = invocation(ctx)
     topology = chosen_topology(call)
-    wanted = frozenset(controllers.split(",")) if controllers else CONTROLLERS
-    if unknown := sorted(wanted - CONTROLLERS):
-        raise UsageError(
-            f"no such controller: {', '.join(unknown)}; known: {', '.join(sorted(CONTROLLERS))}"
-        )
     state = call.workspace.state(topology.name)
     settings = Settings(
         kubeconfig=state.kubeconfig(topology.core_cluster),
@@ -60,13 +139,11 @@ def run(
         password_namespaces=password_namespaces(topology),
         token_lifetime=seconds(topology.spec.reconciler.token_lifetime),
         health_port=health_port,
-        controllers=wanted,
+        controllers=controllers,
         kubeconfigs=state.kubeconfigs,
-        reach=Reach.PODS if topology.spec.core.provider == "kind" else Reach.MACHINE,
+        reach=Reach.PODS if in_pods(topology) else Reach.MACHINE,
     )
     source = Source(topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)
-    # Without kind's clusters in the topology it may be missing; a commit may still ask for one.
-    extra = KIND if not installer.missing(KIND) else ()
-    toolbox = installer.find((*EMBEDDED, *extra))
-    manager.run(settings, local_providers(call.workspace, topology, toolbox))
+    toolbox = installer.find(needed_tools(topology))
+    return settings, local_providers(call.workspace, topology, toolbox)

@@ -11,6 +11,7 @@ from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.gitops.manifests import read_manifests
 from k8s_ucp.gitops.publish import render_to
+from k8s_ucp.gitops.rendering.core import in_pods
 from k8s_ucp.gitops.vendor import commit, vendor
 from k8s_ucp.steps.publish_repositories import render_all
 from k8s_ucp.tools.installer import Installer, Source
@@ -46,7 +47,8 @@ def render(
     manifests = read_manifests(topology, path.parent)
     source = Source(topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)
-    toolbox = installer.find(("argocd", "crossplane"))
+    engines = ("argocd", "crossplane")
+    toolbox = installer.find((*engines, "helm") if in_pods(topology) else engines)
     rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, toolbox)
     if vendored:
         helm = installer.install(("helm",)).path("helm")

@@ -94,7 +94,10 @@ def start(
         git_credential=git_credential(),
     )
     seconds = run_plan(
-        plans.start(), context, call.console, before=lambda: _write_down(call, wanted)
+        plans.start(wanted.topology),
+        context,
+        call.console,
+        before=lambda: _write_down(call, wanted),
     )
     call.console.say(closing_table(context, seconds))
 

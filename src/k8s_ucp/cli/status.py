@@ -13,7 +13,6 @@ from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components import argocd, crossplane, reconciler
-from k8s_ucp.components.health import combine
 from k8s_ucp.status import ComponentStatus, Seen, Status
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.catalogue import CATALOGUE
@@ -22,6 +21,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 app = declare()
 
 WATCH_SECONDS = 2.0
+PLACES = {"host": "host process", "pods": "pods"}
 
 
 @app.command("status")
@@ -59,17 +59,14 @@ def _components(context: Context) -> list[ComponentStatus]:
         crossplane.NAME: f"v{CATALOGUE[crossplane.NAME].version}",
         reconciler.NAME: f"v{__version__}",
     }
-    return status.host_components(
-        context.placement,
-        lambda: {
-            argocd.NAME: lambda: combine(
-                {"redis": context.redis.ready, argocd.NAME: context.argocd.ready}
-            ),
-            crossplane.NAME: context.crossplane.ready,
-            reconciler.NAME: context.reconciler.ready,
-        },
-        versions,
-    )
+    if not context.placement.states():
+        # Nothing of ours can be well then, and no port of ours is worth asking.
+        return [
+            ComponentStatus(name, version, ready=False, placement=place, message="not running")
+            for name, version in versions.items()
+            if (place := "pods" if context.in_pods else "host")
+        ]
+    return status.ask_components([context.component(name) for name in versions], versions)
 
 
 def _page(data: Status, seen: Seen) -> str:
@@ -80,7 +77,7 @@ def _page(data: Status, seen: Seen) -> str:
             [
                 "component",
                 each["name"],
-                f"{each['version']}, {each['placement']} process",
+                f"{each['version']}, {PLACES[each['placement']]}",
                 _word(each["ready"]),
                 why.get(each["name"], "")[:100],
             ]

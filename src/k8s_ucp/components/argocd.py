@@ -57,10 +57,6 @@ class ArgoCD:
     host: Host
     resync: int = 120
 
-    @property
-    def url(self) -> str:
-        return f"http://{self.host.address(SERVER)}"
-
     def early_programs(self) -> list[Program]:
         """Those that need no cluster: they may start while the core comes up."""
         self._write_known_hosts()
@@ -90,10 +86,7 @@ class ArgoCD:
         goes on without its webhook, when they start before it has.
         """
         kube.apply(Redis(self.host).secret())
-        found = kube.find(SECRET, "argocd-secret", NAMESPACE) or {}
-        if "server.secretkey" not in (found.get("data") or {}):
-            # A manager of its own: applying the engine's empty Secret again must not take it away.
-            kube.apply(signing_key(), manager=f"{FIELD_MANAGER}-signing-key")
+        ensure_signing_key(kube)
 
     def ready(self) -> Health:
         """All four say that they are well."""
@@ -108,20 +101,6 @@ class ArgoCD:
             APPLICATION_SETS: (f"{APPLICATION_SETS}-metrics", "/metrics"),
         }[name]
         return probe(self.host.ports[port], path)
-
-    def ui_available(self) -> bool:
-        """The web UI is in this build; builds from source have the API only."""
-        connection = http.client.HTTPConnection(
-            ADDRESS, self.host.ports[SERVER], timeout=PROBE_SECONDS
-        )
-        try:
-            connection.request("GET", "/", headers={"Accept": "text/html"})
-            answer = connection.getresponse()
-            return answer.status == 200 and b"<title>argo cd" in answer.read(5000).lower()
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
 
     def _controller(self) -> Program:
         return self._program(
@@ -229,6 +208,14 @@ def engine_manifests(module: Path) -> dict[str, bytes]:
     }
 
 
+def ensure_signing_key(kube: Kube) -> None:
+    """Argo CD's server would make it too, but the others complain until it has."""
+    found = kube.find(SECRET, "argocd-secret", NAMESPACE) or {}
+    if "server.secretkey" not in (found.get("data") or {}):
+        # A manager of its own: applying the engine's empty Secret again must not take it away.
+        kube.apply(signing_key(), manager=f"{FIELD_MANAGER}-signing-key")
+
+
 def signing_key() -> dict[str, Any]:
     """Argo CD's Secret with a new key for the tokens it gives out."""
     key = base64.b64encode(secrets.token_urlsafe(32).encode()).decode()
@@ -240,6 +227,19 @@ def signing_key() -> dict[str, Any]:
         "type": "Opaque",
         "data": {"server.secretkey": key},
     }
+
+
+def ui_available(port: int) -> bool:
+    """Argo CD on that port of this machine has the web UI; builds from source have the API only."""
+    connection = http.client.HTTPConnection(ADDRESS, port, timeout=PROBE_SECONDS)
+    try:
+        connection.request("GET", "/", headers={"Accept": "text/html"})
+        answer = connection.getresponse()
+        return answer.status == 200 and b"<title>argo cd" in answer.read(5000).lower()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def initial_credentials(kube: Kube) -> Credentials:

@@ -19,7 +19,7 @@ PORTS = ("reconciler-health",)
 
 @dataclass(frozen=True)
 class Reconciler:
-    """workspace: the user's folder. topology: its name.
+    """workspace: the user's folder. topology: its name. controllers: empty for all of them.
 
     kubeconfigs: the user's own, where clusters of theirs are used.
     -P: modules that lie in the workspace are not ours to import.
@@ -28,15 +28,18 @@ class Reconciler:
     host: Host
     workspace: Path
     topology: str
+    controllers: tuple[str, ...] = ()
     kubeconfigs: tuple[Path, ...] = ()
     python: str = sys.executable
 
     def programs(self) -> list[Program]:
-        argv = (
+        argv: tuple[str, ...] = (
             *(self.python, "-P", "-m", "k8s_ucp.cli.main"),
             *("--workspace", str(self.workspace), "--topology", self.topology),
             *("reconciler", "run", "--health-port", str(self.host.ports["reconciler-health"])),
         )
+        if self.controllers:
+            argv += ("--controllers", ",".join(self.controllers))
         env = {
             # Threads come and go; without this each leaves an arena behind that never shrinks.
             "MALLOC_ARENA_MAX": "2",

@@ -35,14 +35,7 @@ class Redis:
 
     def secret(self) -> dict[str, Any]:
         """The Secret in which Argo CD's own tools look for the password."""
-        auth = base64.b64encode(self.password().encode()).decode()
-        return {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": SECRET, "namespace": NAMESPACE},
-            "type": "Opaque",
-            "data": {"auth": auth},
-        }
+        return password_secret(self.password())
 
     def programs(self) -> list[Program]:
         """Writes the configuration: the password must not be in argv."""
@@ -88,6 +81,17 @@ class Redis:
             "hz 5\n"
             'logfile ""\n'
         )
+
+
+def password_secret(password: str) -> dict[str, Any]:
+    """The Secret that Argo CD and its redis share."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": SECRET, "namespace": NAMESPACE},
+        "type": "Opaque",
+        "data": {"auth": base64.b64encode(password.encode()).decode()},
+    }
 
 
 def _command(*words: str) -> bytes:

@@ -20,6 +20,7 @@ from k8s_ucp.gitops.git_environment import Credential, split_credential
 from k8s_ucp.gitops.git_failures import Rejected
 from k8s_ucp.gitops.merge import Choices, Known, MergeConflict
 from k8s_ucp.gitops.render import Rendered
+from k8s_ucp.gitops.rendering.core import served
 from k8s_ucp.gitops.repository import Repository
 from k8s_ucp.gitops.target import Prepared, Target
 from k8s_ucp.topology import Topology
@@ -27,6 +28,9 @@ from k8s_ucp.workspace import GitopsFolder
 
 ATTEMPTS = 8
 """Pushes that are tried while others push to the same repository."""
+
+GIT_SERVER = "http://git-server.ucp-git.svc"
+"""The Service of templates/core/platform/git-server."""
 
 _OVERLAY = re.compile(r"clusters/overlays/([^/]+)/")
 
@@ -101,6 +105,14 @@ def addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
         )
     # They are rendered into both repositories, where no credential belongs.
     return Addresses(split_credential(git.core)[0], split_credential(git.apps)[0])
+
+
+def read_addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
+    """As Argo CD reads them: where it runs in pods, local ones come from a server beside it."""
+    if served(topology):
+        names = (folder.core_remote.name, folder.apps_remote.name)
+        return Addresses(*(f"{GIT_SERVER}/{name}" for name in names))
+    return addresses(topology, folder)
 
 
 def publish(

@@ -64,9 +64,12 @@ exit 0
 """
 
 
-def ensure_hook(bare: Path, *, python: Path, kubeconfig: Path, branch: str = "main") -> str | None:
+def ensure_hook(
+    bare: Path, *, python: Path, kubeconfig: Path, branch: str = "main", url: str | None = None
+) -> str | None:
     """Write the hook of a local remote where it is missing or old.
 
+    url: how Argo CD reads it, where that is not the folder itself.
     Returns what a person should know when a hook of their own is in its place, else None.
     """
     text = _HOOK.format(
@@ -74,7 +77,7 @@ def ensure_hook(bare: Path, *, python: Path, kubeconfig: Path, branch: str = "ma
         python=shlex.quote(str(python)),
         kubeconfig=shlex.quote(str(kubeconfig)),
         ref=shlex.quote(f"refs/heads/{branch}"),
-        url=shlex.quote(bare.as_uri()),
+        url=shlex.quote(url or bare.as_uri()),
     )
     if write_hook(bare, "post-receive", text, mark=_MARK):
         return None

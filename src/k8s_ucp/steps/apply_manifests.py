@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.components import argocd, argocd_pods, crossplane
 from k8s_ucp.components.manifests import Manifest, apply_all, digest, read, wait_served
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.kube import CONFIG_MAP, Kube
@@ -29,7 +29,11 @@ class ApplyFoundation:
     title: str = "Apply namespaces, kinds and settings"
 
     def run(self, context: Context, report: Report) -> None:
-        files = context.published.core.read("platform")
+        files = {
+            path: text
+            for path, text in context.published.core.read("platform").items()
+            if "workloads" not in path
+        }
         projects = read(_yaml(context.published.core.read("projects")))
         # Crossplane's kinds too: each one that came later would make Argo CD's controller fetch and
         # parse the schema of the whole API again.
@@ -56,7 +60,10 @@ class ApplyFoundation:
         everything = [*kinds, *settings]
         apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
         apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
-        context.argocd.prepare(context.kube)
+        if context.in_pods:
+            argocd_pods.prepare(context.kube)
+        else:
+            context.argocd.prepare(context.kube)
         wait_served(context.kube, kinds)
         report("projects")
         apply_all(context.kube, projects)

@@ -19,6 +19,8 @@ from k8s_ucp.steps.context import Context
 from k8s_ucp.waiting import wait_until
 
 SECONDS = 180.0
+POD_SECONDS = 600.0
+"""Where pods really run, their images may have to be pulled."""
 PAUSE = 0.25
 ASK_AGAIN = 2.0
 """Seconds."""
@@ -55,7 +57,7 @@ class AwaitApplications:
         wait_until(
             "applications synced and healthy",
             look,
-            seconds=SECONDS,
+            seconds=POD_SECONDS if context.in_pods else SECONDS,
             cancel=context.cancel,
             pause=PAUSE,
             next="see `ucp status`",

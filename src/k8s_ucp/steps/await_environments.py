@@ -14,6 +14,8 @@ from k8s_ucp.steps.context import Context
 from k8s_ucp.waiting import wait_until
 
 SECONDS = 180.0
+POD_SECONDS = 600.0
+"""Where pods really run, their images may have to be pulled."""
 PAUSE = 0.25
 
 
@@ -39,7 +41,7 @@ class AwaitEnvironments:
         wait_until(
             f"environments {', '.join(wanted)} up and registered",
             look,
-            seconds=SECONDS,
+            seconds=POD_SECONDS if context.in_pods else SECONDS,
             cancel=context.cancel,
             pause=PAUSE,
             next="see `ucp status` and `ucp logs reconciler`",

@@ -13,25 +13,39 @@ from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.kind import KindProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.clusters.user_kubeconfig import users_files
-from k8s_ucp.components import argocd, crossplane, reconciler, redis
+from k8s_ucp.components import (
+    argocd,
+    argocd_pods,
+    crossplane,
+    pod_components,
+    reconciler,
+    redis,
+)
 from k8s_ucp.components.argocd import ArgoCD
+from k8s_ucp.components.component import Component, HostComponent
 from k8s_ucp.components.crossplane import Crossplane
-from k8s_ucp.components.health import Check
+from k8s_ucp.components.health import ADDRESS, Check, Health, combine, probe
 from k8s_ucp.components.host import Host
 from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.components.pods import PodComponent
 from k8s_ucp.components.reconciler import Reconciler
+from k8s_ucp.components.reconciler_image import ReconcilerImage
 from k8s_ucp.components.redis import Redis
 from k8s_ucp.gitops.git_environment import Credential
 from k8s_ucp.gitops.manifests import Manifests
 from k8s_ucp.gitops.publish import PublishResult, Settled
 from k8s_ucp.gitops.render import seconds
+from k8s_ucp.gitops.rendering.core import in_pods
 from k8s_ucp.kube import Kube
+from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from k8s_ucp.waiting import Cancel, wait_until
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
 
 PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS)
+POD_PORTS = (*argocd_pods.PORTS, *reconciler.PORTS)
+"""Of this machine, where the components run in pods."""
 
 
 @dataclass
@@ -108,6 +122,11 @@ class Context:
         """Of kind clusters, the core or others."""
         return local.kind(self.workspace, self.topology, self._toolbox, self.engine)
 
+    @property
+    def in_pods(self) -> bool:
+        """The components run as pods of the core cluster."""
+        return in_pods(self.topology)
+
     @cached_property
     def kube(self) -> Kube:
         """The core cluster, as its admin; start-core comes first."""
@@ -124,7 +143,9 @@ class Context:
             state=self.state,
             runtime=self.runtime,
             toolbox=self.toolbox,
-            ports=Ports(default_registry()).reserve(str(self.state.components), PORTS),
+            ports=Ports(default_registry()).reserve(
+                str(self.state.components), POD_PORTS if self.in_pods else PORTS
+            ),
             kubeconfig=self.state.kubeconfig(self.topology.core_cluster),
         )
 
@@ -142,9 +163,54 @@ class Context:
 
     @property
     def reconciler(self) -> Reconciler:
+        """Its part on this machine: all of it, or what makes LocalClusters."""
         adopts = any(each.adopts for each in (p.info for p in self.providers.values()))
-        kubeconfigs = users_files() if adopts else ()
-        return Reconciler(self.host, self.workspace.root, self.topology.name, kubeconfigs)
+        return Reconciler(
+            self.host,
+            self.workspace.root,
+            self.topology.name,
+            controllers=(LOCAL_CLUSTERS,) if self.in_pods else (),
+            kubeconfigs=users_files() if adopts else (),
+        )
+
+    @property
+    def reconciler_image(self) -> ReconcilerImage:
+        """As it is built here; the topology may name another."""
+        return ReconcilerImage.wanted(self.topology.spec.images.mirror)
+
+    @property
+    def argocd_port(self) -> int:
+        """Of this machine, where Argo CD's server answers."""
+        return self.host.ports[argocd_pods.FORWARD if self.in_pods else argocd.SERVER]
+
+    @property
+    def argocd_url(self) -> str:
+        return f"http://{ADDRESS}:{self.argocd_port}"
+
+    def argocd_answers(self) -> Health:
+        """Its server does, on this machine."""
+        return probe(self.argocd_port, "/healthz")
+
+    def component(self, name: str) -> Component:
+        """A component where this topology runs it."""
+        if self.in_pods:
+            return self.pod_component(name)
+        checks: dict[str, Check] = {
+            argocd.NAME: lambda: combine({"redis": self.redis.ready, name: self.argocd.ready}),
+            crossplane.NAME: lambda: self.crossplane.ready(),
+            reconciler.NAME: lambda: self.reconciler.ready(),
+        }
+        return HostComponent(name, checks[name])
+
+    def pod_component(self, name: str) -> PodComponent:
+        """A component in pods; start-core comes first."""
+        beside: dict[str, Check] = {
+            argocd.NAME: self.argocd_answers,
+            reconciler.NAME: lambda: self.reconciler.ready(),
+        }
+        return PodComponent(
+            name, self.kube, pod_components.workloads(name, self.topology), beside.get(name)
+        )
 
 
 def await_ready(context: Context, name: str, check: Check, *, seconds: float = 60) -> None:

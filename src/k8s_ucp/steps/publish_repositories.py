@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.clusters.local import REPOSITORIES
+from k8s_ucp.components import argocd, crossplane, workloads
+from k8s_ucp.components.reconciler_image import ReconcilerImage
 from k8s_ucp.gitops.check import check_rendered, refuse
 from k8s_ucp.gitops.check_hook import ensure_check_hook
 from k8s_ucp.gitops.manifests import Manifests
-from k8s_ucp.gitops.publish import Credentials, addresses, publish
+from k8s_ucp.gitops.publish import Credentials, publish, read_addresses
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.render import Facts, Rendered, render
+from k8s_ucp.gitops.rendering.core import in_pods
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.catalogue import CATALOGUE
@@ -47,14 +51,19 @@ class PublishRepositories:
         )
         notes = [each.note for each in (context.published.core, context.published.apps)]
         if context.topology.spec.git.provider == "local":
+            urls = read_addresses(context.topology, context.gitops)
             notes += [
                 ensure_hook(
                     bare,
                     python=Path(sys.executable),
                     kubeconfig=context.state.kubeconfig(context.topology.core_cluster),
                     branch=context.topology.spec.git.branch,
+                    url=url,
                 )
-                for bare in (context.gitops.core_remote, context.gitops.apps_remote)
+                for bare, url in (
+                    (context.gitops.core_remote, urls.core),
+                    (context.gitops.apps_remote, urls.apps),
+                )
             ]
             notes += [
                 ensure_check_hook(
@@ -92,13 +101,9 @@ def render_all(
     """Both repositories, with the engines' manifests of the pinned versions; without a toolbox
     those are left out. vendored: manifests of charts, by path in the core repository.
     """
-    engines = {}
-    if toolbox is not None:
-        engines = {
-            argocd.NAME: argocd.engine_manifests(toolbox.module(argocd.NAME)),
-            crossplane.NAME: crossplane.engine_manifests(toolbox.module(crossplane.NAME)),
-        }
-    urls = addresses(topology, workspace.gitops(topology.name))
+    engines = engine_manifests(topology, toolbox) if toolbox else {}
+    folder = workspace.gitops(topology.name)
+    urls = read_addresses(topology, folder)
     facts = Facts(
         machine=workspace.machine_id(topology.name),
         core_url=urls.core,
@@ -108,5 +113,36 @@ def render_all(
         engine=engines,
         versions={name: f"v{CATALOGUE[name].version}" for name in engines},
         vendored=vendored or {},
+        reconciler_image=image_name(topology) if in_pods(topology) else "",
+        repositories=REPOSITORIES,
+        owner=folder.root.stat().st_uid if folder.root.exists() else os.getuid(),
     )
     return render(topology, facts)
+
+
+def engine_manifests(topology: Topology, toolbox: Toolbox) -> dict[str, dict[str, bytes]]:
+    """The engines' objects by file name: kinds and configuration, workloads where pods run them."""
+    modules = {name: toolbox.module(name) for name in (argocd.NAME, crossplane.NAME)}
+    found = {
+        argocd.NAME: argocd.engine_manifests(modules[argocd.NAME]),
+        crossplane.NAME: crossplane.engine_manifests(modules[crossplane.NAME]),
+    }
+    if in_pods(topology):
+        mirror = topology.spec.images.mirror
+        found[argocd.NAME][workloads.FILE] = workloads.of_argocd(
+            modules[argocd.NAME], mirror=mirror
+        )
+        found[crossplane.NAME][workloads.FILE] = workloads.of_crossplane(
+            toolbox.path("helm"),
+            modules[crossplane.NAME],
+            CATALOGUE[crossplane.NAME].version,
+            topology.spec.crossplane,
+            mirror=mirror,
+        )
+    return found
+
+
+def image_name(topology: Topology) -> str:
+    """The reconciler's image: the one that the topology names, or the one that is built here."""
+    named = topology.spec.reconciler.image
+    return named or ReconcilerImage.wanted(topology.spec.images.mirror).name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.components import argocd
 from k8s_ucp.components.manifests import Manifest, apply_all, read
-from k8s_ucp.gitops.publish import addresses
+from k8s_ucp.gitops.publish import read_addresses
 from k8s_ucp.kube import APPLICATION, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, MANAGED_BY, OURS
@@ -20,19 +20,29 @@ class StartArgoCD:
     title: str = "Start Argo CD"
 
     def run(self, context: Context, report: Report) -> None:
-        for secret in repository_secrets(context):
-            context.kube.apply(secret)
+        apply_repository_secrets(context)
         now = time.time()
         new = context.placement.start([*context.redis.programs(), *context.argocd.programs()])
         if argocd.CONTROLLER in new:
             context.argocd_since = now
-        if context.kube.find(APPLICATION, "root", ARGOCD_NAMESPACE) is None or (
-            context.published.core.changed
-        ):
-            report("root application")
-            apply_all(context.kube, first_applications(context))
+        apply_root(context, report)
         report("waiting until it is ready")
         await_ready(context, argocd.NAME, context.argocd.ready)
+
+
+def apply_root(context: Context, report: Report) -> None:
+    """The Applications that are applied by hand, where they are missing or may have changed."""
+    if context.kube.find(APPLICATION, "root", ARGOCD_NAMESPACE) is None or (
+        context.published.core.changed
+    ):
+        report("root application")
+        apply_all(context.kube, first_applications(context))
+
+
+def apply_repository_secrets(context: Context) -> None:
+    """What opens the repositories to Argo CD; its namespace must exist."""
+    for secret in repository_secrets(context):
+        context.kube.apply(secret)
 
 
 def first_applications(context: Context) -> list[Manifest]:
@@ -51,7 +61,7 @@ def repository_secrets(context: Context) -> list[Object]:
     credential = context.git_credential
     if credential is None or context.topology.spec.git.provider == "local":
         return []
-    urls = addresses(context.topology, context.gitops)
+    urls = read_addresses(context.topology, context.gitops)
     return [
         {
             "apiVersion": "v1",

@@ -198,5 +198,8 @@ CATALOGUE: Mapping[str, Tool] = {tool.name: tool for tool in _TOOLS}
 EMBEDDED = ("kubernetes", "argocd", "crossplane", "kwok", "etcd", "kustomize", "redis")
 """What a topology on the embedded engine needs; the longest builds first."""
 
+PODS = ("kubernetes", "argocd", "crossplane", "helm", "kustomize")
+"""What a core whose components are pods needs: kubectl, and the engines' manifests."""
+
 KIND = ("kind",)
 """What kind clusters need besides; the container engine is the user's own."""

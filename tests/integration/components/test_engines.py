@@ -87,7 +87,7 @@ def test_a_second_run_changes_nothing(running: Stack) -> None:
 
 
 def test_a_source_build_has_no_web_ui(running: Stack) -> None:
-    assert running.argocd.ui_available() is False
+    assert argocd.ui_available(running.host.ports[argocd.SERVER]) is False
 
 
 def test_an_application_is_synced(running: Stack, tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ def places(path: str, topology: Topology) -> Iterator[Place]:
     folder = path.partition("/")[0]
     if "/workloads/" in path and not in_pods(topology):
         return  # Workloads are for components that run as pods.
+    if path.startswith("platform/git-server/") and not served(topology):
+        return
     yield from _FOLDERS.get(folder, _as_it_is)(path, topology)
 
 
@@ -31,9 +33,16 @@ def in_pods(topology: Topology) -> bool:
     return topology.spec.core.provider not in HOST_PLACEMENT
 
 
+def served(topology: Topology) -> bool:
+    """The repositories are local, and pods read them: a server in the core cluster has them."""
+    return in_pods(topology) and topology.spec.git.provider == "local"
+
+
 def optional_applications(topology: Topology) -> list[str]:
     """Applications of the core repository that not every topology has."""
     found = []
+    if served(topology):
+        found.append("git-server")
     # Packages of Crossplane are pods: on host placement they are rendered and not applied.
     if clouds.clouds(topology) and in_pods(topology):
         found.append("providers")
@@ -88,7 +97,7 @@ def _platform(path: str, topology: Topology) -> Iterator[Place]:
 
 _ENVIRONMENT_LABEL = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
 """In an ApplicationSet: the environment of the cluster at hand."""
-_OPTIONAL = ("providers", "api", "databases", "policies")
+_OPTIONAL = ("git-server", "providers", "api", "databases", "policies")
 
 
 def _clusters(path: str, topology: Topology) -> Iterator[Place]:

@@ -25,6 +25,12 @@ class Facts:
     """{component: version} of those manifests."""
     vendored: Mapping[str, bytes] = field(default_factory=dict)
     """Manifests of charts, rendered beforehand: {path in the core repository: content}."""
+    reconciler_image: str = ""
+    """For pods placement: name and tag, or digest."""
+    repositories: str = ""
+    """For local repositories read by pods: the folder of both, as the core's nodes see it."""
+    owner: int = 0
+    """Who owns that folder: user id."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,50 @@
+"""Argo CD in pods: what it needs before it starts, and how this machine gets to it."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+
+from k8s_ucp.components import argocd, redis
+from k8s_ucp.components.health import ADDRESS
+from k8s_ucp.components.host import Host
+from k8s_ucp.components.pods import POD
+from k8s_ucp.components.program import Program
+from k8s_ucp.kube import SECRET, Kube, Object
+
+FORWARD = "argocd-forward"
+PORTS = (FORWARD,)
+
+
+def prepare(kube: Kube) -> None:
+    """Make the two Secrets that its pods want, where they are missing; the namespace must exist."""
+    if kube.find(SECRET, redis.SECRET, redis.NAMESPACE) is None:
+        kube.apply(redis.password_secret(secrets.token_urlsafe(24)))
+    argocd.ensure_signing_key(kube)
+
+
+def forward(host: Host, port: int) -> Program:
+    """A port of this machine's loopback interface that leads to Argo CD's server."""
+    argv = (
+        *(str(host.toolbox.path("kubectl")), "--kubeconfig", str(host.kubeconfig)),
+        *("--namespace", argocd.NAMESPACE, "port-forward", "--address", ADDRESS),
+        *(f"service/{argocd.SERVER}", f"{port}:80"),
+    )
+    return Program(FORWARD, argv, host.folder(argocd.NAME), {"HOME": str(host.folder(argocd.NAME))})
+
+
+def controller_since(kube: Kube) -> float:
+    """When the application controller's container started, in seconds since the epoch."""
+    pods = kube.list_all(
+        POD, argocd.NAMESPACE, labels=f"app.kubernetes.io/name={argocd.CONTROLLER}"
+    )
+    started = [text for pod in pods if (text := _started(pod))]
+    return datetime.fromisoformat(max(started)).timestamp() if started else 0.0
+
+
+def _started(pod: Object) -> str | None:
+    for each in (pod.get("status") or {}).get("containerStatuses") or []:
+        running = (each.get("state") or {}).get("running")
+        if running:
+            return str(running["startedAt"])
+    return None

@@ -1,0 +1,36 @@
+"""Names of container images: which ones manifests ask for, and where a mirror has them."""
+
+from __future__ import annotations
+
+import re
+
+DOCKER_HUB = "docker.io"
+
+_NAMED = re.compile(r'^(\s*(?:- )?image: *)(["\']?)([^\s"\']+)\2[ \t]*$', re.M)
+
+
+def named_in(text: str) -> list[str]:
+    """The images that manifests name, each once, sorted."""
+    return sorted({match[3] for match in _NAMED.finditer(text)})
+
+
+def mirrored(image: str, mirror: str | None) -> str:
+    """The image's name at a mirror: its registry gives way, its path stays.
+
+    mirror: `host[:port][/path]`; None leaves the name as it is.
+    """
+    if not mirror:
+        return image
+    first, slash, rest = image.partition("/")
+    if not slash:
+        return f"{mirror}/library/{image}"
+    if "." in first or ":" in first or first == "localhost":
+        return f"{mirror}/{rest}"
+    return f"{mirror}/{image}"
+
+
+def from_mirror(text: str, mirror: str | None) -> str:
+    """Manifests with every image taken from the mirror."""
+    if not mirror:
+        return text
+    return _NAMED.sub(lambda found: f"{found[1]}{mirrored(found[3], mirror)}", text)

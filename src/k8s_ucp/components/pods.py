@@ -1,0 +1,122 @@
+"""Pods placement: a component as workloads of the core cluster.
+
+They are applied as the core repository has them, and kept by Argo CD afterwards. Ready means rolled
+out: the server has seen the latest change, every pod is of it, and all are ready. What a pod says
+about itself while it isn't (an image that can't be pulled, a crash) is the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from k8s_ucp.components.component import Place
+from k8s_ucp.components.health import Check, Health
+from k8s_ucp.components.manifests import Manifest, apply_all
+from k8s_ucp.kube import Kind, Kube, KubeError, Object
+
+DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+STATEFUL_SET = Kind("apps/v1", "StatefulSet", "statefulsets")
+POD = Kind("v1", "Pod", "pods")
+WORKLOADS = {each.kind: each for each in (DEPLOYMENT, STATEFUL_SET)}
+
+_FIRST = ("Namespace", "ServiceAccount")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A Deployment or StatefulSet that a component consists of."""
+
+    kind: str
+    name: str
+    namespace: str
+
+
+@dataclass(frozen=True)
+class PodComponent:
+    """workloads: what has to be rolled out. beside: health of its part on this machine, if any."""
+
+    name: str
+    kube: Kube
+    workloads: Sequence[Workload]
+    beside: Check | None = None
+    placement: Place = "pods"
+
+    def start(self, manifests: Sequence[Manifest]) -> None:
+        """Apply its objects as the core repository has them; running it again changes nothing."""
+        for first in (True, False):
+            apply_all(self.kube, [each for each in manifests if (each.kind in _FIRST) is first])
+
+    def rolled_out(self) -> Health:
+        """Its pods are as declared, and ready."""
+        with ThreadPoolExecutor(len(self.workloads)) as pool:
+            waiting = [said for said in pool.map(self._rollout, self.workloads) if said]
+        return Health(not waiting, "; ".join(waiting))
+
+    def ready(self) -> Health:
+        found = self.rolled_out()
+        return self.beside() if found.ready and self.beside else found
+
+    def _rollout(self, workload: Workload) -> str:
+        """Why a workload is not rolled out, in words; empty when it is."""
+        try:
+            item = self.kube.find(WORKLOADS[workload.kind], workload.name, workload.namespace)
+            if item is None:
+                return f"{workload.name}: not there"
+            missing = missing_of(item)
+            if not missing:
+                return ""
+            labels = item["spec"]["selector"]["matchLabels"]
+            selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+            pods = self.kube.list_all(POD, workload.namespace, labels=selector)
+        except KubeError as error:
+            return f"{workload.name}: {error.message}"
+        said = [words for pod in pods if (words := trouble_of(pod))]
+        return f"{workload.name}: {missing}" + (f" ({said[0]})" if said else "")
+
+
+def missing_of(item: Object) -> str:
+    """What a Deployment or StatefulSet still lacks, in words; empty when it is rolled out."""
+    spec, status = item.get("spec") or {}, item.get("status") or {}
+    if status.get("observedGeneration", 0) < item["metadata"].get("generation", 1):
+        return "not seen by its controller yet"
+    wanted = spec.get("replicas", 1)
+    if item["kind"] == "StatefulSet":
+        current = status.get("currentRevision") == status.get("updateRevision")
+        updated = wanted if current else status.get("updatedReplicas", 0)
+    else:
+        updated = status.get("updatedReplicas", 0)
+    if updated < wanted:
+        return f"{updated} of {wanted} pods are of the latest version"
+    ready = status.get("readyReplicas", 0)
+    if ready < wanted:
+        return f"{ready} of {wanted} pods are ready"
+    if status.get("replicas", 0) > wanted:
+        return "a pod of the version before is still there"
+    return ""
+
+
+def trouble_of(pod: Object) -> str:
+    """What keeps a pod from being ready, as it or its node says; empty where nothing is said."""
+    status = pod.get("status") or {}
+    for each in [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]:
+        state = each.get("state") or {}
+        waiting, ended = state.get("waiting"), state.get("terminated")
+        if waiting and waiting.get("reason") not in ("PodInitializing", "ContainerCreating"):
+            return _words(each["name"], waiting)
+        if ended and ended.get("exitCode"):
+            return _words(each["name"], ended)
+    for each in status.get("conditions") or []:
+        if each["type"] == "PodScheduled" and each["status"] != "True":
+            return _words("not scheduled", each)
+    return ""
+
+
+def _words(name: str, state: Object) -> str:
+    said = " ".join(str(state.get("message") or "").split())[:200]
+    reason = state.get("reason") or "waiting"
+    return f"{name}: {reason}" + (f", {said}" if said else "")

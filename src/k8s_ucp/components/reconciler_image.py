@@ -1,0 +1,165 @@
+"""The reconciler's image: built from the very code that runs here, by the user's container engine.
+
+Its tag tells its content, so nothing is built twice and a Deployment rolls exactly when something
+changed. `make image` calls this module too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp import __version__
+from k8s_ucp.cluster_provider import Report
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.components.images import mirrored
+from k8s_ucp.errors import CommandFailed, UcpError
+from k8s_ucp.process import Programs, run
+
+NAME = "k8s-ucp/reconciler"
+BASE = "docker.io/library/python:3.13-slim-trixie"
+BASE_VARIABLE = "UCP_BASE_IMAGE"
+"""In the environment: another base image, such as one that is here already."""
+BUILD_SECONDS = 900.0
+PACKAGE = Path(__file__).resolve().parent.parent
+RECIPE = Path(__file__).resolve().parent / "image"
+
+_LEFT_OUT = ("tools/modules", "templates")
+"""Of the package: what only the machine of the user needs."""
+_OLDEST_GLIBC, _NEWEST_GLIBC = 5, 36
+_ASK = "import platform,sys; print(*sys.version_info[:2], platform.machine())"
+
+
+@dataclass(frozen=True)
+class ReconcilerImage:
+    """base: what it is built on; a mirror's name for it where there is one."""
+
+    base: str = BASE
+
+    @classmethod
+    def wanted(cls, mirror: str | None = None) -> ReconcilerImage:
+        return cls(os.environ.get(BASE_VARIABLE) or mirrored(BASE, mirror))
+
+    @property
+    def name(self) -> str:
+        return f"{NAME}:{__version__}-{_digest(self.base)}"
+
+    def ensure(
+        self, engine: ContainerEngine, report: Report, *, programs: Programs | None = None
+    ) -> bool:
+        """Build it unless the engine has it; True when it was built. Raises UcpError."""
+        if engine.has_image(self.name):
+            return False
+        self.build(engine, self.name, report, programs=programs)
+        return True
+
+    def build(
+        self,
+        engine: ContainerEngine,
+        tag: str,
+        report: Report,
+        *,
+        programs: Programs | None = None,
+    ) -> None:
+        """Build it under a name of the caller's. Raises UcpError."""
+        with tempfile.TemporaryDirectory(prefix="ucp-image-") as folder:
+            context = Path(folder)
+            report("its packages")
+            complete = self._fetch_wheels(engine, context / "wheels", programs)
+            for path in _sources():
+                target = context / PACKAGE.name / path.relative_to(PACKAGE)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target)
+            for path in RECIPE.iterdir():
+                shutil.copyfile(path, context / path.name)
+            report(f"building {tag}")
+            arguments = ["--build-arg", f"BASE={self.base}"]
+            if complete:
+                arguments += ["--build-arg", "PIP_ARGS=--no-index"]
+            try:
+                engine.run("build", *arguments, "--tag", tag, folder, timeout=BUILD_SECONDS)
+            except CommandFailed as error:
+                raise UcpError(
+                    f"the reconciler's image could not be built on {self.base}:\n"
+                    + "\n".join(error.output.strip().splitlines()[-6:]),
+                    next=f"check the network, or name another base image: {BASE_VARIABLE}=IMAGE",
+                ) from error
+
+    def _fetch_wheels(
+        self, engine: ContainerEngine, folder: Path, programs: Programs | None
+    ) -> bool:
+        """With this machine's pip: its index, proxy and certificates count. False without a pip."""
+        folder.mkdir()
+        if importlib.util.find_spec("pip") is None:
+            return False
+        answer = engine.run(
+            *("run", "--rm", "--network", "none", "--entrypoint", "python3"),
+            *(self.base, "-c", _ASK),
+            timeout=BUILD_SECONDS,
+        )
+        major, minor, machine = answer.split()
+        platforms = [
+            f"manylinux2014_{machine}",
+            f"manylinux2010_{machine}",
+            f"manylinux1_{machine}",
+        ]
+        platforms += [
+            f"manylinux_2_{each}_{machine}" for each in range(_NEWEST_GLIBC, _OLDEST_GLIBC - 1, -1)
+        ]
+        try:
+            run(
+                [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+                + ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
+                + ["--python-version", f"{major}.{minor}", "--implementation", "cp"]
+                + [word for each in platforms for word in ("--platform", each)]
+                + ["--dest", folder, "-r", RECIPE / "requirements.txt"],
+                timeout=BUILD_SECONDS,
+                programs=programs,
+            )
+        except CommandFailed as error:
+            raise UcpError(
+                "the packages of the reconciler's image could not be fetched:\n"
+                + "\n".join(error.output.strip().splitlines()[-3:]),
+                next="check the network and pip's settings (pip config list), then try again",
+            ) from error
+        return True
+
+
+def _sources() -> Iterator[Path]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if not path.relative_to(PACKAGE).as_posix().startswith(_LEFT_OUT):
+            yield path
+
+
+@functools.cache
+def _digest(base: str) -> str:
+    whole = hashlib.sha256(base.encode())
+    for path in [*_sources(), *sorted(RECIPE.iterdir())]:
+        whole.update(f"\0{path.relative_to(PACKAGE)}\0".encode())
+        whole.update(path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """What `make image` calls: build the image and print its name."""
+    parser = argparse.ArgumentParser(prog="make image", description=__doc__)
+    parser.add_argument("--base", help=f"default: ${BASE_VARIABLE}, or {BASE}")
+    parser.add_argument("--tag", help="default: a name that tells the content")
+    wanted = parser.parse_args(arguments)
+    image = ReconcilerImage(wanted.base) if wanted.base else ReconcilerImage.wanted()
+    tag = wanted.tag or image.name
+    image.build(ContainerEngine(), tag, lambda line: print(line, file=sys.stderr))  # noqa: T201
+    print(tag)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The engines' own workloads for pods placement, as their releases describe them.
+
+They go into the core repository beside the kinds: pinned, applied by `ucp start`, and kept by Argo
+CD afterwards. Argo CD runs the same parts as on a host, so without dex and notifications.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.components.images import from_mirror
+from k8s_ucp.errors import UcpError
+from k8s_ucp.process import Programs, run
+from k8s_ucp.topology import CrossplaneSettings
+
+FILE = "workloads.yaml"
+"""In each engine's folder of the core repository."""
+HELM_SECONDS = 30.0
+
+_LEFT_OUT = ("dex", "notifications")
+_NAMESPACED = (
+    *("ServiceAccount", "Role", "RoleBinding", "Service"),
+    *("Deployment", "StatefulSet", "NetworkPolicy"),
+)
+_WIDE = ("ClusterRole", "ClusterRoleBinding")
+_KIND = re.compile(r"^kind: (\S+)$", re.M)
+_NAME = re.compile(r"^  name: (\S+)$", re.M)
+
+
+def of_argocd(module: Path, *, mirror: str | None = None) -> bytes:
+    """Argo CD's workloads, rights and network policies out of its install manifest."""
+    text = (module / "manifests/install.yaml").read_text("utf-8")
+    found = []
+    for document in re.split(r"^---\n", text, flags=re.M):
+        kind, name = _KIND.search(document), _NAME.search(document)
+        if not kind or not name or any(part in name[1] for part in _LEFT_OUT):
+            continue
+        if kind[1] in _NAMESPACED:
+            found.append(_placed(document, argocd.NAMESPACE))
+        elif kind[1] in _WIDE:
+            found.append(document)
+    if not any("kind: StatefulSet" in each for each in found):
+        raise UcpError(f"{module} does not hold Argo CD's manifests", next="ucp tools install")
+    # Pinned by tag, and often there already: the registry is asked only for what is missing.
+    joined = _joined(found).replace("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent")
+    return from_mirror(joined, mirror).encode()
+
+
+def of_crossplane(
+    helm: Path,
+    module: Path,
+    version: str,
+    settings: CrossplaneSettings,
+    *,
+    mirror: str | None = None,
+    programs: Programs | None = None,
+) -> bytes:
+    """Crossplane's chart, rendered. version: of the image, such as `2.4.0`.
+
+    programs: where helm is noted while it runs. Raises CommandFailed.
+    """
+    arguments = (
+        f"--sync-interval={settings.sync_interval}",
+        f"--poll-interval={settings.poll_interval}",
+        f"--max-concurrent-reconciles={settings.max_reconcile_rate}",
+    )
+    values = {
+        "image.tag": f"v{version}",
+        "leaderElection": str(settings.leader_election).lower(),
+        "rbacManager.deploy": str(settings.rbac_manager).lower(),
+        "args": "{" + ",".join(arguments) + "}",
+    }
+    words = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+    text = run(
+        [
+            *(helm, "template", crossplane.NAME, module / "cluster/charts/crossplane"),
+            *("--namespace", crossplane.NAMESPACE, *words),
+        ],
+        timeout=HELM_SECONDS,
+        programs=programs,
+    )
+    documents = [each for each in re.split(r"^---\n", text, flags=re.M) if _KIND.search(each)]
+    # The chart in the sources carries no version of its own.
+    joined = _joined(documents).replace("0.0.1", version)
+    return from_mirror(joined, mirror).encode()
+
+
+def _placed(document: str, namespace: str) -> str:
+    """The install manifest leaves the namespace to whoever applies it."""
+    place = f"metadata:\n  namespace: {namespace}\n"
+    return re.sub(r"^metadata:\n", place, document, count=1, flags=re.M)
+
+
+def _joined(documents: Iterable[str]) -> str:
+    return "".join("---\n" + each.strip("\n") + "\n" for each in documents)

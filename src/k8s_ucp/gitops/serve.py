@@ -1,0 +1,110 @@
+"""Serves bare repositories of a folder over HTTP, for reading only.
+
+Runs in the core cluster beside Argo CD when git is local: the nodes see the workspace's folder.
+It answers fetches of `/<name>.git` and `/healthz`, nothing else; a push has no handler at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from dulwich.errors import NotGitRepository
+from dulwich.repo import Repo
+from dulwich.server import Backend, UploadPackHandler
+from dulwich.web import GunzipFilter, HTTPGitApplication, LimitedInputFilter
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+REQUEST_SECONDS = 60
+
+_PATH = re.compile(r"/?([a-z0-9][a-z0-9-]*\.git)/?")
+
+
+class Folder(Backend):
+    """Bare repositories right below one folder, for one request; a name can lead nowhere else.
+
+    Opened anew for every request: the other side pushes and packs meanwhile.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._opened: list[Repo] = []
+
+    def open_repository(self, path: str | bytes) -> Repo:
+        text = path if isinstance(path, str) else path.decode("utf-8", "replace")
+        found = _PATH.fullmatch(text)
+        folder = self._root / found[1] if found else None
+        if folder is None or not folder.is_dir():
+            raise NotGitRepository(f"no repository {text}")
+        self._opened.append(Repo(str(folder), bare=True))
+        return self._opened[-1]
+
+    def close(self) -> None:
+        for each in self._opened:
+            each.close()
+
+
+def application(root: Path) -> WSGIApplication:
+    """The WSGI application."""
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterator[bytes]:
+        if environ["PATH_INFO"] == "/healthz":
+            start("200 OK", [("Content-Type", "text/plain")])
+            yield b"ok\n"
+            return
+        folder = Folder(root)
+        git = HTTPGitApplication(folder, dumb=False)
+        # What is handed in is added to the handlers that it has anyway; pushes are one of them.
+        git.handlers = {b"git-upload-pack": UploadPackHandler}
+        try:
+            yield from GunzipFilter(LimitedInputFilter(git))(environ, start)
+        finally:
+            folder.close()
+
+    return answer
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = REQUEST_SECONDS
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Fetches are no news: Argo CD asks all the time."""
+
+
+def serve(root: Path, address: str, port: int) -> WSGIServer:
+    """A server that listens; serve_forever() makes it answer."""
+    return make_server(
+        address, port, application(root), server_class=_Server, handler_class=_Handler
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """What the Deployment starts: works until SIGTERM."""
+    parser = argparse.ArgumentParser(prog="k8s_ucp.gitops.serve", description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True, help="with the bare repositories")
+    parser.add_argument("--address", default="0.0.0.0", help="default: all of the pod")  # noqa: S104
+    parser.add_argument("--port", type=int, required=True)
+    wanted = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    server = serve(wanted.folder, wanted.address, wanted.port)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        server.server_close()
+
+
+if __name__ == "__main__":
+    main()

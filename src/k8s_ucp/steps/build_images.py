@@ -1,0 +1,20 @@
+"""Have the reconciler's image in the container engine, built from the code that runs here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from k8s_ucp.pipeline import Report
+from k8s_ucp.steps.context import Context
+
+
+@dataclass(frozen=True)
+class BuildImages:
+    id: str = "build-images"
+    title: str = "Build the reconciler's image"
+
+    def run(self, context: Context, report: Report) -> None:
+        if context.topology.spec.reconciler.image is None:
+            context.reconciler_image.ensure(
+                context.engine, report, programs=context.cancel.programs
+            )

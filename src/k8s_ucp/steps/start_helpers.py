@@ -1,0 +1,25 @@
+"""Start what this machine does for a core in pods: it makes local clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from k8s_ucp.components import reconciler
+from k8s_ucp.components.watcher import Watcher
+from k8s_ucp.pipeline import Report
+from k8s_ucp.steps.context import Context, await_ready
+from k8s_ucp.workspace import make_private_folder
+
+
+@dataclass(frozen=True)
+class StartHelpers:
+    id: str = "start-helpers"
+    title: str = "Start what makes clusters on this machine"
+
+    def run(self, context: Context, _: Report) -> None:
+        make_private_folder(context.runtime.parent)
+        make_private_folder(context.runtime)
+        context.placement.ensure_running()
+        programs = [*context.reconciler.programs(), *Watcher(context.placement).programs()]
+        context.placement.start(programs)
+        await_ready(context, reconciler.NAME, context.reconciler.ready)

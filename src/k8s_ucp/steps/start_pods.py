@@ -1,0 +1,52 @@
+"""Apply a component's workloads as the core repository has them, and wait until they are ready."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from k8s_ucp.components import argocd, argocd_pods, crossplane, git_server, reconciler
+from k8s_ucp.components.manifests import Manifest, read
+from k8s_ucp.pipeline import Report
+from k8s_ucp.steps.context import Context, await_ready
+from k8s_ucp.steps.start_argocd import apply_repository_secrets, apply_root
+
+SECONDS = 420.0
+"""Images may have to be pulled."""
+TITLES = {
+    git_server.NAME: "Start the server of the repositories",
+    argocd.NAME: "Start Argo CD",
+    crossplane.NAME: "Start Crossplane",
+    reconciler.NAME: "Start the reconciler",
+}
+
+
+@dataclass(frozen=True)
+class StartPods:
+    """component: one of TITLES."""
+
+    component: str
+
+    @property
+    def id(self) -> str:
+        return f"start-{self.component}"
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.component]
+
+    def run(self, context: Context, report: Report) -> None:
+        component = context.pod_component(self.component)
+        component.start(workloads(context, self.component))
+        if self.component == argocd.NAME:
+            apply_repository_secrets(context)
+            apply_root(context, report)
+        report("waiting until its pods are ready")
+        await_ready(context, self.component, component.rolled_out, seconds=SECONDS)
+        if self.component == argocd.NAME:
+            context.argocd_since = argocd_pods.controller_since(context.kube)
+
+
+def workloads(context: Context, component: str) -> list[Manifest]:
+    """The component's objects that run pods, or that those need, at the repository's tip."""
+    files = context.published.core.read(f"platform/{component}")
+    return read({path: text for path, text in files.items() if "workloads" in path})

@@ -1,0 +1,36 @@
+"""The reconciler's image: its name tells its content, its recipe keeps the promises made of it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from k8s_ucp import __version__
+from k8s_ucp.components.reconciler_image import BASE_VARIABLE, RECIPE, ReconcilerImage
+
+
+def test_the_name_tells_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(BASE_VARIABLE, raising=False)
+    plain = ReconcilerImage.wanted()
+    assert plain == ReconcilerImage.wanted(None)
+    assert re.fullmatch(rf"k8s-ucp/reconciler:{re.escape(__version__)}-[0-9a-f]{{12}}", plain.name)
+    assert ReconcilerImage.wanted("mirror.example.org").name != plain.name
+    monkeypatch.setenv(BASE_VARIABLE, "mine:1")
+    assert ReconcilerImage.wanted("mirror.example.org").base == "mine:1"
+
+
+def test_the_recipe() -> None:
+    text = (RECIPE / "Dockerfile").read_text()
+    assert len(re.findall(r"^FROM \$\{BASE\}", text, re.M)) == 2
+    last = text.rpartition("FROM ")[2]
+    assert re.search(r"^USER 65532:65532$", last, re.M)
+    assert "RUN" not in last
+    assert "--require-hashes" in text
+    lines = [
+        line
+        for line in (RECIPE / "requirements.txt").read_text().splitlines()
+        if re.match(r"[a-z]", line)
+    ]
+    assert lines
+    assert all("==" in line for line in lines)

@@ -1,0 +1,75 @@
+"""The engines' workloads out of their releases' manifests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.components import workloads
+from k8s_ucp.components.manifests import read
+from k8s_ucp.errors import UcpError
+
+INSTALL = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: applications.argoproj.io
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: argocd-cm
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  labels:
+    a: b
+  name: argocd-server
+subjects:
+- kind: ServiceAccount
+  name: argocd-server
+  namespace: argocd
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels:
+    a: b
+  name: argocd-dex-server
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  labels:
+    a: b
+  name: argocd-application-controller
+spec:
+  template:
+    spec:
+      containers:
+      - image: quay.io/argoproj/argocd:v3.5.7
+        imagePullPolicy: Always
+"""
+
+
+def module(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests/install.yaml").write_text(text)
+    return tmp_path
+
+
+def test_workloads_and_rights_and_nothing_else(tmp_path: Path) -> None:
+    found = read({"a": workloads.of_argocd(module(tmp_path, INSTALL), mirror="m.example")})
+    assert [(each.kind, each.namespace, each.name) for each in found] == [
+        ("ClusterRoleBinding", None, "argocd-server"),
+        ("StatefulSet", "argocd", "argocd-application-controller"),
+    ]
+    assert "image: m.example/argoproj/argocd:v3.5.7" in found[1].text
+    assert "imagePullPolicy: IfNotPresent" in found[1].text
+
+
+def test_other_manifests_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UcpError, match="does not hold"):
+        workloads.of_argocd(module(tmp_path, "kind: Service\nmetadata:\n  name: a\n"))
