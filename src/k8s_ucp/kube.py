@@ -14,7 +14,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -318,8 +318,12 @@ class Kube:
         labels: str | None = None,
         fields: str | None = None,
         timeout: float = REQUEST_SECONDS,
+        keep: Callable[[Object], Object | None] = lambda item: item,
     ) -> tuple[list[Object], str]:
-        """The objects, and the resource version to watch from. timeout: seconds for one page."""
+        """The objects, and the resource version to watch from. timeout: seconds for one page.
+
+        keep: what of each is returned, None for nothing; never more than a page is held whole.
+        """
         query = _present(labelSelector=labels, fieldSelector=fields, limit="500")
         items: list[Object] = []
         while True:
@@ -327,7 +331,9 @@ class Kube:
             for item in page["items"]:
                 item.setdefault("apiVersion", kind.api_version)
                 item.setdefault("kind", kind.kind)
-                items.append(item)
+                kept = keep(item)
+                if kept is not None:
+                    items.append(kept)
             following = page["metadata"].get("continue")
             if not following:
                 return items, page["metadata"].get("resourceVersion", "")

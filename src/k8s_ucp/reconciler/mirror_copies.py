@@ -88,7 +88,7 @@ class Copier:
         action = decide(place, wish, source, session.found(place))
         try:
             return self._act(session, place, wishes, action)
-        except Conflict:
+        except (Conflict, NotFound):
             # What the watch has shown isn't the newest: ask, and decide on that.
             found = session.writer().look(place)
             return self._act(session, place, wishes, decide(place, wish, source, found))
@@ -147,7 +147,12 @@ class Copier:
     def _standing(
         self, session: Session, place: Place, wishes: tuple[Wish, ...], found: Copy
     ) -> Standing:
-        if not wishes:
+        wish = wishes[0] if wishes else None
+        mine = wish and (wish.entry.syncer, wish.source) == (
+            found.syncer,
+            f"{place.kind}/{found.source}",
+        )
+        if not mine:
             return self._proof.behind(found, session.cluster, place)
         gone = self._proof.live_source(wishes[0].source) is None
         return Standing.NOTHING if gone else Standing.UNSURE

@@ -18,7 +18,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.reconciler import copies
+from k8s_ucp.reconciler import copies, copy_bodies
 from k8s_ucp.reconciler.copies import Copy, Place
 from k8s_ucp.reconciler.syncer_rules import Create, Recreate, Release, Remove, TakeOver, Update
 
@@ -52,22 +52,22 @@ class Writer:
         """
         match action:
             case Create(wish, source):
-                body = copies.build(place, self.cluster, self.topology, wish.entry, source)
+                body = copy_bodies.build(place, self.cluster, self.topology, wish.entry, source)
                 return self._create(place, body)
             case Update(wish, source, found):
-                steps = copies.change(
+                steps = copy_bodies.change(
                     place, self.cluster, self.topology, wish.entry, source, found.version
                 )
                 path = _path(place, place.name)
                 return self._send("PATCH", path, steps, content="application/json-patch+json")
             case TakeOver(wish, source, found):
                 live = self._same(place, found)
-                body = copies.taken_over(
+                body = copy_bodies.taken_over(
                     live, place, self.cluster, self.topology, wish.entry, source
                 )
                 return self._send("PUT", _path(place, place.name), body)
             case Recreate(wish, source, found):
-                body = copies.build(place, self.cluster, self.topology, wish.entry, source)
+                body = copy_bodies.build(place, self.cluster, self.topology, wish.entry, source)
                 self._delete(place, found)
                 return self._create(place, body)
             case Remove(found):
@@ -75,7 +75,7 @@ class Writer:
                 return None
             case Release(found):
                 self._send(
-                    "PUT", _path(place, place.name), copies.released(self._same(place, found))
+                    "PUT", _path(place, place.name), copy_bodies.released(self._same(place, found))
                 )
                 return None
 

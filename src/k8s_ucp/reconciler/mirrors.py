@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -50,6 +51,9 @@ class Mirrors:
         self._later: dict[str, float] = {}
         """Keys of copies that are to be left alone until a time."""
         self._warned: set[tuple[str, str]] = set()
+        self._notes = threading.Lock()
+        self._noted: set[str] = set()
+        """Clusters with copies of Syncers that left early."""
         self.sessions: dict[str, Session] = {}
 
     # What is to be looked at.
@@ -151,7 +155,7 @@ class Mirrors:
             self._unpark(session)
         if session.away != before:
             self._unsettled()
-        if session.complete and (fresh or before is not None):
+        if session.complete and (fresh or before is not None or cluster in self._noted):
             try:
                 self._see_to_what_is_left(session)
             except KubeError as error:
@@ -165,11 +169,16 @@ class Mirrors:
     def _see_to_what_is_left(self, session: Session) -> None:
         """Copies of Syncers that left while the cluster was away, or that vanished."""
         cluster = session.cluster
-        left = self._proof.left(cluster)
         known = set(self._plan.syncers())
-        done = {each for each in left if each in known or not session.held(each)}
-        if done:
-            self._proof.note_left(cluster, left - done)
+        with self._notes:
+            left = self._proof.left(cluster)
+            done = {each for each in left if each in known or not session.held(each)}
+            if done:
+                self._proof.note_left(cluster, left - done)
+            if left - done:
+                self._noted.add(cluster)
+            else:
+                self._noted.discard(cluster)
         for syncer in session.holders() - known - left:
             if (cluster, syncer) not in self._warned and self._proof.syncer_gone(syncer):
                 self._warned.add((cluster, syncer))
@@ -191,6 +200,13 @@ class Mirrors:
             elif places:
                 self.line_up((session.cluster, each) for each in places)
         return held, sorted(unsure)
+
+    def note_left(self, syncer: str, clusters: list[str]) -> None:
+        """Its copies there are still to be removed, whenever that can be done."""
+        with self._notes:
+            for cluster in clusters:
+                self._proof.note_left(cluster, self._proof.left(cluster) | {syncer})
+                self._noted.add(cluster)
 
     def settling(self) -> bool:
         """A cluster was just met and is being looked through: what is told soon changes again."""

@@ -240,8 +240,7 @@ class MirrorsController:
     def _give_up(self, item: Object, syncer: Syncer, unsure: list[str]) -> None:
         holding = [name for name, each in self._mirrors.sessions.items() if each.held(syncer.key)]
         where = sorted({*unsure, *holding})
-        for cluster in where:
-            self._proof.note_left(cluster, self._proof.left(cluster) | {syncer.key})
+        self._mirrors.note_left(syncer.key, where)
         message = (
             f"not waited for any longer: {', '.join(where)}; "
             "copies there are removed when it answers again"

@@ -93,9 +93,12 @@ class Plan:
     # What is wanted.
 
     def wishes(self, cluster: str, place: str) -> tuple[Wish, ...]:
-        """Who wants something there; the first is granted."""
+        """Who wants something there; the first is granted. Without its source nobody is first."""
         with self._lock:
-            return self._wishes[cluster].get(place, ()) if cluster in self._wishes else ()
+            found = self._wishes[cluster].get(place, ()) if cluster in self._wishes else ()
+            if len(found) > 1:
+                return tuple(sorted(found, key=lambda each: each.source not in self._sources))
+            return found
 
     def source(self, key: str) -> Source | None:
         with self._lock:

@@ -96,16 +96,18 @@ def decide(place: Place, wish: Wish | None, source: Source | None, found: Copy |
     if source is None:
         return _without_source(wish, found)
     if source.barred:
-        return _trouble("NotMirrored", f"{_named(source)}: {source.barred}")
+        problem = Problem("NotMirrored", f"{_named(source)}: {source.barred}")
+        return _no_copy(wish, found, problem)
     try:
         want = wanted(source, wish.entry)
     except KeyMissing as error:
-        return _trouble("KeyMissing", f"{error}; the copy stays as it is until it has")
+        text = f"{error}; the copy stays as it is until it has"
+        return _no_copy(wish, found, Problem("KeyMissing", text))
     if want.size > LARGEST:
         text = (
             f"{_named(source)} would make a copy of {want.size} bytes; Kubernetes takes {LARGEST}"
         )
-        return _trouble("TooLarge", text)
+        return _no_copy(wish, found, Problem("TooLarge", text))
     if found is None:
         return Create(wish, source)
     if not found.ours:
@@ -120,14 +122,25 @@ def decide(place: Place, wish: Wish | None, source: Source | None, found: Copy |
     return Settled() if found.labelled else TakeOver(wish, source, found)
 
 
+def _no_copy(wish: Wish, found: Copy | None, problem: Problem) -> Action:
+    """The wish can't be granted. Its former copy stays; one that another entry left goes."""
+    if found is None or not found.ours or _is_of(found, wish):
+        return Trouble(problem)
+    return Release(found) if found.retain else Remove(found, problem)
+
+
 def _without_source(wish: Wish, found: Copy | None) -> Action:
     kind, namespace, name = wish.source.split("/", 2)
     problem = Problem("SourceMissing", f"there is no {kind} {namespace}/{name} to copy yet")
-    if found is None or not found.ours or found.source != f"{namespace}/{name}":
-        return Trouble(problem)
+    if found is None or not _is_of(found, wish):
+        return _no_copy(wish, found, problem)
     if wish.entry.retain or found.retain:
         return _trouble("SourceMissing", f"{kind} {namespace}/{name} is gone; its copy is retained")
     return Remove(found, problem)
+
+
+def _is_of(found: Copy, wish: Wish) -> bool:
+    return (found.syncer, found.source) == (wish.entry.syncer, wish.source.split("/", 1)[1])
 
 
 def _adoption(

@@ -166,7 +166,7 @@ class Watch:
                 self._tell(self.store.drop(key), None)
             missing = still - missing
         for item in items:
-            self._seen(item)
+            self._put(item)
         if not self.synced.is_set():
             self.synced.set()
             self._log.info("watching", what=self.name, objects=len(items))
@@ -179,6 +179,7 @@ class Watch:
             labels=self.selection.labels,
             fields=self.selection.fields,
             timeout=ANSWER_SECONDS,
+            keep=self._reduced,
         )
         self._metrics.lists.labels(self.name).inc()
         self._answered()
@@ -210,17 +211,24 @@ class Watch:
                 self._stop.wait(SHORT_SECONDS)
 
     def _seen(self, item: Object) -> None:
+        kept = self._reduced(item)
+        if kept is None:
+            self._tell(self.store.drop(identifier(item)), None)
+        else:
+            self._put(kept)
+
+    def _reduced(self, item: Object) -> Object | None:
+        """What of an object is kept; None for nothing."""
         item.setdefault("apiVersion", self.selection.kind.api_version)
         item.setdefault("kind", self.selection.kind.kind)
         for each in _FORGET:
             item["metadata"].pop(each, None)
-        kept = self.selection.keep(item)
-        if kept is None:
-            before, after = self.store.drop(identifier(item)), None
-        else:
-            before, after = self.store.put(kept), kept
-        if before is None or after is None or _version(before) != _version(after):
-            self._tell(before, after)
+        return self.selection.keep(item)
+
+    def _put(self, kept: Object) -> None:
+        before = self.store.put(kept)
+        if before is None or _version(before) != _version(kept):
+            self._tell(before, kept)
 
     def _tell(self, before: Object | None, after: Object | None) -> None:
         if before is None and after is None:

@@ -1,0 +1,149 @@
+"""Mirrors while something is away: nothing is removed, nothing hangs, all of it comes back."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from k8s_ucp.kube import CONFIG_MAP, EVENT, SECRET, SYNCER, Kube
+from k8s_ucp.reconciler import marks
+from tests.integration.reconciler.conftest import Planes
+from tests.integration.reconciler.mirror_world import ALL, PROD, SOURCES, STAGE, Mirrors
+from tests.integration.reconciler.world import World, eventually
+
+pytestmark = pytest.mark.engines
+
+DB = {"password": "first"}
+SELECTING: dict[str, Any] = {
+    "sourceSelector": {"matchLabels": {"tier": "db"}},
+    "targetNamespace": "quote",
+    **ALL,
+}
+
+
+@pytest.fixture
+def mirrors(world: World) -> Mirrors:
+    found = Mirrors(world).started("stage", "prod", mirror_leave_seconds=3, watch_seconds=2)
+    for number in range(5):
+        found.source(f"db-{number}", DB, labels={"tier": "db"})
+    found.syncer("all", SELECTING)
+    for cluster in (STAGE, PROD):
+        found.await_copy("db-4", DB, cluster=cluster)
+    eventually(lambda: found.status("all").get("synced") == 10, "all copies")
+    return found
+
+
+def names(kube: Kube) -> list[str]:
+    return [
+        each["metadata"]["name"] for each in kube.list_all(SECRET, "quote", labels=marks.MIRROR)
+    ]
+
+
+def test_a_dead_cluster_is_told_of_and_catches_up(mirrors: Mirrors, planes: Planes) -> None:
+    planes.provider.stop(PROD)
+    try:
+        mirrors.source("db-0", {"password": "second"}, labels={"tier": "db"})
+        mirrors.source("db-5", DB, labels={"tier": "db"})
+        mirrors.core.delete(SECRET, "db-1", SOURCES)
+        # The other cluster doesn't wait for it.
+        mirrors.await_copy("db-0", {"password": "second"})
+        mirrors.await_copy("db-5", DB)
+        mirrors.await_none("db-1")
+        mirrors.await_ready("all", "Unreachable")
+        told = {each["cluster"]: each for each in mirrors.status("all")["targets"]}
+        assert told[STAGE]["conditions"][0]["status"] == "True"
+        assert told[PROD]["conditions"][0]["reason"] == "Unreachable"
+    finally:
+        planes.provider.start(PROD)
+    mirrors.await_copy("db-0", {"password": "second"}, cluster=PROD)
+    mirrors.await_copy("db-5", DB, cluster=PROD)
+    mirrors.await_none("db-1", cluster=PROD)
+    mirrors.await_ready("all")
+
+
+def test_a_syncer_does_not_wait_for_ever_for_a_dead_cluster(
+    mirrors: Mirrors, planes: Planes
+) -> None:
+    planes.provider.stop(PROD)
+    try:
+        mirrors.core.delete(SYNCER, "all", SOURCES)
+        eventually(lambda: mirrors.core.find(SYNCER, "all", SOURCES) is None, "end of the Syncer")
+        assert names(mirrors.app()) == []
+        left = mirrors.core.get(CONFIG_MAP, marks.MIRRORS_LEFT, marks.CLUSTERS_NAMESPACE)
+        assert left["data"] == {PROD: f"{SOURCES}/all"}
+        reasons = {each["reason"] for each in mirrors.core.list_all(EVENT, SOURCES)}
+        assert "LeftEarly" in reasons
+    finally:
+        planes.provider.start(PROD)
+    eventually(lambda: names(mirrors.app(PROD)) == [], "what was left goes")
+    eventually(
+        lambda: not mirrors.core.get(CONFIG_MAP, marks.MIRRORS_LEFT, "ucp-clusters").get("data"),
+        "the note goes",
+    )
+
+
+def test_a_syncer_that_vanishes_by_force_takes_nothing_along(mirrors: Mirrors) -> None:
+    """As when the core comes back empty: what was there may be all that an app has."""
+    mirrors.world.stop()
+    mirrors.core.patch(SYNCER, "all", SOURCES, {"metadata": {"finalizers": None}})
+    mirrors.core.delete(SYNCER, "all", SOURCES)
+    mirrors.world.start()
+    eventually(lambda: "vanished" in mirrors.world.logs.getvalue(), "it is told")
+    time.sleep(2)
+    assert len(names(mirrors.app())) == 5
+    # The same Syncer again takes them back as its own, without a write.
+    versions = {each["metadata"]["resourceVersion"] for each in _copies(mirrors.app())}
+    mirrors.syncer("all", SELECTING)
+    mirrors.await_ready("all")
+    assert {each["metadata"]["resourceVersion"] for each in _copies(mirrors.app())} == versions
+
+
+def _copies(kube: Kube) -> list[dict[str, Any]]:
+    return kube.list_all(SECRET, "quote", labels=marks.MIRROR)
+
+
+@pytest.mark.parametrize("which", ["sources", "syncers", "clusters"])
+def test_a_list_that_comes_back_empty_takes_nothing_away(
+    mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    whole = Kube.list_with_version
+    emptied: list[str] = []
+
+    def empty_once(self: Kube, kind: Any, namespace: Any = None, **kwargs: Any) -> Any:
+        items, version = whole(self, kind, namespace, **kwargs)
+        wanted = {
+            "sources": kind is SECRET and namespace == SOURCES,
+            "syncers": kind is SYNCER and namespace == SOURCES,
+            "clusters": kind is SECRET and namespace == marks.ARGOCD_NAMESPACE,
+        }[which]
+        # Twice each, which is what our watches take for the truth.
+        if wanted and emptied.count(str(kind)) < 8:
+            emptied.append(str(kind))
+            return [], version
+        return items, version
+
+    monkeypatch.setattr(Kube, "list_with_version", empty_once)
+    before = {cluster: sorted(names(mirrors.app(cluster))) for cluster in (STAGE, PROD)}
+    mirrors.world.stop()
+    mirrors.world.start(watch_seconds=1)
+    eventually(lambda: emptied, "an empty list")
+    time.sleep(4)
+    after = {cluster: sorted(names(mirrors.app(cluster))) for cluster in (STAGE, PROD)}
+    assert after == before
+
+
+def test_a_secret_planted_elsewhere_receives_nothing(mirrors: Mirrors) -> None:
+    """A Syncer outside of the named namespaces counts for nothing."""
+    syncer = {
+        "apiVersion": "k8s-ucp.io/v1alpha1",
+        "kind": "Syncer",
+        "metadata": {"name": "planted", "namespace": "default"},
+        "spec": {"data": [{**SELECTING, "sourceNamespace": SOURCES, "targetNamespace": "stolen"}]},
+    }
+    mirrors.core.apply(syncer, manager="test")
+    time.sleep(2)
+    for cluster in (STAGE, PROD):
+        assert mirrors.app(cluster).list_all(SECRET, "stolen") == []
+    assert "status" not in mirrors.core.get(SYNCER, "planted", "default")

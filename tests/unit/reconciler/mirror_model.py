@@ -1,0 +1,422 @@
+"""Random histories of mirrors: people, apps and crashes on one side, our decisions on the other.
+
+The real planning, deciding and writing run against an API server (one in memory, or a real one);
+what must be true is computed here without any of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import random
+from typing import Any
+
+from k8s_ucp.kube import CONFIG_MAP, SECRET, Conflict, Kube, NotFound, Object
+from k8s_ucp.reconciler import copies, marks
+from k8s_ucp.reconciler.copies import Copy, Place
+from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.mirror_copies import Copier
+from k8s_ucp.reconciler.mirror_proof import Proof
+from k8s_ucp.reconciler.mirror_writes import Writer
+from k8s_ucp.reconciler.syncer_plan import Destination, Plan
+from k8s_ucp.reconciler.syncer_spec import parse
+from k8s_ucp.reconciler.syncer_status import Tally
+from tests.unit.reconciler.fake_api import FakeApi
+
+SOURCES, CLUSTER = "src", "demo-stage"
+NAMES = ("a", "b", "c")
+SYNCERS = ("one", "two")
+KINDS = {"secrets": SECRET, "configmaps": CONFIG_MAP}
+
+
+class Unheard:
+    """A stream that nobody reads."""
+
+    def write(self, text: str) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+
+class ModelSession:
+    """A session whose picture of the cluster may lag behind."""
+
+    cluster = CLUSTER
+
+    def __init__(self, app: Any, namespaces: tuple[str, ...]) -> None:
+        self._app = app
+        self._namespaces = namespaces
+        self.seen: dict[str, Copy] = {}
+
+    def look(self) -> None:
+        """What a watch by label shows in the end."""
+        self.seen = {}
+        for plural, kind in KINDS.items():
+            for namespace in self._namespaces:
+                for item in self._app.request("GET", kind.path(namespace))["items"]:
+                    labels = item["metadata"].get("labels") or {}
+                    if labels.get(marks.MIRROR) == "demo":
+                        item["kind"] = kind.kind
+                        name = item["metadata"]["name"]
+                        self.seen[f"{kind.kind}/{namespace}/{name}"] = copies.copy_of(item, CLUSTER)
+            assert plural
+
+    def found(self, place: Place) -> Copy | None:
+        return self.seen.get(str(place))
+
+    def ready(self, place: Place) -> bool:
+        return True
+
+    def refusal(self, namespace: str) -> str | None:
+        return None
+
+    def shake(self) -> None:
+        raise AssertionError("no right is missing here")
+
+    def writer(self) -> Writer:
+        return Writer(self._app, CLUSTER, "demo")
+
+
+class History:
+    """One random sequence. app: FakeApi, or a Kube; namespaces: two that exist there."""
+
+    def __init__(self, seed: int, app: FakeApi | Kube, namespaces: tuple[str, str]) -> None:
+        self.chance = random.Random(seed)
+        self.app = app
+        self.namespaces = namespaces
+        self.core = FakeApi()
+        self.foreign: dict[tuple[str, str, str], Object] = {}
+        """By (plural, namespace, name): what others made, as they left it."""
+        self.allowed_to_adopt = False
+        self.restart()
+
+    # Our side.
+
+    def restart(self) -> None:
+        """Everything in memory is lost; all of it comes back from the API servers."""
+        self.plan = Plan()
+        self.tally = Tally(lambda syncer: None)
+        proof = Proof(self.core, self._shown, self.plan)  # type: ignore[arg-type]
+        self.copier = Copier(self.plan, self.tally, proof, Log(Unheard()))  # type: ignore[arg-type]
+        self.session = ModelSession(self.app, self.namespaces)
+        self.session.look()
+        for plural in KINDS:
+            for item in self.core.all(plural, SOURCES):
+                source = copies.source_of(item)
+                self.plan.set_source(source.key, source)
+        for name in SYNCERS:
+            self.hear_of_syncer(name)
+        self.plan.set_targets([Destination(CLUSTER, "stage", {marks.ENVIRONMENT: "stage"})])
+
+    def _shown(self, key: str) -> Object | None:
+        return self.core.objects.get(("syncers", *key.split("/")))  # type: ignore[arg-type]
+
+    def hear_of_syncer(self, name: str) -> None:
+        item = self._shown(f"{SOURCES}/{name}")
+        syncer = parse(item, frozenset({SOURCES})) if item else None
+        self.plan.set_syncer(f"{SOURCES}/{name}", syncer)
+
+    def hear_of_source(self, plural: str, name: str) -> None:
+        kind = KINDS[plural]
+        item = self.core.find(kind, name, SOURCES)
+        source = copies.source_of(item) if item else None
+        self.plan.set_source(f"{kind.kind}/{SOURCES}/{name}", source)
+
+    def places(self) -> list[str]:
+        return sorted(
+            {
+                *self.session.seen,
+                *(
+                    place
+                    for namespace in self.namespaces
+                    for kind in KINDS.values()
+                    for place in self.plan.places(CLUSTER, namespace, kind.kind)
+                ),
+            }
+        )
+
+    def work(self, places: list[str]) -> bool:
+        """True if nothing asks to be looked at again."""
+        settled = True
+        for place in places:
+            again = self.copier.reconcile(self.session, place)  # type: ignore[arg-type]
+            settled = settled and (again is None or again >= 30)
+        return settled
+
+    # The world.
+
+    def step(self) -> None:
+        self.chance.choice(
+            [
+                self.write_source,
+                self.write_source,
+                self.delete_source,
+                self.write_syncer,
+                self.write_syncer,
+                self.delete_syncer,
+                self.somebody_writes,
+                self.somebody_writes,
+                self.somebody_deletes,
+                self.drift,
+                self.drift,
+                self.restart,
+                self.session.look,
+                self.some_work,
+                self.some_work,
+                self.some_work,
+            ]
+        )()
+        self.check_foreign()
+
+    def some_work(self) -> None:
+        places = self.places()
+        self.work(self.chance.sample(places, self.chance.randint(0, len(places))))
+
+    def write_source(self) -> None:
+        plural, name = self._kind(), self.chance.choice(NAMES)
+        item = self._content(plural)
+        item["metadata"] = {
+            "name": name,
+            "namespace": SOURCES,
+            "labels": {"tier": self.chance.choice(["db", "web"])},
+        }
+        before = self.core.find(KINDS[plural], name, SOURCES)
+        if before and (before.get("immutable") or before.get("type") != item.get("type")):
+            self.core.objects.pop((plural, SOURCES, name))
+        self.core.put(plural, item)
+        if self.chance.random() < 0.8:
+            self.hear_of_source(plural, name)
+
+    def delete_source(self) -> None:
+        plural, name = self._kind(), self.chance.choice(NAMES)
+        self.core.objects.pop((plural, SOURCES, name), None)
+        if self.chance.random() < 0.8:
+            self.hear_of_source(plural, name)
+
+    def write_syncer(self) -> None:
+        name = self.chance.choice(SYNCERS)
+        before = self._shown(f"{SOURCES}/{name}")
+        generation = (before or {"metadata": {"generation": 0}})["metadata"]["generation"] + 1
+        entries = [self._entry() for _ in range(self.chance.randint(1, 3))]
+        metadata = {
+            "name": name,
+            "namespace": SOURCES,
+            "generation": generation,
+            "creationTimestamp": f"2026-01-01T00:00:0{SYNCERS.index(name)}Z",
+        }
+        self.core.put("syncers", {"metadata": metadata, "spec": {"data": entries}})
+        self.hear_of_syncer(name)
+
+    def delete_syncer(self) -> None:
+        """As the finalizer has it: marked, its copies leave, then it is gone."""
+        name = self.chance.choice(SYNCERS)
+        item = self._shown(f"{SOURCES}/{name}")
+        if item is None:
+            return
+        item["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
+        self.hear_of_syncer(name)
+        self.session.look()
+        for _ in range(5):
+            mine = [
+                k for k, each in self.session.seen.items() if each.syncer == f"{SOURCES}/{name}"
+            ]
+            if not mine:
+                break
+            self.work(mine)
+            self.session.look()
+        assert not mine, mine
+        self.core.objects.pop(("syncers", SOURCES, name))
+        self.hear_of_syncer(name)
+
+    def somebody_writes(self) -> None:
+        """Somebody makes an object where a copy may want to be, or changes what is theirs."""
+        plural, key = self._spot()
+        live = self._live(key)
+        if live is not None and key not in self.foreign:
+            return
+        item = self._content(plural)
+        item["metadata"] = {"name": key[2], "namespace": key[1], "labels": {"mine": "yes"}}
+        kind = KINDS[plural]
+        if live is not None:
+            if live.get("immutable"):
+                return
+            item["type"] = live.get("type")
+            item.pop("immutable", None)
+            item["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
+            stored = self.app.request("PUT", kind.path(key[1], key[2]), body=item)
+        else:
+            stored = self.app.request("POST", kind.path(key[1]), body=item)
+        self.foreign[key] = stored
+
+    def somebody_deletes(self) -> None:
+        _, key = self._spot()
+        if key in self.foreign:
+            self.app.request("DELETE", KINDS[key[0]].path(key[1], key[2]))
+            del self.foreign[key]
+
+    def drift(self) -> None:
+        """Somebody meddles with a copy of ours."""
+        _, key = self._spot()
+        live = self._live(key)
+        if live is None or key in self.foreign:
+            return
+        path = KINDS[key[0]].path(key[1], key[2])
+        how = self.chance.choice(["delete", "content", "label"])
+        changed = copy.deepcopy(live)
+        if how == "delete":
+            self.app.request("DELETE", path)
+        elif how == "label":
+            changed["metadata"]["labels"] = {}
+            self.app.request("PUT", path, body=changed)
+        elif not live.get("immutable"):
+            changed["data"] = {"meddled": "bWVkZGxlZA=="}
+            self.app.request("PUT", path, body=changed)
+
+    # What must be true.
+
+    def check_foreign(self) -> None:
+        """Always: what others made is as they left it."""
+        for key, item in self.foreign.items():
+            live = self._live(key)
+            assert live is not None, f"{key} was deleted"
+            assert _plain(live) == _plain(item), f"{key} was changed"
+
+    def settle(self) -> None:
+        """Everything is heard of and worked on until nothing is left to do."""
+        self.restart()
+        for _ in range(12):
+            settled = self.work(self.places())
+            before = dict(self.session.seen)
+            self.session.look()
+            if settled and self.session.seen == before:
+                return
+        raise AssertionError("it never settles")
+
+    def check_end(self) -> None:
+        """Afterwards: every copy that can be there is there, once, and no other."""
+        self.check_foreign()
+        wanted = self._wanted()
+        for place, item in self.session.seen.items():
+            assert place in wanted or item.retain, f"{place} is an orphan"
+        for place, content in wanted.items():
+            key = _key(place)
+            if key in self.foreign or content is None:
+                continue
+            live = self._live(key)
+            assert live is not None, f"{place} is lost"
+            assert (live.get("type"), live.get("data")) == content, f"{place} is wrong"
+
+    def _wanted(self) -> dict[str, tuple[Any, Any] | None]:
+        """{place: (type, data)}, by reading what people declared, first come first served.
+
+        None where a key is missing: what is there then may stay.
+        """
+        found: dict[str, tuple[Any, Any] | None] = {}
+        for name in SYNCERS:
+            item = self._shown(f"{SOURCES}/{name}")
+            for entry in item["spec"]["data"] if item else []:
+                plural = "secrets" if entry["kinds"] == "secret" else "configmaps"
+                for source in sorted(
+                    self.core.all(plural, SOURCES), key=lambda each: each["metadata"]["name"]
+                ):
+                    self._add_wanted(found, entry, source)
+        return found
+
+    def _add_wanted(
+        self, found: dict[str, tuple[Any, Any] | None], entry: Object, source: Object
+    ) -> None:
+        name = source["metadata"]["name"]
+        labels = source["metadata"]["labels"]
+        if entry.get("sourceName", name) != name:
+            return
+        if "sourceSelector" in entry and labels["tier"] != "db":
+            return
+        target = entry.get("targetName", "{name}").replace("{name}", name)
+        place = f"{source['kind']}/{entry['targetNamespace']}/{target}"
+        if place in found:
+            return
+        data = source.get("data")
+        if "keys" in entry:
+            key = entry["keys"]["K"]
+            if key not in (data or {}):
+                found[place] = None
+                return
+            data = {"K": data[key]}
+        found[place] = (source.get("type"), data)
+
+    # Chance.
+
+    def _kind(self) -> str:
+        return self.chance.choice(["secrets", "secrets", "configmaps"])
+
+    def _content(self, plural: str) -> Object:
+        keys = self.chance.sample(["user", "password", "host"], self.chance.randint(1, 3))
+        values = {key: str(self.chance.randint(0, 3)) for key in keys}
+        kind = KINDS[plural].kind
+        if plural == "configmaps":
+            return {"apiVersion": "v1", "kind": kind, "data": values}
+        item: Object = {
+            "apiVersion": "v1",
+            "kind": kind,
+            "type": self.chance.choice(["Opaque", "Opaque", "connection.crossplane.io/v1alpha1"]),
+            "data": {key: base64.b64encode(text.encode()).decode() for key, text in values.items()},
+        }
+        if self.chance.random() < 0.15:
+            item["immutable"] = True
+        return item
+
+    def _entry(self) -> Object:
+        entry: Object = {
+            "kinds": self.chance.choice(["secret", "secret", "configmap"]),
+            "targetNamespace": self.chance.choice(self.namespaces),
+        }
+        if self.chance.random() < 0.4:
+            entry["sourceSelector"] = {"matchLabels": {"tier": "db"}}
+        else:
+            entry["sourceName"] = self.chance.choice(NAMES)
+            if self.chance.random() < 0.3:
+                entry["targetName"] = self.chance.choice(NAMES)
+        if self.chance.random() < 0.5:
+            entry["targetCluster"] = CLUSTER
+        else:
+            entry["targetSelector"] = {"matchLabels": {marks.ENVIRONMENT: "stage"}}
+        if self.chance.random() < 0.2:
+            entry["keys"] = {"K": self.chance.choice(["user", "password"])}
+        return entry
+
+    def _spot(self) -> tuple[str, tuple[str, str, str]]:
+        plural = self._kind()
+        return plural, (plural, self.chance.choice(self.namespaces), self.chance.choice(NAMES))
+
+    def _live(self, key: tuple[str, str, str]) -> Object | None:
+        try:
+            found: Object = self.app.request("GET", KINDS[key[0]].path(key[1], key[2]))
+        except NotFound:
+            return None
+        return found
+
+
+def _plain(item: Object) -> Object:
+    metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
+    return {**item, "metadata": metadata}
+
+
+def _key(place: str) -> tuple[str, str, str]:
+    kind, namespace, name = place.split("/", 2)
+    return ("secrets" if kind == "Secret" else "configmaps", namespace, name)
+
+
+def run_history(seed: int, app: FakeApi | Kube, namespaces: tuple[str, str], steps: int) -> None:
+    """A whole history. Raises AssertionError that names the seed."""
+    history = History(seed, app, namespaces)
+    try:
+        for _ in range(steps):
+            try:
+                history.step()
+            except Conflict as error:
+                raise AssertionError("a conflict reached the caller") from error
+        history.settle()
+        history.check_end()
+    except AssertionError as error:
+        raise AssertionError(f"seed {seed}: {error}") from error
