@@ -22,6 +22,7 @@ from k8s_ucp.steps.start_crossplane import StartCrossplane
 from k8s_ucp.steps.start_helpers import StartHelpers
 from k8s_ucp.steps.start_pods import StartPods
 from k8s_ucp.steps.start_reconciler import StartReconciler
+from k8s_ucp.steps.start_rollouts import StartRollouts
 from k8s_ucp.steps.start_supervisor import StartSupervisor
 from k8s_ucp.steps.stop_clusters import StopClusters
 from k8s_ucp.steps.stop_components import StopComponents
@@ -52,6 +53,7 @@ def start_on_host() -> Plan[Context]:
             Task(StartReconciler(), after=("apply-foundation", "start-supervisor")),
             Task(StartCrossplane(), after=("apply-foundation", "start-supervisor")),
             Task(AwaitEnvironments(), after=("start-reconciler",)),
+            Task(StartRollouts(), after=("await-environments",)),
             Task(AwaitApplications(), after=("await-environments", "start-argocd")),
         ),
     )

@@ -18,7 +18,6 @@ KEYS = frozenset(
         "spec.core.region",
         "spec.core.size",
         "spec.git.auth",
-        "spec.addons.argo-rollouts",
         "spec.crossplane.version",
         "spec.argocd",
         "spec.ci",

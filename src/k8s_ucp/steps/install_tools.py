@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from k8s_ucp.gitops.rendering.addons import repositories
 from k8s_ucp.gitops.rendering.core import in_pods
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
-from k8s_ucp.tools.catalogue import EMBEDDED, KIND, PODS
+from k8s_ucp.tools.catalogue import CHARTS, EMBEDDED, KIND, PODS, ROLLOUTS
 from k8s_ucp.tools.installer import Installer, Phase, Source, ToolProgress
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import cache_folder
@@ -43,5 +44,11 @@ def needed_tools(topology: Topology) -> tuple[str, ...]:
     """Names of the pinned programs that a topology runs on."""
     spec = topology.spec
     used = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
-    names = PODS if in_pods(topology) else EMBEDDED
-    return (*names, *(KIND if "kind" in used else ()))
+    rollouts = spec.addons.argo_rollouts and "embedded" in used
+    pods = in_pods(topology)
+    return (
+        *(PODS if pods else EMBEDDED),
+        *(KIND if "kind" in used else ()),
+        *(ROLLOUTS if rollouts else ()),
+        *(CHARTS if repositories(topology) and not pods else ()),
+    )

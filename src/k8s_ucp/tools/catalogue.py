@@ -203,3 +203,9 @@ PODS = ("kubernetes", "argocd", "crossplane", "helm", "kustomize")
 
 KIND = ("kind",)
 """What kind clusters need besides; the container engine is the user's own."""
+
+ROLLOUTS = ("argo-rollouts",)
+"""What embedded environments need besides where Argo Rollouts is on."""
+
+CHARTS = ("helm",)
+"""What Argo CD needs besides where add-ons come as charts."""

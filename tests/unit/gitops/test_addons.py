@@ -169,6 +169,12 @@ def test_an_embedded_core_has_no_pods_for_them(name: str) -> None:
     assert applications(topology) == {}
 
 
+def test_embedded_environments_have_rollouts_from_the_host() -> None:
+    assert applications(demo(addons={"argo-rollouts": True})) == {}
+    found = applications(with_addons(argo_rollouts=True))
+    assert set(found) == {("ApplicationSet", "platform-argo-rollouts")}
+
+
 def test_nginx_comes_with_a_warning() -> None:
     topology = with_addons(ingress="nginx")
     assert "no security fixes" in warnings(topology)[0]

@@ -24,6 +24,8 @@ class Addon:
     """It runs on the core cluster."""
     environments: bool = False
     """It runs on app clusters."""
+    by_host: tuple[str, ...] = ()
+    """Providers of app clusters where `ucp start` runs it as a host process instead."""
     wave: int = 0
     oci: bool = False
     parameters: tuple[tuple[str, str], ...] = ()
@@ -118,6 +120,7 @@ _ARGO_ROLLOUTS = Addon(
     "2.41.0",
     "argo-rollouts",
     environments=True,
+    by_host=("embedded",),
 )
 _VELERO = Addon(
     "velero",
@@ -189,7 +192,8 @@ def environment_providers(topology: Topology, addon: Addon) -> list[str]:
     """Providers of the app clusters that it runs on."""
     if not addon.environments:
         return []
-    return sorted({each.cluster.provider for each in topology.spec.environments})
+    used = {each.cluster.provider for each in topology.spec.environments}
+    return sorted(used - set(addon.by_host))
 
 
 def targets(topology: Topology, addon: Addon) -> list[str]:

@@ -1,0 +1,65 @@
+"""Argo Rollouts on the host, one controller for each embedded environment.
+
+On clusters with pods its chart brings it. An embedded cluster only plays pods, so the controller
+runs here beside the others, built from its pinned module, and Rollouts take their steps for real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.components.health import Health, probe
+from k8s_ucp.components.host import Host
+from k8s_ucp.components.program import Program
+from k8s_ucp.errors import UcpError
+
+NAME = "argo-rollouts"
+PORTS = ("metrics", "health")
+
+
+@dataclass(frozen=True)
+class ArgoRollouts:
+    """kubeconfig: the environment's app cluster, as its admin."""
+
+    host: Host
+    environment: str
+    kubeconfig: Path
+
+    @property
+    def name(self) -> str:
+        """Of the program and its log."""
+        return f"rollouts-{self.environment}"
+
+    def programs(self) -> list[Program]:
+        ports = self._ports()
+        argv = (
+            str(self.host.toolbox.path("rollouts-controller")),
+            *("--kubeconfig", str(self.kubeconfig)),
+            *("--metricsPort", str(ports["metrics"]), "--healthzPort", str(ports["health"])),
+            # One process an environment: nobody to elect.
+            "--leader-elect=false",
+            *("--loglevel", "info"),
+        )
+        folder = self._folder()
+        return [Program(self.name, argv, folder, {"HOME": str(folder), "TMPDIR": str(folder)})]
+
+    def ready(self) -> Health:
+        return probe(self._ports()["health"], "/healthz")
+
+    def _folder(self) -> Path:
+        return self.host.folder(NAME, self.environment)
+
+    def _ports(self) -> dict[str, int]:
+        """Its own, given back once its folder is gone."""
+        return Ports(default_registry()).reserve(str(self._folder()), PORTS)
+
+
+def engine_manifests(module: Path) -> dict[str, bytes]:
+    """Argo Rollouts' kinds, as they lie in its sources, by file name."""
+    paths: Sequence[Path] = sorted((module / "manifests/crds").glob("*-crd.yaml"))
+    if not paths:
+        raise UcpError(f"{module} does not hold Argo Rollouts' CRDs", next="ucp tools install")
+    return {path.name: path.read_bytes() for path in paths}

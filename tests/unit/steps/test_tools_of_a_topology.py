@@ -1,0 +1,23 @@
+"""Which programs a topology needs: no more than it uses."""
+
+from __future__ import annotations
+
+from k8s_ucp.steps.install_tools import needed_tools
+from k8s_ucp.steps.start_rollouts import environments
+from k8s_ucp.tools.catalogue import EMBEDDED
+from tests.unit.gitops.topologies import demo, on_clouds
+
+
+def test_by_addons() -> None:
+    assert needed_tools(demo()) == EMBEDDED
+    assert set(needed_tools(demo(addons={"argo-rollouts": True}))) - set(EMBEDDED) == {
+        "argo-rollouts"
+    }
+    assert set(needed_tools(demo(addons={"ingress": "traefik"}))) - set(EMBEDDED) == {"helm"}
+    assert "argo-rollouts" not in needed_tools(on_clouds(addons={"argo-rollouts": True}))
+
+
+def test_rollouts_run_where_pods_are_played() -> None:
+    assert environments(demo()) == []
+    assert environments(demo(addons={"argo-rollouts": True})) == ["stage", "prod"]
+    assert environments(on_clouds(addons={"argo-rollouts": True})) == []
