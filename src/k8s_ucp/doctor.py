@@ -6,15 +6,17 @@ and object and stays the same while the trouble lasts. A new kind is a function 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from k8s_ucp import status
+from k8s_ucp.doctor_advice import NEXT, NEXT_BY_KIND
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import LEASE, Kube, KubeError, Object
+from k8s_ucp.kube import LEASE, Kube, Object
+from k8s_ucp.mirror_status import mirror_rows
 from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.announcements import read_notes
 from k8s_ucp.reconciler.clock import parse_stamp
 from k8s_ucp.reconciler.cluster_secret import Registration
 from k8s_ucp.reconciler.conditions import find
@@ -57,8 +59,6 @@ class Examined:
     topology: Topology
     seen: Seen
     now: float
-    notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Of sources whose owners have no status of ours: {source: {owner, environment, status}}."""
     leases: Sequence[Object] = ()
     exposed: Sequence[str] = ()
     """Credential files that others than the user may read."""
@@ -70,16 +70,11 @@ def look(
     topology: Topology, seen: Seen, kube: Callable[[], Kube], now: float, **more: Any
 ) -> Examined:
     """Ask the core cluster for what status doesn't. Its silence is no error."""
-    notes: Mapping[str, Mapping[str, Any]] = {}
     leases: list[Object] = []
     if seen.core_ready:
-        try:
-            core = kube()
-            notes = read_notes(core)
-            leases = core.list_all(LEASE, marks.CLUSTERS_NAMESPACE)
-        except (KubeError, UcpError):
-            pass
-    return Examined(topology, seen, now, notes, leases, **more)
+        with contextlib.suppress(UcpError):
+            leases = kube().list_all(LEASE, marks.CLUSTERS_NAMESPACE)
+    return Examined(topology, seen, now, leases, **more)
 
 
 def findings(found: Examined) -> list[Finding]:
@@ -152,7 +147,7 @@ def _clusters(found: Examined) -> Iterator[Finding]:
 
 
 def _other_sources(found: Examined) -> Iterator[Finding]:
-    for note in found.notes.values():
+    for note in found.seen.notes.values():
         owner = note["owner"]
         for kind in _DEEPEST:
             condition = find(note, kind)
@@ -167,7 +162,7 @@ def _of_condition(
 ) -> Finding:
     reason = condition["reason"]
     severity: Severity = "info" if reason in ("Forgotten", "Leaving", "Creating") else "error"
-    advice = _NEXT.get(reason) or _NEXT_BY_KIND[kind]
+    advice = NEXT.get(reason) or NEXT_BY_KIND[kind]
     cluster = name.removesuffix("-kubeconfig")
     words = {
         "cluster": cluster,
@@ -180,38 +175,6 @@ def _of_condition(
         f"{what}: {condition['message']}",
         advice.format(**words),
     )
-
-
-_NEXT = {
-    "EnvironmentUnknown": "declare {environment} in spec.environments of ucp.yaml, then ucp start",
-    "EnvironmentMissing": "give its owner the label k8s-ucp.io/environment",
-    "EnvironmentTaken": "give one of the two another environment, or let the other one go: "
-    "ucp clusters forget NAME",
-    "NameTaken": "{kubectl} -n argocd delete secret cluster-{cluster}, if it is yours to delete",
-    "NamespacesMissing": "name them in the annotation k8s-ucp.io/namespaces of its owner",
-    "KubeconfigMissing": "wait for its provider to write it; ucp logs reconciler",
-    "KubeconfigInvalid": "write a kubeconfig into the Secret with one context, https, and a token "
-    "or a client certificate",
-    "CredentialsMissing": "put the credential into creds/, then ucp start",
-    "CredentialsInvalid": "put a credential that is whole into creds/, then ucp start",
-    "AuthenticatorMissing": "put a token or a client certificate into the kubeconfig",
-    "ClusterUnknown": "let the owner tell: label k8s-ucp.io/region, annotation "
-    "crossplane.io/external-name",
-    "TokenRefused": "renew the cloud's credential in creds/, then ucp start",
-    "AccessDenied": "give the kubeconfig's identity the right to make ServiceAccounts and roles, "
-    "or write another one into the Secret",
-    "OwnerUnreadable": "let the Role k8s-ucp-reconciler-sources read its kind",
-    "Forgotten": "ucp clusters forget {cluster} --undo, to have it back",
-    "SecretTaken": "{kubectl} -n ucp-clusters delete secret {cluster}-kubeconfig, if it is yours "
-    "to delete",
-    "Unreachable": "ucp start, if it runs on this machine; if it will never answer again: "
-    "ucp clusters forget {cluster}",
-}
-_NEXT_BY_KIND = {
-    marks.READY: "ucp logs reconciler; ucp start starts what is down",
-    marks.REGISTERED: "ucp logs reconciler",
-    marks.REACHABLE: "ucp logs reconciler",
-}
 
 
 def _registrations(found: Examined) -> Iterator[Finding]:
@@ -249,7 +212,7 @@ def _token(found: Examined, each: Registration) -> Iterator[Finding]:
 def _environments(found: Examined) -> Iterator[Finding]:
     """Environments that the core repository declares and nothing stands for."""
     known = {_label(each) for each in (*found.seen.clusters, *found.seen.registrations)}
-    known |= {str(each.get("environment")) for each in found.notes.values()}
+    known |= {str(each.get("environment")) for each in found.seen.notes.values()}
     for name in sorted({*found.seen.environments} - known):
         yield Finding(
             f"environment/{name}",
@@ -278,6 +241,18 @@ def _applications(found: Examined) -> Iterator[Finding]:
         )
 
 
+def _mirrors(found: Examined) -> Iterator[Finding]:
+    for row in mirror_rows(found.seen.syncers):
+        if not row["ready"]:
+            words = status.reasons(found.seen).get(f"mirror {row['name']}")
+            yield Finding(
+                f"mirror/{row['name']}",
+                "error",
+                f"mirror {row['name']}: {words or 'not ready'}",
+                "ucp mirror list; ucp logs reconciler",
+            )
+
+
 def _label(item: Object) -> str:
     return str((item["metadata"].get("labels") or {}).get(marks.ENVIRONMENT, ""))
 
@@ -292,4 +267,5 @@ _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
     _registrations,
     _environments,
     _applications,
+    _mirrors,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.mirror_status import mirror_rows, why
 from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.announcements import read_notes
 from k8s_ucp.reconciler.conditions import find, is_true
 from k8s_ucp.topology import Topology
 
@@ -56,6 +57,8 @@ class Seen:
     clusters: Sequence[Object] = ()
     registrations: Sequence[Object] = ()
     applications: Sequence[Object] = ()
+    notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What the reconciler says of clusters that are no LocalClusters, by source."""
     syncers: Sequence[Object] = ()
     answering: frozenset[str] = frozenset()
     """Names of app clusters whose API server says that it is ready."""
@@ -85,6 +88,7 @@ def look(
                 core.list_all, SECRET, marks.ARGOCD_NAMESPACE, labels=f"{marks.SECRET_TYPE}=cluster"
             )
             applications = pool.submit(core.list_all, APPLICATION, marks.ARGOCD_NAMESPACE)
+            notes = pool.submit(read_notes, core)
             syncers = pool.submit(core.list_all, SYNCER)
         except UcpError:
             return Seen(core_ready=False, components=asked.result())
@@ -100,6 +104,7 @@ def look(
             clusters=found,
             registrations=_result(registrations) or [],
             applications=_result(applications) or [],
+            notes=_result(notes) or {},
             syncers=_result(syncers) or [],
             answering=frozenset(answering) - {""},
             components=asked.result(),
@@ -177,13 +182,24 @@ def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:
     clusters = {_environment_of(each): each for each in seen.clusters}
     others = sorted({*seen.environments, *clusters} - declared.keys() - {""})
     secrets = {each["metadata"]["name"]: each for each in seen.registrations}
+    # Of two that claim an environment the one that has it comes last.
+    notes = sorted(seen.notes.values(), key=lambda note: is_true(note, marks.REGISTERED))
+    noted = {each.get("environment"): each for each in notes}
     found = []
     for name in [*declared, *others]:
         item = clusters.get(name)
+        note = noted.get(name) if item is None else None
         provider = declared[name].cluster.provider if name in declared else "embedded"
         cluster = topology.app_cluster(name)
         if item is not None:
             provider, cluster = item["spec"]["provider"], item["metadata"]["name"]
+        elif note is not None:
+            cluster = note["owner"]["name"].removesuffix("-kubeconfig")
+        answers = (
+            is_true(note, marks.REACHABLE)
+            if note
+            else item is not None and cluster in seen.answering
+        )
         state: str = declared[name].state if name in declared else "running"
         if item is not None:
             state = "draining" if item["metadata"].get("deletionTimestamp") else "running"
@@ -195,13 +211,9 @@ def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:
                 "cluster": {
                     "name": cluster,
                     "provider": provider,
-                    "ready": item is not None
-                    and is_true(item, marks.READY)
-                    and cluster in seen.answering,
+                    "ready": answers and (item is None or is_true(item, marks.READY)),
                     "registered": secret is not None and _environment_of(secret) == name,
-                    "reachable": item is not None
-                    and is_true(item, marks.REACHABLE)
-                    and cluster in seen.answering,
+                    "reachable": answers and (item is None or is_true(item, marks.REACHABLE)),
                     "tokenExpiresAt": _annotation(secret, marks.TOKEN_EXPIRES),
                     "simulated": provider in SIMULATED,
                     "addresses": dict(((item or {}).get("status") or {}).get("addresses") or {}),
@@ -236,6 +248,13 @@ def reasons(seen: Seen) -> dict[str, str]:
                 break
     for item in seen.syncers:
         found[f"mirror {item['metadata']['name']}"] = why(item)
+    for note in seen.notes.values():
+        for kind in (marks.REGISTERED, marks.REACHABLE):
+            condition = find(note, kind)
+            if condition is not None and condition["status"] == "False":
+                name = note["owner"]["name"].removesuffix("-kubeconfig")
+                found[name] = f"{condition['reason']}: {condition['message']}"
+                break
     for item in seen.applications:
         status = item.get("status") or {}
         texts = [str(each.get("message")) for each in status.get("conditions") or []]

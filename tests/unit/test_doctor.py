@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.doctor import _NEXT, Examined, findings
+from k8s_ucp.doctor import Examined, findings
+from k8s_ucp.doctor_advice import NEXT
 from k8s_ucp.reconciler.clock import stamp
 from k8s_ucp.status import ComponentStatus
 from tests.unit.test_status import TOPOLOGY, WELL, cluster
@@ -19,9 +20,10 @@ BASE = dataclasses.replace(WELL, registrations=[], applications=[], components=[
 def examined(*, notes: Any = None, leases: Any = (), exposed: Any = (), **seen: Any) -> Examined:
     return Examined(
         TOPOLOGY,
-        dataclasses.replace(BASE, **{"environments": [], "clusters": [], **seen}),
+        dataclasses.replace(
+            BASE, **{"environments": [], "clusters": [], "notes": notes or {}, **seen}
+        ),
         NOW,
-        notes or {},
         leases,
         exposed,
         "/w/core.yaml",
@@ -72,7 +74,7 @@ def test_components(message: str, next: str) -> None:
     assert only(examined(components=[broken])) == ("component/argocd", "error", next)
 
 
-@pytest.mark.parametrize("reason", sorted(_NEXT))
+@pytest.mark.parametrize("reason", sorted(NEXT))
 def test_every_reason_has_a_next_command_that_is_whole(reason: str) -> None:
     name, _, next = only(examined(clusters=[refused(reason)]))
     assert name == f"cluster/demo-stage/{reason}"
@@ -149,6 +151,18 @@ def test_applications() -> None:
     (found,) = findings(examined(applications=[application]))
     assert (found.id, found.severity) == ("application/echo-stage", "error")
     assert "no such path" in found.message
+
+
+def test_a_mirror_that_is_not_ready() -> None:
+    condition = {"type": "Ready", "status": "False", "reason": "Refused", "message": "taken"}
+    syncer = {
+        "metadata": {"name": "db", "namespace": "ucp-clusters"},
+        "spec": {"data": []},
+        "status": {"conditions": [condition]},
+    }
+    (found,) = findings(examined(syncers=[syncer]))
+    assert (found.id, found.severity) == ("mirror/db", "error")
+    assert "Refused: taken" in found.message
 
 
 def test_credentials_that_others_can_read() -> None:

@@ -165,3 +165,23 @@ def test_reasons_are_told_by_name() -> None:
         "a": "no such path",
         "b": "refused",
     }
+
+
+def test_a_cluster_of_a_cloud_is_told_by_what_the_reconciler_notes() -> None:
+    def note(name: str, registered: str, reachable: str) -> dict[str, Any]:
+        status = cluster("stage", Registered=registered, Reachable=reachable)["status"]
+        owner = {"kind": "Cluster", "namespace": "crossplane-system", "name": name}
+        return {"owner": owner, "environment": "stage", "status": status}
+
+    seen = Seen(
+        core_ready=True,
+        environments=["stage"],
+        registrations=[registration("stage", "demo-stage-gke")],
+        notes={"a/b": note("demo-stage-gke", "True", "True"), "a/c": note("other", "False", "")},
+    )
+    found = {each["name"]: each["cluster"] for each in summarize(TOPOLOGY, seen)["environments"]}
+    stage = found["stage"]
+    assert stage["name"] == "demo-stage-gke"
+    assert (stage["ready"], stage["registered"], stage["reachable"]) == (True, True, True)
+    assert found["prod"]["ready"] is False
+    assert reasons(seen)["other"] == "Because: it is False"

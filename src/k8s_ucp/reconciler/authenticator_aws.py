@@ -1,7 +1,7 @@
 """AWS: EKS takes a signed question to STS ("who am I?") for a token; signing it needs no request.
 
 Signature Version 4 in a query string, as AWS documents it. botocore would be 14 MB for these
-sixty lines; decision 9 says more.
+sixty lines; decision 15 says more.
 """
 
 from __future__ import annotations

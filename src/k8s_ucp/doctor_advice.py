@@ -1,0 +1,36 @@
+"""What to type next, by the reason that a condition gives; {names} are filled in by doctor.py."""
+
+from __future__ import annotations
+
+from k8s_ucp.reconciler import marks
+
+NEXT = {
+    "EnvironmentUnknown": "declare {environment} in spec.environments of ucp.yaml, then ucp start",
+    "EnvironmentMissing": "give its owner the label k8s-ucp.io/environment",
+    "EnvironmentTaken": "give one of the two another environment, or let the other one go: "
+    "ucp clusters forget NAME",
+    "NameTaken": "{kubectl} -n argocd delete secret cluster-{cluster}, if it is yours to delete",
+    "NamespacesMissing": "name them in the annotation k8s-ucp.io/namespaces of its owner",
+    "KubeconfigMissing": "wait for its provider to write it; ucp logs reconciler",
+    "KubeconfigInvalid": "write a kubeconfig into the Secret with one context, https, and a token "
+    "or a client certificate",
+    "CredentialsMissing": "put the credential into creds/, then ucp start",
+    "CredentialsInvalid": "put a credential that is whole into creds/, then ucp start",
+    "AuthenticatorMissing": "put a token or a client certificate into the kubeconfig",
+    "ClusterUnknown": "let the owner tell: label k8s-ucp.io/region, annotation "
+    "crossplane.io/external-name",
+    "TokenRefused": "renew the cloud's credential in creds/, then ucp start",
+    "AccessDenied": "give the kubeconfig's identity the right to make ServiceAccounts and roles, "
+    "or write another one into the Secret",
+    "OwnerUnreadable": "let the Role k8s-ucp-reconciler-sources read its kind",
+    "Forgotten": "ucp clusters forget {cluster} --undo, to have it back",
+    "SecretTaken": "{kubectl} -n ucp-clusters delete secret {cluster}-kubeconfig, if it is yours "
+    "to delete",
+    "Unreachable": "ucp start, if it runs on this machine; if it will never answer again: "
+    "ucp clusters forget {cluster}",
+}
+NEXT_BY_KIND = {
+    marks.READY: "ucp logs reconciler; ucp start starts what is down",
+    marks.REGISTERED: "ucp logs reconciler",
+    marks.REACHABLE: "ucp logs reconciler",
+}
