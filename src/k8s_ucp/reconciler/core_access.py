@@ -7,14 +7,13 @@ memory; after a long sleep, when the last one has expired, it asks again.
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
-from k8s_ucp.kube import Kube, KubeError, read_kubeconfig
+from k8s_ucp.kube import Kube, read_kubeconfig
 from k8s_ucp.reconciler import marks, tokens
 from k8s_ucp.reconciler.clock import Clock
 from k8s_ucp.reconciler.settings import Settings
-from k8s_ucp.reconciler.tokens import Token
+from k8s_ucp.reconciler.tokens import Renewing, Token
 
 LIFETIME = 3600.0
 ANSWER_SECONDS = 5.0
@@ -26,44 +25,24 @@ def connect(settings: Settings, clock: Clock) -> Kube:
     if settings.kubeconfig is None:
         return Kube.in_cluster(longest=ANSWER_SECONDS)
     config = read_kubeconfig(settings.kubeconfig)
-    token = OwnToken(settings.kubeconfig, clock) if settings.limited else None
+    token = own_token(settings.kubeconfig, clock) if settings.limited else None
     return Kube(config, token=token, longest=ANSWER_SECONDS)
 
 
-class OwnToken:
-    """Tokens of the reconciler's ServiceAccount, renewed when due or turned down."""
+def own_token(admin: Path, clock: Clock) -> Renewing:
+    """Tokens of the reconciler's ServiceAccount. admin: the kubeconfig that may ask for them."""
 
-    def __init__(self, admin: Path, clock: Clock) -> None:
-        self._admin = admin
-        self._clock = clock
-        self._token: Token | None = None
-        self._lock = threading.Lock()
-
-    def __call__(self, *, rejected: str | None = None) -> str:
-        token = self._token
-        usable = token is not None and token.text != rejected
-        if token and usable and self._clock() < token.renew_at(marks.RECONCILER):
-            return token.text
-        with self._lock:
-            if self._token and self._token is not token:
-                return self._token.text
-            try:
-                self._token = self._ask()
-            except KubeError:
-                if token is None or not usable or self._clock() >= token.expires_at:
-                    raise
-                return token.text
-            return self._token.text
-
-    def _ask(self) -> Token:
-        admin = Kube(read_kubeconfig(self._admin), longest=ANSWER_SECONDS)
+    def take() -> Token:
+        kube = Kube(read_kubeconfig(admin), longest=ANSWER_SECONDS)
         try:
             return tokens.request(
-                admin,
+                kube,
                 marks.CLUSTERS_NAMESPACE,
                 marks.RECONCILER,
                 lifetime=LIFETIME,
-                clock=self._clock,
+                clock=clock,
             )
         finally:
-            admin.close()
+            kube.close()
+
+    return Renewing(take, marks.RECONCILER, clock)

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Kube, KubeError, NotFound, Object
+from k8s_ucp.kube import Kube, NotFound, Object
 from k8s_ucp.reconciler import identities, marks, tokens
 from k8s_ucp.reconciler.authenticators import Login, NoAccess, kubeconfig
 from k8s_ucp.reconciler.clock import Clock
 from k8s_ucp.reconciler.cluster_secret import Registration
 from k8s_ucp.reconciler.logins import Logins
 from k8s_ucp.reconciler.metrics import Metrics
-from k8s_ucp.reconciler.tokens import Token
+from k8s_ucp.reconciler.tokens import Renewing, Token
 from k8s_ucp.reconciler.views import Views
 
 
@@ -94,7 +94,8 @@ class Targets:
             known = self._lines.get(cluster)
             if known and known[0] == key:
                 return known[1]
-            kube = Kube(kubeconfig(login.cluster, {}), token=_MirrorToken(self, cluster))
+            token = Renewing(lambda: self._grant(cluster), cluster, self._clock)
+            kube = Kube(kubeconfig(login.cluster, {}), token=token)
             self._lines[cluster] = (key, kube)
         if known:
             known[1].close()
@@ -115,7 +116,7 @@ class Targets:
         for _, kube in lines:
             kube.close()
 
-    def grant(self, cluster: str) -> Token:
+    def _grant(self, cluster: str) -> Token:
         """A new token of the mirror identity. Raises as connect."""
         result = "failed"
         try:
@@ -141,13 +142,6 @@ class Targets:
         except NotFound:
             identities.establish_mirror(admin)
             return ask()
-
-    def due(self, token: Token, cluster: str) -> bool:
-        """It is time for another one."""
-        return self._clock() >= token.renew_at(cluster)
-
-    def expired(self, token: Token) -> bool:
-        return self._clock() >= token.expires_at
 
     def _login(self, cluster: str) -> Login:
         target = self.find(cluster)
@@ -182,32 +176,6 @@ class Targets:
     def _tell(self, cluster: str) -> None:
         for listener in self._listeners:
             listener(cluster)
-
-
-class _MirrorToken:
-    """Taken when first needed, renewed when due or turned down; one request at a time."""
-
-    def __init__(self, targets: Targets, cluster: str) -> None:
-        self._targets = targets
-        self._cluster = cluster
-        self._token: Token | None = None
-        self._lock = threading.Lock()
-
-    def __call__(self, *, rejected: str | None = None) -> str:
-        token = self._token
-        usable = token is not None and token.text != rejected
-        if token and usable and not self._targets.due(token, self._cluster):
-            return token.text
-        with self._lock:
-            if self._token is not token and self._token:
-                return self._token.text
-            try:
-                self._token = self._targets.grant(self._cluster)
-            except (KubeError, NoAccess):
-                if token is None or not usable or self._targets.expired(token):
-                    raise
-                return token.text
-            return self._token.text
 
 
 def _target(secret: Object) -> Target | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.clock import Clock, parse_stamp, stamp
 
@@ -58,3 +61,34 @@ def renew_at(issued: str | None, expires: str | None, whose: str) -> float:
         return 0.0
     chance = zlib.crc32(f"{whose} {issued}".encode()) / 0xFFFFFFFF
     return first + (last - first) * (RENEW_AT - JITTER * chance)
+
+
+class Renewing:
+    """A TokenSource of kube.py: taken when first needed, renewed when due or turned down.
+
+    One request at a time; while a token lives, failing to renew it harms nobody.
+    """
+
+    def __init__(self, take: Callable[[], Token], whose: str, clock: Clock) -> None:
+        """take: asks for a new one. Raises UcpError. whose: for the jitter."""
+        self._take = take
+        self._whose = whose
+        self._clock = clock
+        self._token: Token | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, *, rejected: str | None = None) -> str:
+        token = self._token
+        usable = token is not None and token.text != rejected
+        if token and usable and self._clock() < token.renew_at(self._whose):
+            return token.text
+        with self._lock:
+            if self._token and self._token is not token:
+                return self._token.text
+            try:
+                self._token = self._take()
+            except UcpError:
+                if token is None or not usable or self._clock() >= token.expires_at:
+                    raise
+                return token.text
+            return self._token.text
