@@ -88,6 +88,25 @@ def _ask_provider(question: str, providers: Sequence[str], proposed: str) -> str
     )
 
 
+def ask_existing(name: str) -> str:
+    """What to do with a core that is there: use, recreate or stop."""
+    return str(
+        _ask(
+            questionary.select,
+            f"The core cluster {name} is there already.",
+            choices=[
+                questionary.Choice("use it: what runs is kept", value="use"),
+                questionary.Choice(
+                    "delete it and all of the topology's kind clusters, and make them anew",
+                    value="recreate",
+                ),
+                questionary.Choice("stop the topology, and leave it at that", value="stop"),
+            ],
+            instruction="(arrows move, Enter takes)",
+        )
+    )
+
+
 def confirm(question: str, *, default: bool = True) -> bool:
     """A yes or no."""
     return bool(_ask(questionary.confirm, question, default=default))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from k8s_ucp.cli.closing import closing_table
 from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.existing import Existing, decide
 from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.cli.running import run_plan
 from k8s_ucp.cli.wanted import Wanted, find_wanted, parse_flags
@@ -52,6 +54,13 @@ def start(
         list[str] | None,
         typer.Option("--app", metavar="NAME", help="An app; again for each. Default: echo."),
     ] = None,
+    existing: Annotated[
+        Existing | None,
+        typer.Option(
+            "--existing",
+            help="What to do with a kind core that is there already. Default: use it.",
+        ),
+    ] = None,
     ours: Annotated[
         list[str] | None,
         typer.Option(
@@ -93,6 +102,11 @@ def start(
         settled=settle(ours or [], theirs or []),
         git_credential=git_credential(),
     )
+    if not decide(call, context, existing, ask=not yes):
+        call.console.say(f"{wanted.topology.name} is stopped; its repositories stay.")
+        return
+    # One run, one context: a stop may have gone before.
+    context = replace(context)
     seconds = run_plan(
         plans.start(wanted.topology),
         context,

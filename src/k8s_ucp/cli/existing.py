@@ -1,0 +1,49 @@
+"""A kind core that is there already when `ucp start` is typed: use it, make it anew, or stop."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.pipeline import Interrupted
+
+if TYPE_CHECKING:
+    from k8s_ucp.steps.context import Context
+
+
+class Existing(StrEnum):
+    """What to do with it."""
+
+    use = "use"
+    recreate = "recreate"
+    stop = "stop"
+
+
+def decide(call: Invocation, context: Context, wanted: Existing | None, *, ask: bool) -> bool:
+    """Act on what was chosen by flag or by a person; True where the start is to go on.
+
+    An embedded core is always used: it keeps its data, and there is nothing to choose.
+    """
+    name = context.topology.core_cluster
+    if context.topology.spec.core.provider != "kind" or name not in context.provider.names():
+        return wanted is not Existing.stop
+    chosen = wanted or (_ask(name) if ask else Existing.use)
+    if chosen is Existing.use:
+        return True
+    from k8s_ucp import plans
+    from k8s_ucp.cli.running import run_plan
+
+    run_plan(plans.stop(), context, call.console)
+    return chosen is Existing.recreate
+
+
+def _ask(name: str) -> Existing:
+    from k8s_ucp.cli import questions
+
+    if not questions.can_ask():
+        return Existing.use
+    try:
+        return Existing(questions.ask_existing(name))
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; nothing was changed", next="ucp start") from None
