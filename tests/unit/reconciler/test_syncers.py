@@ -1,0 +1,269 @@
+"""Planning, deciding and telling, rule by rule."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler import copies, copy_bodies, marks
+from k8s_ucp.reconciler.copies import Copy, Place, Source
+from k8s_ucp.reconciler.syncer_plan import Destination, Plan, Wish
+from k8s_ucp.reconciler.syncer_rules import (
+    Action,
+    Create,
+    Nothing,
+    Problem,
+    Recreate,
+    Release,
+    Remove,
+    Settled,
+    TakeOver,
+    Trouble,
+    Update,
+    decide,
+)
+from k8s_ucp.reconciler.syncer_spec import Entry, Syncer, parse
+from k8s_ucp.reconciler.syncer_status import Count, Tally, target_condition
+
+PLACE = Place("Secret", "quote", "db")
+STAGE = Destination("demo-stage", "stage", {marks.ENVIRONMENT: "stage"})
+PROD = Destination("demo-prod", "prod", {marks.ENVIRONMENT: "prod"})
+
+
+def secret(data: dict[str, str], **parts: Any) -> Object:
+    metadata = {"name": "db", "namespace": "src", "resourceVersion": "1", "uid": "u"}
+    metadata.update(parts.pop("metadata", {}))
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
+    return {"kind": "Secret", "type": "Opaque", "metadata": metadata, "data": encoded, **parts}
+
+
+def syncer(*entries: Object, name: str = "one", created: str = "1", **metadata: Any) -> Syncer:
+    item = {
+        "metadata": {
+            "name": name,
+            "namespace": "src",
+            "generation": 1,
+            "creationTimestamp": created,
+            **metadata,
+        },
+        "spec": {"data": list(entries)},
+    }
+    return parse(item, frozenset({"src"}))
+
+
+def entry(**fields: Any) -> Object:
+    base = {"sourceName": "db", "targetCluster": "demo-stage", "targetNamespace": "quote"}
+    return {name: value for name, value in {**base, **fields}.items() if value is not None}
+
+
+def wish(**fields: Any) -> Wish:
+    return Wish(syncer(entry(**fields)).entries[0], "Secret/src/db")
+
+
+def made(want: Wish, source: Source, **metadata: Any) -> Copy:
+    """The copy as it is right after it was made."""
+    body = copy_bodies.build(PLACE, "demo-stage", "demo", want.entry, source)
+    body["metadata"].update({"uid": "c", "resourceVersion": "9", **metadata})
+    return copies.copy_of(body, "demo-stage")
+
+
+def decided(want: Wish | None, source: Source | None, found: Copy | None) -> Action:
+    return decide(PLACE, want, source, found)
+
+
+def test_a_copy_is_made_kept_put_right_and_made_anew() -> None:
+    want, source = wish(), copies.source_of(secret({"a": "1"}))
+    assert decided(want, source, None) == Create(want, source)
+    found = made(want, source)
+    assert decided(want, source, found) == Settled()
+    changed = copies.source_of(secret({"a": "2"}))
+    assert decided(want, changed, found) == Update(want, changed, found)
+    typed = copies.source_of(secret({"a": "1"}, type="kubernetes.io/tls"))
+    assert decided(want, typed, found) == Recreate(want, typed, found)
+    frozen = made(want, copies.source_of(secret({"a": "1"}, immutable=True)))
+    assert decided(want, source, frozen) == Recreate(want, source, frozen)
+    retained = wish(deletionPolicy="Retain")
+    assert decided(retained, source, found) == Update(retained, source, found)
+    bare = made(want, source, labels={})
+    assert decided(want, source, bare) == TakeOver(want, source, bare)
+
+
+def test_what_others_made_is_refused_or_adopted_and_never_deleted() -> None:
+    source = copies.source_of(secret({"a": "1"}))
+    foreign = copies.copy_of(secret({"b": "2"}, metadata={"namespace": "quote"}), "demo-stage")
+    assert not foreign.ours
+    refused = decided(wish(), source, foreign)
+    assert isinstance(refused, Trouble)
+    assert refused.problem.reason == "Taken"
+    adopting = wish(conflictPolicy="Adopt")
+    assert decided(adopting, source, foreign) == TakeOver(adopting, source, foreign)
+    for parts, reason in (({"type": "x/y"}, "TypeDiffers"), ({"immutable": True}, "Immutable")):
+        other = copies.copy_of(
+            secret({"b": "2"}, metadata={"namespace": "quote"}, **parts), "demo-stage"
+        )
+        answer = decided(adopting, source, other)
+        assert isinstance(answer, Trouble)
+        assert answer.problem.reason == reason
+    assert decided(None, None, foreign) == Nothing()
+
+
+def test_marks_carried_elsewhere_make_nothing_ours() -> None:
+    body = copy_bodies.build(
+        PLACE, "demo-stage", "demo", wish().entry, copies.source_of(secret({}))
+    )
+    body["metadata"].update({"uid": "c", "resourceVersion": "9"})
+    assert copies.copy_of(body, "demo-stage").ours
+    assert not copies.copy_of(body, "demo-prod").ours
+    body["metadata"]["namespace"] = "elsewhere"
+    assert not copies.copy_of(body, "demo-stage").ours
+
+
+def test_copies_leave_or_are_released() -> None:
+    want, source = wish(), copies.source_of(secret({"a": "1"}))
+    found = made(want, source)
+    assert decided(None, None, found) == Remove(found)
+    gone = decided(want, None, found)
+    assert isinstance(gone, Remove)
+    assert gone.problem is not None
+    assert gone.problem.reason == "SourceMissing"
+    retained = made(wish(deletionPolicy="Retain"), source)
+    assert decided(None, None, retained) == Release(retained)
+    kept = decided(wish(deletionPolicy="Retain"), None, retained)
+    assert isinstance(kept, Trouble)
+
+
+@pytest.mark.parametrize(
+    ("source", "fields", "reason"),
+    [
+        (secret({"a": "1"}), {"keys": {"B": "b"}}, "KeyMissing"),
+        (secret({"a": "x" * 1_048_577}), {}, "TooLarge"),
+        (secret({}, type="kubernetes.io/service-account-token"), {}, "NotMirrored"),
+        (
+            secret({}, metadata={"annotations": {marks.MIRROR_PLACE: "other-stage/x/y"}}),
+            {},
+            "NotMirrored",
+        ),
+        (
+            secret({"kubeconfig": "k"}, metadata={"labels": {marks.KUBECONFIG_LABEL: ""}}),
+            {},
+            "NotMirrored",
+        ),
+    ],
+)
+def test_what_cannot_be_mirrored_says_why(
+    source: Object, fields: dict[str, Any], reason: str
+) -> None:
+    answer = decided(wish(**fields), copies.source_of(source), None)
+    assert isinstance(answer, Trouble)
+    assert answer.problem.reason == reason
+
+
+def test_labels_and_annotations_of_the_source_stay_behind() -> None:
+    source = secret(
+        {"a": "1"}, metadata={"labels": {"l": "1"}, "annotations": {"last-applied": "secret!"}}
+    )
+    body = copy_bodies.build(PLACE, "demo-stage", "demo", wish().entry, copies.source_of(source))
+    assert "secret!" not in str(body)
+    assert set(body["metadata"]["labels"]) == {marks.MANAGED_BY, marks.MIRROR}
+
+
+def test_the_plan_follows_sources_syncers_and_clusters() -> None:
+    plan = Plan()
+    for name in ("db", "web"):
+        item = secret({"a": "1"}, metadata={"name": name, "labels": {"tier": name}})
+        plan.set_source(f"Secret/src/{name}", copies.source_of(item))
+    everyone = entry(
+        sourceName=None,
+        sourceSelector={"matchLabels": {"tier": "db"}},
+        targetCluster=None,
+        targetSelector={"matchExpressions": [{"key": marks.ENVIRONMENT, "operator": "Exists"}]},
+        targetNamespace="{environment}-data",
+        targetName="{namespace}.{name}",
+    )
+    assert plan.set_syncer("src/one", syncer(everyone)) == set()
+    assert plan.set_targets([STAGE]) == {("demo-stage", "Secret/stage-data/src.db")}
+    assert plan.set_targets([STAGE, PROD]) == {("demo-prod", "Secret/prod-data/src.db")}
+    assert plan.namespaces("demo-prod") == {"prod-data": {"Secret"}}
+    changed = copies.source_of(secret({"a": "2"}, metadata={"labels": {"tier": "db"}}))
+    assert len(plan.set_source("Secret/src/db", changed)) == 2
+    lost = copies.source_of(secret({"a": "2"}))
+    assert len(plan.set_source("Secret/src/db", lost)) == 2
+    assert plan.namespaces("demo-prod") == {}
+    plan.set_source("Secret/src/db", changed)
+    assert len(plan.set_syncer("src/one", None)) == 2
+    assert plan.wishes("demo-stage", "Secret/stage-data/src.db") == ()
+
+
+def test_the_older_syncer_is_granted_and_one_with_its_source() -> None:
+    plan = Plan()
+    plan.set_targets([STAGE])
+    for name in ("db", "web"):
+        item = secret({"a": "1"}, metadata={"name": name})
+        plan.set_source(f"Secret/src/{name}", copies.source_of(item))
+    plan.set_syncer("src/b", syncer(entry(targetName="x"), name="b", created="1"))
+    plan.set_syncer("src/a", syncer(entry(sourceName="web", targetName="x"), name="a", created="2"))
+    spot = ("demo-stage", "Secret/quote/x")
+    assert [each.entry.syncer for each in plan.wishes(*spot)] == ["src/b", "src/a"]
+    assert plan.set_source("Secret/src/db", None) == {spot}
+    assert [each.entry.syncer for each in plan.wishes(*spot)] == ["src/a", "src/b"]
+
+
+def test_mistakes_are_said_and_leave_the_entry_out() -> None:
+    found = syncer(
+        entry(),
+        entry(sourceNamespace="elsewhere"),
+        entry(targetNamespace="kube-system"),
+        entry(kinds="pod"),
+        entry(sourceSelector={}),
+    )
+    assert [each.number for each in found.entries] == [0]
+    assert len(found.mistakes) == 4
+    assert "reconciler.sourceNamespaces" in found.mistakes[0]
+
+
+def test_the_tally_counts() -> None:
+    told: list[str] = []
+    tally = Tally(told.append)
+    problem = Problem("Taken", "t")
+    tally.record("c", "p", (("s", False),))
+    tally.record("c", "q", (("s", True), ("other", problem)))
+    assert tally.count("s", "c") == Count(2, 1, {})
+    assert tally.count("other", "c") == Count(1, 0, {"q": problem})
+    tally.record("c", "p", (("s", True),))
+    told.clear()
+    tally.record("c", "p", (("s", True),))
+    assert told == []
+    tally.record("c", "q", ())
+    assert tally.count("other", "c") == Count()
+    tally.forget("c")
+    assert tally.count("s", "c") == Count()
+
+
+def test_what_a_target_is_told() -> None:
+    def reason(count: Count, away: Problem | None = None) -> str:
+        return target_condition(count, away).reason
+
+    problem = Problem("Taken", "t")
+    assert reason(Count(2, 2)) == "Synced"
+    assert reason(Count(2, 1)) == "Copying"
+    assert reason(Count(2, 1, {"p": problem})) == "Taken"
+    assert reason(Count(0, 0)) == "NothingToCopy"
+    assert reason(Count(2, 2), Problem("Unreachable", "u")) == "Unreachable"
+    several = {str(number): problem for number in range(5)}
+    assert "and 2 more" in target_condition(Count(5, 0, several), None).message
+
+
+def test_an_entry_takes_what_its_selector_says() -> None:
+    def takes(expression: Object, labels: dict[str, str]) -> bool:
+        written = entry(sourceName=None, sourceSelector={"matchExpressions": [expression]})
+        found: Entry = syncer(written).entries[0]
+        return found.takes(labels, "any")
+
+    assert takes({"key": "a", "operator": "In", "values": ["1"]}, {"a": "1"})
+    assert not takes({"key": "a", "operator": "In", "values": ["1"]}, {})
+    assert takes({"key": "a", "operator": "NotIn", "values": ["1"]}, {})
+    assert takes({"key": "a", "operator": "Exists"}, {"a": ""})
+    assert takes({"key": "a", "operator": "DoesNotExist"}, {})
