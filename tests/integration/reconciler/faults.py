@@ -187,11 +187,14 @@ def restart(scene: Scene, number: int) -> Found:
 
 
 def half_open(scene: Scene, number: int) -> Found:
-    """Every connection of now is silent for ever; new ones get no answer for some seconds."""
+    """Every connection of now is silent for ever; new ones get no answer for some seconds.
+
+    Every fourth time new ones work at once: nothing but our own bounds finds the silence then.
+    """
     name = ("core", "app")[number % 2]
     proxy = scene.core if name == "core" else scene.app
     before = scene.cuts()
-    proxy.deaf(True)
+    proxy.deaf(number % 4 != 2)
     proxy.silence()
     if name == "app":
         eventually(scene.shown_away, "Reachable=False and its figure")
@@ -199,7 +202,8 @@ def half_open(scene: Scene, number: int) -> Found:
         return _measure(
             scene, "half-open TCP", name, lambda: True, told="Reachable=False, reachable 0"
         )
-    time.sleep(AWAY)
+    if number % 4 != 2:
+        time.sleep(AWAY)
     proxy.deaf(False)
     return _measure(scene, "half-open TCP", name, lambda: scene.cuts() > before)
 
