@@ -77,7 +77,8 @@ def test_it_is_used_and_left_as_it_was_found(world: World, theirs: ControlPlanes
     leave(world)
     core = world.kube("core")
     until("it is let go", lambda: core.list_all(LOCAL_CLUSTER, "ucp-clusters") == [])
-    assert core.find(SECRET, "cluster-demo-stage", "argocd") is None
+    secret = "cluster-demo-stage"
+    until("Argo CD forgets it", lambda: core.find(SECRET, secret, "argocd") is None, seconds=60)
     until("its namespaces are gone", lambda: everything(kube) == before, seconds=60)
     assert kube.find(CLUSTER_ROLE_BINDING, "k8s-ucp-argocd") is None
     assert kube.find(NAMESPACE, "of-theirs")

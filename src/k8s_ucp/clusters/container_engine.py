@@ -23,6 +23,8 @@ CLUSTER_LABEL = "io.x-k8s.kind.cluster"
 MARKS = "/etc/k8s-ucp/"
 """Folder in a node below which a mount tells whose cluster it is."""
 
+LOOKS = 10
+"""At the containers, while some of them go between one call and the next."""
 ASK_SECONDS = 20.0
 STOP_SECONDS = 10
 """For a node to end politely; etcd loses nothing when it is killed."""
@@ -109,14 +111,16 @@ class ContainerEngine:
     def nodes(self, cluster: str | None = None) -> list[Node]:
         """Nodes of one kind cluster, or of all, sorted by name. Raises UcpError."""
         label = f"label={CLUSTER_LABEL}" + (f"={cluster}" if cluster else "")
-        ids = self.run("ps", "--all", "--quiet", "--no-trunc", "--filter", label).split()
-        if not ids:
-            return []
-        try:
-            found = json.loads(self.run("inspect", "--type", "container", *ids))
-        except CommandFailed:
-            # One of them went between the two calls.
-            return [] if cluster is None else self.nodes(cluster)
+        for attempt in range(LOOKS):
+            ids = self.run("ps", "--all", "--quiet", "--no-trunc", "--filter", label).split()
+            try:
+                found = json.loads(self.run("inspect", "--type", "container", *ids)) if ids else []
+            except CommandFailed:
+                # One of them, anybody's, went between the two calls: the others are still there.
+                if attempt == LOOKS - 1:
+                    raise
+            else:
+                break
         return sorted((read_node(each) for each in found), key=lambda each: each.name)
 
     def has_image(self, image: str) -> bool:

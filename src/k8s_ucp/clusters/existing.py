@@ -135,7 +135,14 @@ class ExistingProvider:
 
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """As the user's kubeconfig has it now. Raises UcpError where that can't be used."""
-        config = self._kubeconfig.config(self._note(name).context, name)
+        return self._reachable(name, self._note(name).context, reach)
+
+    def check_reach(self, request: ClusterRequest, reach: Reach) -> None:
+        """Raises UcpError where those who need it can't reach the API server."""
+        self._reachable(request.name, self._context(request), reach)
+
+    def _reachable(self, name: str, context: str, reach: Reach) -> dict[str, Any]:
+        config = self._kubeconfig.config(context, name)
         server = str(config["clusters"][0]["cluster"]["server"])
         if reach is Reach.PODS and _is_loopback(server):
             raise UcpError(

@@ -9,6 +9,8 @@ import stat
 import sys
 from pathlib import Path
 
+from k8s_ucp.cluster_provider import Reach
+from k8s_ucp.clusters import local
 from k8s_ucp.clusters.kind_checks import check_inotify
 from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.errors import ProgramMissing, UcpError
@@ -137,9 +139,10 @@ def check_socket(context: Context) -> None:
 def check_clusters(context: Context) -> None:
     """What clusters need of others: an engine, free ports, names that nobody has; contexts."""
     topology = context.topology
-    adopted = environment_requests(topology)["existing"]
-    for each in adopted:
-        context.providers["existing"].preflight(each)
+    for each in environment_requests(topology)["existing"]:
+        existing = local.existing(context.workspace, topology)
+        existing.preflight(each)
+        existing.check_reach(each, Reach.PODS if context.in_pods else Reach.MACHINE)
     requests = list(environment_requests(topology)["kind"])
     if topology.spec.core.provider == "kind":
         requests.insert(0, core_request(context.workspace, topology))

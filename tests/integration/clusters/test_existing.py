@@ -162,6 +162,9 @@ def test_pods_can_not_reach_a_loopback_address(provider: ExistingProvider) -> No
     assert provider.kubeconfig("shop-core")
     with pytest.raises(UcpError, match="which pods of the core can't reach"):
         provider.kubeconfig("shop-core", reach=Reach.PODS)
+    provider.check_reach(REQUEST, Reach.MACHINE)
+    with pytest.raises(UcpError, match="which pods of the core can't reach"):
+        provider.check_reach(REQUEST, Reach.PODS)
 
 
 def test_files_of_the_kubeconfig_are_inlined(
