@@ -108,9 +108,15 @@ class ExistingProvider:
         with self._locked(name, timeout):
             note = read_note(self._file(name))
             if note:
-                with self._kube(name, note.context) as kube:
-                    adoption.check_identity(kube, note)
-                    adoption.remove_mark(kube, name, self._owner)
+                try:
+                    with self._kube(name, note.context) as kube:
+                        adoption.check_identity(kube, note)
+                        adoption.remove_mark(kube, name, self._owner)
+                except UcpError as error:
+                    raise UcpError(
+                        f"can't let the existing cluster {name} go: {error.message}",
+                        next=f"mend that; or, where it is gone for good: rm '{self._file(name)}'",
+                    ) from error
             self._file(name).unlink(missing_ok=True)
             self._lock_file(name).unlink(missing_ok=True)
 
