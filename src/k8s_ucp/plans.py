@@ -9,12 +9,14 @@ from k8s_ucp.steps.await_applications import AwaitApplications
 from k8s_ucp.steps.await_environments import AwaitEnvironments
 from k8s_ucp.steps.build_images import BuildImages
 from k8s_ucp.steps.check_machine import CHECKS
+from k8s_ucp.steps.check_orphans import check_orphans
 from k8s_ucp.steps.check_stopped import CheckStopped
 from k8s_ucp.steps.cloud_credentials import ApplyCredentials
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.forward_argocd import ForwardArgoCD
 from k8s_ucp.steps.install_tools import InstallTools
 from k8s_ucp.steps.load_images import LoadImages
+from k8s_ucp.steps.make_app_clusters import MakeAppClusters
 from k8s_ucp.steps.publish_repositories import PublishRepositories
 from k8s_ucp.steps.start_argocd import StartArgoCD
 from k8s_ucp.steps.start_core import StartCore
@@ -69,6 +71,7 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
         tasks=(
             Task(InstallTools()),
             Task(StartCore(), after=("install-tools",)),
+            Task(MakeAppClusters(), after=("install-tools",)),
             Task(BuildImages(), after=("install-tools",)),
             Task(PublishRepositories(), after=("install-tools",)),
             Task(LoadImages(), after=("start-core", "build-images", "publish-repositories")),
@@ -80,7 +83,9 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
             Task(StartPods("reconciler"), after=ready_for_pods),
             Task(StartPods("crossplane"), after=ready_for_pods),
             Task(ForwardArgoCD(), after=("start-argocd", "start-helpers")),
-            Task(AwaitEnvironments(), after=("start-argocd", "start-reconciler")),
+            Task(
+                AwaitEnvironments(), after=("start-argocd", "start-reconciler", "make-app-clusters")
+            ),
             Task(AwaitApplications(), after=("await-environments",)),
         ),
     )
@@ -104,6 +109,7 @@ def stop() -> Plan[Context]:
     """
     return Plan(
         "stop",
+        checks=(check_orphans,),
         tasks=(
             Task(StopComponents()),
             Task(StopClusters(), after=("stop-components",)),

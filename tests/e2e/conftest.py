@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import CACHE
+from tests.e2e.kind_world import KIND_FLAGS, belongings, describe_kind
 from tests.e2e.world import World
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "/e2e/" in item.path.as_posix():
             item.add_marker(pytest.mark.e2e)
-            item.add_marker(pytest.mark.timeout(420))
+            item.add_marker(pytest.mark.timeout(1800 if "kind" in item.keywords else 420))
 
 
 @pytest.fixture
@@ -30,12 +32,38 @@ def world(toolbox: Toolbox) -> Iterator[World]:
     yield from make_world("demo work space")
 
 
-@pytest.fixture(scope="session")
-def demo(toolbox: Toolbox) -> Iterator[World]:
-    """The topology that `ucp start --yes` brings up: stage, prod, echo."""
+@pytest.fixture(scope="session", params=["embedded", pytest.param("kind", marks=pytest.mark.kind)])
+def demo(request: pytest.FixtureRequest) -> Iterator[World]:
+    """A started topology with stage, prod and echo, all of it on one provider.
+
+    embedded: what `ucp start --yes` makes without being told anything.
+    """
+    if request.param == "kind":
+        yield from kind_demo()
+        return
+    request.getfixturevalue("toolbox")
     for world in make_world("work"):
         world.ucp("start", "--yes")
         yield world
+
+
+def kind_demo() -> Iterator[World]:
+    from k8s_ucp.clusters.container_engine import ContainerEngine
+    from k8s_ucp.tools.catalogue import KIND, PODS
+    from k8s_ucp.tools.installer import Installer
+
+    Installer(CACHE, lambda event: None).install((*PODS, *KIND))
+    engine = ContainerEngine()
+    for world in make_world("work"):
+        describe_kind(world, engine)
+        before = belongings(engine)
+        try:
+            world.ucp("start", *KIND_FLAGS, "--yes")
+            yield world
+            world.ucp("stop", "--yes")
+            assert belongings(engine) == before
+        finally:
+            world.remove_clusters()
 
 
 def make_world(name: str) -> Iterator[World]:

@@ -13,6 +13,8 @@ from k8s_ucp.kube import APPLICATION
 from k8s_ucp.process import identify, is_running, spawn, terminate
 from tests.e2e.world import World, until
 
+pytestmark = pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+
 # (a word of the command line, a second word or "") of each process of a topology.
 PROCESSES = [
     ("etcd", "demo-core"),

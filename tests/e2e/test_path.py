@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import stat
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,16 @@ def healthy(world: World, name: str, tag: str) -> bool:
     )
 
 
+def answer(world: World, environment: str) -> str:
+    """What the echo app says over HTTP: the tag of its image."""
+    kube = world.kube(environment)
+    try:
+        path = "/api/v1/namespaces/echo/services/echo:http/proxy/"
+        return str(kube.request("GET", path)).strip()
+    finally:
+        kube.close()
+
+
 def running(world: World) -> dict[str, tuple[str, str, str | None]]:
     """What each echo Application says, and the image that really is in its app cluster."""
     return {
@@ -41,8 +52,9 @@ def running(world: World) -> dict[str, tuple[str, str, str | None]]:
 
 def test_status_tells_what_start_brought_up(demo: World) -> None:
     status = demo.status()
-    assert status["topology"] == "demo"
-    assert (status["core"]["name"], status["core"]["provider"]) == ("demo-core", "embedded")
+    assert status["topology"] == demo.topology
+    assert status["core"]["name"] == f"{demo.topology}-core"
+    assert status["core"]["provider"] == demo.provider
     assert status["core"]["ready"] is True
     assert {each["name"] for each in status["components"] if each["ready"]} >= {
         "argocd",
@@ -55,7 +67,9 @@ def test_status_tells_what_start_brought_up(demo: World) -> None:
         assert each["cluster"]["ready"] is True
         assert each["cluster"]["registered"] is True
         assert each["cluster"]["reachable"] is True
-        assert each["cluster"]["simulated"] is True
+        assert each["cluster"]["simulated"] is not demo.real
+    places = {each["placement"] for each in status["components"]}
+    assert places == ({"pods"} if demo.real else {"host"})
     applications = {each["name"]: each for each in status["applications"] if each["app"] == "echo"}
     assert sorted(applications) == ["echo-prod", "echo-stage"]
     for each in applications.values():
@@ -66,6 +80,33 @@ def test_status_tells_what_start_brought_up(demo: World) -> None:
 @pytest.mark.parametrize("environment", ["stage", "prod"])
 def test_the_deployment_is_in_the_app_cluster(demo: World, environment: str) -> None:
     assert image(demo.kube(environment)) == "ealen/echo-server:0.9.2"
+
+
+@pytest.mark.parametrize("environment", ["stage", "prod"])
+def test_the_app_answers_with_its_tag(demo: World, environment: str) -> None:
+    if not demo.real:
+        pytest.skip("simulated pods don't answer")
+    until("it answers", lambda: answer(demo, environment) == "0.9.2")
+
+
+def test_argocd_answers_where_its_address_is_printed(demo: World) -> None:
+    told = json.loads(demo.ucp("get", "secrets", "-o", "json").stdout)[0]
+    assert told["url"].startswith("http://127.0.0.1:")
+    with urllib.request.urlopen(f"{told['url']}/api/version", timeout=10) as found:
+        assert json.load(found)["Version"].startswith("v3.")
+
+
+def test_argocd_keeps_itself_and_finds_no_difference(demo: World) -> None:
+    """Its settings on a host; its settings, kinds and workloads in pods."""
+    own = {each["name"]: each for each in demo.status()["applications"]}
+    for name in ("root", "argocd", "crossplane", "reconciler"):
+        assert (own[name]["sync"], own[name]["health"]) == ("Synced", "Healthy"), own[name]
+    kinds = {
+        each["kind"]
+        for each in demo.kube("core").get(APPLICATION, "argocd", "argocd")["status"]["resources"]
+    }
+    assert "ConfigMap" in kinds
+    assert ({"StatefulSet", "Deployment", "CustomResourceDefinition"} <= kinds) is demo.real
 
 
 def test_the_doctor_finds_nothing_wrong(demo: World) -> None:
@@ -81,6 +122,9 @@ def test_a_pushed_tag_reaches_its_environment_only(demo: World) -> None:
     until("stage follows", lambda: healthy(demo, "echo-stage", "0.9.3"))
     assert image(demo.kube("stage")) == "ealen/echo-server:0.9.3"
     assert image(demo.kube("prod")) == "ealen/echo-server:0.9.2"
+    if demo.real:
+        until("stage answers with it", lambda: answer(demo, "stage") == "0.9.3")
+        assert answer(demo, "prod") == "0.9.2"
 
 
 def test_a_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:
@@ -166,7 +210,7 @@ def test_an_environment_leaves_by_commit(demo: World) -> None:
             file.write_text("\n".join(kept) + "\n")
     until(
         "its control plane is gone",
-        lambda: not any("demo-eu" in " ".join(each.cmdline()) for each in demo.processes()),
+        lambda: f"{demo.topology}-eu" not in demo.clusters(),
         seconds=240,
     )
     until(
@@ -174,9 +218,10 @@ def test_an_environment_leaves_by_commit(demo: World) -> None:
         lambda: {each["name"] for each in demo.status()["environments"]} == {"stage", "prod"},
     )
     core = demo.kube("core")
-    assert core.find(SECRET, "cluster-demo-eu", "argocd") is None
-    assert core.find(SECRET, "demo-eu-kubeconfig", "ucp-clusters") is None
-    assert not (demo.state / "kubeconfigs" / "demo-eu.yaml").exists()
+    cluster = f"{demo.topology}-eu"
+    assert core.find(SECRET, f"cluster-{cluster}", "argocd") is None
+    assert core.find(SECRET, f"{cluster}-kubeconfig", "ucp-clusters") is None
+    assert not (demo.state / "kubeconfigs" / f"{cluster}.yaml").exists()
 
 
 def test_every_listener_is_on_loopback(demo: World) -> None:
@@ -241,6 +286,7 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(demo: World)
     before = running(demo)
     demo.ucp("stop", "--yes")
     assert demo.processes() == []
+    assert demo.clusters() == set()
     assert not ports & {
         each.laddr.port for each in psutil.net_connections("tcp") if each.status == "LISTEN"
     }

@@ -25,6 +25,7 @@ def healthy_apps(world: World) -> int:
     )
 
 
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 def test_beside_another_topology_in_a_path_with_spaces(demo: World, world: World) -> None:
     assert " " in str(world.workspace)
     world.ucp("start", "--yes", "--env", "stage=embedded", "--app", "echo")

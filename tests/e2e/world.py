@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.kube import Kube
 from k8s_ucp.workspace import Workspace
 
@@ -31,6 +33,13 @@ class World:
     topology: str = "demo"
     command: tuple[str, ...] = UCP
     environment: dict[str, str] = field(default_factory=dict)
+    provider: str = "embedded"
+    """Of all clusters."""
+
+    @property
+    def real(self) -> bool:
+        """Pods really run."""
+        return self.provider != "embedded"
 
     @property
     def env(self) -> dict[str, str]:
@@ -57,7 +66,7 @@ class World:
         return Workspace.at(self.workspace).gitops(self.topology).root
 
     def ucp(
-        self, *words: str, expect: int = 0, timeout: float = 180
+        self, *words: str, expect: int = 0, timeout: float | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run the command in the workspace and check its exit code."""
         done = subprocess.run(
@@ -67,7 +76,7 @@ class World:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=timeout or (1200 if self.real else 180),
             check=False,
         )
         assert done.returncode == expect, (
@@ -82,6 +91,26 @@ class World:
 
     def kube(self, cluster: str) -> Kube:
         return Kube.from_file(self.state / "kubeconfigs" / f"{self.topology}-{cluster}.yaml")
+
+    def clusters(self) -> set[str]:
+        """Names of the clusters that run, as the machine shows them: processes or containers."""
+        if not self.real:
+            words = (word for each in self.processes() for word in each.cmdline())
+            found = (re.search(rf"\b{self.topology}-[a-z]+\b", word) for word in words)
+            return {each[0] for each in found if each}
+        nodes = ContainerEngine().nodes()
+        return {
+            each.cluster
+            for each in nodes
+            if each.running and each.cluster.startswith(f"{self.topology}-")
+        }
+
+    def remove_clusters(self) -> None:
+        """kind's, whatever state they are in: a test failed."""
+        engine = ContainerEngine()
+        for each in engine.nodes():
+            if each.cluster.startswith(f"{self.topology}-"):
+                engine.remove([each], timeout=60)
 
     @contextmanager
     def commit(self, repository: str, message: str) -> Iterator[Path]:

@@ -1,0 +1,60 @@
+"""Before a core in pods goes: nothing in a cloud depends on it alone.
+
+Its cluster is removed with the stop, and with it the only note of what Crossplane has made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import CRD, Kind, KubeError, Object
+from k8s_ucp.steps.context import Context
+
+SHOWN = 5
+
+
+def check_orphans(context: Context) -> None:
+    """No managed resource of Crossplane is left. A core that doesn't answer can't tell."""
+    if not context.in_pods or not context.state.kubeconfig(context.topology.core_cluster).exists():
+        return
+    kube = context.kube
+
+    def named(kind: Kind) -> list[str]:
+        return [f"{kind.kind} {each['metadata']['name']}" for each in kube.list_all(kind)]
+
+    try:
+        with ThreadPoolExecutor(8, "managed") as pool:
+            kinds = managed_kinds(kube.list_all(CRD))
+            found = [name for names in pool.map(named, kinds) for name in names]
+    except KubeError:
+        return
+    if found:
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise UcpError(
+            f"Crossplane on {context.topology.core_cluster} still keeps "
+            f"{', '.join(found[:SHOWN])}{more}: without the core nobody would delete them",
+            next="remove these environments and databases from ucp.yaml (ucp env remove NAME), "
+            "wait until status shows that they are gone, then: ucp stop",
+        )
+
+
+def managed_kinds(crds: Iterable[Object]) -> list[Kind]:
+    """Kinds of managed resources, by the category that Crossplane's providers give them."""
+    found = []
+    for each in crds:
+        spec = each["spec"]
+        if "managed" not in (spec["names"].get("categories") or []):
+            continue
+        version = next(version["name"] for version in spec["versions"] if version["storage"])
+        names = spec["names"]
+        found.append(
+            Kind(
+                f"{spec['group']}/{version}",
+                names["kind"],
+                names["plural"],
+                namespaced=spec["scope"] == "Namespaced",
+            )
+        )
+    return found

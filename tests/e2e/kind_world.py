@@ -1,0 +1,66 @@
+"""A topology on kind where nothing can be pulled: what it needs, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from tests.e2e.world import World
+from tests.kind_clusters import NODE_IMAGE
+from tests.kind_images import ECHO, TAGS, make_echo
+
+KIND_FLAGS = ("--core", "kind", "--env", "stage=kind", "--env", "prod=kind")
+PROMOTED = ("7.0.1", "7.0.2", "7.0.3")
+"""Tags that tests promote; other names of the same image."""
+
+_TOPOLOGY = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {{name: {name}}}
+spec:
+  core: {{provider: kind, ports: {{http: {http}, https: {https}}}}}
+  environments:
+    - {{name: stage, cluster: {{provider: kind}}}}
+    - {{name: prod, cluster: {{provider: kind}}, promotesFrom: stage}}
+  apps: [{{name: echo, image: {image}, tag: {tag}, hosts: [echo]}}]
+  images: {images}
+"""
+
+
+def describe_kind(world: World, engine: ContainerEngine) -> None:
+    """Write the topology, with names that no other run has, and the archive of the app's images."""
+    from k8s_ucp.clusters.kind_checks import free_pair
+
+    world.provider = "kind"
+    world.topology = f"ucp-{uuid.uuid4().hex[:6]}"
+    archive = world.workspace / "images" / "echo.tar"
+    archive.parent.mkdir()
+    names = [make_echo(engine, tag) for tag in TAGS]
+    for tag in PROMOTED:
+        engine.run("tag", names[1], f"{ECHO}:{tag}")
+        names.append(f"{ECHO}:{tag}")
+    engine.run("save", "--output", str(archive), *names, timeout=120)
+    images = {"archives": ["images/echo.tar"]} | ({"nodeImage": NODE_IMAGE} if NODE_IMAGE else {})
+    http, https = free_pair() or (18080, 18443)
+    text = _TOPOLOGY.format(
+        name=world.topology,
+        image=ECHO,
+        tag=TAGS[0],
+        images=json.dumps(images),
+        http=http,
+        https=https,
+    )
+    (world.workspace / "ucp.yaml").write_text(text)
+    world.environment["KUBECONFIG"] = str(world.home / "kubeconfig")
+
+
+def belongings(engine: ContainerEngine) -> dict[str, set[str]]:
+    """Containers, networks and volumes that the engine has. Clusters of others may come and go."""
+    others = "ucp-"
+    names = engine.run("ps", "--all", "--format", "{{.Names}}").split()
+    return {
+        "containers": {each for each in names if each.startswith(others)},
+        "networks": set(engine.run("network", "ls", "--quiet", "--no-trunc").split()),
+        "volumes": set(engine.run("volume", "ls", "--quiet").split()),
+    }

@@ -1,0 +1,120 @@
+"""Pods killed, nodes and Docker restarted: a kind core is Synced and Healthy again by itself."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+
+import pytest
+
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.kube import Kind
+from tests.e2e.test_path import answer
+from tests.e2e.world import World, until
+
+pytestmark = [pytest.mark.kind, pytest.mark.parametrize("demo", ["kind"], indirect=True)]
+
+POD = Kind("v1", "Pod", "pods")
+RESTART = "UCP_TEST_RESTART_DOCKER"
+"""A command that restarts Docker, where nobody else uses it."""
+SECONDS = 420
+
+PODS = [
+    ("argocd", "argocd-application-controller"),
+    ("argocd", "argocd-applicationset-controller"),
+    ("argocd", "argocd-redis"),
+    ("argocd", "argocd-repo-server"),
+    ("argocd", "argocd-server"),
+    ("crossplane-system", "crossplane"),
+    ("crossplane-system", "crossplane-rbac-manager"),
+    ("ucp-clusters", "reconciler"),
+    ("ucp-git", "git-server"),
+]
+
+
+def well(world: World) -> bool:
+    """Everything ready, every Application Synced and Healthy."""
+    status = world.status()
+    return (
+        status["core"]["ready"]
+        and all(each["ready"] for each in status["components"])
+        and all(
+            each["cluster"]["ready"] and each["cluster"]["reachable"]
+            for each in status["environments"]
+        )
+        and len(status["applications"]) >= 8
+        and all(
+            (each["sync"], each["health"]) == ("Synced", "Healthy")
+            for each in status["applications"]
+        )
+    )
+
+
+def pods(world: World, namespace: str, name: str) -> dict[str, str]:
+    """Pods of a workload: name -> uid."""
+    kube = world.kube("core")
+    try:
+        found = kube.list_all(POD, namespace)
+    finally:
+        kube.close()
+    owned = [
+        each
+        for each in found
+        if any(
+            owner["name"] == name or owner["name"].rpartition("-")[0] == name
+            for owner in each["metadata"].get("ownerReferences") or []
+        )
+    ]
+    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in owned}
+
+
+@pytest.mark.parametrize(("namespace", "name"), PODS)
+def test_a_killed_pod_comes_back(demo: World, namespace: str, name: str) -> None:
+    until("well before", lambda: well(demo), SECONDS)
+    victims = pods(demo, namespace, name)
+    assert victims, f"no pod of {name}"
+    kube = demo.kube("core")
+    for each, uid in victims.items():
+        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
+        kube.request("DELETE", POD.path(namespace, each), body=body)
+    kube.close()
+    until(
+        "another took its place",
+        lambda: (
+            (now := set(pods(demo, namespace, name).values())) and not now & set(victims.values())
+        ),
+        SECONDS,
+    )
+    until("well again", lambda: well(demo), SECONDS)
+
+
+@pytest.mark.parametrize("cluster", ["core", "stage"])
+def test_a_restarted_node_brings_everything_back(demo: World, cluster: str) -> None:
+    until("well before", lambda: well(demo), SECONDS)
+    ContainerEngine().run("restart", f"{demo.topology}-{cluster}-control-plane", timeout=120)
+    until("well again", lambda: well(demo), SECONDS)
+    until("the app answers", lambda: answer(demo, "stage"), SECONDS)
+
+
+def test_a_pushed_tag_is_seen_after_all_that(demo: World) -> None:
+    with demo.commit("apps", "echo: 7.0.2 on stage") as clone:
+        path = clone / "apps/echo/overlays/stage/kustomization.yaml"
+        lines = path.read_text().splitlines()
+        path.write_text(
+            "\n".join("    newTag: 7.0.2" if "newTag:" in each else each for each in lines) + "\n"
+        )
+    until(
+        "stage follows",
+        lambda: (found := demo.application("echo-stage")) and found["images"][0].endswith(":7.0.2"),
+        SECONDS,
+    )
+
+
+@pytest.mark.skipif(RESTART not in os.environ, reason=f"{RESTART} does not say how")
+def test_docker_restarted(demo: World) -> None:
+    until("well before", lambda: well(demo), SECONDS)
+    subprocess.run(shlex.split(os.environ[RESTART]), check=True, timeout=300)
+    demo.ucp("start", "--yes")
+    until("well again", lambda: well(demo), SECONDS)
+    until("the app answers", lambda: answer(demo, "prod"), SECONDS)

@@ -1,0 +1,31 @@
+"""What Crossplane made is found by the category that its providers give their kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from k8s_ucp.kube import Kind
+from k8s_ucp.steps.check_orphans import managed_kinds
+
+
+def crd(kind: str, categories: list[str] | None, scope: str = "Namespaced") -> dict[str, Any]:
+    names: dict[str, Any] = {"kind": kind, "plural": f"{kind.lower()}s"}
+    if categories is not None:
+        names["categories"] = categories
+    versions = [{"name": "v1beta1", "storage": False}, {"name": "v1", "storage": True}]
+    return {"spec": {"group": "a.example", "names": names, "scope": scope, "versions": versions}}
+
+
+def test_managed_resources_and_nothing_else() -> None:
+    found = managed_kinds(
+        [
+            crd("Cluster", ["crossplane", "managed", "gcp"]),
+            crd("Bucket", ["managed"], "Cluster"),
+            crd("Application", None),
+            crd("Composition", ["crossplane"]),
+        ]
+    )
+    assert found == [
+        Kind("a.example/v1", "Cluster", "clusters"),
+        Kind("a.example/v1", "Bucket", "buckets", namespaced=False),
+    ]
