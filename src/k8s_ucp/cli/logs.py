@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from k8s_ucp.cli.chosen import chosen_name
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import Console
 from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder, clusters_in
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import StateFolder
+
+if TYPE_CHECKING:
+    from k8s_ucp.components.pod_logs import PodLogs
 
 app = declare()
 
@@ -30,8 +33,8 @@ def logs(
         str,
         typer.Argument(
             metavar="COMPONENT",
-            help="argocd, crossplane, reconciler, redis, watcher, supervisord, ucp; one program "
-            "such as argocd-repo-server; or a control plane's, such as demo-core/etcd.",
+            help="argocd, crossplane, reconciler, git-server, redis, watcher, supervisord, ucp; "
+            "one program such as argocd-repo-server; or a control plane's, such as demo-core/etcd.",
         ),
     ],
     follow: Annotated[
@@ -43,15 +46,46 @@ def logs(
 ) -> None:
     """Print the end of a component's logs."""
     call = invocation(ctx)
+    console = call.console
+    if in_pods := _pod_logs(call, component):
+        _print_pods(in_pods, lines, console, follow=follow)
+        return
     state = call.workspace.state(chosen_name(call))
     files = find_logs(state, component)
-    console = call.console
     ends = {}
     for name, path in files.items():
         text, ends[name] = tail(path, lines)
         console.data(_marked(name, text, len(files))) if text else None
     if follow:
         _follow(files, ends, console)
+
+
+def _pod_logs(call: Invocation, component: str) -> PodLogs | None:
+    """The logs of a component that runs in pods, by its name or a workload's; None for others."""
+    from k8s_ucp.cli.chosen import chosen_context
+    from k8s_ucp.components import pod_components
+    from k8s_ucp.components.pod_logs import PodLogs
+
+    context = chosen_context(call)
+    if not context.in_pods:
+        return None
+    known = {
+        name: pod_components.workloads(name, context.topology) for name in pod_components.NAMES
+    }
+    singles = {each.name: [each] for found in known.values() for each in found}
+    wanted = {**singles, **known}.get(component)
+    return PodLogs(context.kube, wanted) if wanted else None
+
+
+def _print_pods(logs: PodLogs, lines: int, console: Console, *, follow: bool) -> None:
+    while True:
+        found = logs.read(lines)
+        for name, new in found.items():
+            if new:
+                console.data(_marked(name, "\n".join(new), len(found)))
+        if not follow:
+            return
+        time.sleep(POLL_SECONDS)
 
 
 def find_logs(state: StateFolder, component: str) -> dict[str, Path]:

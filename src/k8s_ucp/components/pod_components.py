@@ -7,6 +7,7 @@ from k8s_ucp.components.pods import Workload
 from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
 from k8s_ucp.topology import Topology
 
+NAMES = (argocd.NAME, crossplane.NAME, reconciler.NAME, git_server.NAME)
 _D, _S = "Deployment", "StatefulSet"
 
 

@@ -1,0 +1,53 @@
+"""What a component's pods wrote last, as the kubelet keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from k8s_ucp.components.pods import POD, WORKLOADS, Workload
+from k8s_ucp.kube import Kube, KubeError
+
+
+class PodLogs:
+    """The logs of some workloads' pods; each reading goes on where the last one ended."""
+
+    def __init__(self, kube: Kube, workloads: Sequence[Workload]) -> None:
+        self._kube = kube
+        self._workloads = workloads
+        self._last: dict[str, str] = {}
+        """Time of the last line that was read, by pod and container."""
+
+    def read(self, lines: int | None = None) -> dict[str, list[str]]:
+        """New lines by `<pod>`; of a pod not seen before the last `lines`. Raises KubeError."""
+        found: dict[str, list[str]] = {}
+        for each in self._workloads:
+            item = self._kube.find(WORKLOADS[each.kind], each.name, each.namespace)
+            labels = item["spec"]["selector"]["matchLabels"] if item else {}
+            selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+            pods = self._kube.list_all(POD, each.namespace, labels=selector) if item else []
+            for pod in pods:
+                for container in pod["spec"]["containers"]:
+                    new = self._read(each.namespace, pod["metadata"]["name"], container, lines)
+                    found.setdefault(pod["metadata"]["name"], []).extend(new)
+        return found
+
+    def _read(
+        self, namespace: str, pod: str, container: dict[str, object], lines: int | None
+    ) -> list[str]:
+        key = f"{pod}/{container['name']}"
+        last = self._last.get(key, "")
+        query = {"container": str(container["name"]), "timestamps": "true"}
+        if last:
+            # Whole seconds: the server cuts the rest off.
+            query["sinceTime"] = last[:19] + "Z"
+        elif lines is not None:
+            query["tailLines"] = str(lines)
+        try:
+            answer = self._kube.request("GET", POD.path(namespace, pod) + "/log", query=query)
+        except KubeError:
+            return []  # Its container has not started yet, or is just going.
+        stamped = [line.partition(" ") for line in str(answer).splitlines()]
+        new = [(stamp, text) for stamp, _, text in stamped if stamp > last]
+        if new:
+            self._last[key] = new[-1][0]
+        return [text for _, text in new]
