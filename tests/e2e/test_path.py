@@ -133,7 +133,8 @@ def test_a_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:
         kinds = (LOCAL_CLUSTER, APPLICATION, SECRET)
         found: dict[str, Any] = {
             f"{kind.kind}/{each['metadata']['name']}": (
-                each["metadata"].get("generation"),
+                # Of an Application it counts what Argo CD notes of its looks, too.
+                None if kind is APPLICATION else each["metadata"].get("generation"),
                 each.get("spec"),
                 each.get("data"),
                 each["metadata"].get("labels"),
@@ -171,7 +172,9 @@ def add_eu_to_core(clone: Path) -> None:
 
 
 def add_eu_to_apps(clone: Path) -> None:
-    """What a person commits to the app repository: the overlay of echo."""
+    """What a person commits to the app repository: its name in the list, the overlay of echo."""
+    names = clone / "environments.yaml"
+    names.write_text(names.read_text().rstrip("\n") + "\n  - {name: eu, promotesFrom: stage}\n")
     _copy_overlay(clone / "apps/echo/overlays")
 
 
@@ -200,6 +203,9 @@ def test_a_rerun_keeps_an_environment_that_only_the_repositories_know(demo: Worl
 def test_an_environment_leaves_by_commit(demo: World) -> None:
     with demo.commit("apps", "Stop echo on eu") as clone:
         demo.git(clone, "rm", "-rq", "apps/echo/overlays/eu")
+        names = clone / "environments.yaml"
+        lines = names.read_text().splitlines()
+        names.write_text("\n".join(each for each in lines if "name: eu," not in each) + "\n")
     until("its Application is gone", lambda: demo.application("echo-eu") is None)
     with demo.commit("core", "Remove the environment eu") as clone:
         demo.git(clone, "rm", "-rq", "clusters/overlays/eu")
