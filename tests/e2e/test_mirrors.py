@@ -1,0 +1,117 @@
+"""The paper's case: a connection Secret of the core reaches the environments, by git alone."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.kube import SECRET, Object
+from tests.e2e.test_path import add_eu_to_core
+from tests.e2e.world import World, until
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.installer import Toolbox
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/mirrors.md"
+SYNCER = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Syncer
+metadata:
+  name: db
+  namespace: ucp-clusters
+  annotations:
+    argocd.argoproj.io/sync-options: SkipDryRunOnMissingResource=true
+spec:
+  data:
+    - sourceName: quotes-conn
+      sourceNamespace: crossplane-system
+      kinds: secret
+      targetSelector: {}
+      targetNamespace: quote
+"""
+
+
+def connection(password: str) -> Object:
+    """As Crossplane writes it."""
+    data = {"endpoint": "10.0.0.1", "username": "quotes", "password": password, "port": "5432"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "quotes-conn", "namespace": "crossplane-system"},
+        "type": "connection.crossplane.io/v1alpha1",
+        "data": {name: base64.b64encode(text.encode()).decode() for name, text in data.items()},
+    }
+
+
+def password(world: World, environment: str) -> str | None:
+    found = world.kube(environment).find(SECRET, "quotes-conn", "quote")
+    return base64.b64decode(found["data"]["password"]).decode() if found else None
+
+
+def test_a_connection_secret_reaches_stage_and_prod_and_follows(demo: World) -> None:
+    core = demo.kube("core")
+    core.create(connection("first"))
+    with demo.commit("core", "Mirror the quotes' database") as clone:
+        (clone / "mirrors/db.yaml").write_text(SYNCER)
+    for each in ("stage", "prod"):
+        until(f"{each} has it", lambda each=each: password(demo, each) == "first")
+    (mirror,) = until(
+        "status lists it",
+        lambda: [each for each in demo.status()["mirrors"] if each["ready"]],
+    )
+    assert mirror["name"] == "db"
+    assert [(each["cluster"], each["ready"]) for each in mirror["targets"]] == [
+        ("demo-prod", True),
+        ("demo-stage", True),
+    ]
+    assert "db" in demo.ucp("mirror", "list").stdout
+    core.apply(connection("second"), manager="test")
+    for each in ("stage", "prod"):
+        until(f"{each} follows", lambda each=each: password(demo, each) == "second")
+
+
+def test_a_new_environment_gets_it_by_itself(demo: World) -> None:
+    with demo.commit("core", "Add the environment eu") as clone:
+        add_eu_to_core(clone)
+    until("eu has it", lambda: password(demo, "eu") == "second", seconds=240)
+
+
+def test_it_leaves_with_its_source_and_its_syncer(demo: World) -> None:
+    core = demo.kube("core")
+    core.delete(SECRET, "quotes-conn", "crossplane-system")
+    for each in ("stage", "prod", "eu"):
+        until(f"{each} lets go", lambda each=each: password(demo, each) is None)
+    core.create(connection("third"))
+    until("it comes back", lambda: password(demo, "prod") == "third")
+    with demo.commit("core", "Stop mirroring") as clone:
+        (clone / "mirrors/db.yaml").unlink()
+    until("prod lets go", lambda: password(demo, "prod") is None)
+    until("status forgets it", lambda: not demo.status()["mirrors"])
+
+
+def test_the_commands_of_the_page_work(demo: World, toolbox: Toolbox) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.S)
+    assert len(blocks) >= 4
+    programs = demo.home / "bin"
+    programs.mkdir()
+    (programs / "kubectl").symlink_to(toolbox.path("kubectl"))
+    shim = programs / "ucp"
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m k8s_ucp.cli.main "$@"\n')
+    shim.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)],
+        cwd=demo.workspace,
+        env={**demo.env, "PATH": f"{programs}:{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=360,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "quotes-conn" in done.stdout
