@@ -38,10 +38,15 @@ PROTECTED = Environment.model_validate(
 )
 
 
-def eventually(holds: Callable[[], object], what: str, seconds: float = 90) -> None:
+def eventually(
+    holds: Callable[[], object],
+    what: str,
+    seen: Callable[[], object] = str,
+    seconds: float = 150,
+) -> None:
     until = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < until, f"{what}: not reached in time"
+        assert time.monotonic() < until, f"{what}: not reached in time; last seen: {seen()}"
         time.sleep(0.2)
 
 
@@ -74,6 +79,18 @@ class Running:
         """What the last sync says."""
         operation = self.application(name).get("status", {}).get("operationState") or {}
         return str(operation.get("message", ""))
+
+    def states(self) -> dict[str, str]:
+        """What every Application says of itself, for a failure's message."""
+        return {
+            each["metadata"]["name"]: "{sync} {health} {phase} {message}".format(
+                sync=each.get("status", {}).get("sync", {}).get("status"),
+                health=each.get("status", {}).get("health", {}).get("status"),
+                phase=(each.get("status", {}).get("operationState") or {}).get("phase"),
+                message=(each.get("status", {}).get("operationState") or {}).get("message"),
+            )
+            for each in self.kube.list_all(APPLICATION, "argocd")
+        }
 
     def well(self, *names: str) -> bool:
         return all(_well(self.application(name)) for name in names)
@@ -120,7 +137,9 @@ def running(toolbox: Toolbox) -> Iterator[Running]:
         )
         reconciler.start()
         running = Running(context)
-        eventually(lambda: running.well("echo-stage", "echo-prod", "root"), "all is well")
+        eventually(
+            lambda: running.well("echo-stage", "echo-prod", "root"), "all is well", running.states
+        )
         yield running
     finally:
         if reconciler:
