@@ -17,7 +17,15 @@ import pytest
 from k8s_ucp.gitops.clones import make_clone
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.repository import Repository, Update
-from k8s_ucp.kube import APPLICATION, APPLICATION_SET, CONFIG_MAP, DEPLOYMENT, LOCAL_CLUSTER, Kube
+from k8s_ucp.kube import (
+    APPLICATION,
+    APPLICATION_SET,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    LOCAL_CLUSTER,
+    Kind,
+    Kube,
+)
 from k8s_ucp.reconciler.manager import Reconciler
 from k8s_ucp.reconciler.settings import Settings
 from k8s_ucp.steps.apply_manifests import ApplyFoundation
@@ -33,6 +41,7 @@ from tests.unit.gitops.topologies import demo
 
 pytestmark = pytest.mark.engines
 
+CLAIM_KIND = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 PROTECTED = Environment.model_validate(
     {"name": "prod", "promotesFrom": "stage", "access": "scoped", "deletionProtection": True}
 )
@@ -323,8 +332,16 @@ def test_projects_refuse_what_lies_outside_of_them(running: Running) -> None:
             return " ".join(each["message"] for each in conditions if "Error" in each["type"])
 
         eventually(lambda: all(words(name) for name in names), "five refusals")
-        for name in names[:3]:
-            assert "is not permitted in project" in words(name), words(name)
+        for name, why in zip(
+            names,
+            (
+                "do not match any of the allowed destinations in project 'applications'",
+                "is not permitted in project 'applications'",
+                "is not permitted in project 'infrastructure'",
+            ),
+            strict=False,
+        ):
+            assert why in words(name), words(name)
         for name in names:
             assert not running.application(name)["status"].get("resources"), name
     finally:
@@ -344,7 +361,16 @@ spec:
   project: infrastructure
   source: {repoURL: "%s", targetRevision: main, path: waves-first}
   destination: {name: in-cluster, namespace: argocd}
-  syncPolicy: {automated: {}, retry: {limit: -1, backoff: {duration: 1s, maxDuration: 2s}}}
+  syncPolicy: {automated: {prune: true}}
+"""
+CLAIM = b"""\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: waves-first, namespace: argocd}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: nobody-has-it
+  resources: {requests: {storage: 1Gi}}
 """
 
 
@@ -361,6 +387,7 @@ def test_a_wave_waits_until_the_one_before_is_well(running: Running) -> None:
         {
             "waves/first.yaml": CHILD % core.encode(),
             "waves/second.yaml": settings("waves-second", 2),
+            "waves-first/claim.yaml": CLAIM,
         },
     )
     try:
@@ -372,15 +399,22 @@ def test_a_wave_waits_until_the_one_before_is_well(running: Running) -> None:
                 destination={"name": "in-cluster", "namespace": "argocd"},
             )
         )
-        # The first wave is an Application whose folder doesn't exist: it is there, and not well.
-        eventually(lambda: running.application("waves-first").get("status"), "the first wave")
+        # The first wave is an Application that is there, synced and not well.
+        eventually(
+            lambda: running.kube.find(CLAIM_KIND, "waves-first", "argocd"),
+            "the first wave",
+            running.states,
+        )
         time.sleep(3)
         assert running.kube.find(CONFIG_MAP, "waves-second", "argocd") is None
         health = running.application("waves")["status"]["health"]["status"]
         assert health != "Healthy"
-        running.push("core", {"waves-first/settings.yaml": settings("waves-first", 0)})
+        mended = {"waves-first/settings.yaml": settings("waves-first", 0)}
+        running.push("core", {**mended, "waves-first/claim.yaml": None})
         eventually(
-            lambda: running.kube.find(CONFIG_MAP, "waves-second", "argocd"), "the second wave"
+            lambda: running.kube.find(CONFIG_MAP, "waves-second", "argocd"),
+            "the second wave",
+            running.states,
         )
         assert _well(running.application("waves-first"))
     finally:
@@ -388,5 +422,6 @@ def test_a_wave_waits_until_the_one_before_is_well(running: Running) -> None:
             running.kube.delete(APPLICATION, name, "argocd")
         for name in ("waves-first", "waves-second"):
             running.kube.delete(CONFIG_MAP, name, "argocd")
-        gone = ("waves/first.yaml", "waves/second.yaml", "waves-first/settings.yaml")
-        running.push("core", dict.fromkeys(gone))
+        running.kube.delete(CLAIM_KIND, "waves-first", "argocd")
+        mine = [path for path in running.files("core") if path.startswith("waves")]
+        running.push("core", dict.fromkeys(mine))
