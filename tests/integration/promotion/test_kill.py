@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
+import psutil
 import pytest
 
 from tests.integration.promotion.app_repository import AppRepository, Ucp
@@ -34,6 +35,7 @@ def kill_at_random(
     where = ("--repo", transport.url(repository.folder))
     dice = random.Random(SEED)
     seen = {"before": 0, "after": 0, "ended by itself": 0}
+    servers = descendants()
     for number in range(1, runs + 1):
         before, tag = repository.tip, f"v{number}"
         words = (
@@ -51,7 +53,7 @@ def kill_at_random(
         time.sleep(dice.uniform(0, longest))
         ended = running.poll() is not None
         stop_with_children(running)
-        settle(repository)
+        settle(repository, servers)
         after = repository.tip
         if after == before:
             seen["before"] += 1
@@ -68,18 +70,31 @@ def kill_at_random(
     return seen
 
 
-def settle(repository: AppRepository) -> None:
-    """A push that is on its way ends by itself: git's server side goes on without its client."""
+def settle(repository: AppRepository, servers: set[int]) -> None:
+    """A push that is on its way ends by itself: git's server side goes on without its client.
+
+    servers: process ids below ours that stay; what they started for a push has to end.
+    """
     quiet, tip = 0, repository.tip
-    for _ in range(500):
+    for _ in range(1000):
         locked = any((repository.folder / "refs").rglob("*.lock"))
         now = repository.tip
-        quiet = 0 if locked or now != tip else quiet + 1
+        quiet = 0 if locked or now != tip or descendants() - servers else quiet + 1
         tip = now
         if quiet > 15:
             return
         time.sleep(0.02)
-    raise AssertionError("a lock was left behind in the remote repository")
+    raise AssertionError("a lock or a process of git was left behind")
+
+
+def descendants() -> set[int]:
+    """Process ids of what we started, directly or not, and what has not ended."""
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.add(process.pid)
+    return found
 
 
 def lifetime(ucp: Ucp, repository: AppRepository, transport: Transport) -> float:
@@ -131,13 +146,14 @@ def test_killed_while_the_host_judges_the_push(
     here, go = repository.folder / "here", repository.folder / "go"
     repository.hook(moment, f'touch "{here}"; while [ ! -e "{go}" ]; do sleep 0.02; done; exit 0')
     words = ("echo", "--env", "stage", "--tag", "v1", "--repo", repository.url)
+    servers = descendants()
     running = ucp.start("promote", *words)
     until = time.monotonic() + 60
     while not here.exists() and time.monotonic() < until:
         time.sleep(0.01)
     stop_with_children(running)
     go.touch()
-    settle(repository)
+    settle(repository, servers)
 
     assert repository.tag("echo", "stage") in ("0.9.2", "v1")
     again = ucp.promote(*words)
