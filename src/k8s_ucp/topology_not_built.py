@@ -20,7 +20,6 @@ KEYS = frozenset(
         "spec.git.auth",
         "spec.crossplane.version",
         "spec.argocd",
-        "spec.ci",
     ]
 )
 """Keys, by path."""

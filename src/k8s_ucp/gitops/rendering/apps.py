@@ -13,6 +13,7 @@ from k8s_ucp.gitops.rendering.own_manifests import (
     resources_in,
     without_tags,
 )
+from k8s_ucp.gitops.rendering.pipelines import pipeline_values, provider_of
 
 if TYPE_CHECKING:
     from k8s_ucp.gitops.rendering.facts import Facts
@@ -24,6 +25,11 @@ INGRESS_CLASSES = {"traefik": "traefik", "nginx": "nginx"}
 
 def places(path: str, topology: Topology, facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every (path, values) that a template's path stands for; none where it isn't wanted."""
+    if provider := provider_of(path):
+        values = pipeline_values(topology)
+        if values and provider == values["ci"].provider:
+            yield path, values
+        return
     if "{app}" not in path:
         yield path, {}
         return
