@@ -41,6 +41,7 @@ from k8s_ucp.topology_values import NAME_PATTERN, Host, Name
 
 __all__ = [
     "APPS",
+    "APP_WORDS",
     "NAME_PATTERN",
     "App",
     "AppCluster",
@@ -168,6 +169,8 @@ def default(
     Raises UsageError for an app that nobody knows.
     """
     names, made_by = list(environments), providers or {}
+    wanted = tuple(known_app(each) for each in apps)
+    databases = sorted({each.database for each in wanted if each.database})
     return Topology(
         metadata=Metadata(name=name),
         spec=Spec(
@@ -180,15 +183,25 @@ def default(
                 )
                 for place, each in enumerate(names)
             ),
-            apps=tuple(known_app(each) for each in apps),
+            apps=wanted,
+            databases=tuple(Database(name=each, provider="local") for each in databases),
         ),
     )
 
 
 APPS: dict[str, App] = {
     "echo": App(name="echo", image="ealen/echo-server", tag="0.9.2", hosts=("echo",)),
+    "echo-client": App(name="echo-client", path="ucp:echo-client"),
+    "quote": App(name="quote", path="ucp:quote", hosts=("quote",), database="quotes"),
 }
 """Apps that can be had by name."""
+
+APP_WORDS = {
+    "echo": "a server that shows what it was asked, and its tag",
+    "echo-client": "asks the echo server every ten seconds",
+    "quote": "a page, its backend and a Postgres",
+}
+"""What they are."""
 
 
 def known_app(name: str) -> App:

@@ -42,6 +42,12 @@ def topology_text(topology: Topology) -> str:
         "tag: only the first one; afterwards the app repository owns it",
         [_app(each) for each in spec.apps],
     )
+    if spec.databases:
+        items = [
+            f"    - {{name: {_quoted(each.name)}, provider: {each.provider}}}\n"
+            for each in spec.databases
+        ]
+        text += _block("databases", "gcp, aws or local", items)
     return text
 
 
@@ -75,10 +81,15 @@ def _environment(environment: Environment) -> str:
 
 
 def _app(app: App) -> str:
-    text = f"    - name: {_quoted(app.name)}\n      image: {app.image}\n"
-    text += f'      tag: "{app.tag}"\n'
+    text = f"    - name: {_quoted(app.name)}\n"
+    if app.image:
+        text += f'      image: {app.image}\n      tag: "{app.tag}"\n'
+    if app.path:
+        text += f'      path: "{app.path}"\n'
     if app.hosts:
         text += f"      hosts: [{', '.join(_quoted(each) for each in app.hosts)}]\n"
+    if app.database:
+        text += f"      database: {_quoted(app.database)}\n"
     return text
 
 

@@ -11,6 +11,7 @@ from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.cli.running import run_plan
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.merge import NOBODY, Known
 from k8s_ucp.workspace import replace_file
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ Edit = Callable[[str, Path], tuple[str, "Topology"]]
 """(text, path) of ucp.yaml to (text, what it says). Raises UsageError."""
 
 
-def edit_topology(call: Invocation, edit: Edit) -> None:
+def edit_topology(call: Invocation, edit: Edit, *, leaving: Known = NOBODY) -> Topology:
     """Change ucp.yaml; where the topology was started, render, commit and push too.
 
     The file is written once everything that can be checked was; a push that failed is made up for
-    by the next `ucp start`. Raises UcpError, UsageError.
+    by the next `ucp start`. leaving: environments and apps whose folders in the repositories go
+    with all that is in them. Returns the new topology. Raises UcpError, UsageError.
     """
     from k8s_ucp import plans
     from k8s_ucp.gitops.manifests import read_manifests
@@ -46,12 +48,13 @@ def edit_topology(call: Invocation, edit: Edit) -> None:
     if not call.workspace.gitops(topology.name).core.exists():
         write()
         call.console.say(f"{path.name} is written; `ucp start` makes it so")
-        return
+        return topology
     context = Context(
         workspace=call.workspace,
         topology=topology,
         topology_file=text.encode(),
         manifests=read_manifests(topology, path.parent),
+        leaving=leaving,
         git_credential=git_credential(),
     )
 
@@ -60,3 +63,4 @@ def edit_topology(call: Invocation, edit: Edit) -> None:
         remember(call.workspace, topology.name, text)
 
     run_plan(plans.publish(), context, call.console, before=write_both)
+    return topology

@@ -48,6 +48,8 @@ COMMANDS: dict[str, Entry] = {
     "get": Entry("k8s_ucp.cli.get", "Show users and passwords: get secrets."),
     "open": Entry("k8s_ucp.cli.open", "Open a component in the browser: open argocd."),
     "mirror": Entry("k8s_ucp.cli.mirror", "List, add, remove mirrored Secrets and ConfigMaps."),
+    "env": Entry("k8s_ucp.cli.environments", "List, add and remove environments."),
+    "app": Entry("k8s_ucp.cli.apps", "List, add and remove apps."),
     "render": Entry("k8s_ucp.cli.render", "Write both repositories' files to a folder."),
     "check": Entry("k8s_ucp.cli.check", "Find what is wrong with the repositories' files."),
     "tools": Entry("k8s_ucp.cli.tools", "Install or list the pinned programs."),

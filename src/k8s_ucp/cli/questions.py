@@ -15,7 +15,7 @@ from typing import Any
 import questionary
 from prompt_toolkit.output import create_output
 
-from k8s_ucp.topology import APPS, NAME_PATTERN
+from k8s_ucp.topology import APP_WORDS, APPS, NAME_PATTERN
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str
         "Which apps run on them?",
         choices=[
             questionary.Choice(
-                f"{app.name}: {app.image}:{app.tag}",
+                f"{app.name}: {APP_WORDS[app.name]}",
                 value=app.name,
                 checked=app.name in proposed.apps,
             )

@@ -34,12 +34,17 @@ class Known:
     apps: frozenset[str]
 
 
+NOBODY = Known(frozenset(), frozenset())
+
+
 @dataclass(frozen=True)
 class Choices:
     """Files for which a person has said which side counts."""
 
     ours: frozenset[str] = frozenset()
     theirs: frozenset[str] = frozenset()
+    leaving: Known = NOBODY
+    """Environments and apps that go with everything that is in their folders."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +102,11 @@ def merge(
     length = len(next(iter(ours.values()), "")) or 40
     ids = {path: blob_id(content, length=length) for path, content in theirs.items()}
     folders = {folder for path in ours for folder in _folders(path)}
-    changes: dict[str, bytes | None] = {}
+    left = {path for path in ours.keys() - theirs.keys() if _leaves(path, choices.leaving)}
+    changes: dict[str, bytes | None] = dict.fromkeys(left)
     conflicts: list[Conflict] = []
     both = []
-    for path in sorted(base.keys() | theirs.keys()):
+    for path in sorted((base.keys() | theirs.keys()) - left):
         before, there, new = base.get(path), ours.get(path), ids.get(path)
         if new in (before, there) or path in choices.ours:
             continue
@@ -131,6 +137,14 @@ def merge(
         elif outcome != texts[ours[path]]:
             changes[path] = outcome
     return Merged(changes, tuple(conflicts))
+
+
+def _leaves(path: str, leaving: Known) -> bool:
+    overlay, app = _OVERLAY.match(path), _APP.match(path)
+    return bool(
+        (overlay and overlay["environment"] in leaving.environments)
+        or (app and app["app"] in leaving.apps)
+    )
 
 
 def _speaks_for(path: str, known: Known) -> bool:

@@ -10,7 +10,7 @@ import random
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from k8s_ucp import __version__
@@ -18,7 +18,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.gitops.git_environment import Credential, split_credential
 from k8s_ucp.gitops.git_failures import Rejected
-from k8s_ucp.gitops.merge import Choices, Known, MergeConflict
+from k8s_ucp.gitops.merge import NOBODY, Choices, Known, MergeConflict
 from k8s_ucp.gitops.render import Rendered
 from k8s_ucp.gitops.rendering.core import served
 from k8s_ucp.gitops.repository import Repository
@@ -122,9 +122,11 @@ def publish(
     *,
     credentials: Credentials | None = None,
     settled: Settled | None = None,
+    leaving: Known = NOBODY,
 ) -> PublishResult:
     """Bring a render into both repositories, side by side.
 
+    leaving: environments and apps that are to go with all that people added to them.
     Local remotes and clones are made where absent. Raises MergeConflict (nothing is pushed) and
     the errors of the door to git.
     """
@@ -148,11 +150,11 @@ def publish(
             files=getattr(rendered, name),
             branch=git.branch,
             known=Known(
-                frozenset(each.name for each in topology.spec.environments),
-                frozenset(each.name for each in topology.spec.apps),
+                frozenset(each.name for each in topology.spec.environments) | leaving.environments,
+                frozenset(each.name for each in topology.spec.apps) | leaving.apps,
             ),
             message=f"Render topology {topology.name}\n\nWritten by k8s-ucp {__version__}.\n",
-            choices=getattr(settled, name),
+            choices=replace(getattr(settled, name), leaving=leaving),
         )
         return target.prepare()
 

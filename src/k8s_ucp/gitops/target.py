@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from k8s_ucp.gitops.merge import Choices, Known, Merged, merge
+from k8s_ucp.gitops.merge import NOBODY, Choices, Known, Merged, merge
 from k8s_ucp.gitops.objects import Change, Entry, NewCommit, tree_id
 from k8s_ucp.gitops.repository import RENDERED, Repository, Update
 from k8s_ucp.gitops.text_merge import merge_text
@@ -29,7 +29,13 @@ class Target:
         clone, main = self.clone, f"refs/heads/{self.branch}"
         remote = _look(clone, self.branch)
         tip, last = remote.get(main), remote.get(RENDERED)
-        if tip and last and clone.tree_of(last) == tree_id(self.files, length=len(last)):
+        staying = self.choices.leaving == NOBODY
+        if (
+            staying
+            and tip
+            and last
+            and clone.tree_of(last) == tree_id(self.files, length=len(last))
+        ):
             return Prepared(self, tip, last, same=True)
         before = clone.listing(last) if last else {}
         there = clone.listing(tip) if tip else {}
@@ -46,7 +52,9 @@ class Target:
             known=self.known,
             contents=self.clone.contents,
             merge_text=merge_text,
-            choices=Choices(self.choices.ours | special, self.choices.theirs - special),
+            choices=replace(
+                self.choices, ours=self.choices.ours | special, theirs=self.choices.theirs - special
+            ),
         )
 
 

@@ -33,6 +33,7 @@ from k8s_ucp.components.reconciler_image import ReconcilerImage
 from k8s_ucp.components.redis import Redis
 from k8s_ucp.gitops.git_environment import Credential
 from k8s_ucp.gitops.manifests import Manifests
+from k8s_ucp.gitops.merge import NOBODY, Known
 from k8s_ucp.gitops.publish import PublishResult, Settled
 from k8s_ucp.gitops.render import seconds
 from k8s_ucp.gitops.rendering.core import in_pods
@@ -60,6 +61,8 @@ class Context:
     """Of apps that are given by path."""
     settled: Settled = field(default_factory=Settled)
     """Conflicts that the user has decided."""
+    leaving: Known = NOBODY
+    """Environments and apps whose folders go, with what people added there."""
     git_credential: Credential | None = None
     """For repositories of the user's over http(s); their own git settings count without it."""
     cancel: Cancel = field(default_factory=Cancel)

@@ -48,6 +48,7 @@ class PublishRepositories:
             context.gitops,
             credentials=Credentials(credential, credential),
             settled=context.settled,
+            leaving=context.leaving,
         )
         notes = [each.note for each in (context.published.core, context.published.apps)]
         if context.topology.spec.git.provider == "local":

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.gitops.clones import commit_work_tree, make_clone
+from k8s_ucp.gitops.merge import NOBODY, Known
 from k8s_ucp.gitops.publish import PublishResult, Settled, publish
 from k8s_ucp.gitops.render import Facts, render
 from k8s_ucp.gitops.repository import Repository, Update
@@ -25,7 +26,11 @@ class World:
     person: Path
 
     def start(
-        self, topology: Topology | None = None, settled: Settled | None = None, **spec: Any
+        self,
+        topology: Topology | None = None,
+        settled: Settled | None = None,
+        leaving: Known = NOBODY,
+        **spec: Any,
     ) -> PublishResult:
         """What `ucp start` does to the repositories."""
         topology = topology or demo(**spec)
@@ -38,7 +43,8 @@ class World:
             engine=FACTS.engine,
             versions=FACTS.versions,
         )
-        return publish(topology, render(topology, facts), self.folder, settled=settled)
+        files = render(topology, facts)
+        return publish(topology, files, self.folder, settled=settled, leaving=leaving)
 
     def refs(self) -> dict[str, str]:
         """Every ref of both remotes."""

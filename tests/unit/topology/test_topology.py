@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from k8s_ucp import topology_not_built
 from k8s_ucp.errors import UsageError
-from k8s_ucp.topology import NAME_PATTERN, Topology, default, known_app, parse
+from k8s_ucp.topology import APPS, NAME_PATTERN, Topology, default, known_app, parse
 from k8s_ucp.topology_not_built import KEYS, VALUES
 from k8s_ucp.topology_problems import _keys
 from k8s_ucp.topology_text import topology_text
@@ -197,9 +197,15 @@ def test_an_empty_topology_is_a_core_alone() -> None:
 names = st.from_regex(NAME_PATTERN.replace("$", r"\Z").replace("38", "20"), fullmatch=True)
 
 
-@given(name=names, environments=st.lists(names, unique=True, max_size=5), echo=st.booleans())
-def test_what_is_written_is_what_is_read(name: str, environments: list[str], echo: bool) -> None:
-    topology = default(name, [each for each in environments if each != "core"], ["echo"] * echo)
+@given(
+    name=names,
+    environments=st.lists(names, unique=True, max_size=5),
+    apps=st.lists(st.sampled_from(sorted(APPS)), unique=True),
+)
+def test_what_is_written_is_what_is_read(
+    name: str, environments: list[str], apps: list[str]
+) -> None:
+    topology = default(name, [each for each in environments if each != "core"], apps)
     assert parse(topology_text(topology), FILE) == topology
 
 
@@ -214,7 +220,7 @@ def test_any_text_is_a_topology_or_a_usage_error(text: str) -> None:
 
 def test_an_unknown_app_is_refused() -> None:
     with pytest.raises(UsageError, match="known: echo"):
-        known_app("quote")
+        known_app("qoute")
 
 
 def test_names_are_checked_in_code_too() -> None:

@@ -48,7 +48,7 @@ def optional_applications(topology: Topology) -> list[str]:
         found.append("providers")
     if clouds.platform_clouds(topology) and in_pods(topology):
         found.append("api")
-    if topology.spec.databases:
+    if topology.spec.databases and topology.spec.environments:
         found.append("databases")
     if policies.levels(topology):
         found.append("policies")
@@ -149,7 +149,7 @@ def _databases(path: str, topology: Topology) -> Iterator[Place]:
     if "{environment}" not in path:
         needed = {base for each in accesses.values() for base in each.bases}
         base = "/".join(path.split("/")[1:3])
-        if topology.spec.databases and (not base.startswith("base/") or base in needed):
+        if having and (not base.startswith("base/") or base in needed):
             yield path, {"database_environments": [each.name for each in having]}
         return
     for environment in having:

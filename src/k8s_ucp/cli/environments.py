@@ -1,0 +1,149 @@
+"""`ucp env`: the environments of the topology."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.console import table
+from k8s_ucp.cli.editing import edit_topology
+from k8s_ucp.cli.leaving import await_cluster_gone
+from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.merge import Known
+from k8s_ucp.gitops.publish import Published
+from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.topology import Topology, load, parse
+from k8s_ucp.topology_edit import with_item, without_item
+
+app = declare("List, add and remove environments.")
+
+
+@app.callback()
+def _group() -> None:
+    """List, add and remove environments."""
+
+
+@app.command("list")
+def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+    """List the environments of ucp.yaml, and those that somebody added to the repositories."""
+    call = invocation(ctx)
+    topology = load(call.workspace.topology_file)
+    data: list[dict[str, Any]] = [
+        {
+            "name": each.name,
+            "provider": each.cluster.provider,
+            "cluster": topology.app_cluster(each.name),
+            "promotesFrom": each.promotes_from,
+            "access": each.access,
+            "deletionProtection": each.deletion_protection,
+            "state": each.state,
+            "declared": True,
+        }
+        for each in topology.spec.environments
+    ]
+    known = {each["name"] for each in data}
+    for name in _committed(call, topology):
+        if name not in known:
+            data.append({"name": name, "cluster": topology.app_cluster(name), "declared": False})
+    if output is not Output.table:
+        call.console.data(notation(data, output))
+        return
+    rows = [
+        [
+            each["name"],
+            each["cluster"],
+            each.get("provider", "?"),
+            each.get("promotesFrom") or "",
+            each.get("state", "") if each["declared"] else "in the repositories, not in ucp.yaml",
+        ]
+        for each in data
+    ]
+    call.console.data(table(("environment", "cluster", "provider", "promotes from", "state"), rows))
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="The environment's name.")],
+    provider: Annotated[
+        str, typer.Option("--cluster", metavar="P", help="Who makes its cluster.")
+    ] = "embedded",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--promotes-from", metavar="ENV", help="Whose tags come here. Default: the last one's."
+        ),
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option("--region", metavar="R", help="Region or zone of the cloud.")
+    ] = None,
+    scoped: Annotated[
+        bool, typer.Option("--scoped", help="Argo CD gets the apps' namespaces only.")
+    ] = False,
+    protected: Annotated[
+        bool, typer.Option("--protected", help="It leaves only by a person's hand.")
+    ] = False,
+) -> None:
+    """Add an environment to ucp.yaml and to both repositories, and push: its cluster comes up."""
+    call = invocation(ctx)
+
+    def edit(text: str, path: Path) -> tuple[str, Topology]:
+        environments = parse(text, path).spec.environments
+        item: dict[str, Any] = {"name": name, "cluster": {"provider": provider}}
+        if region:
+            item["cluster"]["region"] = region
+        if source or environments:
+            item["promotesFrom"] = source or environments[-1].name
+        if scoped:
+            item["access"] = "scoped"
+        if protected:
+            item["deletionProtection"] = True
+        return with_item(text, "environments", item, path)
+
+    edit_topology(call, edit)
+    call.console.say(f"environment {name} added; `ucp status --watch` shows how far it is")
+
+
+@app.command()
+def remove(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="The environment's name.")],
+) -> None:
+    """Remove an environment: its apps leave, then its cluster, its files and its line in ucp.yaml.
+
+    One with deletionProtection is refused: take that off by a commit first.
+    """
+    call = invocation(ctx)
+
+    def edit(text: str, path: Path) -> tuple[str, Topology]:
+        for each in parse(text, path).spec.environments:
+            if each.name == name and each.deletion_protection:
+                raise UsageError(
+                    f"the environment {name} is protected",
+                    next=f"remove its deletionProtection from {path}, run ucp start, then again",
+                )
+            if each.promotes_from == name:
+                raise UsageError(
+                    f"{each.name} promotes from {name}",
+                    next=f"change promotesFrom of {each.name} in {path} first",
+                )
+        return without_item(text, "environments", name, path)
+
+    topology = edit_topology(call, edit, leaving=Known(frozenset([name]), frozenset()))
+    await_cluster_gone(call, topology, topology.app_cluster(name))
+    call.console.say(f"environment {name} removed")
+
+
+def _committed(call: Invocation, topology: Topology) -> list[str]:
+    folder = call.workspace.gitops(topology.name).core
+    if not folder.is_dir():
+        return []
+    clone = Repository(folder)
+    commit = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
+    if commit is None:
+        raise UcpError(f"{folder} has no branch {topology.spec.git.branch}", next="ucp start")
+    return Published("core", clone, commit, False).environments()

@@ -1,0 +1,78 @@
+"""Waits until what was removed by a commit has left the running core cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, Kube, KubeError
+from k8s_ucp.waiting import Cancel, wait_until
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
+
+LEAVING_SECONDS = 180.0
+
+
+def await_cluster_gone(call: Invocation, topology: Topology, cluster: str) -> None:
+    """Wait for a LocalCluster to be gone, drain included. Raises DeadlineExceeded."""
+    kube = _core(call, topology)
+    if kube is None:
+        call.console.say("the core cluster isn't running: the cluster goes with the next start")
+        return
+
+    def look() -> str:
+        found = kube.find(LOCAL_CLUSTER, cluster, "ucp-clusters")
+        if found is None:
+            return ""
+        conditions = (found.get("status") or {}).get("conditions") or []
+        words = [str(each.get("message")) for each in conditions if each.get("status") != "True"]
+        return "; ".join(words) or "it is there"
+
+    _wait(f"cluster {cluster} gone", look)
+
+
+def remove_applications(call: Invocation, topology: Topology, app: str) -> None:
+    """Delete an app's Applications and wait until they are gone, with what they deployed.
+
+    Protected environments keep theirs when a commit drops the overlay: they are deleted here.
+    """
+    kube = _core(call, topology)
+    if kube is None:
+        call.console.say("the core cluster isn't running: the app goes with the next start")
+        return
+    labels = f"k8s-ucp.io/app={app},k8s-ucp.io/topology={topology.name}"
+
+    def look() -> str:
+        there = kube.list_all(APPLICATION, "argocd", labels=labels)
+        for each in there:
+            # A set that hasn't seen the commit yet makes it again: the next look deletes that one.
+            if not each["metadata"].get("deletionTimestamp"):
+                kube.delete(APPLICATION, each["metadata"]["name"], "argocd")
+        return ", ".join(each["metadata"]["name"] for each in there)
+
+    _wait(f"Applications of {app} gone", look)
+
+
+def _wait(what: str, look: object) -> None:
+    def safely() -> str:
+        try:
+            return str(look())  # type: ignore[operator]
+        except KubeError as error:
+            return error.message
+
+    wait_until(what, safely, seconds=LEAVING_SECONDS, cancel=Cancel(), pause=0.5, next="ucp status")
+
+
+def _core(call: Invocation, topology: Topology) -> Kube | None:
+    path: Path = call.workspace.state(topology.name).kubeconfig(topology.core_cluster)
+    if not path.exists():
+        return None
+    try:
+        kube = Kube.from_file(path)
+        kube.request("GET", "/readyz", timeout=5)
+    except UcpError:
+        return None
+    return kube

@@ -1,0 +1,83 @@
+"""`ucp env` and `ucp app`: the file, the repositories, and what people added there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from k8s_ucp.cli.main import app
+from k8s_ucp.gitops.merge import Known
+from k8s_ucp.topology import App, Environment, default, load
+from k8s_ucp.topology_text import topology_text
+from tests.integration.gitops.conftest import World, world  # noqa: F401 (a fixture)
+from tests.unit.gitops.topologies import demo
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, home: Path) -> Path:
+    (tmp_path / "ucp.yaml").write_text(topology_text(default()))
+    return tmp_path
+
+
+def ucp(workspace: Path, *words: str) -> str:
+    """What a command says; it must succeed."""
+    result = CliRunner().invoke(app, ["--workspace", str(workspace), *words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_an_environment_comes_and_goes(workspace: Path) -> None:
+    ucp(workspace, "env", "add", "eu", "--scoped")
+    eu = load(workspace / "ucp.yaml").spec.environments[-1]
+    assert (eu.name, eu.promotes_from, eu.access) == ("eu", "prod", "scoped")
+    assert "# What you want" in (workspace / "ucp.yaml").read_text()
+    listed = json.loads(ucp(workspace, "env", "list", "-o", "json"))
+    assert [each["name"] for each in listed] == ["stage", "prod", "eu"]
+    ucp(workspace, "env", "remove", "eu")
+    assert load(workspace / "ucp.yaml") == default()
+
+
+def test_environments_that_must_stay(workspace: Path) -> None:
+    with pytest.raises(Exception, match="prod promotes from stage"):
+        ucp(workspace, "env", "remove", "stage")
+    ucp(workspace, "env", "add", "eu", "--protected")
+    with pytest.raises(Exception, match="eu is protected"):
+        ucp(workspace, "env", "remove", "eu")
+    with pytest.raises(Exception, match="there already"):
+        ucp(workspace, "env", "add", "eu")
+
+
+def test_apps_come_and_go(workspace: Path) -> None:
+    ucp(workspace, "app", "add", "web", "--image", "a/b", "--tag", "1", "--host", "www")
+    ucp(workspace, "app", "add", "quote")
+    spec = load(workspace / "ucp.yaml").spec
+    assert spec.apps[1] == App(name="web", image="a/b", tag="1", hosts=("www",))
+    assert spec.apps[2].database == spec.databases[0].name == "quotes"
+    listed = json.loads(ucp(workspace, "app", "list", "-o", "json"))
+    assert [each["name"] for each in listed] == ["echo", "web", "quote"]
+    ucp(workspace, "app", "remove", "web")
+    assert [each.name for each in load(workspace / "ucp.yaml").spec.apps] == ["echo", "quote"]
+    with pytest.raises(Exception, match="no app is known by the name 'wbe'"):
+        ucp(workspace, "app", "add", "wbe")
+
+
+def test_what_leaves_takes_what_people_added_along(world: World) -> None:  # noqa: F811
+    three = (*demo().spec.environments, Environment.model_validate({"name": "eu"}))
+    two_apps = (*demo().spec.apps, App(name="web", image="a/b", tag="1"))
+    world.start(environments=three, apps=two_apps)
+    overlay = "apps/echo/overlays/eu/kustomization.yaml"
+    world.edit("apps", overlay, "0.9.2", "0.9.3")
+    world.push("apps", {"apps/echo/overlays/eu/mine.yaml": b"a: 1\n"})
+    leaving = Known(frozenset(["eu"]), frozenset(["web"]))
+    world.start(leaving=leaving)
+    for name in ("core", "apps"):
+        files = world.files(name)
+        assert not [path for path in files if "/eu/" in path or "/web/" in path]
+    assert b"eu" not in world.files("apps")["environments.yaml"]
+    assert b"overlays/eu" not in world.files("core")["clusters/kustomization.yaml"]
+    assert "apps/echo/overlays/stage/kustomization.yaml" in world.files("apps")
