@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.gitops.manifests import read_manifests
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.gitops.render import Facts, Rendered, render
 from k8s_ucp.topology import load
@@ -30,6 +31,7 @@ def rendered(name: str) -> Rendered:
             core_url=git.core or f"file:///home/me/gitops/{name}/core.git",
             apps_url=git.apps or f"file:///home/me/gitops/{name}/apps.git",
             topology_file=file.read_bytes(),
+            manifests=read_manifests(topology, file.parent),
             engine={"argocd": {"crds.yaml": b"kind: CustomResourceDefinition\n"}},
             versions={"argocd": "v0.0.0"},
             reconciler_image="k8s-ucp/reconciler:0.0.0-0123456789ab",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.kustomize import BuildFailed, build, roots
+from k8s_ucp.gitops.manifests import read_manifests
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.gitops.render import render
 from k8s_ucp.tools.toolbox import Toolbox
@@ -25,9 +27,12 @@ def objects(text: str) -> dict[tuple[str, str], Any]:
 
 @pytest.mark.parametrize("name", sorted(each.stem for each in TOPOLOGIES.glob("*.yaml")))
 def test_every_folder_builds(name: str, toolbox: Toolbox, tmp_path: Path) -> None:
-    render_to(tmp_path, render(load(TOPOLOGIES / f"{name}.yaml"), FACTS))
-    found = roots(tmp_path)
-    assert len(found) > 8
+    topology = load(TOPOLOGIES / f"{name}.yaml")
+    facts = replace(FACTS, manifests=read_manifests(topology, TOPOLOGIES))
+    render_to(tmp_path, render(topology, facts))
+    # `far` lies in a repository that is nowhere.
+    found = [each for each in roots(tmp_path) if "far" not in each.parts]
+    assert len(found) > 5
     for folder in found:
         build(toolbox.path("kustomize"), folder)
 
