@@ -10,14 +10,13 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.editing import edit_topology
+from k8s_ucp.cli.editing import edit_topology, up_to_date
 from k8s_ucp.cli.leaving import remove_applications
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.merge import Known
 from k8s_ucp.gitops.promotion.edit import read_images
 from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
-from k8s_ucp.gitops.repository import Repository
 from k8s_ucp.topology import APPS, Topology, load, parse
 from k8s_ucp.topology_edit import with_item, without_item
 
@@ -155,7 +154,7 @@ def _versions(call: Invocation, topology: Topology) -> dict[str, dict[str, list[
     folder = call.workspace.gitops(topology.name).apps
     if not folder.is_dir():
         return {}
-    clone = Repository(folder)
+    clone = up_to_date(call, folder)
     commit = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
     found: dict[str, dict[str, list[str]]] = {}
     for path, content in (clone.read(commit, "apps") if commit else {}).items():

@@ -11,7 +11,9 @@ from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.cli.running import run_plan
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.git_failures import GitFailed
 from k8s_ucp.gitops.merge import NOBODY, Known
+from k8s_ucp.gitops.repository import Repository
 from k8s_ucp.workspace import replace_file
 
 if TYPE_CHECKING:
@@ -64,3 +66,13 @@ def edit_topology(call: Invocation, edit: Edit, *, leaving: Known = NOBODY) -> T
 
     run_plan(plans.publish(), context, call.console, before=write_both)
     return topology
+
+
+def up_to_date(call: Invocation, folder: Path) -> Repository:
+    """The working clone with what its remote has now; where that is away, with what it had."""
+    clone = Repository(folder, credential=git_credential())
+    try:
+        clone.fetch()
+    except GitFailed as error:
+        call.console.say(f"note: {error.message}; this is what was seen last")
+    return clone

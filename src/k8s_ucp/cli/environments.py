@@ -9,13 +9,12 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.editing import edit_topology
+from k8s_ucp.cli.editing import edit_topology, up_to_date
 from k8s_ucp.cli.leaving import await_cluster_gone
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.merge import Known
 from k8s_ucp.gitops.publish import Published
-from k8s_ucp.gitops.repository import Repository
 from k8s_ucp.topology import Topology, load, parse
 from k8s_ucp.topology_edit import with_item, without_item
 
@@ -142,7 +141,7 @@ def _committed(call: Invocation, topology: Topology) -> list[str]:
     folder = call.workspace.gitops(topology.name).core
     if not folder.is_dir():
         return []
-    clone = Repository(folder)
+    clone = up_to_date(call, folder)
     commit = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
     if commit is None:
         raise UcpError(f"{folder} has no branch {topology.spec.git.branch}", next="ucp start")
