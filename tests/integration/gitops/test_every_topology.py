@@ -37,6 +37,9 @@ def rendered(topology: Topology, text: bytes) -> Rendered:
         core_url=git.core or FACTS.core_url,
         apps_url=git.apps or FACTS.apps_url,
         engine={},
+        reconciler_image="k8s-ucp/reconciler:0.1.0",
+        repositories="/srv/k8s-ucp/git",
+        owner=1000,
     )
     return render(topology, facts)
 
