@@ -100,7 +100,9 @@ def built_in(kustomize: Path, folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name in ("core", "apps"):
         tree = Tree.of(folder / name)
-        built = build_many(kustomize, folder / name, [[each] for each in tree.roots])
+        # A base that no overlay takes in is deployed nowhere.
+        wanted = [[each] for each in tree.roots if not each.endswith("/base")]
+        built = build_many(kustomize, folder / name, wanted)
         assert not built.failures
         objects = [each for items in built.objects.values() for each in items]
         objects += [each for _, each in tree.plain()]
