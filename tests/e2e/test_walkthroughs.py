@@ -1,0 +1,73 @@
+"""docs/walkthroughs, run as they stand, one after the other, on the embedded engine."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.tools.toolbox import Toolbox
+from tests.e2e.conftest import make_world
+from tests.e2e.world import World, until
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "walkthroughs"
+PAGES = ("everything-from-scratch", "a-new-version", "a-new-service-with-a-database")
+"""In the order of a reader."""
+
+
+@pytest.fixture(scope="module")
+def reader(toolbox: Toolbox) -> Iterator[World]:
+    yield from make_world("reader")
+
+
+def lines(page: str) -> list[str]:
+    """The commands of a page, in order."""
+    blocks = re.findall(r"```sh\n(.*?)```", (FOLDER / f"{page}.md").read_text("utf-8"), re.S)
+    return [line for block in blocks for line in block.splitlines() if line.startswith("ucp ")]
+
+
+def follow(world: World, page: str) -> dict[str, str]:
+    """Type every command of a page: {command: what it said}."""
+    found = {}
+    for line in lines(page):
+        done = world.ucp(*shlex.split(line)[1:], timeout=300)
+        found[line] = done.stdout + done.stderr
+    return found
+
+
+def healthy(world: World, name: str) -> bool:
+    found = world.application(name)
+    return found is not None and (found["sync"], found["health"]) == ("Synced", "Healthy")
+
+
+def test_every_page_is_followed() -> None:
+    assert sorted(PAGES) == sorted(each.stem for each in FOLDER.glob("*.md"))
+
+
+def test_everything_from_scratch(reader: World) -> None:
+    said = follow(reader, "everything-from-scratch")
+    assert "nothing is wrong" in said["ucp check"]
+    assert "eu" in said["ucp env list"]
+    names = [each["name"] for each in reader.status()["environments"]]
+    assert names == ["stage", "prod"]
+
+
+def test_a_new_version(reader: World) -> None:
+    reader.ucp("start", "--yes")
+    said = follow(reader, "a-new-version")
+    assert "0.9.3" in said["ucp history echo"]
+    row = next(each for each in said["ucp app list"].splitlines() if "ealen" in each)
+    assert row.index("0.9.3") < row.index("0.9.2")
+    until(
+        "both versions run", lambda: healthy(reader, "echo-stage") and healthy(reader, "echo-prod")
+    )
+
+
+def test_a_new_service_with_a_database(reader: World) -> None:
+    said = follow(reader, "a-new-service-with-a-database")
+    assert "orders" in said["ucp app list"]
+    assert reader.application("orders-stage") is None
+    assert not (reader.gitops / "apps" / "apps" / "orders").exists()
