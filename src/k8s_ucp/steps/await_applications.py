@@ -14,7 +14,7 @@ from k8s_ucp.gitops.refresh import REFRESH
 from k8s_ucp.kube import APPLICATION, Kube, KubeError, NotFound, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
-from k8s_ucp.steps.await_environments import running_environments
+from k8s_ucp.steps.await_environments import pulls_images, running_environments
 from k8s_ucp.steps.context import Context
 from k8s_ucp.waiting import wait_until
 
@@ -57,7 +57,7 @@ class AwaitApplications:
         wait_until(
             "applications synced and healthy",
             look,
-            seconds=POD_SECONDS if context.in_pods else SECONDS,
+            seconds=POD_SECONDS if pulls_images(context) else SECONDS,
             cancel=context.cancel,
             pause=PAUSE,
             next="see `ucp status`",

@@ -41,11 +41,17 @@ class AwaitEnvironments:
         wait_until(
             f"environments {', '.join(wanted)} up and registered",
             look,
-            seconds=POD_SECONDS if context.in_pods else SECONDS,
+            seconds=POD_SECONDS if pulls_images(context) else SECONDS,
             cancel=context.cancel,
             pause=PAUSE,
             next="see `ucp status` and `ucp logs reconciler`",
         )
+
+
+def pulls_images(context: Context) -> bool:
+    """Real nodes are made or real pods started: images of a gigabyte may have to come first."""
+    environments = context.topology.spec.environments
+    return context.in_pods or any(each.cluster.provider == "kind" for each in environments)
 
 
 def running_environments(context: Context) -> list[str]:
