@@ -7,10 +7,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from k8s_ucp.kube import SECRET, Object
+from tests.e2e.conftest import make_world
 from tests.e2e.test_path import add_eu_to_core
 from tests.e2e.world import World, until
 
@@ -34,6 +38,14 @@ spec:
       targetSelector: {}
       targetNamespace: quote
 """
+
+
+@pytest.fixture(scope="module")
+def demo(toolbox: Toolbox) -> Iterator[World]:
+    """A topology of its own: what is committed here would surprise the tests of other files."""
+    for world in make_world("mirrors"):
+        world.ucp("start", "--yes")
+        yield world
 
 
 def connection(password: str) -> Object:
