@@ -106,9 +106,6 @@ class ModuleSource:
         return re.sub(r"://[^/\s@\"]+@", "://", text)
 
 
-DEFAULT_SOURCE = "https://proxy.golang.org,direct"
-
-
 def module_source(compiler: Compiler | None) -> ModuleSource:
     """GOPROXY as `go` itself will find it: environment, the user's go/env, the toolchain's own."""
     if os.environ.get("GOPROXY"):
@@ -120,7 +117,7 @@ def module_source(compiler: Compiler | None) -> ModuleSource:
         value = _setting(settings)
         if value:
             return ModuleSource(value, f"GOPROXY in {settings}")
-    own = _setting(compiler.program.parent.parent / "go.env") if compiler else DEFAULT_SOURCE
+    own = _setting(compiler.program.parent.parent / "go.env") if compiler else ""
     return ModuleSource(own or "direct", "Go's default (GOPROXY is not set)")
 
 
