@@ -16,10 +16,10 @@ from tests.integration.cli.conftest import CORE_ALONE, files
 HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
 
 FLAGS = {
-    "core on kind": (["--core", "kind"], "a core on kind is not built yet"),
+    "core of tomorrow": (["--core", "gke"], "gke is not built yet; the nearest that works"),
     "unknown core": (["--core", "embeded"], "unknown provider 'embeded'; allowed: embedded"),
-    "cloud environment": (["--env", "stage=gke"], "needs Crossplane's provider pods"),
-    "environment of tomorrow": (["--env", "stage=kind"], "is not built yet"),
+    "cloud without a project": (["--env", "stage=gke"], "needs the key 'project'"),
+    "existing without a context": (["--env", "stage=existing"], "needs the key 'context'"),
     "bad name": (["--env", "Stage_1=embedded"], "RFC 1123"),
     "empty name": (["--env", "=embedded"], "RFC 1123"),
     "environment called core": (["--env", "core=embedded"], "can't be called 'core'"),
@@ -59,11 +59,6 @@ FILES = {
         6,
         "in a circle",
     ),
-    "combination": (
-        HEAD + "spec:\n  environments: [{name: a, cluster: {provider: eks}}]\n",
-        5,
-        "the nearest that works today is provider: embedded",
-    ),
     "no YAML": (HEAD + "spec: {\n", 5, "not valid YAML"),
 }
 
@@ -79,6 +74,19 @@ def test_a_bad_file(world: World, case: str) -> None:
     assert f"next: edit {path}" in ended.stderr
     assert files(world) == ["ucp.yaml"]
     assert path.read_text() == text
+
+
+def test_a_combination_that_can_only_be_rendered(world: World) -> None:
+    """`ucp render` takes it, so the file is right; nothing is begun."""
+    (world.workspace / "ucp.yaml").write_text(
+        HEAD + "spec:\n  environments: [{name: a, cluster: {provider: eks}}]\n"
+    )
+    ended = world.ucp("start", "--yes", expect=1)
+    assert "nothing was changed" in ended.stderr
+    assert "a on eks needs Crossplane's provider pods" in ended.stderr
+    assert "the nearest that works is a core with provider: kind" in ended.stderr
+    assert "creds/aws.ini: there is no such file" in ended.stderr
+    assert files(world) == ["ucp.yaml"]
 
 
 def test_flags_that_contradict_the_file(world: World) -> None:
