@@ -183,7 +183,7 @@ def test_a_killed_creation_is_healed_by_the_next(
 def test_a_full_disk_is_told_and_leaves_nothing(
     planes: ControlPlanes, provider: EmbeddedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*arguments: object, gogc: int) -> None:
+    def full(*arguments: object, **settings: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(kwokctl, "write_settings", full)
@@ -215,8 +215,8 @@ def test_a_cluster_that_others_could_reach_is_refused(
 ) -> None:
     real = kwokctl.settings
 
-    def exposed(*arguments: object, gogc: int) -> dict[str, object]:
-        settings = real(*arguments, gogc=gogc)  # type: ignore[arg-type]
+    def exposed(*arguments: object, **given: object) -> dict[str, object]:
+        settings = real(*arguments, **given)  # type: ignore[arg-type]
         settings["options"]["bindAddress"] = "0.0.0.0"
         return settings
 
