@@ -112,7 +112,9 @@ class Election:
         self._renewed = 0.0
         self._leading = False
         self._stop = threading.Event()
+        self._changing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"lease {name}", daemon=True)
+        self._guard = threading.Thread(target=self._watch, name=f"guard {name}", daemon=True)
 
     @property
     def leading(self) -> bool:
@@ -120,6 +122,7 @@ class Election:
 
     def start(self) -> None:
         self._thread.start()
+        self._guard.start()
 
     def alive(self) -> bool:
         return self._thread.is_alive()
@@ -136,20 +139,31 @@ class Election:
                 self._log.info("lease not given back", lease=self.name, error=error.message)
 
     def _run(self) -> None:
+        scale = self._lasts / LASTS
         while not self._stop.is_set():
             began = self._now()
+            pause = RETRY
             try:
                 held = self._hold()
             except UcpError as error:
-                held = self._leading and began - self._renewed < GIVE_UP * self._lasts / LASTS
-                if self._leading and not held:
-                    self._log.warning("leads no more", lease=self.name, error=error.message)
+                # Who leads goes on until _watch ends it.
+                self._log.info("lease not renewed", lease=self.name, error=error.message)
             else:
                 if held:
                     self._renewed = began
-            self._set_leading(held)
-            pause = RENEW if held and self._renewed == began else RETRY
-            self._stop.wait(pause * self._lasts / LASTS)
+                    pause = RENEW
+                self._set_leading(held)
+            self._stop.wait(pause * scale)
+
+    def _watch(self) -> None:
+        """Stop working in time, also while a renewal hangs on a connection that went silent."""
+        patience = GIVE_UP * self._lasts / LASTS
+        while not self._stop.is_set():
+            left = self._renewed + patience - self._now() if self._leading else patience
+            if left <= 0:
+                self._log.warning("leads no more: not renewed in time", lease=self.name)
+                self._set_leading(False)
+            self._stop.wait(max(left, 0.02) if self._leading else patience / 4)
 
     def _hold(self) -> bool:
         """Take or renew it; False where another process holds it. Raises KubeError."""
@@ -195,7 +209,8 @@ class Election:
         }
 
     def _set_leading(self, leading: bool) -> None:
-        if leading != self._leading:
-            self._leading = leading
-            self._log.info("leads" if leading else "does not lead", lease=self.name)
-            self._turn(leading)
+        with self._changing:
+            if leading != self._leading:
+                self._leading = leading
+                self._log.info("leads" if leading else "does not lead", lease=self.name)
+                self._turn(leading)
