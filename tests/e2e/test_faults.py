@@ -59,20 +59,7 @@ def named(world: World, program: str, detail: str) -> list[psutil.Process]:
 
 def well(world: World) -> bool:
     """Everything ready, and Argo CD has looked at the apps again and finds them Synced."""
-    status = world.status()
-    return (
-        status["core"]["ready"]
-        and all(each["ready"] for each in status["components"])
-        and all(
-            each["cluster"]["ready"] and each["cluster"]["registered"]
-            for each in status["environments"]
-        )
-        and len(status["applications"]) >= 2
-        and all(
-            (each["sync"], each["health"]) == ("Synced", "Healthy")
-            for each in status["applications"]
-        )
-    )
+    return world.is_well(clusters="registered", applications=2)
 
 
 @pytest.mark.parametrize(("program", "detail"), PROCESSES)

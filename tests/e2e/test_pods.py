@@ -35,20 +35,7 @@ PODS = [
 
 def well(world: World) -> bool:
     """Everything ready, every Application Synced and Healthy."""
-    status = world.status()
-    return (
-        status["core"]["ready"]
-        and all(each["ready"] for each in status["components"])
-        and all(
-            each["cluster"]["ready"] and each["cluster"]["reachable"]
-            for each in status["environments"]
-        )
-        and len(status["applications"]) >= 8
-        and all(
-            (each["sync"], each["health"]) == ("Synced", "Healthy")
-            for each in status["applications"]
-        )
-    )
+    return world.is_well(clusters="reachable", applications=8)
 
 
 def pods(world: World, namespace: str, name: str) -> dict[str, str]:

@@ -89,6 +89,27 @@ class World:
         found: dict[str, Any] = json.loads(self.ucp("status", "-o", "json", timeout=60).stdout)
         return found
 
+    def is_well(self, *, clusters: str, applications: int) -> bool:
+        """Everything is ready, and every Application Synced and Healthy.
+
+        clusters: what app clusters are besides ready, as status calls it; applications: how many
+        there are at least.
+        """
+        status = self.status()
+        return (
+            status["core"]["ready"]
+            and all(each["ready"] for each in status["components"])
+            and all(
+                each["cluster"]["ready"] and each["cluster"][clusters]
+                for each in status["environments"]
+            )
+            and len(status["applications"]) >= applications
+            and all(
+                (each["sync"], each["health"]) == ("Synced", "Healthy")
+                for each in status["applications"]
+            )
+        )
+
     def kube(self, cluster: str) -> Kube:
         return Kube.from_file(self.state / "kubeconfigs" / f"{self.topology}-{cluster}.yaml")
 
