@@ -61,6 +61,6 @@ def belongings(engine: ContainerEngine) -> dict[str, set[str]]:
     names = engine.run("ps", "--all", "--format", "{{.Names}}").split()
     return {
         "containers": {each for each in names if each.startswith(others)},
-        "networks": set(engine.run("network", "ls", "--quiet", "--no-trunc").split()),
+        "networks": set(engine.run("network", "ls", "--format", "{{.Name}}").split()),
         "volumes": set(engine.run("volume", "ls", "--quiet").split()),
     }

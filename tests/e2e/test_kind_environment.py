@@ -69,7 +69,7 @@ def belongings(engine: ContainerEngine) -> dict[str, set[str]]:
     """Containers, networks and volumes."""
     return {
         "containers": set(engine.run("ps", "--all", "--quiet", "--no-trunc").split()),
-        "networks": set(engine.run("network", "ls", "--quiet", "--no-trunc").split()),
+        "networks": set(engine.run("network", "ls", "--format", "{{.Name}}").split()),
         "volumes": set(engine.run("volume", "ls", "--quiet").split()),
     }
 

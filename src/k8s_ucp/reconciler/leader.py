@@ -133,10 +133,13 @@ class Election:
         self._thread.join(seconds)
         if self._leading:
             self._set_leading(False)
-            try:
-                self._write(self._kube.get(LEASE, self.name, marks.CLUSTERS_NAMESPACE), held=False)
-            except UcpError as error:
-                self._log.info("lease not given back", lease=self.name, error=error.message)
+            self._give_back()
+
+    def _give_back(self) -> None:
+        try:
+            self._write(self._kube.get(LEASE, self.name, marks.CLUSTERS_NAMESPACE), held=False)
+        except UcpError as error:
+            self._log.info("lease not given back", lease=self.name, error=error.message)
 
     def _run(self) -> None:
         scale = self._lasts / LASTS
@@ -149,6 +152,9 @@ class Election:
                 # Who leads goes on until _watch ends it.
                 self._log.info("lease not renewed", lease=self.name, error=error.message)
             else:
+                if held and self._stop.is_set() and not self._leading:
+                    self._give_back()  # taken while stop() no longer waited
+                    return
                 if held:
                     self._renewed = began
                     pause = RENEW

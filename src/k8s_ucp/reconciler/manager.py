@@ -81,6 +81,8 @@ class Reconciler:
         )
         self._working = threading.Event()
         self._stopping = threading.Event()
+        self._turning = threading.Lock()
+        """Held while work begins, so that a stop meets all of it or nothing."""
 
     def _workers_of(self, controller: Controller) -> Workers:
         controller.queue.hold(True)
@@ -126,18 +128,20 @@ class Reconciler:
             while not each.synced.wait(60):
                 if self._stopping.is_set():
                     return
-        if self._stopping.is_set():
-            return
-        for workers in self._workers.values():
-            workers.start()
-        for election in self._elections:
-            election.start()
-        self._working.set()
+        with self._turning:
+            if self._stopping.is_set():
+                return
+            for workers in self._workers.values():
+                workers.start()
+            for election in self._elections:
+                election.start()
+            self._working.set()
         self.log.info("working", controllers=sorted(self.settings.controllers))
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
         """End within `seconds`, about: no new work, work in hand ends, the Leases go back."""
-        self._stopping.set()
+        with self._turning:
+            self._stopping.set()
         until = time.monotonic() + seconds
         for controller in self.controllers:
             controller.queue.stop()

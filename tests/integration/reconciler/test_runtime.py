@@ -32,7 +32,7 @@ def test_one_works_and_hands_over_when_it_ends(world: World) -> None:
     world.declare("stage")
     world.await_registered()
     assert not leads(second)
-    assert not second.unready(), "one that waits for its turn is well"
+    eventually(lambda: not second.unready(), "one that waits for its turn to be well")
     first.stop(5)
     eventually(lambda: leads(second), "the second one to lead", seconds=5)
     world.declare("prod")
