@@ -12,10 +12,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from k8s_ucp.topology_values import (
+    Branch,
+    DataKey,
     Duration,
     GitUrl,
     Host,
     Image,
+    LabelKey,
+    LabelValue,
     Name,
     NodeImage,
     ObjectName,
@@ -23,6 +27,7 @@ from k8s_ucp.topology_values import (
     Path,
     PinnedImage,
     PinnedUrl,
+    PostgresVersion,
     Registry,
     Revision,
     Tag,
@@ -72,11 +77,11 @@ class Git(Part):
 
     provider: Literal["local", "url"] = "local"
     """local: bare repositories under gitops/; url: your own, with core and apps."""
-    core: str | None = None
+    core: GitUrl | None = None
     """URL of the core repository, without a credential."""
-    apps: str | None = None
+    apps: GitUrl | None = None
     """URL of the app repository, without a credential."""
-    branch: str = "main"
+    branch: Branch = "main"
     """The branch that is deployed."""
     auth: Name | None = None
     """Which of the credentials opens the repositories."""
@@ -168,7 +173,7 @@ class Database(Part):
     size: Literal["small", "medium", "large"] = "small"
     storage_gb: int = Field(10, alias="storageGB", ge=10, le=65536)
     """Gigabytes of storage."""
-    version: Version = "16"
+    version: PostgresVersion = "16"
     """Major version of Postgres."""
     region: Word | None = None
     """The cloud's region; that of the environment's cluster without it."""
@@ -184,7 +189,7 @@ class MirrorSource(Part):
 
     namespace: ObjectName
     name: ObjectName | None = None
-    labels: dict[str, str] = Field(default_factory=dict)
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """All objects with these labels."""
     kind: MirrorKind = "secret"
 
@@ -197,7 +202,7 @@ class MirrorTargets(Part):
     """All environments without it."""
     name: ObjectName | None = None
     """Another name for the copy."""
-    keys: dict[str, str] = Field(default_factory=dict)
+    keys: dict[DataKey, DataKey] = Field(default_factory=dict)
     """Other names for keys: {of the copy: of the source}."""
 
 
@@ -228,13 +233,16 @@ class Addons(Part):
     velero: bool = False
 
 
+Policy = Literal["pinned-images", "no-host-access", "no-lasting-tokens"]
+
+
 class GuardRails(Part):
     """How policies act in each environment: {environment: warn | deny}."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Literal["warn", "deny"]] = Field(init=False)
 
-    off: tuple[Name, ...] = ()
+    off: tuple[Policy, ...] = ()
     """Policies that are not rendered."""
 
 

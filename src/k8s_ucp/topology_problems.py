@@ -37,7 +37,7 @@ def from_pydantic(errors: Iterable[Mapping[str, Any]], model: type[BaseModel]) -
 
 def sentences(problems: Iterable[Problem], text: str, name: str) -> list[str]:
     """`<name>:<line>: <message>` for each problem, in the order of the file."""
-    lines = sorted({(_line(text, each), each.message) for each in problems})
+    lines = sorted({(_line(text, each), _printable(each.message)) for each in problems})
     shown = [f"{name}:{line}: {message}" for line, message in lines[:SHOWN]]
     if len(lines) > SHOWN:
         shown.append(f"... and {len(lines) - SHOWN} more")
@@ -74,7 +74,9 @@ def _translate(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     if kind in ("literal_error", "enum"):
         return Problem(loc, _wrong_value(loc, value, context["expected"]))
     if kind == "string_pattern_mismatch":
-        return Problem(loc, f"{shown(loc)}: '{value}' is not {_MEANING[context['pattern']]}")
+        return Problem(
+            loc, f"{shown(loc)}: '{_without_password(value)}' is not {_MEANING[context['pattern']]}"
+        )
     if kind == "string_type" and isinstance(value, int | float | bool):
         return Problem(loc, f"{shown(loc)} must be text: put quotes around {_yaml(value)}")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
@@ -135,6 +137,16 @@ def _model_in(annotation: Any) -> Any:
         if found is not None:
             return found
     return None
+
+
+def _printable(text: str) -> str:
+    """One line, and nothing that a terminal would obey."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def _without_password(value: Any) -> str:
+    """A wrong value as a message may repeat it."""
+    return re.sub(r"//[^/\s]*@", "//...@", str(value))
 
 
 def _yaml(value: Any) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from k8s_ucp.topology_clouds import find_cloud_problems
 from k8s_ucp.topology_combinations import find_impossible
+from k8s_ucp.topology_names import find_bad_names, find_credentials_in_urls
 from k8s_ucp.topology_problems import Loc, Problem
 from k8s_ucp.topology_references import (
     find_bad_apps,
@@ -20,9 +20,6 @@ from k8s_ucp.topology_references import (
 if TYPE_CHECKING:
     from k8s_ucp.topology import Environment, Git, Topology
 
-NAME_LENGTH = 63
-"""Longest RFC 1123 label: `<topology>-<environment>` is one, and a label value."""
-
 
 def find_problems(topology: Topology) -> list[Problem]:
     """What no single value shows: duplicates, references, lengths, combinations."""
@@ -33,7 +30,8 @@ def find_problems(topology: Topology) -> list[Problem]:
         *_duplicates("databases", [each.name for each in spec.databases]),
         *_duplicates("mirrors", [each.name for each in spec.mirrors]),
         *_bad_references(spec.environments),
-        *_bad_names(topology),
+        *find_bad_names(topology),
+        *find_credentials_in_urls(spec),
         *find_bad_apps(spec),
         *find_dangling(spec),
         *find_bad_clusters(spec),
@@ -80,30 +78,6 @@ def _cycle(start: str, sources: dict[str, str | None]) -> list[str]:
     return [*seen, start] if following == start else []
 
 
-def _bad_names(topology: Topology) -> Iterator[Problem]:
-    spec = topology.spec
-    for place, each in enumerate(spec.environments):
-        at: Loc = ("spec", "environments", place, "name")
-        if each.name == "core":
-            yield Problem(at, "an environment can't be called 'core': the core cluster is")
-        cluster = topology.app_cluster(each.name)
-        if len(cluster) > NAME_LENGTH:
-            yield Problem(at, _too_long(cluster))
-        for app in spec.apps:
-            if len(f"{app.name}-{each.name}") > NAME_LENGTH:
-                yield Problem(at, _too_long(f"{app.name}-{each.name}"))
-    for place, app in enumerate(spec.apps):
-        if app.name == "default" or app.name.startswith("kube-"):
-            yield Problem(
-                ("spec", "apps", place, "name"),
-                f"an app can't be called '{app.name}': its namespace would be one of Kubernetes",
-            )
-
-
-def _too_long(name: str) -> str:
-    return f"'{name}' would be {len(name)} characters long, {NAME_LENGTH} are allowed"
-
-
 def _git_problems(git: Git) -> Iterator[Problem]:
     for key, url in (("core", git.core), ("apps", git.apps)):
         at: Loc = ("spec", "git", key)
@@ -111,20 +85,5 @@ def _git_problems(git: Git) -> Iterator[Problem]:
             yield Problem(("spec", "git"), f"git provider 'url' needs the key '{key}' with a URL")
         if git.provider == "local" and url:
             yield Problem(at, f"git provider 'local' takes no '{key}': set provider: url")
-        if url and _holds_credential(url):
-            yield Problem(
-                at,
-                f"the URL in '{key}' holds a user or password, and this file is committed: "
-                "give the token in the variable UCP_GIT_TOKEN",
-            )
     if git.provider == "url" and git.core and git.core == git.apps:
         yield Problem(("spec", "git", "apps"), "core and apps must be two repositories")
-
-
-def _holds_credential(url: str) -> bool:
-    """Over http(s) whatever stands before the host is a password or a token."""
-    try:
-        parts = urlsplit(url)
-        return bool(parts.password) or (parts.scheme in ("http", "https") and "@" in parts.netloc)
-    except ValueError:
-        return False

@@ -117,6 +117,43 @@ Version = Annotated[
     ),
 ]
 
+PostgresVersion = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(r"^[0-9]{2}(\.[0-9]{1,2})?$", "a version of Postgres such as 16")
+    ),
+]
+
+_LABEL_WORD = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+LabelKey = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            rf"^([a-z0-9]([-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_LABEL_WORD}$",
+            "the key of a label, such as app or example.org/team",
+        )
+    ),
+]
+LabelValue = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            rf"^({_LABEL_WORD})?$",
+            "the value of a label: letters, digits, '-', '_' and '.', at most 63 characters",
+        )
+    ),
+]
+
+DataKey = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[A-Za-z0-9._-]{1,253}$",
+            "a key of a Secret or ConfigMap: letters, digits, '-', '_' and '.'",
+        )
+    ),
+]
+
 Path = Annotated[
     str,
     StringConstraints(
@@ -129,13 +166,28 @@ Path = Annotated[
     ),
 ]
 
+_NO_URL = r"""\s"'{}?#$`<>|;&*()^\\"""
 GitUrl = Annotated[
     str,
     StringConstraints(
         max_length=500,
         pattern=means(
-            r"^((https?|ssh|git|file)://[^\s\"'{}?#]+|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^\s\"'{}?#]+)$",
-            "the URL of a git repository: https://, ssh://, file:// or user@host:path",
+            rf"^((https?|ssh|git|file)://[^-{_NO_URL}][^{_NO_URL}]*"
+            rf"|[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^{_NO_URL}]+)$",
+            "the URL of a git repository: https://, ssh://, file:// or user@host:path, "
+            "other characters than -._~/:@+%= and so on as %XX",
+        ),
+    ),
+]
+"""git, kustomize, shells and pipelines read it: nothing in it means anything to them."""
+
+Branch = Annotated[
+    str,
+    StringConstraints(
+        max_length=200,
+        pattern=means(
+            r"^[A-Za-z0-9_][A-Za-z0-9_+@-]*([./][A-Za-z0-9_+@-]+)*$",
+            "a branch: letters, digits, '_', '+', '@', '-', with '.' and '/' between them",
         ),
     ),
 ]

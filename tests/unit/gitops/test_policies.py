@@ -7,8 +7,9 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.render import render
-from k8s_ucp.gitops.rendering import policies
+from k8s_ucp.gitops.rendering import addons, policies
 from k8s_ucp.topology import Topology
+from k8s_ucp.topology_names import PLATFORM_NAMESPACES
 from tests.unit.gitops.topologies import FACTS, demo
 
 RAILS = {"stage": "warn", "prod": "deny"}
@@ -53,6 +54,11 @@ def test_a_policy_can_be_switched_off() -> None:
     assert names == ["no-host-access.k8s-ucp.io", "no-lasting-tokens.k8s-ucp.io"]
     (listed,) = found["policies/base/kustomization.yaml"]
     assert listed["resources"] == ["no-host-access.yaml", "no-lasting-tokens.yaml"]
+
+
+def test_namespaces_of_add_ons_are_the_platforms() -> None:
+    """No app may have their names, since policies leave them alone."""
+    assert {each.namespace for each in addons.ALL} <= PLATFORM_NAMESPACES
 
 
 def test_all_of_them_can_be_switched_off() -> None:

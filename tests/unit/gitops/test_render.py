@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.render import Facts, Rendered, render, seconds
 from k8s_ucp.gitops.scalars import scalar
-from k8s_ucp.topology import App, Environment, Git, Metadata, Spec, Topology
+from k8s_ucp.topology import App, Environment
 from tests.unit.gitops.topologies import FACTS, demo
 
 
@@ -192,55 +192,6 @@ def test_a_scalar_of_no_known_type_is_a_bug() -> None:
         scalar(None)
     with pytest.raises(UsageError):
         scalar("\ud800")
-
-
-@settings(deadline=None, max_examples=25)
-@given(hostile, hostile, hostile, hostile, hostile, hostile)
-def test_hostile_values_stay_in_their_fields(
-    image: str, tag: str, host: str, domain: str, url: str, machine: str
-) -> None:
-    """Validation would refuse most of these; the render doesn't rely on it."""
-    calm = demo()
-    evil = Topology.model_construct(
-        api_version=calm.api_version,
-        kind=calm.kind,
-        metadata=Metadata(name="demo"),
-        spec=Spec.model_construct(
-            **{
-                **{name: getattr(calm.spec, name) for name in Spec.model_fields},
-                "domain": domain,
-                "git": Git.model_construct(branch=url, poll="30s", provider="url"),
-                "apps": (
-                    App.model_construct(
-                        name="echo", image=image, tag=tag, hosts=(host,), replicas=1
-                    ),
-                ),
-            }
-        ),
-    )
-    facts = Facts(machine=machine, core_url=url, apps_url=url, topology_file=b"")
-    plain = render(calm, Facts(machine="m", core_url="u", apps_url="u", topology_file=b""))
-    rendered = render(evil, facts)
-    assert rendered.core.keys() == plain.core.keys()
-    for repository in ("core", "apps"):
-        calm_files = getattr(plain, repository)
-        for path, text in getattr(rendered, repository).items():
-            if path.endswith(".yaml") and text != calm_files[path]:
-                assert _shape(parse(text)) == _shape(parse(calm_files[path])), path
-    overlay = parse(rendered.apps["apps/echo/overlays/stage/kustomization.yaml"])
-    assert overlay["images"] == [{"name": image, "newTag": tag}]
-    hosts = parse(rendered.apps["apps/echo/overlays/stage/hosts.yaml"])
-    assert hosts["spec"]["rules"][0]["host"] == f"{host}.stage.{domain}"
-    root = parse(rendered.core["bootstrap/embedded/root.yaml"])
-    assert root["spec"]["source"]["repoURL"] == url
-
-
-def _shape(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _shape(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_shape(each) for each in value]
-    return type(value).__name__
 
 
 def test_an_address_that_argo_cd_would_render_is_refused() -> None:

@@ -52,6 +52,62 @@ WRONG = {
         7,
         "the host 'x' is there twice: a",
     ),
+    "an app in a namespace of the platform": (
+        "  apps: [{name: velero, image: b, tag: c}]\n",
+        5,
+        "its namespace would be one of the platform",
+    ),
+    "a mirror called like the one of a database": (
+        "  databases: [{name: quotes, provider: local}]\n"
+        "  apps: [{name: web, image: b, tag: c, database: quotes}]\n"
+        "  mirrors: [{name: web-database, source: {namespace: a, name: b}, targets: "
+        "{namespace: web}}]\n",
+        7,
+        "so is the one that brings the app web its database; choose another name",
+    ),
+    "a mirror whose file means something else": (
+        "  mirrors: [{name: kustomization, source: {namespace: a, name: b}, targets: "
+        "{namespace: web}}]\n",
+        5,
+        "its file would mean something else",
+    ),
+    "a database whose file means something else": (
+        "  databases: [{name: kustomization, provider: local}]\n",
+        5,
+        "its file would mean something else",
+    ),
+    "a credential in the URL of an app": (
+        "  apps: [{name: a, repo: 'https://me:hunter2@x/y.git', revision: v1}]\n",
+        5,
+        "holds a user or password",
+    ),
+    "a policy that isn't there": (
+        "  guardRails: {off: [pinned-image]}\n",
+        5,
+        "did you mean 'pinned-images'?",
+    ),
+    "a version that Postgres doesn't have": (
+        "  databases: [{name: a, provider: gcp, version: 16-alpine}]\n",
+        5,
+        "is not a version of Postgres such as 16",
+    ),
+    "a label that Kubernetes doesn't take": (
+        "  mirrors: [{name: m, source: {namespace: a, labels: {app: 'a b'}}, targets: "
+        "{namespace: web}}]\n",
+        5,
+        "is not the value of a label",
+    ),
+    "a key that no Secret has": (
+        "  mirrors: [{name: m, source: {namespace: a, name: b}, targets: "
+        "{namespace: web, keys: {a: ../b}}}]\n",
+        5,
+        "is not a key of a Secret",
+    ),
+    "a branch that is two": (
+        "  git: {branch: main..other}\n",
+        5,
+        "is not a branch",
+    ),
     "no such database": (
         "  databases: [{name: quotes, provider: local}]\n"
         "  apps: [{name: a, image: b, tag: c, database: quote}]\n",
@@ -159,7 +215,7 @@ def test_everything_at_once() -> None:
   mirrors:
     - {name: m, source: {namespace: a, labels: {b: c}}, targets: {namespace: d, keys: {e: f}}}
   addons: {ingress: traefik, prometheus: true, external-dns: true, argo-rollouts: true}
-  guardRails: {stage: warn, prod: deny, off: [probes]}
+  guardRails: {stage: warn, prod: deny, off: [no-host-access]}
   crossplane: {rbacManager: false, version: 2.4.0}
   argocd: {version: v3.5.7}
   credentials:

@@ -133,6 +133,17 @@ def test_files_that_are_no_topology(text: str, expected: str) -> None:
     assert expected in refused(text)
 
 
+def test_a_wrong_url_with_a_credential_is_not_repeated() -> None:
+    message = refused(f"{HEAD}spec:\n  git: {{provider: url, core: 'https://me:hunter2@x/$y'}}\n")
+    assert "is not the URL of a git repository" in message
+    assert "hunter2" not in message
+
+
+def test_a_message_holds_nothing_that_a_terminal_obeys() -> None:
+    message = refused(HEAD + 'spec: {apps: [{name: "a\\e[2J\\nb"}]}\n')
+    assert r"a\x1b[2J\nb" in message.splitlines()[0]
+
+
 def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
     message = refused(HEAD + "spec:\n  zzz: 1\n  apps: [{name: A, image: b, tag: c}]\n  yyy: 2\n")
     assert [line.split(":")[1] for line in message.splitlines()] == ["5", "6", "7"]

@@ -7,9 +7,11 @@ always as `database`: manifests read the same Secret on every environment.
 
 from __future__ import annotations
 
+from k8s_ucp.topology_names import DATABASE_COPY
+
 NAMESPACE = "ucp-clusters"
 """Of databases and their connection Secrets, on the core cluster."""
-COPY = "database"
+COPY = DATABASE_COPY
 """The Secret that an app reads, in the namespace of its name."""
 KEYS = ("endpoint", "port", "username", "password", "database")
 """What is in it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from k8s_ucp.gitops.rendering import connections
+from k8s_ucp.topology_names import database_syncer
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Database, Mirror, Topology
@@ -49,11 +50,6 @@ def syncers(topology: Topology) -> list[SyncerFile]:
             if each.database in databases
         ),
     ]
-
-
-def database_syncer(app: str) -> str:
-    """Name of the Syncer that brings an app its database's Secret."""
-    return f"{app}-{connections.COPY}"
 
 
 def _of_mirror(mirror: Mirror) -> SyncerFile:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from k8s_ucp.gitops.rendering import addons
+from k8s_ucp.topology_names import PLATFORM_NAMESPACES
+from k8s_ucp.topology_parts import Policy
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
-ALL = ("pinned-images", "no-host-access", "no-lasting-tokens")
+ALL: tuple[str, ...] = get_args(Policy)
 """Policies, by the file below policies/base."""
-
-_NAMESPACES = (
-    "gmp-system",
-    "k8s-ucp",
-    "kube-node-lease",
-    "kube-public",
-    "kube-system",
-    "local-path-storage",
-)
-"""Of Kubernetes, of clouds, of kind, and the reconciler's own."""
 
 
 def levels(topology: Topology) -> dict[str, str]:
@@ -37,4 +28,4 @@ def policies(topology: Topology) -> list[str]:
 
 def platform_namespaces() -> list[str]:
     """Namespaces that policies leave alone, the same whichever add-ons are on."""
-    return sorted({*_NAMESPACES, *(each.namespace for each in addons.ALL)})
+    return sorted(PLATFORM_NAMESPACES)

@@ -1,0 +1,111 @@
+"""Rules about names: what they would collide with where they become files, objects and namespaces,
+and credentials in URLs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from k8s_ucp.topology_problems import Loc, Problem, shown
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import App, Spec, Topology
+
+NAME_LENGTH = 63
+"""Longest RFC 1123 label: `<topology>-<environment>` is one, and a label value."""
+
+DATABASE_COPY = "database"
+"""The Secret that an app with a database reads, and the end of its Syncer's name."""
+
+PLATFORM_NAMESPACES = frozenset(
+    [
+        *("gmp-system", "kube-node-lease", "kube-public", "kube-system", "local-path-storage"),
+        "k8s-ucp",
+        *("argo-rollouts", "external-dns", "ingress-nginx", "monitoring", "traefik", "velero"),
+    ]
+)
+"""Of Kubernetes, of clouds and kind; the reconciler's own; of add-ons, whichever are on. Guard
+rails leave them alone."""
+
+_FILE_WITH_A_MEANING = "kustomization"
+"""A file of this name says what a folder is."""
+
+
+def find_bad_names(topology: Topology) -> Iterator[Problem]:
+    """Names that are too long together, or taken by something else."""
+    spec = topology.spec
+    for place, each in enumerate(spec.environments):
+        at: Loc = ("spec", "environments", place, "name")
+        if each.name == "core":
+            yield Problem(at, "an environment can't be called 'core': the core cluster is")
+        for name in (
+            topology.app_cluster(each.name),
+            *(f"{a.name}-{each.name}" for a in spec.apps),
+        ):
+            if len(name) > NAME_LENGTH:
+                words = f"'{name}' would be {len(name)} characters long, {NAME_LENGTH} are allowed"
+                yield Problem(at, words)
+    for place, app in enumerate(spec.apps):
+        taken = _taken_namespace(app)
+        if taken:
+            yield Problem(("spec", "apps", place, "name"), taken)
+    syncers = {database_syncer(each.name): each.name for each in spec.apps if each.database}
+    for place, mirror in enumerate(spec.mirrors):
+        at = ("spec", "mirrors", place, "name")
+        if mirror.name in syncers:
+            yield Problem(
+                at,
+                f"a mirror can't be called '{mirror.name}': so is the one that brings the app "
+                f"{syncers[mirror.name]} its database; choose another name",
+            )
+        if mirror.name == _FILE_WITH_A_MEANING:
+            yield Problem(at, _meaning("a mirror"))
+    for place, database in enumerate(spec.databases):
+        if database.name == _FILE_WITH_A_MEANING:
+            yield Problem(("spec", "databases", place, "name"), _meaning("a database"))
+
+
+def database_syncer(app: str) -> str:
+    """Name of the Syncer that brings an app its database's Secret."""
+    return f"{app}-{DATABASE_COPY}"
+
+
+def _taken_namespace(app: App) -> str | None:
+    if app.name == "default" or app.name.startswith("kube-"):
+        return f"an app can't be called '{app.name}': its namespace would be one of Kubernetes"
+    if app.name in PLATFORM_NAMESPACES:
+        return f"an app can't be called '{app.name}': its namespace would be one of the platform"
+    return None
+
+
+def _meaning(what: str) -> str:
+    return f"{what} can't be called '{_FILE_WITH_A_MEANING}': its file would mean something else"
+
+
+def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
+    """URLs of repositories that hold a password or a token; none is repeated."""
+    for key, url in (("core", spec.git.core), ("apps", spec.git.apps)):
+        if url and _holds_credential(url):
+            yield Problem(
+                ("spec", "git", key),
+                f"the URL in '{key}' holds a user or password, and this file is committed: "
+                "give the token in the variable UCP_GIT_TOKEN",
+            )
+    for index, app in enumerate(spec.apps):
+        if app.repo and _holds_credential(app.repo):
+            at: Loc = ("spec", "apps", index)
+            yield Problem(
+                (*at, "repo"),
+                f"the URL in {shown(at)}.repo holds a user or password, and this file is "
+                "committed: Argo CD has credentials of repositories in Secrets of its own",
+            )
+
+
+def _holds_credential(url: str) -> bool:
+    """Over http(s) whatever stands before the host is a password or a token."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.password) or (parts.scheme in ("http", "https") and "@" in parts.netloc)
+    except ValueError:
+        return False
