@@ -32,6 +32,9 @@ DRAINING = f"{GROUP}/draining"
 KUBECONFIG_LABEL = f"{GROUP}/kubeconfig"
 """Set by a person on a Secret: it is a source although no known kind owns it."""
 KUBECONFIG_KEY = "kubeconfig"
+RAW_KUBECONFIG_KEY = "attribute.kube_config.0.raw_config"
+"""What DigitalOcean's provider (v1.0.1) writes instead: it has no key of its own for it, so upjet
+names it after Terraform's attribute."""
 
 GENERATE = f"{GROUP}/generate"
 """On a Secret without a password: `password` has the reconciler make one, once."""

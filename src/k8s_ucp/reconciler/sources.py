@@ -104,10 +104,10 @@ def owner_of(secret: Object) -> OwnerRef | None:
 
 def keep_source(secret: Object) -> Object | None:
     """For the watch: sources only, with nothing but the kubeconfig of their data."""
-    if owner_of(secret) is None or marks.KUBECONFIG_KEY not in (secret.get("data") or {}):
+    kubeconfig = _kubeconfig(secret)
+    if owner_of(secret) is None or kubeconfig is None:
         return None
-    kept = {marks.KUBECONFIG_KEY: secret["data"][marks.KUBECONFIG_KEY]}
-    return {**secret, "data": kept}
+    return {**secret, "data": {marks.KUBECONFIG_KEY: kubeconfig}}
 
 
 def describe(secret: Object, owner: Object) -> Source:
@@ -163,9 +163,15 @@ def _cluster_name(owner: OwnerRef) -> str:
 
 def _decoded(secret: Object) -> bytes:
     try:
-        return base64.b64decode((secret.get("data") or {}).get(marks.KUBECONFIG_KEY) or "")
+        return base64.b64decode(_kubeconfig(secret) or "")
     except binascii.Error:
         return b""
+
+
+def _kubeconfig(secret: Object) -> str | None:
+    """The kubeconfig as the Secret holds it, under whichever of the known keys."""
+    data = secret.get("data") or {}
+    return data.get(marks.KUBECONFIG_KEY, data.get(marks.RAW_KUBECONFIG_KEY))
 
 
 def _text(value: Any) -> str | None:

@@ -71,6 +71,16 @@ def test_of_a_source_only_the_kubeconfig_is_kept() -> None:
     assert set(kept["data"]) == {"kubeconfig"}
 
 
+def test_digitaloceans_provider_has_another_key() -> None:
+    secret = labelled()
+    raw = "attribute.kube_config.0.raw_config"
+    secret["data"] = {raw: secret["data"]["kubeconfig"], "attribute.kube_config.0.token": "x"}
+    kept = keep_source(secret)
+    assert kept is not None
+    assert set(kept["data"]) == {"kubeconfig"}
+    assert describe(kept, kept).kubeconfig == describe(secret, secret).kubeconfig != b""
+
+
 def test_facts_come_from_the_owner() -> None:
     owner = local_cluster(
         labels={marks.PROTECTED: "true", marks.REGION: "eu", marks.ACCESS: "scoped"},
