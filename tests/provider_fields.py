@@ -1,4 +1,5 @@
-"""Fields of the clouds' managed resources, as the providers' published CRDs have them.
+"""Fields of other people's kinds, as their published CRDs have them: the clouds' managed
+resources, and HTTPRoute of the Gateway API.
 
 tests/unit/gitops/provider_fields.json holds them for the kinds that our templates use: at each
 level that a template enters, every field with its type, so that a misspelt one has neighbours to be
@@ -7,8 +8,8 @@ repository out at the new tag and run
 
     python -m tests.provider_fields CRDS... < built.yaml
 
-where CRDS are its package/crds folders and built.yaml is what `kustomize build` makes of the
-repositories that use it.
+where CRDS are its package/crds folders (of the Gateway API: config/crd/standard) and built.yaml is
+what `kustomize build` makes of the repositories that use it.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from typing import Any
 from ruamel.yaml import YAML
 
 TABLE = Path(__file__).parent / "unit" / "gitops" / "provider_fields.json"
-GROUPS = re.compile(r"\.m\.(upbound|crossplane)\.io$")
+GROUPS = re.compile(r"\.m\.(upbound|crossplane)\.io$|^gateway\.networking\.k8s\.io$")
 
 Fields = dict[str, Any]
 """{name: type, or {"type": ..., "fields": {...}, "required": [...]}}."""
 
 
 def is_ours_to_check(document: Mapping[str, Any]) -> bool:
-    """A managed resource, or how providers get into a cloud."""
+    """A managed resource, how providers get into a cloud, or a route."""
     return bool(GROUPS.search(_group(document)))
 
 
@@ -175,8 +176,8 @@ def _schema(folders: list[Path], document: Mapping[str, Any]) -> Mapping[str, An
     group, _, version = document["apiVersion"].partition("/")
     for folder in folders:
         for file in folder.glob(f"{group}_*.yaml"):
-            crd = YAML(typ="safe").load(file)
-            if crd["spec"]["names"]["kind"] == document["kind"]:
+            crd = next(iter(YAML(typ="safe").load_all(file)))
+            if crd["spec"].get("names", {}).get("kind") == document["kind"]:
                 for each in crd["spec"]["versions"]:
                     if each["name"] == version:
                         return each["schema"]["openAPIV3Schema"]["properties"]["spec"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ MOVING = frozenset(
     | {"nightly", "rolling", "snapshot", "stable"}
 )
 """Tags and branches that mean something else tomorrow."""
+ROUTES = ("HTTPRoute", "GRPCRoute", "TLSRoute")
+"""Kinds of the Gateway API that claim hosts."""
 OUTSIDE = "k8s-ucp.io/from-outside"
 _POD_PLACES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"), ())
 
@@ -168,6 +171,8 @@ def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[str]:
                 yield f"it leads to the Service {service}, which the overlay doesn't have"
             elif port not in _ports(found):
                 yield f"it leads to the port {port}, which the Service {service} doesn't have"
+    if kind in ROUTES:
+        yield from _dangling_of_route(item, known)
     if kind == "HorizontalPodAutoscaler":
         target = (item.get("spec") or {}).get("scaleTargetRef") or {}
         if (target.get("kind"), target.get("name")) not in known:
@@ -177,6 +182,22 @@ def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[str]:
         if pods and not any(_selects(selector, each) for each in pods):
             words = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
             yield f"no pod of the overlay has the labels {words} that it selects"
+
+
+def _dangling_of_route(route: Object, known: Mapping[Any, Object]) -> Iterator[str]:
+    spec = route.get("spec") or {}
+    if not spec.get("parentRefs"):
+        yield "it names no Gateway (parentRefs), so nobody serves it"
+    for rule in spec.get("rules") or ():
+        for each in (rule or {}).get("backendRefs") or ():
+            if each.get("kind", "Service") != "Service" or each.get("namespace"):
+                continue
+            service, port = str(each.get("name")), each.get("port")
+            found = known.get(("Service", service))
+            if found is None:
+                yield f"it leads to the Service {service}, which the overlay doesn't have"
+            elif port not in _ports(found):
+                yield f"it leads to the port {port}, which the Service {service} doesn't have"
 
 
 def _backends(ingress: Object) -> Iterator[tuple[str, Any]]:
@@ -216,6 +237,19 @@ def hosts(item: Object) -> Iterator[tuple[str, str]]:
             paths: list[Any] = (rule.get("http") or {}).get("paths") or [{}]
             for path in paths:
                 yield str(rule.get("host", "*")), str(path.get("path", "/"))
-    if item.get("kind") in ("HTTPRoute", "GRPCRoute", "TLSRoute"):
+    if item.get("kind") in ROUTES:
+        # Without hostnames it has those of its Gateway, which isn't at hand.
         for host in spec.get("hostnames") or ():
-            yield str(host), "/"
+            for path in sorted(set(_route_paths(spec))):
+                yield str(host), path
+
+
+def _route_paths(spec: Mapping[str, Any]) -> Iterator[str]:
+    """What a route asks of requests: a path, and whatever else it looks at."""
+    rules: list[Any] = spec.get("rules") or [{}]
+    for rule in rules:
+        matches: list[Any] = (rule or {}).get("matches") or [{}]
+        for match in matches:
+            more = {key: value for key, value in match.items() if key != "path"}
+            path = str((match.get("path") or {}).get("value", "/"))
+            yield f"{path} {json.dumps(more, sort_keys=True)}" if more else path

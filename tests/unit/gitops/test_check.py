@@ -58,6 +58,20 @@ spec:
 """
 
 
+ROUTE = """\
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web}
+spec:
+  parentRefs: [{name: traefik-gateway, namespace: traefik}]
+  hostnames: [a.example.org]
+  rules:
+    - matches: [{path: {type: PathPrefix, value: /}}]
+      backendRefs: [{name: web, port: 80}]
+"""
+
+
 def faults(text: str, mirrored: Mirrored | None = None, **values: str) -> list[str]:
     defaults = {"IMAGE": "a/b:1.0", "SECRET": "s", "KEY": "k"}
     for name, value in {**defaults, **values}.items():
@@ -93,6 +107,25 @@ def test_faults_of_objects(old: str, new: str, words: str | None) -> None:
         assert not found
     else:
         assert any(words in each for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("{name: web, port: 80}", "{name: web, port: 80, kind: Service}", None),
+        ("{name: web, port: 80}", "{name: far, port: 1, namespace: other}", None),
+        ("{name: web, port: 80}", "{name: api@internal, kind: TraefikService}", None),
+        ("{name: web, port: 80}", "{name: wbe, port: 80}", "leads to the Service wbe"),
+        ("{name: web, port: 80}", "{name: web, port: 81}", "leads to the port 81"),
+        ("{name: web, port: 80}", "{name: web}", "leads to the port None"),
+        ("parentRefs: [{name: traefik-gateway, namespace: traefik}]", "", "names no Gateway"),
+    ],
+)
+def test_faults_of_routes(old: str, new: str, words: str | None) -> None:
+    assert ROUTE.count(old) == 1
+    found = faults(DEPLOYMENT + SERVICE + ROUTE.replace(old, new))
+    assert (words is None) == (not found)
+    assert words is None or words in found[0]
 
 
 def test_an_object_twice() -> None:
@@ -154,6 +187,15 @@ def test_hosts() -> None:
     assert list(hosts(objects(INGRESS)[0])) == [("a.example.org", "/")]
     route = {"kind": "HTTPRoute", "spec": {"hostnames": ["b.example.org"]}}
     assert list(hosts(route)) == [("b.example.org", "/")]
+    assert list(hosts(objects(ROUTE)[0])) == [("a.example.org", "/")]
+    by_header = ROUTE.replace(
+        "value: /}}]", "value: /a}}, {path: {value: /a}, headers: [{name: x, value: y}]}]"
+    )
+    header, plain = '{"headers": [{"name": "x", "value": "y"}]}', "/a"
+    assert list(hosts(objects(by_header)[0])) == [
+        ("a.example.org", plain),
+        ("a.example.org", f"{plain} {header}"),
+    ]
 
 
 def tree(files: Mapping[str, str]) -> Tree:

@@ -71,6 +71,22 @@ _INGRESS = {
     "nginx": (_NGINX,),
     "gateway": (_GATEWAY, _TRAEFIK),
 }
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """Where routes of apps are attached: made by traefik's chart."""
+
+    name: str = "traefik-gateway"
+    namespace: str = _TRAEFIK.namespace
+    listener: str = "web"
+
+
+def gateway(topology: Topology) -> Gateway | None:
+    """The Gateway of app clusters, where routes take the place of Ingresses."""
+    return Gateway() if topology.spec.addons.ingress == "gateway" else None
+
+
 _PROMETHEUS = Addon(
     "prometheus",
     "kube-prometheus-stack",
@@ -241,7 +257,7 @@ def values(topology: Topology, provider: str) -> dict[str, Any]:
     return {
         "provider": provider,
         "in_cloud": provider in CLOUD_OF,
-        "gateway": topology.spec.addons.ingress == "gateway",
+        "gateway": gateway(topology),
         "loki": topology.spec.addons.loki,
         "dns": name,
         "dns_secret": secret,

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.gitops.rendering import connections
+from k8s_ucp.gitops.rendering.addons import gateway
 from k8s_ucp.gitops.rendering.own_manifests import (
     SHIPPED,
     images_in,
     is_kustomization,
     resources_in,
+    service_port,
     without_tags,
 )
 from k8s_ucp.gitops.rendering.pipelines import pipeline_values, provider_of
@@ -66,8 +68,13 @@ def _files(app: App, values: Mapping[str, Any]) -> set[str]:
         files.add("hosts.yaml")
     if app.form == "image":
         files |= {f"{values['workload'].lower()}.yaml", "service.yaml"}
-        files |= {"ingress.yaml"} if app.hosts else set()
+        files |= {_entrance(values)} if app.hosts else set()
     return files
+
+
+def _entrance(values: Mapping[str, Any]) -> str:
+    """The file of the base that lets traffic in."""
+    return "route.yaml" if values["gateway"] else "ingress.yaml"
 
 
 def _values(topology: Topology, app: App, own: Mapping[str, bytes]) -> dict[str, Any]:
@@ -76,11 +83,14 @@ def _values(topology: Topology, app: App, own: Mapping[str, bytes]) -> dict[str,
     workload = "none"
     if app.form == "image":
         workload = "Rollout" if addons.argo_rollouts else "Deployment"
+    entrance = {"gateway": gateway(topology)}
     return {
+        **entrance,
         "app": app,
         "workload": workload,
         "patched": (app.hosts and app.form == "image") or workload == "Rollout",
-        "resources": _resources(app, workload, own),
+        "resources": _resources(app, workload, own, _entrance(entrance)),
+        "service_port": service_port(app.name, own),
         "images": _images(app, own),
         # The tag follows the last colon; one more stands before the port of a registry.
         "tag_index": (app.image or "").count(":") + 1,
@@ -101,11 +111,11 @@ def _overlay(topology: Topology, app: App, environment: Environment) -> dict[str
     }
 
 
-def _resources(app: App, workload: str, own: Mapping[str, bytes]) -> list[str]:
+def _resources(app: App, workload: str, own: Mapping[str, bytes], entrance: str) -> list[str]:
     """What the base is made of."""
     if app.form == "image":
         files = [f"{workload.lower()}.yaml", "service.yaml"]
-        return [*files, "ingress.yaml"] if app.hosts else files
+        return [*files, entrance] if app.hosts else files
     if app.form == "repo":
         folder = f"//{app.path}" if app.path else ""
         return [f"{app.repo}{folder}?ref={app.revision}"]

@@ -9,6 +9,7 @@ from typing import Any
 from k8s_ucp.errors import UsageError
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+DEFAULT_PORT = 80
 SHIPPED = "ucp:"
 """In front of the names of manifests that come with ucp."""
 _TAGGED = re.compile(rb"^( *(?:- )?image: [^\s:@]+):[^\s:@]+$", re.MULTILINE)
@@ -41,6 +42,25 @@ def images_in(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
             if tag:
                 found.setdefault(name, set()).add(tag)
     return sorted((name, tags.pop()) for name, tags in found.items() if len(tags) == 1)
+
+
+def service_port(name: str, files: Mapping[str, bytes]) -> int:
+    """The number of the port `http` of a Service, else of its first port; 80 without any.
+
+    Routes of the Gateway API want a number where an Ingress takes the name.
+    """
+    for path in resources_in(files):
+        for item in documents(files[path], path):
+            if not isinstance(item, dict) or item.get("kind") != "Service":
+                continue
+            if (item.get("metadata") or {}).get("name") != name:
+                continue
+            ports = [each for each in (item.get("spec") or {}).get("ports") or () if each]
+            named = [each for each in ports if each.get("name") == "http"]
+            for each in (*named, *ports):
+                if isinstance(each.get("port"), int):
+                    return int(each["port"])
+    return DEFAULT_PORT
 
 
 def split_image(image: str) -> tuple[str, str]:
