@@ -17,6 +17,7 @@ from k8s_ucp.gitops.manifests import Manifests
 from k8s_ucp.gitops.publish import Credentials, publish, read_addresses
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.render import Facts, Rendered, render
+from k8s_ucp.gitops.rendering.addon_credentials import find_missing
 from k8s_ucp.gitops.rendering.core import in_pods
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
@@ -85,9 +86,11 @@ class PublishRepositories:
 
 def warnings(topology: Topology) -> list[str]:
     """What a person should know about what the topology asks for."""
+    found = [*find_missing(topology)]
     if topology.spec.addons.ingress == "nginx":
-        return ["ingress-nginx gets no security fixes since March 2026: prefer ingress: traefik"]
-    return []
+        words = "ingress-nginx gets no security fixes since March 2026: prefer ingress: traefik"
+        found.insert(0, words)
+    return found
 
 
 def render_all(

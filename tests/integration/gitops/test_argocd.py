@@ -41,6 +41,7 @@ from tests.unit.gitops.topologies import demo
 
 pytestmark = pytest.mark.engines
 
+CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles")
 CLAIM_KIND = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 PROTECTED = Environment.model_validate(
     {"name": "prod", "promotesFrom": "stage", "access": "scoped", "deletionProtection": True}
@@ -182,6 +183,21 @@ def test_a_refresh_does_not_make_an_application_set_drift(running: Running) -> N
     )
     assert running.well("applications")
     assert generation() == before
+
+
+def test_people_have_roles_for_crossplane(running: Running) -> None:
+    """Its RBAC manager isn't there; the API server's own aggregation fills them."""
+
+    def groups(step: str) -> set[str]:
+        rules = running.kube.get(CLUSTER_ROLE, f"crossplane-{step}").get("rules") or []
+        return {group for rule in rules for group in rule["apiGroups"]}
+
+    for step in ("admin", "edit", "view", "browse"):
+        eventually(lambda step=step: "apiextensions.crossplane.io" in groups(step), step)
+    assert "k8s-ucp.io" in groups("view")
+    view = running.kube.get(CLUSTER_ROLE, "crossplane-view")["rules"]
+    assert {verb for rule in view for verb in rule["verbs"]} == {"get", "list", "watch"}
+    assert not any("secrets" in rule["resources"] for rule in view)
 
 
 def test_a_setting_is_changed_by_commit(running: Running) -> None:

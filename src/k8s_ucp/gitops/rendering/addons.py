@@ -171,6 +171,8 @@ class Bucket:
     plugin: str
 
 
+VELERO_SECRET = "velero-credentials"  # noqa: S105 (a name)
+# v1.14.x goes with Velero v1.18.x, by the plugins' own tables (looked at for v1.14.2).
 _PLUGINS = {
     "gke": ("gcp", "velero/velero-plugin-for-gcp:v1.14.0"),
     "eks": ("aws", "velero/velero-plugin-for-aws:v1.14.0"),
@@ -263,4 +265,5 @@ def values(topology: Topology, provider: str) -> dict[str, Any]:
         "dns_secret": secret,
         "project": gcp.project if gcp else None,
         "bucket": bucket(topology, provider),
+        "velero_secret": VELERO_SECRET,
     }

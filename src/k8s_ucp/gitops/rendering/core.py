@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.gitops.rendering import addons, clouds, databases, mirrors, policies
+from k8s_ucp.gitops.rendering import addons, clouds, databases, mirrors, people, policies
 from k8s_ucp.gitops.rendering.cluster_overlays import cluster_overlay
 from k8s_ucp.topology_parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
 
@@ -84,6 +84,10 @@ def _platform(path: str, topology: Topology) -> Iterator[Place]:
     if path == "platform/reconciler/monitoring.yaml":
         if "prometheus" in optional_applications(topology):
             yield path, {}
+        return
+    if path == "platform/crossplane/config/people.yaml":
+        if people.wanted(topology, in_pods(topology)):
+            yield path, {"people": people.STEPS}
         return
     if "{provider}" not in path:
         yield path, {}
