@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from k8s_ucp.topology_problems import Loc, Problem, shown
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import App, Spec, Topology
+    from k8s_ucp.topology import Spec, Topology
 
 NAME_LENGTH = 63
 """Longest RFC 1123 label: `<topology>-<environment>` is one, and a label value."""
@@ -47,7 +47,7 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
                 words = f"'{name}' would be {len(name)} characters long, {NAME_LENGTH} are allowed"
                 yield Problem(at, words)
     for place, app in enumerate(spec.apps):
-        taken = _taken_namespace(app)
+        taken = taken_namespace(app.name)
         if taken:
             yield Problem(("spec", "apps", place, "name"), taken)
     syncers = {database_syncer(each.name): each.name for each in spec.apps if each.database}
@@ -71,11 +71,12 @@ def database_syncer(app: str) -> str:
     return f"{app}-{DATABASE_COPY}"
 
 
-def _taken_namespace(app: App) -> str | None:
-    if app.name == "default" or app.name.startswith("kube-"):
-        return f"an app can't be called '{app.name}': its namespace would be one of Kubernetes"
-    if app.name in PLATFORM_NAMESPACES:
-        return f"an app can't be called '{app.name}': its namespace would be one of the platform"
+def taken_namespace(app: str) -> str | None:
+    """Why an app can't have this name: its namespace, which has the same, is another's."""
+    if app == "default" or app.startswith("kube-"):
+        return f"an app can't be called '{app}': its namespace would be one of Kubernetes"
+    if app in PLATFORM_NAMESPACES:
+        return f"an app can't be called '{app}': its namespace would be one of the platform"
     return None
 
 

@@ -16,6 +16,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.build_many import Object, objects
 from k8s_ucp.gitops.check_objects import is_moving, unpinned_image
 from k8s_ucp.gitops.rendering.own_manifests import KUSTOMIZATIONS
+from k8s_ucp.topology_names import taken_namespace
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
 _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")
@@ -179,9 +180,11 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
         source = each.get("promotesFrom")
         if source is not None and str(source) not in names:
             yield path, f"{each.get('name')} promotes from {source}, which is no environment"
-    for folder, _, environment in tree.overlays:
+    for folder, app, environment in tree.overlays:
         if names and environment not in names:
             yield folder, f"environments.yaml has no environment {environment}"
+        if taken := taken_namespace(app):
+            yield folder, taken
 
 
 def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:

@@ -41,6 +41,7 @@ from tests.unit.gitops.topologies import demo
 
 pytestmark = pytest.mark.engines
 
+ORPHANED = "OrphanedResourceWarning"
 CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles")
 CLAIM_KIND = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 PROTECTED = Environment.model_validate(
@@ -363,6 +364,27 @@ def test_projects_refuse_what_lies_outside_of_them(running: Running) -> None:
     finally:
         for name in names:
             running.kube.delete(APPLICATION, name, "argocd")
+
+
+def test_what_nobody_declared_is_warned_of(running: Running) -> None:
+    """Beside the app's own objects; the app stays well, and the warning goes with its cause."""
+
+    def warned() -> list[str]:
+        conditions = running.application("echo-stage").get("status", {}).get("conditions") or []
+        return [each["message"] for each in conditions if each["type"] == ORPHANED]
+
+    stage = Kube.from_file(running.context.state.kubeconfig("demo-stage"))
+    try:
+        metadata = {"name": "left-behind", "namespace": "echo"}
+        stage.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        eventually(warned, "the warning", running.states)
+        assert "orphaned" in warned()[0]
+        assert running.well("echo-stage")
+        stage.delete(CONFIG_MAP, "left-behind", "echo")
+        eventually(lambda: not warned(), "no warning", running.states)
+    finally:
+        stage.delete(CONFIG_MAP, "left-behind", "echo")
+        stage.close()
 
 
 CHILD = b"""\

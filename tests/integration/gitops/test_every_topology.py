@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +22,23 @@ from k8s_ucp.gitops.render import Rendered, render
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
+from k8s_ucp.topology_combinations import COMBINATIONS
 from tests.control_planes import control_planes, made, namespace
+from tests.integration.promotion.soak import SoakRecord
 from tests.random_topologies import topologies
 from tests.unit.gitops.topologies import FACTS
 
-EXAMPLES, SOAKED = 12, 400
-"""Topologies in `make test`, and in `make soak`."""
+EXAMPLES, SOAKED, PIECES = 12, 400, 10
+"""Topologies in `make test`, and in `make soak`, which takes them in pieces."""
+SEED = 20261121
+RECORD = SoakRecord(
+    "topologies",
+    "Repositories of topologies at random",
+    (
+        *("src/k8s_ucp/gitops", "templates", "tests/random_topologies.py"),
+        "tests/integration/gitops/test_every_topology.py",
+    ),
+)
 
 
 def rendered(topology: Topology, text: bytes) -> Rendered:
@@ -44,7 +57,7 @@ def rendered(topology: Topology, text: bytes) -> Rendered:
     return render(topology, facts)
 
 
-def with_examples(count: int) -> Callable[[Any], Any]:
+def with_examples(count: int, start: int = SEED) -> Callable[[Any], Any]:
     """So many topologies, always the same ones; a failing one isn't made smaller: too slow."""
 
     def decorate(test: Any) -> Any:
@@ -55,7 +68,7 @@ def with_examples(count: int) -> Callable[[Any], Any]:
             phases=(Phase.generate,),
             database=None,
         )
-        return seed(20261121)(chosen(given(topologies())(test)))
+        return seed(start)(chosen(given(topologies())(test)))
 
     return decorate
 
@@ -134,12 +147,74 @@ CLUSTER_WIDE = (
 )
 
 
+class Piece:
+    """What was seen of the topologies of one piece of the soak."""
+
+    def __init__(self, kustomize: Path, kube: Kube, folder: Path) -> None:
+        self.kustomize, self.kube, self.folder = kustomize, kube, folder
+        self.counts: Counter[str] = Counter()
+
+    def look_at(self, topology: Topology, text: bytes) -> None:
+        """Everything that must hold of what a topology stands for."""
+        found = rendered(topology, text)
+        assert found == rendered(topology, text), f"other bytes\n{text.decode()}"
+        wrong = check_rendered(self.kustomize, found)
+        assert not wrong, f"{wrong}\n{text.decode()}"
+        self.counts["topologies"] += 1
+        self.counts["files_with_the_same_bytes_twice"] += len(found.core) + len(found.apps)
+        folder = self.folder / str(self.counts["topologies"])
+        render_to(folder, found)
+        for name in ("core", "apps"):
+            tree = Tree.of(folder / name)
+            wanted = {*tree.roots, *(each for each in tree.kustomizations if "/overlays/" in each)}
+            built = build_many(self.kustomize, folder / name, [[each] for each in sorted(wanted)])
+            assert not built.failures, f"{built.failures}\n{text.decode()}"
+            self.counts["roots_and_overlays_built"] += len(wanted)
+        for item in built_in(self.kustomize, folder):
+            refused = dry_run(self.kube, item)
+            assert not refused, f"{item['kind']}: {refused}\n{text.decode()}"
+            self.counts["objects_of_built-in_kinds_taken"] += 1
+        shutil.rmtree(folder)
+
+
 @pytest.mark.soak
-@pytest.mark.timeout(7200)
-@with_examples(SOAKED)
+@pytest.mark.engines
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("number", range(1, PIECES + 1))
 def test_nothing_is_wrong_with_many(
-    toolbox: Toolbox, given_topology: tuple[Topology, bytes]
+    number: int, toolbox: Toolbox, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    topology, text = given_topology
-    found = check_rendered(toolbox.path("kustomize"), rendered(topology, text))
-    assert not found, f"{found}\n{text.decode()}"
+    case = f"{number:02} of {PIECES}"
+    if RECORD.has(case):
+        pytest.skip("recorded already, for this code")
+    piece = Piece(toolbox.path("kustomize"), request.getfixturevalue("kube"), tmp_path)
+
+    @with_examples(SOAKED // PIECES, SEED + number)
+    def look(given_topology: tuple[Topology, bytes]) -> None:
+        piece.look_at(*given_topology)
+
+    look()
+    RECORD.add(case, piece.counts)
+
+
+@pytest.mark.soak
+def test_many_are_all_there_is() -> None:
+    """The topologies above have every pair of a core with a git and with an environment."""
+    pairs: set[tuple[str, str]] = set()
+
+    def note(given_topology: tuple[Topology, bytes]) -> None:
+        spec = given_topology[0].spec
+        pairs.add((spec.core.provider, spec.git.provider))
+        pairs.update((spec.core.provider, each.cluster.provider) for each in spec.environments)
+        pairs.add(("ingress", str(spec.addons.ingress)))
+
+    for number in range(1, PIECES + 1):
+        with_examples(SOAKED // PIECES, SEED + number)(note)()
+    built = {name: core for name, core in COMBINATIONS.items() if name in ("embedded", "kind")}
+    allowed = {
+        (name, each)
+        for name, core in built.items()
+        for each in (*core.git, *core.environments, *core.rendered_only)
+    }
+    allowed |= {("ingress", each) for each in ("traefik", "nginx", "gateway", "none")}
+    assert pairs == allowed

@@ -49,7 +49,10 @@ class SoakRecord:
 
 def _digest(code: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
-    for folder in code:
-        for path in sorted((ROOT / folder).rglob("*.py")):
+    for name in code:
+        found = [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*"))
+        for path in found:
+            if not path.is_file() or "__pycache__" in path.parts:
+                continue
             digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:12]

@@ -250,12 +250,14 @@ def test_files_without_faults() -> None:
 
 def test_environments() -> None:
     text = "environments: [{name: a}, {name: a}, {name: b, promotesFrom: c}]"
-    files = {"environments.yaml": text, OVERLAY: "{}"}
+    system = "apps/kube-system/overlays/a/kustomization.yaml"
+    files = {"environments.yaml": text, OVERLAY: "{}", system: "{}"}
     found = [words for _, words in find_environment_faults(tree(files))]
     assert found == [
         "the environment a is there twice",
         "b promotes from c, which is no environment",
         "environments.yaml has no environment stage",
+        "an app can't be called 'kube-system': its namespace would be one of Kubernetes",
     ]
 
 
