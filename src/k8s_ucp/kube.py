@@ -20,9 +20,6 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 from urllib.parse import quote, urlencode
 
-from kubernetes.client.configuration import Configuration
-from kubernetes.client.exceptions import ApiException
-from kubernetes.client.rest import RESTClientObject
 from ruamel.yaml import YAML
 from urllib3.exceptions import ClosedPoolError, HTTPError
 
@@ -188,6 +185,12 @@ class Kube:
         longest: seconds that any answer may take, whatever the request allows; not for watches.
         Exec plugins and file references are never followed: they raise UcpError.
         """
+        # A fifth of a second, most of it for cloud logins that are not used here: it is spent when
+        # the first connection is made, while servers come up, and not by every command.
+        from kubernetes.client.configuration import Configuration
+        from kubernetes.client.exceptions import ApiException
+        from kubernetes.client.rest import RESTClientObject
+
         cluster, user = current_context(config)
         if token is not None:
             user = {}
@@ -212,6 +215,7 @@ class Kube:
         if user.get("token"):
             self._headers["Authorization"] = f"Bearer {user['token']}"
         self._rest = RESTClientObject(settings)
+        self._client_error: type[Exception] = ApiException
         self._discovered: dict[tuple[str, str], Kind] = {}
         self._lock = threading.Lock()
 
@@ -541,7 +545,7 @@ class Kube:
             if response.status == 401 and self._token is not None:
                 response.read()
                 response = send_as(headers["Authorization"].removeprefix("Bearer "))
-        except (HTTPError, OSError, ApiException) as error:
+        except (HTTPError, OSError, self._client_error) as error:
             raise self._unreachable(method, path, error) from error
         if response.status >= 400:
             try:
