@@ -80,15 +80,15 @@ def make_crossplane(engine: ContainerEngine) -> None:
         _build_image(engine, folder, CROSSPLANE, _CROSSPLANE_DOCKERFILE)
 
 
-def make_python(engine: ContainerEngine, name: str) -> None:
-    """A small Debian with Python, out of packages; root only."""
+def make_python(engine: ContainerEngine, name: str, *packages: str) -> None:
+    """A small Debian with Python, out of packages; root only. packages: more of them."""
     if engine.has_image(name):
         return
     with _folder() as folder:
         tree = folder / "root.tar"
         command = [
             *("mmdebstrap", "--quiet", "--variant=essential"),
-            "--include=python3-minimal,python3,python3-pip,ca-certificates",
+            f"--include={','.join(('python3', 'python3-pip', 'ca-certificates', *packages))}",
             '--aptopt=APT::Install-Recommends "false"',
             '--aptopt=Acquire::Check-Valid-Until "false"',
             *(f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("doc", "man", "locale")),

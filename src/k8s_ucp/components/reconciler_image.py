@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
-import importlib.util
 import os
 import shutil
 import sys
@@ -21,9 +20,10 @@ from pathlib import Path
 from k8s_ucp import __version__
 from k8s_ucp.cluster_provider import Report
 from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.components.image_wheels import fetch_wheels
 from k8s_ucp.components.images import mirrored
 from k8s_ucp.errors import CommandFailed, UcpError
-from k8s_ucp.process import Programs, run
+from k8s_ucp.process import Programs
 
 NAME = "k8s-ucp/reconciler"
 BASE = "docker.io/library/python:3.13-slim-trixie"
@@ -35,8 +35,6 @@ RECIPE = Path(__file__).resolve().parent / "image"
 
 _LEFT_OUT = ("tools/modules", "templates")
 """Of the package: what only the machine of the user needs."""
-_OLDEST_GLIBC, _NEWEST_GLIBC = 5, 36
-_ASK = "import platform,sys; print(*sys.version_info[:2], platform.machine())"
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,13 @@ class ReconcilerImage:
         with tempfile.TemporaryDirectory(prefix="ucp-image-") as folder:
             context = Path(folder)
             report("its packages")
-            complete = self._fetch_wheels(engine, context / "wheels", programs)
+            complete = fetch_wheels(
+                engine,
+                self.base,
+                RECIPE / "requirements.txt",
+                context / "wheels",
+                programs=programs,
+            )
             for path in _sources():
                 target = context / PACKAGE.name / path.relative_to(PACKAGE)
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -93,45 +97,6 @@ class ReconcilerImage:
                     + "\n".join(error.output.strip().splitlines()[-6:]),
                     next=f"check the network, or name another base image: {BASE_VARIABLE}=IMAGE",
                 ) from error
-
-    def _fetch_wheels(
-        self, engine: ContainerEngine, folder: Path, programs: Programs | None
-    ) -> bool:
-        """With this machine's pip: its index, proxy and certificates count. False without a pip."""
-        folder.mkdir()
-        if importlib.util.find_spec("pip") is None:
-            return False
-        answer = engine.run(
-            *("run", "--rm", "--network", "none", "--entrypoint", "python3"),
-            *(self.base, "-c", _ASK),
-            timeout=BUILD_SECONDS,
-        )
-        major, minor, machine = answer.split()
-        platforms = [
-            f"manylinux2014_{machine}",
-            f"manylinux2010_{machine}",
-            f"manylinux1_{machine}",
-        ]
-        platforms += [
-            f"manylinux_2_{each}_{machine}" for each in range(_NEWEST_GLIBC, _OLDEST_GLIBC - 1, -1)
-        ]
-        try:
-            run(
-                [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-                + ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
-                + ["--python-version", f"{major}.{minor}", "--implementation", "cp"]
-                + [word for each in platforms for word in ("--platform", each)]
-                + ["--dest", folder, "-r", RECIPE / "requirements.txt"],
-                timeout=BUILD_SECONDS,
-                programs=programs,
-            )
-        except CommandFailed as error:
-            raise UcpError(
-                "the packages of the reconciler's image could not be fetched:\n"
-                + "\n".join(error.output.strip().splitlines()[-3:]),
-                next="check the network and pip's settings (pip config list), then try again",
-            ) from error
-        return True
 
 
 def _sources() -> Iterator[Path]:

@@ -1,0 +1,64 @@
+"""Python packages for an image, fetched by this machine's pip: its index and proxy count."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.errors import CommandFailed, UcpError
+from k8s_ucp.process import Programs, run
+
+FETCH_SECONDS = 900.0
+
+_OLDEST_GLIBC, _NEWEST_GLIBC = 5, 36
+_ASK = "import platform,sys; print(*sys.version_info[:2], platform.machine())"
+
+
+def fetch_wheels(
+    engine: ContainerEngine,
+    base: str,
+    requirements: Path,
+    folder: Path,
+    *,
+    programs: Programs | None = None,
+) -> bool:
+    """Wheels of hash-locked requirements for the Python of image `base`; False without a pip.
+
+    folder: where they go; made. Raises UcpError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if importlib.util.find_spec("pip") is None:
+        return False
+    answer = engine.run(
+        *("run", "--rm", "--network", "none", "--entrypoint", "python3"),
+        *(base, "-c", _ASK),
+        timeout=FETCH_SECONDS,
+    )
+    major, minor, machine = answer.split()
+    try:
+        run(
+            [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+            + ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
+            + ["--python-version", f"{major}.{minor}", "--implementation", "cp"]
+            + [word for each in _platforms(machine) for word in ("--platform", each)]
+            + ["--dest", folder, "-r", requirements],
+            timeout=FETCH_SECONDS,
+            programs=programs,
+        )
+    except CommandFailed as error:
+        raise UcpError(
+            "the packages of the image could not be fetched:\n"
+            + "\n".join(error.output.strip().splitlines()[-3:]),
+            next="check the network and pip's settings (pip config list), then try again",
+        ) from error
+    return True
+
+
+def _platforms(machine: str) -> list[str]:
+    """Tags of wheels that run on an image with a glibc of the last years."""
+    older = [f"manylinux{each}_{machine}" for each in ("2014", "2010", "1")]
+    return older + [
+        f"manylinux_2_{each}_{machine}" for each in range(_NEWEST_GLIBC, _OLDEST_GLIBC - 1, -1)
+    ]
