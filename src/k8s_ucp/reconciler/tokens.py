@@ -64,7 +64,7 @@ def renew_at(issued: str | None, expires: str | None, whose: str) -> float:
 
 
 class Renewing:
-    """A TokenSource of kube.py: taken when first needed, renewed when due or turned down.
+    """A TokenSource of kube/: taken when first needed, renewed when due or turned down.
 
     One request at a time; while a token lives, failing to renew it harms nobody.
     """

@@ -1,0 +1,77 @@
+"""The door to Kubernetes API servers: plain dicts in, plain dicts out, every request bounded.
+
+Foreign errors become ours at this door and carry method, path and the server's message, never a
+header or a body.
+"""
+
+from k8s_ucp.kube.client import FIELD_MANAGER, Kube
+from k8s_ucp.kube.errors import (
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    Unauthorized,
+    Unreachable,
+)
+from k8s_ucp.kube.identity import TokenSource
+from k8s_ucp.kube.kinds import (
+    APPLICATION,
+    APPLICATION_SET,
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    CRD,
+    DEPLOYMENT,
+    EVENT,
+    LEASE,
+    LOCAL_CLUSTER,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    ROLE,
+    ROLE_BINDING,
+    SECRET,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    SYNCER,
+    Kind,
+    Object,
+)
+from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
+
+__all__ = [
+    "APPLICATION",
+    "APPLICATION_SET",
+    "CLUSTER_ROLE_BINDING",
+    "CONFIG_MAP",
+    "CRD",
+    "DEPLOYMENT",
+    "EVENT",
+    "FIELD_MANAGER",
+    "LEASE",
+    "LOCAL_CLUSTER",
+    "NAMESPACE",
+    "NODE",
+    "PERSISTENT_VOLUME",
+    "ROLE",
+    "ROLE_BINDING",
+    "SECRET",
+    "SERVICE",
+    "SERVICE_ACCOUNT",
+    "SYNCER",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "Invalid",
+    "Kind",
+    "Kube",
+    "KubeError",
+    "NotFound",
+    "Object",
+    "TokenSource",
+    "Unauthorized",
+    "Unreachable",
+    "current_context",
+    "read_kubeconfig",
+]

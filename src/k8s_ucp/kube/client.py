@@ -1,0 +1,327 @@
+"""The verbs of the API: plain dicts in, plain dicts out."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from urllib3.exceptions import HTTPError
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube.connection import REQUEST_SECONDS, Connection
+from k8s_ucp.kube.errors import KubeError, NotFound, refusal
+from k8s_ucp.kube.identity import TokenFile, TokenSource
+from k8s_ucp.kube.kinds import KNOWN, SERVICE_ACCOUNT, Kind, Object
+from k8s_ucp.kube.kubeconfig import read_kubeconfig
+
+FIELD_MANAGER = "k8s-ucp"
+SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+PatchType = Literal["merge", "json", "strategic"]
+
+_PATCH_CONTENT = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+}
+
+
+class Kube(Connection):
+    """One API server as one identity. Safe to share between threads."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        token: TokenSource | None = None,
+        longest: float = float("inf"),
+    ) -> None:
+        """As Connection is made."""
+        super().__init__(config, token=token, longest=longest)
+        self._discovered: dict[tuple[str, str], Kind] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_file(cls, path: Path) -> Kube:
+        """Read a kubeconfig file. Raises UcpError when there is none or it can't be used."""
+        return cls(read_kubeconfig(path))
+
+    @classmethod
+    def in_cluster(
+        cls, folder: Path = SERVICE_ACCOUNT_FOLDER, *, longest: float = float("inf")
+    ) -> Kube:
+        """The cluster whose pod this is, as its ServiceAccount; the kubelet renews the token.
+
+        Raises UcpError outside of a pod.
+        """
+        host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
+        port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+        try:
+            authority = (folder / "ca.crt").read_bytes()
+        except OSError as error:
+            raise UcpError(f"not in a pod with a ServiceAccount: {error.strerror}") from error
+        if not host:
+            raise UcpError("not in a pod: KUBERNETES_SERVICE_HOST is not set")
+        cluster = {
+            "server": f"https://{f'[{host}]' if ':' in host else host}:{port}",
+            "certificate-authority-data": base64.b64encode(authority).decode(),
+        }
+        config = {
+            "clusters": [{"name": "pod", "cluster": cluster}],
+            "contexts": [{"name": "pod", "context": {"cluster": "pod"}}],
+            "current-context": "pod",
+        }
+        return cls(config, token=TokenFile(folder / "token"), longest=longest)
+
+    def ready(self, *, timeout: float = 2.0) -> bool:
+        """The server says that it is ready."""
+        try:
+            self.request("GET", "/readyz", timeout=timeout)
+        except KubeError:
+            return False
+        return True
+
+    def version(self) -> str:
+        """Kubernetes version of the server, such as v1.35.4."""
+        return str(self.request("GET", "/version")["gitVersion"])
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        """Raises NotFound."""
+        answer: Object = self.request("GET", kind.path(namespace, name))
+        return answer
+
+    def find(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        """Like get, None where it (or its kind) does not exist."""
+        try:
+            return self.get(kind, name, namespace)
+        except NotFound:
+            return None
+
+    def list_all(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str | None = None,
+        fields: str | None = None,
+    ) -> list[Object]:
+        """All objects of a kind, in pages of 500; apiVersion and kind are filled in."""
+        items, _ = self.list_with_version(kind, namespace, labels=labels, fields=fields)
+        return items
+
+    def list_with_version(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str | None = None,
+        fields: str | None = None,
+        timeout: float = REQUEST_SECONDS,
+        keep: Callable[[Object], Object | None] = lambda item: item,
+    ) -> tuple[list[Object], str]:
+        """The objects, and the resource version to watch from. timeout: seconds for one page.
+
+        keep: what of each is returned, None for nothing; never more than a page is held whole.
+        """
+        query = _present(labelSelector=labels, fieldSelector=fields, limit="500")
+        items: list[Object] = []
+        while True:
+            page = self.request("GET", kind.path(namespace), query=query, timeout=timeout)
+            for item in page["items"]:
+                item.setdefault("apiVersion", kind.api_version)
+                item.setdefault("kind", kind.kind)
+                kept = keep(item)
+                if kept is not None:
+                    items.append(kept)
+            following = page["metadata"].get("continue")
+            if not following:
+                return items, page["metadata"].get("resourceVersion", "")
+            query["continue"] = following
+
+    def watch(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        since: str,
+        labels: str | None = None,
+        fields: str | None = None,
+        seconds: float = 240,
+        silence: float | None = None,
+    ) -> Iterator[tuple[str, Object]]:
+        """Changes after `since` as (ADDED|MODIFIED|DELETED|BOOKMARK, object).
+
+        Ends when the server ends it (after `seconds`); `silence` is the longest wait in seconds
+        for one event. Raises Expired when `since` is too old, Unreachable on a broken connection.
+        """
+        query = _present(
+            watch="true",
+            resourceVersion=since,
+            labelSelector=labels,
+            fieldSelector=fields,
+            allowWatchBookmarks="true",
+            timeoutSeconds=str(int(seconds)),
+        )
+        path = kind.path(namespace)
+        response = self._send(
+            "GET", path, query, None, "application/json", silence or seconds + REQUEST_SECONDS
+        )
+        raw = response.response
+        try:
+            for line in _lines(raw):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise refusal("WATCH", path, event["object"].get("code", 0), event["object"])
+                yield event["type"], event["object"]
+        except (HTTPError, OSError, ValueError) as error:
+            raise self._unreachable("WATCH", path, error) from error
+        finally:
+            with contextlib.suppress(HTTPError, OSError):
+                raw.close()
+
+    def create(self, item: Object) -> Object:
+        """Raises Conflict where it exists."""
+        kind, namespace, _ = self._place(item)
+        answer: Object = self.request(
+            "POST", kind.path(namespace), query={"fieldManager": FIELD_MANAGER}, body=item
+        )
+        return answer
+
+    def apply(
+        self,
+        item: Object,
+        *,
+        force: bool = True,
+        manager: str = FIELD_MANAGER,
+        dry_run: bool = False,
+        subresource: str = "",
+        timeout: float = 30.0,
+    ) -> Object:
+        """Server-side apply: our fields become as given, others' fields stay.
+
+        subresource: apply to that part only, such as `status`; NotFound where there is no object.
+        """
+        kind, namespace, name = self._place(item)
+        query = _present(
+            fieldManager=manager,
+            force="true" if force else "false",
+            dryRun="All" if dry_run else None,
+        )
+        answer: Object = self.request(
+            "PATCH",
+            kind.path(namespace, name) + (f"/{subresource}" if subresource else ""),
+            query=query,
+            body=json.dumps(item),
+            content="application/apply-patch+yaml",
+            timeout=timeout,
+        )
+        return answer
+
+    def patch(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None,
+        change: Any,
+        *,
+        type: PatchType = "merge",
+        subresource: str = "",
+    ) -> Object:
+        """Patch one object, or its subresource such as `status`."""
+        path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
+        answer: Object = self.request(
+            "PATCH",
+            path,
+            query={"fieldManager": FIELD_MANAGER},
+            body=change,
+            content=_PATCH_CONTENT[type],
+        )
+        return answer
+
+    def replace(self, item: Object, *, subresource: str = "") -> Object:
+        """Write the whole object; Conflict when it changed since it was read."""
+        kind, namespace, name = self._place(item)
+        path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
+        answer: Object = self.request("PUT", path, query={"fieldManager": FIELD_MANAGER}, body=item)
+        return answer
+
+    def delete(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        propagation: str = "Background",
+    ) -> bool:
+        """Delete one object; False where there was none.
+
+        uid: only if it is still that object (Conflict otherwise).
+        """
+        body: Object = {"propagationPolicy": propagation}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+        try:
+            self.request("DELETE", kind.path(namespace, name), body=body)
+        except NotFound:
+            return False
+        return True
+
+    def request_token(
+        self, namespace: str, service_account: str, *, seconds: int
+    ) -> tuple[str, str]:
+        """A token of a ServiceAccount: (token, expiry as RFC 3339; the granted one)."""
+        answer = self.request(
+            "POST",
+            SERVICE_ACCOUNT.path(namespace, service_account) + "/token",
+            body={
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": {"expirationSeconds": seconds},
+            },
+        )
+        return answer["status"]["token"], answer["status"]["expirationTimestamp"]
+
+    def kind_of(self, api_version: str, kind: str) -> Kind:
+        """Look a kind up on the server (remembered). Raises NotFound."""
+        known = KNOWN.get((api_version, kind)) or self._discovered.get((api_version, kind))
+        if known:
+            return known
+        root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
+        listing = self.request("GET", root)
+        with self._lock:
+            for each in listing["resources"]:
+                if "/" not in each["name"]:
+                    self._discovered[api_version, each["kind"]] = Kind(
+                        api_version, each["kind"], each["name"], each["namespaced"]
+                    )
+        found = self._discovered.get((api_version, kind))
+        if not found:
+            raise NotFound(f"{self.server} has no kind {kind} in {api_version}", status=404)
+        return found
+
+    def _place(self, item: Object) -> tuple[Kind, str | None, str]:
+        kind = self.kind_of(item["apiVersion"], item["kind"])
+        metadata = item["metadata"]
+        namespace = metadata.get("namespace", "default") if kind.namespaced else None
+        return kind, namespace, metadata["name"]
+
+
+def _lines(raw: Any) -> Iterator[bytes]:
+    rest = b""
+    for chunk in raw.stream(65536, decode_content=False):
+        rest += chunk
+        while b"\n" in rest:
+            line, rest = rest.split(b"\n", 1)
+            if line.strip():
+                yield line
+
+
+def _present(**query: str | None) -> dict[str, str]:
+    return {name: value for name, value in query.items() if value is not None}

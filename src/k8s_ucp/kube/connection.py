@@ -1,0 +1,147 @@
+"""Requests to one API server as one identity, every one of them bounded.
+
+The official client does transport and TLS; its generated model classes are not used, since most
+objects here (Argo CD, Crossplane, our own) have none.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from urllib3.exceptions import ClosedPoolError, HTTPError
+
+from k8s_ucp.kube.errors import Unreachable, plain, refusal
+from k8s_ucp.kube.identity import CredentialFiles, TokenSource
+from k8s_ucp.kube.kubeconfig import current_context
+
+REQUEST_SECONDS = 10.0
+
+
+class Connection:
+    """Safe to share between threads."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        token: TokenSource | None = None,
+        longest: float = float("inf"),
+    ) -> None:
+        """config: a kubeconfig whose current context holds inlined data only.
+
+        token: takes the place of the user's credentials; after a 401 it is asked once more.
+        longest: seconds that any answer may take, whatever the request allows; not for watches.
+        Exec plugins and file references are never followed: they raise UcpError.
+        """
+        # A fifth of a second, most of it for cloud logins that are not used here: it is spent when
+        # the first connection is made, while servers come up, and not by every command.
+        from kubernetes.client.configuration import Configuration
+        from kubernetes.client.exceptions import ApiException
+        from kubernetes.client.rest import RESTClientObject
+
+        cluster, user = current_context(config)
+        if token is not None:
+            user = {}
+        self._token = token
+        self._longest = longest
+        self.server = str(cluster["server"])
+        self._files = CredentialFiles()
+        settings = Configuration(host=self.server)
+        settings.proxy = None
+        settings.retries = False
+        settings.connection_pool_maxsize = 16
+        settings.verify_ssl = not cluster.get("insecure-skip-tls-verify", False)
+        authority = cluster.get("certificate-authority-data")
+        if authority:
+            settings.ca_cert_data = base64.b64decode(authority).decode()
+        if cluster.get("tls-server-name"):
+            settings.tls_server_name = cluster["tls-server-name"]
+        if user.get("client-certificate-data"):
+            settings.cert_file = self._files.add(user["client-certificate-data"])
+            settings.key_file = self._files.add(user["client-key-data"])
+        self._headers = {"Accept": "application/json", "User-Agent": "k8s-ucp"}
+        if user.get("token"):
+            self._headers["Authorization"] = f"Bearer {user['token']}"
+        self._rest = RESTClientObject(settings)
+        self._client_error: type[Exception] = ApiException
+
+    def close(self) -> None:
+        """Close connections and forget credentials."""
+        self._rest.close()
+        self._files.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content: str = "application/json",
+        timeout: float = REQUEST_SECONDS,
+    ) -> Any:
+        """One request; the decoded JSON answer, or the text where it isn't JSON."""
+        limit = min(timeout, self._longest)
+        response = self._send(method, path, query, body, content, limit)
+        try:
+            text = response.read().decode()
+        except (HTTPError, OSError) as error:
+            raise self._unreachable(method, path, error) from error
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        content: str,
+        timeout: float,
+    ) -> Any:
+        url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
+        headers = dict(self._headers)
+        if body is not None:
+            headers["Content-Type"] = content
+        limits = (min(timeout, REQUEST_SECONDS), timeout)
+
+        def send() -> Any:
+            return self._rest.request(  # type: ignore[no-untyped-call]
+                method, url, headers=headers, body=body, _request_timeout=limits
+            )
+
+        def send_as(rejected: str | None = None) -> Any:
+            if self._token is not None:
+                headers["Authorization"] = f"Bearer {self._token(rejected=rejected)}"
+            try:
+                return send()
+            except ClosedPoolError:
+                # Another thread's failure closed it before anything was sent.
+                return send()
+
+        try:
+            response = send_as()
+            if response.status == 401 and self._token is not None:
+                response.read()
+                response = send_as(headers["Authorization"].removeprefix("Bearer "))
+        except (HTTPError, OSError, self._client_error) as error:
+            raise self._unreachable(method, path, error) from error
+        if response.status >= 400:
+            try:
+                answer = json.loads(response.read() or b"{}")
+            except (ValueError, HTTPError):
+                answer = {}
+            raise refusal(method, path, response.status, answer)
+        return response
+
+    def _unreachable(self, method: str, path: str, error: Exception) -> Unreachable:
+        # Other idle connections went the same way to the same server: one that is half-open would
+        # cost the next request its whole timeout.
+        self._rest.close()
+        return Unreachable(f"{method} {self.server}{path}: {plain(error)}")

@@ -1,0 +1,79 @@
+"""Who a connection is: tokens that change, and certificates that the TLS library wants as files."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Protocol
+
+from k8s_ucp.errors import UcpError
+
+_KEPT_SECONDS = 60.0
+
+
+class TokenSource(Protocol):
+    """Where a connection's token comes from, asked for every request."""
+
+    def __call__(self, *, rejected: str | None = None) -> str:
+        """The token to use now; rejected: the server just turned this one down, so not it again.
+
+        Raises KubeError, UcpError.
+        """
+
+
+class TokenFile:
+    """A pod's projected token: the kubelet writes it anew long before it expires."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._text = ""
+        self._read_at = 0.0
+
+    def __call__(self, *, rejected: str | None = None) -> str:
+        now = time.monotonic()
+        if rejected is not None or not self._text or now - self._read_at > _KEPT_SECONDS:
+            try:
+                self._text = self._path.read_text(encoding="ascii").strip()
+            except OSError as error:
+                raise UcpError(f"can't read the pod's token: {error.strerror}") from error
+            self._read_at = now
+        return self._text
+
+
+class CredentialFiles:
+    """Client certificates as files that never reach a disk where the system allows it.
+
+    ssl.SSLContext.load_cert_chain takes paths only, and reads them again for every connection.
+    """
+
+    def __init__(self) -> None:
+        self._descriptors: list[int] = []
+        self._paths: list[Path] = []
+
+    def add(self, data: str) -> str:
+        content = base64.b64decode(data)
+        if hasattr(os, "memfd_create"):
+            descriptor = os.memfd_create("k8s-ucp-credential", os.MFD_CLOEXEC)
+            os.write(descriptor, content)
+            self._descriptors.append(descriptor)
+            return f"/proc/self/fd/{descriptor}"
+        descriptor, name = tempfile.mkstemp(prefix="ucp-")
+        os.write(descriptor, content)
+        os.close(descriptor)
+        self._paths.append(Path(name))
+        return name
+
+    def close(self) -> None:
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+        self._descriptors, self._paths = [], []
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            self.close()

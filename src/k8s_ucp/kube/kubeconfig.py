@@ -1,0 +1,49 @@
+"""Kubeconfig files, of which only what lies in them is taken: nothing is run, no file followed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from k8s_ucp.errors import UcpError
+
+
+def read_kubeconfig(path: Path) -> dict[str, Any]:
+    """Parse a kubeconfig file. Raises UcpError when it is missing or is no mapping."""
+    try:
+        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UcpError(f"can't read the kubeconfig {path}: {error.strerror}") from error
+    if not isinstance(content, dict):
+        raise UcpError(f"{path} is not a kubeconfig")
+    return content
+
+
+def current_context(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(cluster, user) of the current context.
+
+    Raises UcpError when there is none, or when it refers to files or exec plugins.
+    """
+
+    def named(section: str, key: str, name: Any) -> dict[str, Any]:
+        for each in config.get(section) or []:
+            if isinstance(each, dict) and each.get("name") == name:
+                return dict(each.get(key) or {})
+        raise UcpError(f"kubeconfig: {section} has no entry {name!r}")
+
+    context = named("contexts", "context", config.get("current-context"))
+    cluster = named("clusters", "cluster", context.get("cluster"))
+    user = named("users", "user", context.get("user")) if context.get("user") else {}
+    if not cluster.get("server"):
+        raise UcpError("kubeconfig: the cluster has no server")
+    for part, entry in (("cluster", cluster), ("user", user)):
+        for field in ("certificate-authority", "client-certificate", "client-key", "tokenFile"):
+            if entry.get(field):
+                raise UcpError(f"kubeconfig: the {part} refers to a file ({field}); inline it")
+    for field in ("exec", "auth-provider"):
+        if user.get(field):
+            raise UcpError(f"kubeconfig: the user needs {field}, which is never run")
+    return cluster, user
