@@ -10,6 +10,9 @@ NEXT = {
     "EnvironmentTaken": "give one of the two another environment, or let the other one go: "
     "ucp clusters forget NAME",
     "NameTaken": "{kubectl} -n argocd delete secret cluster-{cluster}, if it is yours to delete",
+    "ClusterTaken": "give each topology a cluster of its own; where the other one is gone for "
+    "good, on that cluster: kubectl delete namespace k8s-ucp",
+    "IdentityTaken": "remove or rename it on that cluster, if it is yours to remove",
     "NamespacesMissing": "name them in the annotation k8s-ucp.io/namespaces of its owner",
     "KubeconfigMissing": "wait for its provider to write it; ucp logs reconciler",
     "KubeconfigInvalid": "write a kubeconfig into the Secret with one context, https, and a token "

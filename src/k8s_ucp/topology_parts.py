@@ -271,6 +271,9 @@ class ReconcilerSettings(Part):
         ("ucp-clusters", "crossplane-system"), alias="sourceNamespaces"
     )
     """Namespaces of the core cluster in which kubeconfig Secrets and Syncers count."""
+    sources_by_name: bool = Field(False, alias="sourcesByName")
+    """There, a kubeconfig Secret with -k8s- in its name counts without an owner or a label; what
+    follows is its environment."""
     token_lifetime: Duration = Field("24h", alias="tokenLifetime")
     """How long the tokens live that Argo CD gets into app clusters with."""
 

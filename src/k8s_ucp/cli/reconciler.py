@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -53,10 +53,24 @@ def run(
             help="In a pod: a namespace in which sources count; again for each.",
         ),
     ] = None,
+    sources_by_name: Annotated[
+        bool,
+        typer.Option(
+            "--sources-by-name",
+            help="In a pod: Secrets with -k8s- in their names are sources, unlabelled too.",
+        ),
+    ] = False,
     mirror_namespace: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME", help="In a pod: another namespace that is mirrored; again for each."
+        ),
+    ] = None,
+    password_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="In a pod: a namespace whose Secrets may ask for passwords; again for each.",
         ),
     ] = None,
     token_lifetime: Annotated[
@@ -64,7 +78,9 @@ def run(
     ] = "24h",  # noqa: S107 (a duration)
 ) -> None:
     """Run the controllers until SIGTERM."""
+    from k8s_ucp.gitops.render import seconds
     from k8s_ucp.reconciler import manager
+    from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
     from k8s_ucp.reconciler.settings import CONTROLLERS, LOCAL_CLUSTERS
 
     call = invocation(ctx)
@@ -77,42 +93,33 @@ def run(
     if in_cluster:
         settings = _in_pod(
             call,
-            wanted,
-            health_port,
-            source_namespace or (),
-            mirror_namespace or (),
-            token_lifetime,
+            controllers=wanted,
+            health_port=health_port,
+            source_namespaces=tuple(source_namespace or ()),
+            sources_by_name=sources_by_name,
+            mirror_namespaces=tuple(mirror_namespace or ()),
+            password_namespaces=tuple(password_namespace or (CLUSTERS_NAMESPACE,)),
+            token_lifetime=seconds(token_lifetime),
         )
         manager.run(settings, {})
     else:
         manager.run(*_on_machine(call, wanted, health_port))
 
 
-def _in_pod(
-    call: Invocation,
-    controllers: frozenset[str],
-    health_port: int | None,
-    sources: Sequence[str],
-    mirrored: Sequence[str],
-    token_lifetime: str,
-) -> Settings:
-    from k8s_ucp.gitops.render import seconds
+def _in_pod(call: Invocation, **told: Any) -> Settings:
+    """told: settings that the options give."""
     from k8s_ucp.reconciler.settings import Settings
 
-    if not call.topology or not sources:
+    if not call.topology or not told["source_namespaces"]:
         raise UsageError("a pod needs --topology and --source-namespace")
     return Settings(
         kubeconfig=None,
         # Machines make LocalClusters; a pod is none.
         machine="",
         topology=call.topology,
-        source_namespaces=tuple(sources),
-        mirror_namespaces=tuple(mirrored),
-        token_lifetime=seconds(token_lifetime),
-        health_port=health_port,
         health_address="0.0.0.0",  # noqa: S104 (the pod's own, for the kubelet)
         place=os.environ.get("HOSTNAME", "pod"),
-        controllers=controllers,
+        **told,
     )
 
 
@@ -135,6 +142,7 @@ def _on_machine(
         machine=call.workspace.machine_id(topology.name),
         topology=topology.name,
         source_namespaces=topology.spec.reconciler.source_namespaces,
+        sources_by_name=topology.spec.reconciler.sources_by_name,
         mirror_namespaces=tuple({each.source.namespace for each in topology.spec.mirrors}),
         password_namespaces=password_namespaces(topology),
         token_lifetime=seconds(topology.spec.reconciler.token_lifetime),

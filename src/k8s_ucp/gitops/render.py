@@ -120,6 +120,7 @@ def _tree(repository: str, topology: Topology, facts: Facts) -> dict[str, bytes]
         "core": topology.spec.core,
         "pods": core_files.in_pods(topology),
         "reads": reads(topology),
+        "password_namespaces": addons.password_namespaces(topology),
         "chart_repositories": addons.repositories(topology),
         "vendored": {path.split("/")[1] for path in facts.vendored},
         "branch": topology.spec.git.branch,

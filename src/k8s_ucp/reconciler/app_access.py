@@ -43,8 +43,9 @@ class _Line:
 class AppAccess:
     """Safe to share between threads; a key is worked on by one of them at a time."""
 
-    def __init__(self, logins: Logins, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, logins: Logins, metrics: Metrics, clock: Clock, topology: str) -> None:
         self._logins = logins
+        self._topology = topology
         self._metrics = metrics
         self._clock = clock
         self._lines: dict[str, _Line] = {}
@@ -70,7 +71,7 @@ class AppAccess:
             self._metrics.renewals.labels(source.cluster, marks.ARGOCD_IDENTITY, result).inc()
 
     def _take(self, admin: Kube, source: Source, *, lifetime: float, fresh: bool) -> Token:
-        identities.establish(admin, source, fresh=fresh)
+        identities.establish(admin, source, self._topology, fresh=fresh)
         return tokens.request(
             admin,
             marks.IDENTITY_NAMESPACE,
@@ -100,8 +101,8 @@ class AppAccess:
         except UcpError as error:
             return error.message
         try:
-            identities.remove(kube, timeout=PROBE_SECONDS)
-        except KubeError as error:
+            identities.remove(kube, self._topology, timeout=PROBE_SECONDS)
+        except UcpError as error:
             return error.message
         finally:
             kube.close()

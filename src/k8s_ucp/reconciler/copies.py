@@ -91,7 +91,7 @@ class KeyMissing(Exception):
     """The source lacks a key that the entry wants."""
 
 
-def source_of(item: Object) -> Source:
+def source_of(item: Object, *, by_name: bool = False) -> Source:
     """Reduce an object of the core."""
     metadata = item["metadata"]
     data = _content(item)
@@ -105,12 +105,15 @@ def source_of(item: Object) -> Source:
         immutable=bool(item.get("immutable")),
         content=json.dumps(data, separators=(",", ":")).encode(),
         digest=_digest(item.get("type") or "", bool(item.get("immutable")), data),
-        barred=_barred(item),
+        barred=_barred(item, by_name),
     )
 
 
-def keep_source_of(item: Object) -> Object | None:
-    """For a watch: what source_of makes, with just enough around it for the store."""
+def keep_source_of(item: Object, *, by_name: bool = False) -> Object | None:
+    """For a watch: what source_of makes, with just enough around it for the store.
+
+    by_name: as in sources.keep_source.
+    """
     metadata = item["metadata"]
     return {
         "metadata": {
@@ -118,7 +121,7 @@ def keep_source_of(item: Object) -> Object | None:
             "name": metadata["name"],
             "resourceVersion": metadata.get("resourceVersion", ""),
         },
-        "source": source_of(item),
+        "source": source_of(item, by_name=by_name),
     }
 
 
@@ -205,14 +208,14 @@ def _renamed(
     return renamed
 
 
-def _barred(item: Object) -> str:
+def _barred(item: Object, by_name: bool) -> str:
     notes = item["metadata"].get("annotations") or _NOTHING
     if marks.MIRROR_PLACE in notes:
         return (
             f"it is itself a copy, made by Syncer {notes.get(marks.SYNCER, '?')} of another core; "
             "mirror what it was made from"
         )
-    if item["kind"] == "Secret" and keep_source(item) is not None:
+    if item["kind"] == "Secret" and keep_source(item, by_name=by_name) is not None:
         return "it is a cluster's kubeconfig, which is never handed to another cluster"
     return _NEVER.get(item.get("type") or "", "")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
     CLUSTER_ROLE_BINDING,
     NAMESPACE,
@@ -21,16 +20,19 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.authenticators import NoAccess
 from k8s_ucp.reconciler.sources import Source
 
 _RBAC = "rbac.authorization.k8s.io"
 _OURS = {marks.MANAGED_BY: marks.OURS}
 
+CLUSTER_TAKEN, IDENTITY_TAKEN = "ClusterTaken", "IdentityTaken"
+"""Reasons of a refusal: the cluster is another topology's; something there has our name."""
+
 
 def wanted(source: Source) -> list[Object]:
-    """What must be there for a source's profile, in the order of making."""
+    """What must be there for a source's profile beside the namespace, in the order of making."""
     objects = [
-        described("v1", "Namespace", marks.IDENTITY_NAMESPACE),
         _account(marks.ARGOCD_IDENTITY),
         _account(marks.MIRROR_IDENTITY),
     ]
@@ -46,34 +48,67 @@ def wanted(source: Source) -> list[Object]:
     return objects
 
 
-def establish(kube: Kube, source: Source, *, fresh: bool) -> None:
+def establish(kube: Kube, source: Source, topology: str, *, fresh: bool) -> None:
     """Make the identities and their rights on the app cluster; idempotent.
 
     fresh: nothing of ours was there before, so no right has to be taken back.
-    Raises KubeError, or UcpError where something of the same name isn't ours.
+    Raises KubeError, or NoAccess where another topology uses the cluster, or something of the same
+    name isn't ours.
     """
+    claim(kube, topology)
     for each in wanted(source):
         ensure(kube, each)
     if not fresh:
         _withdraw(kube, source)
 
 
-def establish_mirror(kube: Kube) -> None:
-    """Make the mirror identity alone, without any right. Raises KubeError."""
-    for each in (
-        described("v1", "Namespace", marks.IDENTITY_NAMESPACE),
-        _account(marks.MIRROR_IDENTITY),
-    ):
-        ensure(kube, each)
+def establish_mirror(kube: Kube, topology: str) -> None:
+    """Make the mirror identity alone, without any right. Raises as establish."""
+    claim(kube, topology)
+    ensure(kube, _account(marks.MIRROR_IDENTITY))
 
 
-def remove(kube: Kube, *, timeout: float) -> None:
-    """Take our identities and their rights away; what isn't ours stays. Raises KubeError.
+def claim(kube: Kube, topology: str) -> None:
+    """Make the identities' namespace and mark it with the topology; idempotent.
+
+    The identities' names are the same for every topology: two of them on one cluster would take
+    each other's rights away, so the second is refused. A namespace without a mark was made before
+    there were marks, or by a person; the first to come has it. Raises KubeError, NoAccess.
+    """
+    namespace = described("v1", "Namespace", marks.IDENTITY_NAMESPACE)
+    namespace["metadata"]["labels"][marks.TOPOLOGY] = topology
+    try:
+        kube.create(namespace)
+        return
+    except Conflict:
+        found = kube.get(NAMESPACE, marks.IDENTITY_NAMESPACE)
+    check_claim(found, topology)
+    if marks.TOPOLOGY not in (found["metadata"].get("labels") or {}):
+        version = found["metadata"]["resourceVersion"]
+        change = {"metadata": {"resourceVersion": version, "labels": {marks.TOPOLOGY: topology}}}
+        kube.patch(NAMESPACE, marks.IDENTITY_NAMESPACE, None, change)
+
+
+def check_claim(namespace: Object | None, topology: str) -> None:
+    """Raises NoAccess where the identities' namespace is another topology's."""
+    labels = ((namespace or {}).get("metadata") or {}).get("labels") or {}
+    holder = labels.get(marks.TOPOLOGY, topology)
+    if holder != topology:
+        raise NoAccess(
+            CLUSTER_TAKEN,
+            f"the cluster is used by topology {holder}: namespace {marks.IDENTITY_NAMESPACE} there "
+            "carries its label, and one cluster serves one topology",
+        )
+
+
+def remove(kube: Kube, topology: str, *, timeout: float) -> None:
+    """Take our identities and their rights away; what isn't ours stays. Raises KubeError, NoAccess.
 
     The right to do this may be one of those, so it goes last.
     """
     kube.request("GET", "/version", timeout=timeout)  # one that is dead is found out quickly
     namespace = kube.find(NAMESPACE, marks.IDENTITY_NAMESPACE)
+    check_claim(namespace, topology)
     if namespace and is_ours(namespace):
         uid = namespace["metadata"]["uid"]
         kube.delete(NAMESPACE, marks.IDENTITY_NAMESPACE, uid=uid)
@@ -98,7 +133,7 @@ def probe(kube: Kube, namespaces: tuple[str, ...], *, timeout: float) -> None:
 def ensure(kube: Kube, item: Object) -> None:
     """Make an object of ours, or put it right; idempotent.
 
-    Raises KubeError, or UcpError where something of the same name isn't ours.
+    Raises KubeError, or NoAccess where something of the same name isn't ours.
     """
     try:
         kube.create(item)
@@ -112,9 +147,10 @@ def ensure(kube: Kube, item: Object) -> None:
     if all(found.get(name) == value for name, value in parts.items()):
         return
     if not is_ours(found):
-        raise UcpError(
-            f"{item['kind']} {metadata['name']} on the app cluster was made by somebody else",
-            next=f"remove or rename {item['kind']} {metadata['name']} there",
+        raise NoAccess(
+            IDENTITY_TAKEN,
+            f"{item['kind']} {metadata['name']} on the app cluster was made by somebody else; "
+            "remove or rename it there",
         )
     if found.get("roleRef") != item.get("roleRef"):
         # A binding's role can't be changed.

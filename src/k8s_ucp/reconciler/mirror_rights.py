@@ -33,7 +33,7 @@ def known(admin: Kube) -> Fields:
 def grant(admin: Kube, namespace: str, kinds: set[str]) -> None:
     """Make the namespace where it is missing, and the rights in it; idempotent.
 
-    Raises KubeError, or UcpError where a Role of that name isn't ours.
+    Raises KubeError, or NoAccess where a Role of that name isn't ours.
     """
     if admin.find(NAMESPACE, namespace) is None:
         identities.ensure(admin, identities.described("v1", "Namespace", namespace))

@@ -65,7 +65,7 @@ class RegistrationController:
         self._clock = clock
         self._metrics = runtime.metrics
         self._observer = Observer(views, runtime.owners, runtime.logins, clock)
-        self._access = AppAccess(runtime.logins, runtime.metrics, clock)
+        self._access = AppAccess(runtime.logins, runtime.metrics, clock, settings.topology)
         self._told = Announcements(kube, runtime.events, runtime.metrics, clock)
         self._departure = Departure(runtime, self._access, self._told)
         views.local_clusters.listen(self._local_cluster_changed)
@@ -268,7 +268,8 @@ class RegistrationController:
         self._kube.patch(SECRET, existing.name, marks.ARGOCD_NAMESPACE, change)
 
     def _pause(self, renewal: float) -> float:
-        return max(0.0, min(self._settings.resync_seconds, renewal - self._clock()))
+        soon = min(self._settings.probe_seconds, self._settings.resync_seconds)
+        return max(0.0, min(soon, renewal - self._clock()))
 
 
 _REACHED = Condition(marks.REACHABLE, "True", "Answers", "it answers as Argo CD's identity")

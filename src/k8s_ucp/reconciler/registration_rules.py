@@ -84,6 +84,8 @@ class Keep:
     existing: Registration
 
 
+_NOTHING_THERE = "there is no kubeconfig Secret, or nothing vouches for it any more"
+
 Decision = Nothing | Leave | Refuse | Register | Relabel | Keep
 
 
@@ -104,7 +106,7 @@ def decide(seen: Seen) -> Decision:
             standing=False,
         )
     if source is None:
-        return Refuse("KubeconfigMissing", "there is no kubeconfig Secret", standing=ours)
+        return Refuse("KubeconfigMissing", _NOTHING_THERE, standing=ours)
     taken = _name_taken(source, existing)
     if taken:
         return taken

@@ -80,7 +80,14 @@ class Runtime:
         views = Views.of(kube, settings, log, metrics)
         owners = Owners(kube, views)
         logins = Logins(views, owners, CloudAccess(kube, clock))
-        targets = Targets(views, logins, metrics, clock, lifetime=settings.token_lifetime)
+        targets = Targets(
+            views,
+            logins,
+            metrics,
+            clock,
+            topology=settings.topology,
+            lifetime=settings.token_lifetime,
+        )
         events = Events(kube, metrics, log, clock)
         return cls(
             kube,

@@ -27,6 +27,8 @@ class Settings:
     """Use the kubeconfig only to ask for tokens of the reconciler's own ServiceAccount."""
     source_namespaces: tuple[str, ...] = ("ucp-clusters", "crossplane-system")
     """Only Secrets in these namespaces can register a cluster."""
+    sources_by_name: bool = False
+    """There, Secrets with `-k8s-` in their names can, without an owner or a label."""
     mirror_namespaces: tuple[str, ...] = ()
     """Namespaces that mirrors may copy from, beside those; Syncers don't count there."""
     password_namespaces: tuple[str, ...] = ("ucp-clusters",)
@@ -53,7 +55,10 @@ class Settings:
     mirror_leave_seconds: float = 60
     """How long a deleted Syncer waits for clusters that don't answer; their copies go later."""
     resync_seconds: float = 15
-    """How often a settled cluster is looked at again, without any event."""
+    """How often a source or owner that is settled is looked at again, without any event."""
+    probe_seconds: float = 6
+    """How often a registered cluster is asked as Argo CD would ask it. One that hangs, with nothing
+    going on, is told of after this and the 3 s of the question."""
     watch_seconds: float = 6
     """A watch is ended by the server after this time, and given up 2 s later by us."""
 

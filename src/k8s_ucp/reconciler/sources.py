@@ -1,7 +1,8 @@
 """What may register a cluster: kubeconfig Secrets that a known owner, or a person, vouches for.
 
 Everything here is pure. A Secret counts only in the named namespaces (the watches see no others)
-and with a controlling owner of a known kind, or with the label that a person set on it.
+and with a controlling owner of a known kind, or with the label that a person set on it; on request
+its name is enough.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ _CLOUDS = {
     ".azure.": "aks",
     ".digitalocean.": "digitalocean",
 }
+
+
+NAMED = "-k8s-"
+"""In the names of Secrets that are sources without anybody's label, where that was asked for."""
 
 
 class Fate(Enum):
@@ -102,12 +107,28 @@ def owner_of(secret: Object) -> OwnerRef | None:
     return None
 
 
-def keep_source(secret: Object) -> Object | None:
-    """For the watch: sources only, with nothing but the kubeconfig of their data."""
+def keep_source(secret: Object, *, by_name: bool = False) -> Object | None:
+    """For the watch: sources only, with nothing but the kubeconfig of their data.
+
+    by_name: Secrets with `-k8s-` in their names count as if a person had labelled them.
+    """
     kubeconfig = _kubeconfig(secret)
-    if owner_of(secret) is None or kubeconfig is None:
+    if kubeconfig is None:
         return None
+    if owner_of(secret) is None:
+        if not by_name or NAMED not in secret["metadata"]["name"]:
+            return None
+        secret = _labelled_by_name(secret)
     return {**secret, "data": {marks.KUBECONFIG_KEY: kubeconfig}}
+
+
+def _labelled_by_name(secret: Object) -> Object:
+    """What its name stands for, as labels; those that it has come first."""
+    metadata = secret["metadata"]
+    environment = metadata["name"].rpartition(NAMED)[2].removesuffix("-kubeconfig")
+    told = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: environment}
+    labels = {**told, **(metadata.get("labels") or {})}
+    return {**secret, "metadata": {**metadata, "labels": labels}}
 
 
 def describe(secret: Object, owner: Object) -> Source:

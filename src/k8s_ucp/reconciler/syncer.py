@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from functools import partial
 
 from k8s_ucp.kube import CONFIG_MAP, SECRET, SYNCER, NotFound, Object
 from k8s_ucp.reconciler import marks
@@ -69,9 +70,10 @@ class MirrorsController:
             syncers.listen(self._syncer_changed)
             self._syncers[namespace] = syncers
             self._watches.append(syncers)
+        keep = partial(keep_source_of, by_name=runtime.settings.sources_by_name)
         for namespace in sorted(self._allowed):
             for kind in (SECRET, CONFIG_MAP):
-                sources = runtime.watch(Selection(kind, namespace, keep=keep_source_of))
+                sources = runtime.watch(Selection(kind, namespace, keep=keep))
                 sources.listen(self._source_changed)
                 self._watches.append(sources)
         runtime.targets.listen(self._cluster_changed)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Kube, NotFound, Object
+from k8s_ucp.kube import NAMESPACE, Kube, NotFound, Object
 from k8s_ucp.reconciler import identities, marks, tokens
 from k8s_ucp.reconciler.authenticators import Login, NoAccess, kubeconfig
 from k8s_ucp.reconciler.clock import Clock
@@ -55,12 +55,20 @@ class Targets:
     """Safe to share between threads. Connections are made when asked for, and kept."""
 
     def __init__(
-        self, views: Views, logins: Logins, metrics: Metrics, clock: Clock, *, lifetime: float
+        self,
+        views: Views,
+        logins: Logins,
+        metrics: Metrics,
+        clock: Clock,
+        *,
+        topology: str,
+        lifetime: float,
     ) -> None:
         self._views = views
         self._logins = logins
         self._metrics = metrics
         self._clock = clock
+        self._topology = topology
         self._lifetime = lifetime
         self._listeners: list[Listener] = []
         self._lines: dict[str, tuple[str, Kube]] = {}
@@ -106,6 +114,8 @@ class Targets:
         """The cluster as whoever its kubeconfig names, for a moment. Raises as connect."""
         admin = self._logins.open(self._login(cluster))
         try:
+            namespace = admin.find(NAMESPACE, marks.IDENTITY_NAMESPACE)
+            identities.check_claim(namespace, self._topology)
             yield admin
         finally:
             admin.close()
@@ -140,7 +150,7 @@ class Targets:
         try:
             return ask()
         except NotFound:
-            identities.establish_mirror(admin)
+            identities.establish_mirror(admin, self._topology)
             return ask()
 
     def _login(self, cluster: str) -> Login:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from k8s_ucp.kube import CONFIG_MAP, LOCAL_CLUSTER, SECRET, Kube, Object
 from k8s_ucp.reconciler import marks
@@ -30,6 +31,7 @@ class Views:
         def watch(selection: Selection) -> Watch:
             return Watch(kube, selection, log, metrics=metrics, seconds=settings.watch_seconds)
 
+        keep = partial(keep_source, by_name=settings.sources_by_name)
         namespaces = dict.fromkeys((*settings.source_namespaces, marks.CLUSTERS_NAMESPACE))
         return cls(
             local_clusters=watch(Selection(LOCAL_CLUSTER, marks.CLUSTERS_NAMESPACE)),
@@ -43,7 +45,7 @@ class Views:
                     fields=f"metadata.name={marks.ENVIRONMENTS}",
                 )
             ),
-            sources={each: watch(Selection(SECRET, each, keep=keep_source)) for each in namespaces},
+            sources={each: watch(Selection(SECRET, each, keep=keep)) for each in namespaces},
         )
 
     def __iter__(self) -> Iterator[Watch]:

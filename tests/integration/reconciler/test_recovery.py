@@ -48,7 +48,8 @@ def test_a_cluster_that_is_away_keeps_everything(world: World, planes: Planes) -
 
 
 def test_a_cluster_that_hangs_keeps_everything(world: World, planes: Planes) -> None:
-    world.start()
+    """With nothing going on: only the questions of its own to each cluster find it out."""
+    world.start(resync_seconds=600, probe_seconds=0.5)
     world.declare("prod")
     before = world.await_registered("demo-prod")
     process = api_server(planes, "demo-prod")

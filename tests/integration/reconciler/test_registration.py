@@ -246,6 +246,26 @@ def test_a_secret_that_a_person_labelled_registers_and_leaves(world: World) -> N
     eventually(lambda: world.cluster_secret("demo-prod") is None, "the end of it")
 
 
+def test_a_name_registers_where_that_was_asked_for(world: World) -> None:
+    world.start()
+    kubeconfig_secret(world, "demo-k8s-prod", "crossplane-system")
+    kubeconfig_secret(world, "demo-k8s-unknown", "crossplane-system")
+    time.sleep(1)
+    assert world.core.list_all(SECRET, ARGOCD) == []
+    world.stop()
+    world.start(sources_by_name=True)
+    secret = eventually(lambda: world.cluster_secret("demo-k8s-prod"), "the registration")
+    assert secret["metadata"]["labels"][marks.ENVIRONMENT] == "prod"
+    world.await_note("crossplane-system/demo-k8s-unknown", "EnvironmentUnknown")
+    world.stop()
+    # Nothing is taken away where names don't count any more.
+    world.start()
+    world.await_note("crossplane-system/demo-k8s-prod", "KubeconfigMissing")
+    assert world.cluster_secret("demo-k8s-prod") is not None
+    world.core.delete(SECRET, "demo-k8s-prod", "crossplane-system")
+    eventually(lambda: world.cluster_secret("demo-k8s-prod") is None, "the end of it")
+
+
 def plant(world: World, text: str) -> None:
     """A LocalCluster whose kubeconfig is `text`, with no controller that would repair it."""
     owner = world.declare()

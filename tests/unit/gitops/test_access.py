@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.render import render
 from k8s_ucp.topology import Environment, Topology
-from k8s_ucp.topology_parts import Mirror, ReconcilerSettings
+from k8s_ucp.topology_parts import Addons, CoreCluster, Mirror, ReconcilerSettings
 from tests.unit.gitops.topologies import FACTS, demo
 
 FILE = "platform/reconciler/access.yaml"
@@ -142,6 +143,27 @@ def test_the_topology_says_where_it_may_read() -> None:
     assert {each["metadata"]["name"] for each in objects(WIDE) if each["kind"] == "Namespace"} == {
         *("databases", "team-a"),
     }
+
+
+def test_a_pod_is_told_what_a_process_reads_in_the_topology() -> None:
+    topology = demo(
+        core=CoreCluster.model_validate({"provider": "kind"}),
+        environments=(
+            Environment.model_validate({"name": "stage", "cluster": {"provider": "kind"}}),
+        ),
+        addons=Addons(prometheus=True),
+        mirrors=(mirror("databases"),),
+        reconciler=ReconcilerSettings.model_validate({"sourcesByName": True}),
+    )
+    text = render(topology, FACTS).core["platform/reconciler/workloads/deployment.yaml"].decode()
+    deployment = next(iter(YAML(typ="safe", pure=True).load_all(text)))
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    told = list(itertools.pairwise(arguments))
+    assert "--sources-by-name" in arguments
+    assert [value for name, value in told if name == "--password-namespace"] == [
+        *("ucp-clusters", "monitoring"),
+    ]
+    assert [value for name, value in told if name == "--mirror-namespace"] == ["databases"]
 
 
 def test_kinds_of_clusters_can_be_asked_for_by_name_only() -> None:

@@ -96,7 +96,6 @@ def test_log_lines_are_json_and_hold_no_credential() -> None:
 def test_admin_may_do_everything_and_the_mirror_nothing_yet() -> None:
     objects = identities.wanted(source())
     assert [each["kind"] for each in objects] == [
-        "Namespace",
         "ServiceAccount",
         "ServiceAccount",
         "ClusterRoleBinding",

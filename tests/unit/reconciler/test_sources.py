@@ -43,6 +43,45 @@ def test_a_planted_secret_is_not_even_kept() -> None:
     assert keep_source(secret) is None
 
 
+def named(name: str, **labels: str) -> Object:
+    secret = kubeconfig_secret(local_cluster())
+    secret["metadata"].update(name=name, labels=labels, ownerReferences=[])
+    return secret
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "environment"),
+    [
+        ("demo-k8s-stage", {}, "stage"),
+        ("demo-k8s-stage-kubeconfig", {}, "stage"),
+        ("old-k8s-new-k8s-stage", {}, "stage"),
+        ("demo-k8s-stage", {marks.ENVIRONMENT: "prod"}, "prod"),
+    ],
+)
+def test_a_name_counts_where_that_was_asked_for(
+    name: str, labels: dict[str, str], environment: str
+) -> None:
+    secret = named(name, **labels)
+    assert keep_source(secret) is None
+    kept = keep_source(secret, by_name=True)
+    assert kept is not None
+    found = describe(kept, kept)
+    assert (found.environment, found.owner.kind) == (environment, "Secret")
+    assert not found.known.trusted, "a name gets none of our cloud credentials"
+    assert secret["metadata"]["labels"] == labels, "what was handed in is left as it was"
+
+
+@pytest.mark.parametrize("name", ["demo-stage", "k8s-stage", "demo-k8s"])
+def test_a_name_without_the_sign_never_counts(name: str) -> None:
+    assert keep_source(named(name), by_name=True) is None
+
+
+def test_an_owner_counts_before_a_name() -> None:
+    secret = kubeconfig_secret(local_cluster())
+    secret["metadata"]["name"] = "demo-k8s-prod"
+    assert keep_source(secret, by_name=True) == keep_source(secret)
+
+
 def test_an_owner_that_does_not_control_is_no_owner() -> None:
     secret = kubeconfig_secret(local_cluster())
     secret["metadata"]["ownerReferences"][0]["controller"] = False
