@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import stat
+import tarfile
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,52 @@ def test_argocd_keeps_itself_and_finds_no_difference(demo: World) -> None:
 def test_the_doctor_finds_nothing_wrong(demo: World) -> None:
     assert json.loads(demo.ucp("doctor", "-o", "json").stdout) == {"findings": []}
     assert "nothing is wrong" in demo.ucp("doctor").stdout
+
+
+def test_the_doctor_s_bundle_tells_much_and_no_secret(demo: World) -> None:
+    canary = "canary-Qz81-sings"
+    log = next((demo.workspace / f".ucp/{demo.topology}/logs").glob("reconciler*.log"))
+    with log.open("a") as stream:
+        stream.write(f"somebody wrote {canary} here\n")
+    core = demo.kube("core")
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "canary", "namespace": "default"},
+        "stringData": {"anything": canary},
+    }
+    core.create(secret)
+    file = demo.workspace / "bundle.tar.gz"
+    try:
+        demo.ucp("doctor", "--bundle", str(file))
+        secrets = core.list_all(SECRET)
+    finally:
+        core.delete(SECRET, "canary", "default")
+    assert file.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(file) as archive:
+        texts = {
+            each.name.partition("/")[2]: archive.extractfile(each).read().decode()  # type: ignore[union-attr]
+            for each in archive
+        }
+    file.unlink()
+    assert {"about.json", "status.json", "findings.json", "events.json", "ucp.yaml"} <= set(texts)
+    assert {"objects/localclusters.json", "logs/reconciler.log"} <= set(texts)
+    assert "missing.txt" not in texts
+    assert "somebody wrote … here" in texts["logs/reconciler.log"]
+    whole = "\n".join(texts.values())
+    admin = (
+        demo.workspace / f".ucp/{demo.topology}/kubeconfigs/{demo.topology}-core.yaml"
+    ).read_text()
+    keys = re.findall(r"client-key-data: (\S+)", admin)
+    assert keys
+    passwords = [
+        base64.b64decode(text).decode()
+        for each in secrets
+        for name, text in (each.get("data") or {}).items()
+        if "password" in name.lower() or "token" in name.lower() or name == "config"
+    ]
+    assert passwords
+    assert not [each for each in (canary, *keys, *passwords) if each in whole]
 
 
 def test_a_pushed_tag_reaches_its_environment_only(demo: World) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 import sys
 import time
 import traceback
@@ -12,19 +11,8 @@ from pathlib import Path
 
 from k8s_ucp import __version__
 from k8s_ucp.errors import UcpError
+from k8s_ucp.redaction import without_secrets
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
-
-_SECRETS = (
-    (re.compile(r"(\w+://)[^/@\s]+@"), r"\1…@"),
-    (re.compile(r"(?i)(bearer|basic)\s+[\w.~+/=-]+"), r"\1 …"),
-    (
-        re.compile(r"(?i)(\w*(?:password|token|secret|key-data|apikey)\w*['\"]?\s*[:=]\s*)\S+"),
-        r"\1…",
-    ),
-    (re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"), "…"),
-    (re.compile(r"-----BEGIN [^-]+-----.*?(-----END [^-]+-----|\Z)", re.DOTALL), "…"),
-    (re.compile(r"[A-Za-z0-9+/_=-]{64,}"), "…"),
-)
 
 
 def write_report(error: BaseException, argv: Sequence[str]) -> Path | None:
@@ -54,10 +42,3 @@ def summary(error: BaseException) -> str:
     """One line on the error, fit for a terminal."""
     words = without_secrets(f"{type(error).__name__}: {error}").split()
     return " ".join(words)[:200]
-
-
-def without_secrets(text: str) -> str:
-    """The text with everything that looks like a credential blanked out."""
-    for pattern, instead in _SECRETS:
-        text = pattern.sub(instead, text)
-    return text

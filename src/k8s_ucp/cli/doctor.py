@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from k8s_ucp import doctor
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.credential_files import credential_files
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.status import look
 from k8s_ucp.doctor import Finding
@@ -22,7 +24,17 @@ _SIGNS = {"error": "ERROR  ", "warning": "warning", "info": "info   "}
 
 
 @app.command("doctor")
-def examine(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+def examine(
+    ctx: typer.Context,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what somebody else needs to see, without secrets, into a new tar.gz.",
+        ),
+    ] = None,
+    output: OutputOption = Output.table,
+) -> None:
     """Look for trouble and tell the next command for each finding.
 
     Ends with code 1 where something is wrong, 0 where there is nothing or only warnings.
@@ -31,7 +43,13 @@ def examine(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     context = chosen_context(call)
     # Only ports and places are looked up: no program is started.
     context.toolbox = Toolbox({}, {})
-    found = doctor.findings(examined(context))
+    seen = examined(context)
+    found = doctor.findings(seen)
+    if bundle:
+        from k8s_ucp.cli.doctor_bundle import write_bundle
+
+        paths = write_bundle(context, seen, found, bundle)
+        call.console.say(f"{bundle}: {len(paths)} files; look through it before you hand it on")
     if output is Output.table:
         call.console.data(_page(found))
     else:
@@ -53,18 +71,12 @@ def examined(context: Context) -> doctor.Examined:
 
 
 def _exposed(folder: Path) -> list[str]:
-    """Credential files that the group or anybody may read; README and examples are no secrets."""
-    if not folder.is_dir():
-        return []
-    return sorted(
+    """Credential files that the group or anybody may read."""
+    return [
         str(each)
-        for each in folder.iterdir()
-        if each.is_file()
-        and not each.is_symlink()
-        and not each.name.startswith((".", "README"))
-        and "example" not in each.name
-        and each.stat().st_mode & 0o077
-    )
+        for each in credential_files(folder)
+        if not each.is_symlink() and each.stat().st_mode & 0o077
+    ]
 
 
 def _page(found: list[Finding]) -> str:

@@ -88,14 +88,20 @@ def _print_pods(logs: PodLogs, lines: int, console: Console, *, follow: bool) ->
         time.sleep(POLL_SECONDS)
 
 
-def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
-    """Log files by the name of what wrote them. Raises UsageError naming what there is."""
+def all_logs(state: StateFolder) -> dict[str, Path]:
+    """Every log file on this machine, by the name of what writes it."""
     known = {path.stem: path for path in sorted(state.logs.glob("*.log"))}
     for cluster in clusters_in(state.clusters):
         for program in COMPONENTS:
             path = ClusterFolder(state.clusters, cluster).log(program)
             if path.exists():
                 known[f"{cluster}/{program}"] = path
+    return known
+
+
+def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
+    """Log files by the name of what wrote them. Raises UsageError naming what there is."""
+    known = all_logs(state)
     if component in known:
         return {component: known[component]}
     found = {

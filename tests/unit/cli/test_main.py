@@ -11,9 +11,9 @@ import pytest
 import typer
 
 from k8s_ucp.cli import main
-from k8s_ucp.cli.bug_report import without_secrets
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.redaction import without_secrets
 
 HEAVY = ("kubernetes", "git", "pydantic", "rich", "jinja2", "questionary", "ruamel", "sh", "psutil")
 

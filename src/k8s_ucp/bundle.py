@@ -1,0 +1,107 @@
+"""One archive with all that somebody else needs to see of a topology, and no secret.
+
+Everything is blanked out as it is added. What could not be had is named in `missing.txt`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.kube import Object
+from k8s_ucp.redaction import Redaction
+from k8s_ucp.workspace import FILE_MODE
+
+MISSING = "missing.txt"
+
+
+class Bundle:
+    """Texts by path, without secrets. name: of the archive's one folder."""
+
+    def __init__(self, name: str, redaction: Redaction) -> None:
+        self._name = name
+        self._redaction = redaction
+        self._files: dict[str, str] = {}
+        self._missing: list[str] = []
+
+    @property
+    def paths(self) -> list[str]:
+        return sorted(self._files)
+
+    def text(self, path: str, text: str) -> None:
+        """Add a text."""
+        self._files[path] = self._redaction.text(text)
+
+    def data(self, path: str, data: Any) -> None:
+        """Add JSON-like data."""
+        self._files[path] = json.dumps(self._redaction.data(data), indent=1, ensure_ascii=False)
+
+    def attempt(self, what: str, add: Callable[[], None]) -> None:
+        """Add something that may not be to be had."""
+        try:
+            add()
+        except (UcpError, OSError) as error:
+            self._missing.append(f"{what}: {error}")
+
+    def write(self, file: Path) -> None:
+        """As a tar.gz that only the user can read, whole or not at all.
+
+        Raises UsageError where there is a file already, UcpError where it can't be written.
+        """
+        if self._missing:
+            self.text(MISSING, "\n".join(self._missing))
+        try:
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        except FileExistsError as error:
+            raise UsageError(f"{file} is there already", next="choose another name") from error
+        except OSError as error:
+            raise UcpError(f"can't write {file}: {error.strerror}") from error
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                self._pack(stream)
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
+
+    def _pack(self, stream: Any) -> None:
+        with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+            for path, text in sorted(self._files.items()):
+                content = text.encode()
+                entry = tarfile.TarInfo(f"{self._name}/{path}")
+                entry.size, entry.mode, entry.mtime = len(content), FILE_MODE, int(time.time())
+                archive.addfile(entry, io.BytesIO(content))
+
+
+_KEPT = ("name", "namespace", "generation", "creationTimestamp", "deletionTimestamp", "finalizers")
+
+
+def outline(item: Object, *parts: str) -> dict[str, Any]:
+    """Who an object is, its labels, our own annotations, and these parts of it. Never its data."""
+    metadata: Mapping[str, Any] = item["metadata"]
+    notes = metadata.get("annotations") or {}
+    return {
+        **{name: metadata[name] for name in _KEPT if name in metadata},
+        "labels": metadata.get("labels") or {},
+        "annotations": {name: text for name, text in notes.items() if "k8s-ucp.io/" in name},
+        **{name: item[name] for name in parts if name in item},
+    }
+
+
+def event_line(event: Object) -> dict[str, Any]:
+    """What an Event tells."""
+    about = event.get("involvedObject") or {}
+    return {
+        "last": event.get("lastTimestamp") or event.get("eventTime"),
+        "count": event.get("count") or 1,
+        "type": event.get("type"),
+        "about": f"{about.get('kind')} {about.get('namespace', '')}/{about.get('name')}",
+        "reason": event.get("reason"),
+        "message": event.get("message"),
+    }

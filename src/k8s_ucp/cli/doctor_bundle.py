@@ -1,0 +1,138 @@
+"""`ucp doctor --bundle FILE`: what goes into the archive, and what must not be seen of it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp import __version__, status
+from k8s_ucp.bundle import Bundle, event_line, outline
+from k8s_ucp.cli.chosen import STARTED
+from k8s_ucp.cli.credential_files import credential_files
+from k8s_ucp.cli.logs import all_logs, tail
+from k8s_ucp.components import pod_components
+from k8s_ucp.components.pod_logs import PodLogs
+from k8s_ucp.doctor import Examined, Finding
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import APPLICATION_SET, EVENT, SECRET, Kube, Object
+from k8s_ucp.redaction import Redaction, secret_values, values_of
+from k8s_ucp.status import Seen
+from k8s_ucp.steps.context import Context
+
+LINES = 500
+"""Of each log, from the end."""
+EVENTS = 500
+
+
+def write_bundle(
+    context: Context, examined: Examined, findings: Sequence[Finding], file: Path
+) -> list[str]:
+    """Write the archive; the paths in it. Raises UcpError where FILE can't be written.
+
+    A core cluster that doesn't answer is a case for a bundle: everything else is in it then.
+    """
+    seen = examined.seen
+    secrets = list(_of_files(context))
+    kube = context.kube if seen.core_ready else None
+    if kube:
+        secrets += _of_core(kube)
+    bundle = Bundle(f"ucp-{context.topology.name}", Redaction(secrets))
+    bundle.data("about.json", _about(context, seen, kube))
+    bundle.data("findings.json", [each.data() for each in findings])
+    bundle.data("status.json", status.summarize(context.topology, seen))
+    _objects(bundle, seen)
+    for path in (context.state.root / STARTED, context.state.journal):
+        bundle.attempt(path.name, partial(_file, bundle, path))
+    for name, path in all_logs(context.state).items():
+        bundle.attempt(f"log {name}", partial(_log, bundle, name, path))
+    if kube:
+        bundle.attempt("events", partial(_events, bundle, kube))
+        bundle.attempt("ApplicationSets", partial(_application_sets, bundle, kube))
+        if context.in_pods:
+            bundle.attempt("logs of pods", partial(_pod_logs, bundle, context, kube))
+    bundle.write(file)
+    return bundle.paths
+
+
+def _about(context: Context, seen: Seen, kube: Kube | None) -> Mapping[str, Any]:
+    def version() -> str:
+        try:
+            return kube.version() if kube else "doesn't answer"
+        except UcpError as error:
+            return error.message
+
+    return {
+        "ucp": __version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "topology": context.topology.name,
+        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "core": version(),
+        "components": {each.name: each.version for each in seen.components},
+    }
+
+
+def _objects(bundle: Bundle, seen: Seen) -> None:
+    found: Mapping[str, Sequence[Object]] = {
+        "localclusters": seen.clusters,
+        "syncers": seen.syncers,
+        "applications": seen.applications,
+    }
+    for name, items in found.items():
+        bundle.data(f"objects/{name}.json", [outline(each, "spec", "status") for each in items])
+    # Of a Secret never more than this.
+    bundle.data("objects/registrations.json", [outline(each) for each in seen.registrations])
+    bundle.data("objects/other-sources.json", seen.notes)
+
+
+def _events(bundle: Bundle, kube: Kube) -> None:
+    found = [event_line(each) for each in kube.list_all(EVENT)]
+    found.sort(key=lambda each: str(each["last"]))
+    bundle.data("events.json", found[-EVENTS:])
+
+
+def _application_sets(bundle: Bundle, kube: Kube) -> None:
+    found = kube.list_all(APPLICATION_SET)
+    bundle.data("objects/applicationsets.json", [outline(each, "status") for each in found])
+
+
+def _file(bundle: Bundle, path: Path) -> None:
+    bundle.text(path.name, path.read_text("utf-8"))
+
+
+def _log(bundle: Bundle, name: str, path: Path) -> None:
+    bundle.text(f"logs/{name}.log", tail(path, LINES)[0])
+
+
+def _pod_logs(bundle: Bundle, context: Context, kube: Kube) -> None:
+    for component in pod_components.NAMES:
+        workloads = pod_components.workloads(component, context.topology)
+        for pod, lines in PodLogs(kube, workloads).read(LINES).items():
+            bundle.text(f"logs/{pod}.log", "\n".join(lines))
+
+
+def _of_core(kube: Kube) -> Iterator[str]:
+    """Values of every Secret of the core cluster. Raises KubeError."""
+    for each in kube.list_all(SECRET):
+        yield from secret_values(each.get("data") or {})
+
+
+def _of_files(context: Context) -> Iterator[str]:
+    """Values of kubeconfigs, and of credentials in files and variables."""
+    for path in context.state.kubeconfigs.glob("*.yaml"):
+        yield from values_of("kubeconfig", path.read_text("utf-8", "replace"))
+    for path in credential_files(context.workspace.credentials):
+        text = path.read_text("utf-8", "replace")
+        yield from values_of("credential", text)
+        for line in text.splitlines():
+            yield from values_of("credential", line.partition("=")[2].strip())
+    sources = context.topology.spec.credentials
+    for cloud in type(sources).model_fields:
+        source = getattr(sources, cloud)
+        if source is not None and source.env:
+            yield from values_of("credential", os.environ.get(source.env, ""))

@@ -1,0 +1,124 @@
+"""What leaves the machine, or lies where others may look, without anything that must stay secret.
+
+Two nets: patterns, for credentials that look like ones, and the very values that are known to be
+secret, however they look.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+_SECRETS = (
+    (re.compile(r"(\w+://)[^/@\s]+@"), r"\1…@"),
+    (re.compile(r"(?i)(bearer|basic)\s+[\w.~+/=-]+"), r"\1 …"),
+    (
+        re.compile(r"(?i)(\w*(?:password|token|secret|key-data|apikey)\w*['\"]?\s*[:=]\s*)\S+"),
+        r"\1…",
+    ),
+    (re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"), "…"),
+    (re.compile(r"-----BEGIN [^-]+-----.*?(-----END [^-]+-----|\Z)", re.DOTALL), "…"),
+    (re.compile(r"[A-Za-z0-9+/_=-]{64,}"), "…"),
+)
+
+HIDDEN = "…"
+_SHORTEST = 8
+"""Characters of a value that is looked for; a shorter one would be found everywhere."""
+_SHORTEST_PASSWORD = 4
+_WORD = re.compile(r"[^\s\"'\[\]{},:]+")
+"""Of a document that can't be read."""
+_LARGEST_DOCUMENT = 64 * 1024
+"""Characters; every line of a longer one is a value."""
+_PASSWORD = re.compile(r"(?i)pass|token|secret|key|credential")
+_PLAIN = (
+    "apiVersion kind name namespace namespaces server url type project username user cluster "
+    "clusterResources current-context context region host port database"
+)
+_HARMLESS = frozenset(_PLAIN.split(" "))
+"""Keys whose values everybody may see, and which other texts are full of."""
+
+
+def without_secrets(text: str) -> str:
+    """The text with everything that looks like a credential blanked out."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+class Redaction:
+    """Blanks out known values and whatever looks like a credential."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        # A value that holds another one goes first.
+        self._values = sorted(set(values) - {""}, key=len, reverse=True)
+
+    def text(self, text: str) -> str:
+        """The text without them."""
+        for each in self._values:
+            if each in text:
+                text = text.replace(each, HIDDEN)
+        return without_secrets(text)
+
+    def data(self, value: Any) -> Any:
+        """The same of every text in JSON-like data; keys stay."""
+        if isinstance(value, Mapping):
+            return {name: self.data(each) for name, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.data(each) for each in value]
+        return self.text(value) if isinstance(value, str) else value
+
+
+def secret_values(data: Mapping[str, str]) -> Iterator[str]:
+    """What must not be seen of a Secret's `data` (base64): values, their lines, and encoded."""
+    for name, encoded in data.items():
+        try:
+            text = base64.b64decode(encoded).decode()
+        except (binascii.Error, ValueError):
+            yield encoded
+            continue
+        for value in values_of(name, text):
+            yield value
+            yield base64.b64encode(value.encode()).decode()
+
+
+def values_of(name: str, text: str) -> Iterator[str]:
+    """What must not be seen of one value, which may be a whole document, by its key."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    readable = ":" in text and len(text) <= _LARGEST_DOCUMENT
+    try:
+        document = YAML(typ="safe", pure=True).load(text) if readable else None
+    except (YAMLError, ValueError):
+        document = None
+        for word in _WORD.findall(text):
+            yield from _single(name, word)
+    if isinstance(document, dict | list):
+        yield text
+        yield from _leaves(name, document)
+    else:
+        yield from _single(name, text)
+
+
+def _leaves(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _leaves(str(key), each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _leaves(name, each)
+    elif value is not None and not isinstance(value, bool):
+        yield from _single(name, str(value))
+
+
+def _single(name: str, text: str) -> Iterator[str]:
+    if name in _HARMLESS:
+        return
+    shortest = _SHORTEST_PASSWORD if _PASSWORD.search(name) else _SHORTEST
+    # By lines too: a log cuts texts there.
+    for each in {text, *map(str.strip, text.splitlines())}:
+        if len(each) >= shortest:
+            yield each

@@ -1,0 +1,32 @@
+"""`ucp doctor --bundle` where the core is away: a case for it."""
+
+from __future__ import annotations
+
+import tarfile
+
+from tests.integration.cli.conftest import CORE_ALONE, make_world
+
+
+def test_without_a_core_it_has_what_lies_on_this_machine() -> None:
+    canary = "canary-Xk29-sings"
+    with make_world() as world:
+        state = world.workspace / ".ucp/demo"
+        (state / "logs").mkdir(parents=True)
+        (state / "ucp.yaml").write_text(CORE_ALONE)
+        (state / "logs/ucp.log").write_text(f"something with {canary}\n")
+        (world.workspace / "creds").mkdir()
+        credential = world.workspace / "creds/do.token"
+        credential.write_text(canary)
+        credential.chmod(0o600)
+        file = world.workspace / "it.tar.gz"
+        # 1: the core doesn't answer.
+        ended = world.ucp("doctor", "--bundle", str(file), expect=1)
+        assert "look through it" in ended.stderr
+        with tarfile.open(file) as archive:
+            names = archive.getnames()
+            log = archive.extractfile("ucp-demo/logs/ucp.log")
+            assert log is not None
+            assert log.read().decode() == "something with …"
+        assert {"ucp-demo/about.json", "ucp-demo/ucp.yaml", "ucp-demo/missing.txt"} <= set(names)
+        again = world.ucp("doctor", "--bundle", str(file), expect=2)
+        assert "is there already" in again.stderr

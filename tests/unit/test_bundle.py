@@ -1,0 +1,129 @@
+"""The bundle of `ucp doctor`: nothing secret gets in, however it looks and wherever it stands."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from k8s_ucp.bundle import MISSING, Bundle, event_line, outline
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.redaction import Redaction, secret_values
+
+CANARY = "canary-Xk29-sings"
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("anything", CANARY),
+        ("text", f"first line\n  {CANARY}\nlast line"),
+        ("kubeconfig", f"users:\n  - name: me\n    user: {{token: {CANARY}}}"),
+        ("config", json.dumps({"bearerToken": CANARY, "tlsClientConfig": {"caData": "x"}})),
+        ("broken", f"a: [{CANARY}"),
+        ("large", f"{CANARY}\n" + "a: b\n" * 20_000),
+    ],
+)
+def test_every_value_of_a_secret_is_blanked_out(name: str, content: str) -> None:
+    redaction = Redaction(secret_values({name: encoded(content)}))
+    assert CANARY not in redaction.text(f"error: dial with {CANARY}: refused")
+    assert encoded(CANARY) not in redaction.text(f"data: {encoded(CANARY)}")
+    assert redaction.data({"a": [f"<{CANARY}>", 1, None]}) == {"a": ["<…>", 1, None]}
+
+
+def test_a_short_password_counts_and_a_short_word_does_not() -> None:
+    data = {"password": encoded("kiwi"), "number": encoded("4711"), "pin-token": encoded("12345")}
+    found = Redaction(secret_values(data)).text("kiwi 4711 12345")
+    assert found == "… 4711 …"
+
+
+def test_names_and_addresses_stay() -> None:
+    data = {"name": "demo-stage", "server": "https://127.0.0.1:6443", "namespaces": "echo,quote"}
+    redaction = Redaction(secret_values({name: encoded(text) for name, text in data.items()}))
+    text = "demo-stage at https://127.0.0.1:6443 in echo,quote"
+    assert redaction.text(text) == text
+
+
+def test_bytes_that_are_no_text_count_as_they_are_written() -> None:
+    raw = base64.b64encode(bytes(range(128, 160))).decode()
+    assert raw not in Redaction(secret_values({"blob": raw})).text(f"<{raw}>")
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=8, max_size=60))
+def test_no_value_survives(value: str) -> None:
+    text = Redaction(secret_values({"password": encoded(value)})).text(f"a {value} b")
+    assert value not in text or value.strip("… ") == ""
+
+
+def test_the_archive_is_private_whole_and_says_what_is_missing(tmp_path: Path) -> None:
+    def fails() -> None:
+        raise UcpError(f"no answer to {CANARY}")
+
+    bundle = Bundle("ucp-demo", Redaction([CANARY]))
+    bundle.text("logs/one.log", f"line {CANARY}")
+    bundle.data("status.json", {"message": CANARY})
+    bundle.attempt("events", fails)
+    file = tmp_path / "bundle.tar.gz"
+    bundle.write(file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(file) as archive:
+        texts = {each.name: archive.extractfile(each).read().decode() for each in archive}  # type: ignore[union-attr]
+    assert texts == {
+        "ucp-demo/logs/one.log": "line …",
+        "ucp-demo/status.json": '{\n "message": "…"\n}',
+        f"ucp-demo/{MISSING}": "events: no answer to …",
+    }
+    with pytest.raises(UsageError, match="is there already"):
+        bundle.write(file)
+
+
+def test_a_place_that_can_t_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UcpError, match="can't write"):
+        Bundle("x", Redaction()).write(tmp_path / "missing" / "file.tar.gz")
+
+
+def test_of_an_object_no_data_is_shown() -> None:
+    secret = {
+        "metadata": {
+            "name": "cluster-demo",
+            "labels": {"a": "b"},
+            "annotations": {
+                "k8s-ucp.io/source": "x/y",
+                "kubectl.kubernetes.io/last-applied-configuration": CANARY,
+            },
+            "managedFields": [CANARY],
+        },
+        "data": {"config": CANARY},
+    }
+    assert outline(secret) == {
+        "name": "cluster-demo",
+        "labels": {"a": "b"},
+        "annotations": {"k8s-ucp.io/source": "x/y"},
+    }
+
+
+def test_an_event_in_one_line() -> None:
+    event = {
+        "involvedObject": {"kind": "Pod", "namespace": "a", "name": "b"},
+        "reason": "Failed",
+        "message": "no",
+        "type": "Warning",
+        "eventTime": "2026-01-01T00:00:00Z",
+    }
+    assert event_line(event) == {
+        "last": "2026-01-01T00:00:00Z",
+        "count": 1,
+        "type": "Warning",
+        "about": "Pod a/b",
+        "reason": "Failed",
+        "message": "no",
+    }
