@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.conftest import CACHE
@@ -13,13 +13,27 @@ from tests.evidence import table, write
 ROOT = Path(__file__).resolve().parents[3]
 CODE = ("src/k8s_ucp/gitops", "src/k8s_ucp/cli", "tests/integration/promotion")
 
+Cases = Mapping[str, Mapping[str, str]]
+"""Facts by case."""
+
 
 class SoakRecord:
     """Facts by case, kept in the user's cache and written as evidence after each case."""
 
-    def __init__(self, name: str, title: str, code: tuple[str, ...] = CODE) -> None:
-        """code: folders and files whose change makes what was recorded worthless."""
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        code: tuple[str, ...] = CODE,
+        *,
+        told: Callable[[Cases], str] | None = None,
+    ) -> None:
+        """code: folders and files whose change makes what was recorded worthless.
+
+        told: the page's text, where a table with a row for each case would be none.
+        """
         self._name, self._title = name, title
+        self._told = told or _rows
         self._path = CACHE / "soak" / f"{name}-{_digest(code)}.json"
 
     def has(self, case: str) -> bool:
@@ -29,22 +43,22 @@ class SoakRecord:
         cases = {**self._cases(), case: {key: str(value) for key, value in facts.items()}}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(json.dumps(cases, indent=1))
-        rows = [
-            (each, ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in found.items()))
-            for each, found in sorted(cases.items())
-        ]
-        write(
-            self._name,
-            self._title,
-            {"What was run, and what came of it": table(["case", "counts"], rows)},
-            command="make soak",
-        )
+        sections = {"What was run, and what came of it": self._told(cases)}
+        write(self._name, self._title, sections, command="make soak")
 
     def _cases(self) -> dict[str, dict[str, str]]:
         if not self._path.is_file():
             return {}
         found: dict[str, dict[str, str]] = json.loads(self._path.read_text())
         return found
+
+
+def _rows(cases: Cases) -> str:
+    rows = [
+        (each, ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in found.items()))
+        for each, found in sorted(cases.items())
+    ]
+    return table(["case", "counts"], rows)
 
 
 def _digest(code: tuple[str, ...]) -> str:
