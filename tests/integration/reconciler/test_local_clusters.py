@@ -249,7 +249,7 @@ def test_a_process_ends_at_once_and_takes_up_where_it_was(
         process.terminate()
         began = time.monotonic()
         code = process.wait(10)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 5
         return code
 
     try:

