@@ -27,6 +27,7 @@ from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, SYNCER, Kube, KubeError,
 from k8s_ucp.reconciler import marks
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.installer import Installer
+from tests.bench.telling import SCALE, say
 from tests.conftest import CACHE
 
 NAMES = ("one", "two", "three", "four")
@@ -85,6 +86,16 @@ class Clusters:
             },
             manager="bench",
         )
+
+    def mirror_hot(self) -> int:
+        """Register all, and have 1,000 Secrets mirrored to each; how many."""
+        hot = int(1000 * SCALE)
+        self.register()
+        self.syncer("hot", "hot")
+        self.make_sources(hot, "hot")
+        until("the first copies", lambda: self.synced("hot") == (hot * 4, hot * 4))
+        say(f"{hot} mirrored")
+        return hot
 
     def make_sources(self, count: int, label: str, threads: int = 8) -> None:
         with ThreadPoolExecutor(threads) as pool:
