@@ -105,19 +105,6 @@ class Clusters:
         status = (self.core.find(SYNCER, name, SOURCES) or {}).get("status") or {}
         return int(status.get("synced", 0)), int(status.get("copies", 0))
 
-    def copies(self, environment: str) -> int:
-        """Counted by the server, without reading them."""
-        return count(self.apps[environment], TARGET)
-
-
-def count(kube: Kube, namespace: str, labels: str = marks.MIRROR) -> int:
-    query = {"limit": "1", "labelSelector": labels}
-    page = kube.request("GET", SECRET.path(namespace), query=query)
-    # remainingItemCount is absent under a selector: page through names only.
-    if "remainingItemCount" in page["metadata"]:
-        return len(page["items"]) + int(page["metadata"]["remainingItemCount"])
-    return len(kube.list_all(SECRET, namespace, labels=labels))
-
 
 def source(number: int, label: str, generation: int = 0) -> Object:
     """A connection Secret of about 600 bytes."""
