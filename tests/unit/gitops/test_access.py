@@ -82,6 +82,14 @@ WIDE = demo(
     reconciler=ReconcilerSettings.model_validate({"sourceNamespaces": ["team-a"]}),
 )
 
+PODS = demo(
+    core=CoreCluster.model_validate({"provider": "kind"}),
+    environments=(Environment.model_validate({"name": "stage", "cluster": {"provider": "kind"}}),),
+    addons=Addons(prometheus=True),
+    mirrors=(mirror("databases"),),
+    reconciler=ReconcilerSettings.model_validate({"sourcesByName": True}),
+)
+
 
 def texts(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
@@ -145,17 +153,34 @@ def test_the_topology_says_where_it_may_read() -> None:
     }
 
 
+def test_no_other_file_of_the_core_repository_gives_it_more() -> None:
+    """Beside those above: Secrets in the namespace whose password it makes, and that is all."""
+    found = {}
+    for topology in (demo(), WIDE, PODS):
+        for path, content in render(topology, FACTS).core.items():
+            if not path.endswith(".yaml") or path == FILE:
+                continue
+            items = [each for each in YAML(typ="safe", pure=True).load_all(content) if each]
+            for each in items:
+                subjects = each.get("subjects") or []
+                if "k8s-ucp-reconciler" in [str(one.get("name")) for one in subjects]:
+                    place = f"{each['kind']} {each['metadata']['namespace']}"
+                    rules = [
+                        rule
+                        for role in items
+                        if role["metadata"]["name"] == each["roleRef"]["name"]
+                        for rule in role.get("rules") or []
+                    ]
+                    found[path, place] = {shown(rule): " ".join(rule["verbs"]) for rule in rules}
+    assert found == {
+        ("platform/reconciler/monitoring.yaml", "RoleBinding monitoring"): {
+            " secrets": "get list watch patch"
+        }
+    }
+
+
 def test_a_pod_is_told_what_a_process_reads_in_the_topology() -> None:
-    topology = demo(
-        core=CoreCluster.model_validate({"provider": "kind"}),
-        environments=(
-            Environment.model_validate({"name": "stage", "cluster": {"provider": "kind"}}),
-        ),
-        addons=Addons(prometheus=True),
-        mirrors=(mirror("databases"),),
-        reconciler=ReconcilerSettings.model_validate({"sourcesByName": True}),
-    )
-    text = render(topology, FACTS).core["platform/reconciler/workloads/deployment.yaml"].decode()
+    text = render(PODS, FACTS).core["platform/reconciler/workloads/deployment.yaml"].decode()
     deployment = next(iter(YAML(typ="safe", pure=True).load_all(text)))
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     told = list(itertools.pairwise(arguments))
