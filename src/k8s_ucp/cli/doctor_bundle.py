@@ -19,7 +19,7 @@ from k8s_ucp.components import pod_components
 from k8s_ucp.components.pod_logs import PodLogs
 from k8s_ucp.doctor import Examined, Finding
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import APPLICATION_SET, EVENT, SECRET, Kube, Object
+from k8s_ucp.kube import APPLICATION_SET, EVENT, SECRET, Kube, KubeError, Object
 from k8s_ucp.redaction import Redaction, secret_values, values_of
 from k8s_ucp.status import Seen
 from k8s_ucp.steps.context import Context
@@ -37,11 +37,16 @@ def write_bundle(
     A core cluster that doesn't answer is a case for a bundle: everything else is in it then.
     """
     seen = examined.seen
-    secrets = list(_of_files(context))
     kube = context.kube if seen.core_ready else None
+    of_core: list[str] = []
     if kube:
-        secrets += _of_core(kube)
-    bundle = Bundle(f"ucp-{context.topology.name}", Redaction(secrets))
+        try:
+            of_core = list(_of_core(kube))
+        except KubeError:
+            # Where it isn't known what must not be seen, nothing of the core's is shown.
+            kube, seen = None, Seen(core_ready=False, components=seen.components)
+    redaction = Redaction([*_of_files(context), *of_core])
+    bundle = Bundle(f"ucp-{context.topology.name}", redaction)
     bundle.data("about.json", _about(context, seen, kube))
     bundle.data("findings.json", [each.data() for each in findings])
     bundle.data("status.json", status.summarize(context.topology, seen))
