@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -17,12 +17,12 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.reconciler import marks
-from tests.integration.reconciler.mirror_world import SOURCES, Mirrors
+from k8s_ucp.reconciler.announcements import read_notes
+from tests.integration.reconciler.mirror_world import PROD, SOURCES, STAGE, Mirrors
+from tests.integration.reconciler.test_registration import kubeconfig_secret
 from tests.integration.reconciler.world import ARGOCD, World, as_argo_cd, eventually
 
 pytestmark = pytest.mark.engines
-
-STAGE = "demo-stage"
 
 
 def mark(app: Kube, topology: str | None) -> None:
@@ -33,13 +33,14 @@ def mark(app: Kube, topology: str | None) -> None:
 
 
 @pytest.fixture
-def app(world: World) -> Iterator[Kube]:
-    """The app cluster of stage, used by nobody, before and after."""
-    found = world.apps[STAGE]
-    mark(found, None)
-    yield found
+def apps(world: World) -> Iterator[Mapping[str, Kube]]:
+    """The app clusters, used by nobody, before and after."""
+    for each in world.apps.values():
+        mark(each, None)
+    yield world.apps
     world.stop()
-    mark(found, None)
+    for each in world.apps.values():
+        mark(each, None)
 
 
 def state(app: Kube) -> dict[str, Any]:
@@ -57,34 +58,42 @@ def state(app: Kube) -> dict[str, Any]:
     }
 
 
-def test_a_second_topology_is_refused_and_the_first_goes_on(world: World, app: Kube) -> None:
+def test_a_second_topology_is_refused_and_the_first_goes_on(
+    world: World, apps: Mapping[str, Kube]
+) -> None:
+    app, source = apps[PROD], f"{SOURCES}/{PROD}-kubeconfig"
+    labels = {marks.ENVIRONMENT: "prod", marks.KUBECONFIG_LABEL: ""}
+    kubeconfig_secret(world, f"{PROD}-kubeconfig", SOURCES, labels=labels)
     world.start(topology="other")
-    world.declare()
-    theirs = world.await_registered()
+    world.await_note(source, "Registered")
+    theirs = world.cluster_secret(PROD)
+    assert theirs is not None
     world.stop()
     # From here on the core is another one, which declares the same cluster.
-    world.core.delete(SECRET, f"cluster-{STAGE}", ARGOCD)
+    world.core.delete(SECRET, f"cluster-{PROD}", ARGOCD)
     before = state(app)
     world.start()
-    world.await_condition(marks.REGISTERED, "False", "ClusterTaken")
-    assert "used by topology other" in world.message(marks.REGISTERED)
-    world.delete()
-    eventually(lambda: world.local_cluster() is None, "its end")
+    world.await_note(source, "ClusterTaken")
+    assert "used by topology other" in str(read_notes(world.core)[source])
+    world.core.delete(SECRET, f"{PROD}-kubeconfig", SOURCES)
+    eventually(lambda: source not in read_notes(world.core), "the end of the note")
     assert state(app) == before
     with as_argo_cd(theirs) as kube:
         kube.list_all(SECRET, "default")
-    world.declare()
-    world.await_condition(marks.REGISTERED, "False", "ClusterTaken")
+    kubeconfig_secret(world, f"{PROD}-kubeconfig", SOURCES, labels=labels)
+    world.await_note(source, "ClusterTaken")
+    assert world.cluster_secret(PROD) is None
     mark(app, None)
-    world.await_registered()
+    world.await_note(source, "Registered")
     namespace = app.get(NAMESPACE, marks.IDENTITY_NAMESPACE)
     assert namespace["metadata"]["labels"][marks.TOPOLOGY] == "demo"
 
 
 def test_one_that_was_registered_before_the_mark_takes_nothing_along(
-    world: World, app: Kube
+    world: World, apps: Mapping[str, Kube]
 ) -> None:
     """Two that shared a cluster before there were marks: the first to renew has it."""
+    app = apps[STAGE]
     mirrors = Mirrors(world).started("stage")
     mirrors.source("conn", {"password": "first"})
     mirrors.syncer("conn", {"sourceName": "conn", "targetSelector": {}, "targetNamespace": "quote"})
@@ -106,7 +115,10 @@ def test_one_that_was_registered_before_the_mark_takes_nothing_along(
     mirrors.core.delete(SECRET, "conn", SOURCES)
 
 
-def test_a_person_s_binding_of_our_name_is_left_alone_and_told(world: World, app: Kube) -> None:
+def test_a_person_s_binding_of_our_name_is_left_alone_and_told(
+    world: World, apps: Mapping[str, Kube]
+) -> None:
+    app = apps[STAGE]
     app.create(
         {
             "apiVersion": CLUSTER_ROLE_BINDING.api_version,
