@@ -13,10 +13,22 @@ import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing, UcpError
 from k8s_ucp.process import run
 
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
+    from k8s_ucp.workspace import Workspace
+
+FILES = {
+    "gcp": "gcp.json",
+    "aws": "aws.ini",
+    "azure": "azure.json",
+    "digitalocean": "digitalocean.token",
+}
+"""Below creds/, where the topology says nothing."""
 OP_SECONDS = 60.0
 """For 1password: it may ask the user to unlock it."""
 MAXIMUM_BYTES = 64 * 1024
@@ -49,6 +61,18 @@ class _Form:
 
     expected: str
     normalise: Callable[[str], str]
+
+
+def place_of(topology: Topology, workspace: Workspace, cloud: str) -> Place:
+    """Where the credential of a cloud comes from."""
+    source = getattr(topology.spec.credentials, cloud)
+    if source is not None and source.env:
+        return Place(variable=source.env)
+    if source is not None and source.onepassword:
+        return Place(reference=source.onepassword)
+    if source is not None and source.file:
+        return Place(file=workspace.root / source.file)
+    return Place(file=workspace.credentials / FILES[cloud])
 
 
 def load(cloud: str, place: Place) -> str:

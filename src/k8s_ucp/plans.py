@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k8s_ucp.gitops.rendering.core import in_pods, served
+from k8s_ucp.gitops.rendering.core import fed_by_us, in_pods, of_others, served
 from k8s_ucp.pipeline import Plan, Task
 from k8s_ucp.steps.apply_manifests import ApplyFoundation
 from k8s_ucp.steps.await_applications import AwaitApplications
@@ -11,6 +11,7 @@ from k8s_ucp.steps.build_images import BuildImages
 from k8s_ucp.steps.check_machine import CHECKS
 from k8s_ucp.steps.check_orphans import check_orphans
 from k8s_ucp.steps.check_stopped import CheckStopped
+from k8s_ucp.steps.claim_core import ClaimCore
 from k8s_ucp.steps.cloud_credentials import ApplyCredentials
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.forward_argocd import ForwardArgoCD
@@ -18,6 +19,7 @@ from k8s_ucp.steps.install_tools import InstallTools
 from k8s_ucp.steps.load_images import LoadImages
 from k8s_ucp.steps.make_app_clusters import MakeAppClusters
 from k8s_ucp.steps.publish_repositories import PublishRepositories
+from k8s_ucp.steps.remove_from_core import RemoveFromCore, check_core_of_others
 from k8s_ucp.steps.start_argocd import StartArgoCD
 from k8s_ucp.steps.start_core import StartCore
 from k8s_ucp.steps.start_crossplane import StartCrossplane
@@ -62,8 +64,17 @@ def start_on_host() -> Plan[Context]:
 
 
 def start_in_pods(topology: Topology) -> Plan[Context]:
-    """The components are pods of the core cluster, out of images that its nodes are given."""
-    ready_for_pods = ("apply-foundation", "load-images")
+    """The components are pods of the core cluster; its nodes are given images, or pull them."""
+    images: tuple[Task[Context], ...] = ()
+    claim: tuple[Task[Context], ...] = ()
+    if fed_by_us(topology):
+        images = (
+            Task(BuildImages(), after=("install-tools",)),
+            Task(LoadImages(), after=("start-core", "build-images", "publish-repositories")),
+        )
+    if of_others(topology):
+        claim = (Task(ClaimCore(), after=("start-core", "publish-repositories")),)
+    ready_for_pods = ("apply-foundation", *(each.step.id for each in images[1:]))
     server = (Task(StartPods("git-server"), after=ready_for_pods),) if served(topology) else ()
     return Plan(
         "start",
@@ -72,10 +83,13 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
             Task(InstallTools()),
             Task(StartCore(), after=("install-tools",)),
             Task(MakeAppClusters(), after=("install-tools",)),
-            Task(BuildImages(), after=("install-tools",)),
             Task(PublishRepositories(), after=("install-tools",)),
-            Task(LoadImages(), after=("start-core", "build-images", "publish-repositories")),
-            Task(ApplyFoundation(), after=("start-core", "publish-repositories")),
+            *images,
+            *claim,
+            Task(
+                ApplyFoundation(),
+                after=("start-core", "publish-repositories", *(each.step.id for each in claim)),
+            ),
             Task(ApplyCredentials(), after=("apply-foundation",)),
             Task(StartHelpers(), after=("apply-foundation",)),
             *server,
@@ -105,14 +119,16 @@ def publish() -> Plan[Context]:
 def stop() -> Plan[Context]:
     """Everything ends: no drain, since all of it goes and comes together.
 
-    What git and the data folders hold stays; kind's clusters are made anew from it.
+    What git and the data folders hold stays; kind's clusters are made anew from it. From a core
+    that others made everything of ours is taken away, and comes back from git as well.
     """
     return Plan(
         "stop",
-        checks=(check_orphans,),
+        checks=(check_orphans, check_core_of_others),
         tasks=(
             Task(StopComponents()),
-            Task(StopClusters(), after=("stop-components",)),
+            Task(RemoveFromCore(), after=("stop-components",)),
+            Task(StopClusters(), after=("remove-from-core",)),
             Task(CheckStopped(), after=("stop-clusters",)),
         ),
     )

@@ -39,7 +39,7 @@ def find_impossible(topology: Topology) -> Iterator[Problem]:
     if spec.git.provider not in core.git:
         yield Problem(
             ("spec", "git", "provider"),
-            f"git: {spec.git.provider} can't be reached from a {spec.core.provider} core; "
+            f"git: {spec.git.provider} can't be reached from {_a(spec.core.provider)} core; "
             f"the nearest that works is provider: {core.git[0]} with the keys core and apps",
         )
     for index, each in enumerate(spec.environments):
@@ -47,9 +47,13 @@ def find_impossible(topology: Topology) -> Iterator[Problem]:
         if provider not in (*core.environments, *core.rendered_only):
             yield Problem(
                 ("spec", "environments", index, "cluster", "provider"),
-                f"a {provider} environment can't be fed by a {spec.core.provider} core; "
+                f"{_a(provider)} environment can't be fed by {_a(spec.core.provider)} core; "
                 f"the nearest that works is provider: {core.environments[0]}",
             )
+
+
+def _a(provider: str) -> str:
+    return f"{'an' if provider[0] in 'aeiou' else 'a'} {provider}"
 
 
 def find_unstartable(topology: Topology) -> Iterator[Problem]:

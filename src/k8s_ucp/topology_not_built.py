@@ -14,30 +14,12 @@ from k8s_ucp.topology_problems import Loc, Problem, place, shown
 
 KEYS = frozenset(
     [
-        "spec.core.context",
-        "spec.core.region",
-        "spec.core.size",
         "spec.git.auth",
         "spec.crossplane.version",
         "spec.argocd",
     ]
 )
 """Keys, by path."""
-
-VALUES = {
-    "spec.core.provider=gke": "embedded",
-    "spec.core.provider=existing": "embedded",
-}
-"""Values, by path: the nearest that works."""
-
-
-def refusal(path: str, value: object) -> str | None:
-    """Why a value is refused, by a path without indexes; None where it works."""
-    near = VALUES.get(f"{path}={value}")
-    if near is None:
-        return None
-    key = path.rsplit(".", 1)[-1]
-    return f"{key}: {value} is not built yet; the nearest that works today is {key}: {near}"
 
 
 def find_not_built(part: BaseModel, at: Loc = ()) -> Iterator[Problem]:
@@ -58,5 +40,3 @@ def _inside(value: Any, at: Loc) -> Iterator[Problem]:
     elif isinstance(value, tuple):
         for index, each in enumerate(value):
             yield from _inside(each, (*at, index))
-    elif isinstance(value, str) and (words := refusal(place(at), value)):
-        yield Problem(at, f"{shown(at)}: {words}")

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from k8s_ucp import topology, topology_parts
-from k8s_ucp.topology_not_built import KEYS, VALUES
+from k8s_ucp.topology_not_built import KEYS
 
 NAME = "ucp.schema.json"
 """Lies beside ucp.yaml, in the workspace and in the core repository."""
@@ -22,7 +22,7 @@ def schema_text() -> str:
 
 
 def json_schema() -> dict[str, Any]:
-    """What works today: keys and values that nothing obeys yet are left out."""
+    """What works today: keys that nothing obeys yet are left out."""
     schema = topology.Topology.model_json_schema(by_alias=True)
     parts = schema["$defs"]
     for module in (topology, topology_parts):
@@ -66,9 +66,6 @@ def _leave_out(part: dict[str, Any], parts: dict[str, Any], path: str) -> None:
         if here in KEYS:
             del properties[key]
             continue
-        allowed = properties[key].get("enum")
-        if allowed:
-            properties[key]["enum"] = [one for one in allowed if f"{here}={one}" not in VALUES]
         for name in _names(properties[key]):
             _leave_out(parts[name], parts, here)
 

@@ -53,6 +53,16 @@ class StateFolder:
         return self.root / "existing"
 
     @property
+    def gke(self) -> Path:
+        """gcloud's own settings for this topology, and locks; the clusters are Google's."""
+        return self.root / "gke"
+
+    @property
+    def ledger(self) -> Path:
+        """What we put on a core cluster that others made."""
+        return self.root / "ledger.json"
+
+    @property
     def components(self) -> Path:
         """Working files of the components that run as host processes."""
         return self.root / "components"

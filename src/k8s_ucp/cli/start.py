@@ -31,7 +31,11 @@ def start(
     ] = None,
     core: Annotated[
         str | None,
-        typer.Option("--core", metavar="P", help="Where the core cluster runs: embedded."),
+        typer.Option(
+            "--core",
+            metavar="P",
+            help="Where the core cluster runs: embedded, kind, existing or gke.",
+        ),
     ] = None,
     ports: Annotated[
         str | None,

@@ -11,7 +11,6 @@ from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.pipeline import Interrupted
 from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load
-from k8s_ucp.topology_not_built import VALUES, refusal
 from k8s_ucp.topology_parts import CorePorts
 from k8s_ucp.topology_problems import nearest
 from k8s_ucp.topology_rules import find_problems
@@ -23,6 +22,8 @@ if typing.TYPE_CHECKING:
 PROPOSED_NAME = "demo"
 PROPOSED_ENVIRONMENTS = ("stage", "prod")
 PROPOSED_APPS = ("echo",)
+BY_FLAGS = ("embedded", "kind")
+"""Cores that flags describe. Of others more must be said: the repositories, an image."""
 _EXAMPLE = "ucp start --topology demo --env stage=embedded --env prod=embedded --app echo"
 
 
@@ -63,14 +64,14 @@ def parse_flags(
     apps: Sequence[str] | None,
     ports: str | None = None,
 ) -> Flags:
-    """Check the flags by themselves. Raises UsageError, also for what is to come later."""
+    """Check the flags by themselves. Raises UsageError."""
     if core is not None:
-        _check_provider("--core", core, CoreCluster, "spec.core.provider")
+        _check_provider("--core", core, CoreCluster)
     pairs = []
     for each in environments or ():
         name, _, provider = each.partition("=")
         provider = provider or _beside(core)
-        _check_provider(f"--env {name}", provider, AppCluster, "spec.environments.cluster.provider")
+        _check_provider(f"--env {name}", provider, AppCluster)
         pairs.append((name, provider))
     return Flags(
         yes,
@@ -84,7 +85,7 @@ def parse_flags(
 
 def _beside(core: str | None) -> str:
     """Who makes app clusters where nothing is said of them."""
-    return "kind" if core == "kind" else "embedded"
+    return core or "embedded"
 
 
 def _ports(text: str) -> tuple[int, int]:
@@ -107,7 +108,7 @@ def find_wanted(call: Invocation, flags: Flags) -> Wanted:
     if flags.file or path.exists():
         return _from_file(call, flags, path)
     name = call.topology or PROPOSED_NAME
-    if flags.yes:
+    if flags.yes or flags.core not in (None, *BY_FLAGS):
         return _new(name, flags, path)
     from k8s_ucp.cli import questions
 
@@ -116,16 +117,15 @@ def find_wanted(call: Invocation, flags: Flags) -> Wanted:
             f"there is no {path}, and nobody to ask (stdin is not a terminal)",
             next="ucp start --yes (embedded core, environments stage and prod, app echo)",
         )
-    cores = _choices("spec.core.provider")
+    cores = _choices()
     proposed = questions.Answers(
         flags.core or cores[0],
         _names(flags),
         flags.apps or PROPOSED_APPS,
         provider=_beside(flags.core or cores[0]),
     )
-    clusters = _choices("spec.environments.cluster.provider")
     try:
-        answers = questions.ask_topology(proposed, cores, clusters)
+        answers = questions.ask_topology(proposed, cores, cores)
         if answers.core == "kind" and not flags.ports:
             answers = _with_ports(answers)
         wanted = _new(name, _answered(answers, flags), path)
@@ -201,7 +201,11 @@ def _new(name: str, flags: Flags, path: Path) -> Wanted:
             next=_EXAMPLE,
         ) from error
     if problems := find_problems(topology):
-        raise UsageError("; ".join(each.message for each in problems), next=_EXAMPLE)
+        by_flags = topology.spec.core.provider in BY_FLAGS
+        raise UsageError(
+            "; ".join(each.message for each in problems),
+            next=_EXAMPLE if by_flags else f"write {path} (docs/cores.md has one), then: ucp start",
+        )
     return Wanted(topology, topology_text(topology), path, exists=False)
 
 
@@ -225,12 +229,11 @@ def _answered(answers: Answers, flags: Flags) -> Flags:
     )
 
 
-def _choices(place: str) -> list[str]:
+def _choices() -> list[str]:
     """Providers to propose, the best first: kind only where a container engine answers."""
     from k8s_ucp.clusters.kind import is_available
 
-    usable = [each for each in ("kind", "embedded") if f"{place}={each}" not in VALUES]
-    return usable if "kind" not in usable or is_available() else ["embedded"]
+    return ["kind", "embedded"] if is_available() else ["embedded"]
 
 
 def _with_ports(answers: Answers) -> Answers:
@@ -248,22 +251,15 @@ def _with_ports(answers: Answers) -> Answers:
     return replace(answers, ports=offer) if questions.confirm(question) else answers
 
 
-def _check_provider(flag: str, value: str, model: typing.Any, place: str) -> None:
-    words = typing.get_args(model.model_fields["provider"].annotation)
-    known = [each for each in words if f"{place}={each}" not in VALUES]
+def _check_provider(flag: str, value: str, model: typing.Any) -> None:
+    known = typing.get_args(model.model_fields["provider"].annotation)
     if value in known:
         return
     near = nearest(value, known) or known[0]
-    if reason := refusal(place, value):
-        raise UsageError(f"{flag}: {reason}", next=_with_provider(flag, VALUES[f"{place}={value}"]))
     raise UsageError(
         f"{flag}: unknown provider '{value}'; allowed: {', '.join(known)}",
-        next=_with_provider(flag, near),
+        next=f"ucp start {flag}{'=' if flag.startswith('--env') else ' '}{near}",
     )
-
-
-def _with_provider(flag: str, provider: str) -> str:
-    return f"ucp start {flag}{'=' if flag.startswith('--env') else ' '}{provider}"
 
 
 def _indented(text: str) -> str:

@@ -91,6 +91,11 @@ def check_owner(kube: Kube, name: str, owner: str) -> bool:
     return True
 
 
+def marked_at(kube: Kube) -> str:
+    """When the cluster was marked, by its own clock: what is older was there before us."""
+    return str(kube.get(CONFIG_MAP, MARK, MARK_NAMESPACE)["metadata"]["creationTimestamp"])
+
+
 def put_mark(kube: Kube, name: str, owner: str) -> bool:
     """Mark the cluster as ours; False where it was. Raises UcpError where it is another's."""
     if check_owner(kube, name, owner):

@@ -57,13 +57,13 @@ class ExistingProvider:
 
     def preflight(self, request: ClusterRequest) -> None:
         """Check everything checkable before the first change. Raises UcpError."""
-        with self._checked(request):
+        with self.opened(request):
             pass
 
     def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
         """Take a cluster into use. Raises DeadlineExceeded or UcpError."""
         until = time.monotonic() + timeout
-        with self._checked(request) as kube:
+        with self.opened(request) as kube:
             make_private_folder(self._base)
             with self._locked(request.name, timeout):
                 report(f"taking the cluster of context {self._context(request)} into use")
@@ -158,8 +158,8 @@ class ExistingProvider:
         return config
 
     @contextmanager
-    def _checked(self, request: ClusterRequest) -> Iterator[Kube]:
-        """The cluster of a request, after every check."""
+    def opened(self, request: ClusterRequest) -> Iterator[Kube]:
+        """The cluster of a request, after every check; nothing is changed. Raises UcpError."""
         if not _LABEL.fullmatch(request.name):
             raise UsageError(
                 f"{request.name!r} can't name a cluster: 1 to 63 of a-z, 0-9 and -, "

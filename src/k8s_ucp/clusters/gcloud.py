@@ -6,6 +6,7 @@ configuration is a folder of ours, so that the user's logins and projects neithe
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -36,10 +37,14 @@ class Account:
 class Gcloud:
     """The program as one service account on one project."""
 
-    def __init__(self, folder: Path, key: Callable[[], str]) -> None:
-        """folder: for its configuration, private. key: reads the key, JSON; raises UcpError."""
+    def __init__(self, folder: Path, key: Callable[[], str], project: str | None = None) -> None:
+        """folder: for its configuration, private; made once the one above it is there.
+
+        key: reads the key, JSON; raises UcpError. project: counts more than the key's own.
+        """
         self._folder = folder
         self._read_key = key
+        self._project = project
 
     @cached_property
     def account(self) -> Account:
@@ -47,7 +52,8 @@ class Gcloud:
         try:
             key = json.loads(self._key)
             email, kind = str(key["client_email"]), key["type"]
-            project = key.get("project_id") or os.environ.get("CLOUDSDK_CORE_PROJECT", "")
+            named = self._project or key.get("project_id")
+            project = named or os.environ.get("CLOUDSDK_CORE_PROJECT", "")
         except (ValueError, KeyError, TypeError, AttributeError):
             kind = None
         if kind != "service_account":
@@ -107,20 +113,24 @@ class Gcloud:
 
     @contextmanager
     def _environment(self, account: Account) -> Iterator[dict[str, str]]:
-        make_private_folder(self._folder)
-        descriptor, name = tempfile.mkstemp(prefix=".key-", dir=self._folder)
-        try:
+        with contextlib.ExitStack() as stack:
+            if self._folder.parent.is_dir():
+                folder = self._folder
+                make_private_folder(folder)
+            else:
+                # Nothing was made yet, and a check leaves nothing behind.
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ucp-")))
+            descriptor, name = tempfile.mkstemp(prefix=".key-", dir=folder)
+            stack.callback(Path(name).unlink, missing_ok=True)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(self._key)
             foreign = ("CLOUDSDK_", "GOOGLE_APPLICATION_CREDENTIALS")
             kept = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
             yield kept | {
-                "CLOUDSDK_CONFIG": str(self._folder),
+                "CLOUDSDK_CONFIG": str(folder),
                 "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE": name,
                 "CLOUDSDK_CORE_PROJECT": account.project,
                 "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
                 "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
                 "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
             }
-        finally:
-            Path(name).unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from k8s_ucp.errors import CommandFailed, UcpError
+from k8s_ucp.errors import CommandFailed, UcpError, UsageError
 
 
 class NotThere(UcpError):
@@ -25,10 +25,11 @@ _BUSY = ("incompatible operation", "Please wait and try again once it is done")
 _CREDENTIAL = (
     "invalid_grant",
     "Invalid JWT",
-    "problem refreshing your current auth tokens",
+    "problem refreshing",
     "do not currently have an active account",
     "does not have any valid credentials",
     "Could not read json file",
+    "Failed to load credential file",
     "account not found",
 )
 _UNREACHABLE = (
@@ -39,11 +40,11 @@ _UNREACHABLE = (
     "Connection refused",
     "Connection reset",
     "timed out",
-    "code=500",
-    "code=502",
-    "code=503",
-    "code=429",
+    "UNAVAILABLE:",
+    "INTERNAL:",
 )
+_OUT_OF_ORDER = re.compile(r"code=(?:500|502|503|429)\b")
+_NO_PLACE = re.compile(r'Location "([^"]*)" does not exist')
 _DISABLED = re.compile(r"\[?([a-z]+\.googleapis\.com)\]?")
 _API_NAMES = {
     "Kubernetes Engine API": "container.googleapis.com",
@@ -80,7 +81,7 @@ def explain(error: CommandFailed, words: Sequence[str], project: str, email: str
             f"project {project} has no billing account: {line}",
             next=f"gcloud billing projects link {project} --billing-account ACCOUNT",
         )
-    if words[:2] == ["projects", "describe"] and any(sign in text for sign in _FORBIDDEN):
+    if tuple(words[:2]) == ("projects", "describe") and any(sign in text for sign in _FORBIDDEN):
         return UcpError(
             f"there is no project {project}, or {email} may not see it",
             next=f"gcloud projects list; then {_grant(project, email, 'roles/container.admin')}",
@@ -92,7 +93,12 @@ def explain(error: CommandFailed, words: Sequence[str], project: str, email: str
             f"{email} may not do that in project {project}: {line}",
             next=f"{_grant(project, email, _role(words))}",
         )
-    if any(sign in text for sign in _UNREACHABLE):
+    if found := _NO_PLACE.search(text):
+        return UsageError(
+            f"Google has no zone or region {found[1]} for project {project}",
+            next="gcloud compute zones list",
+        )
+    if any(sign in text for sign in _UNREACHABLE) or _OUT_OF_ORDER.search(text):
         return OutOfReach(
             f"Google Cloud can't be reached: {line}",
             next="check the network (a proxy is named by HTTPS_PROXY), then run it again",
@@ -129,5 +135,5 @@ def _error_line(text: str) -> str:
     begin = next((place for place, line in enumerate(lines) if line.startswith("ERROR:")), None)
     if begin is None:
         return lines[-1] if lines else "it said nothing"
-    whole = " ".join(lines[begin : begin + 4])
+    whole = " ".join(lines[begin : begin + 4]).partition(" This command is authenticated as")[0]
     return re.sub(r"^ERROR: (\(gcloud\.[\w.-]+\) )?", "", whole)[:500]

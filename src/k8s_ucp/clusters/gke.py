@@ -36,16 +36,22 @@ class GkeProvider:
     """One topology's GKE clusters. Implements ClusterProvider; safe between threads."""
 
     def __init__(
-        self, folder: Path, *, owner: str, key: Callable[[], str], pause: float = PAUSE
+        self,
+        folder: Path,
+        *,
+        owner: str,
+        key: Callable[[], str],
+        project: str | None = None,
+        pause: float = PAUSE,
     ) -> None:
         """folder: for gcloud's configuration and locks. key: reads the service account's key.
 
-        owner: whose clusters they are (a-z, 0-9), such as Workspace.machine_id. pause: seconds
-        between two looks at an operation.
+        owner: whose clusters they are (a-z, 0-9), such as Workspace.machine_id. project: the key's
+        own without it. pause: seconds between two looks at an operation.
         """
         self._base = folder.resolve()
         self._owner = owner
-        self._gcloud = Gcloud(self._base / "gcloud", key)
+        self._gcloud = Gcloud(self._base / "gcloud", key, project)
         self._pause = pause
 
     @property

@@ -14,6 +14,8 @@ NODES = 3
 DISK_GIGABYTES = 20
 CHANNEL = "regular"
 POOL = "default-pool"
+REGION, SIZE = "region", "size"
+"""Parameters of a request: a region or zone, a machine type."""
 OWNER, NAME = "k8s-ucp-owner", "k8s-ucp-cluster"
 """Labels of the cluster."""
 
@@ -37,19 +39,19 @@ class GkeSettings:
 
     @classmethod
     def of(cls, request: ClusterRequest) -> GkeSettings:
-        """parameters: region (or zone), size. Raises UsageError."""
+        """Raises UsageError."""
         if not _NAME.fullmatch(request.name):
             raise UsageError(
                 f"{request.name!r} can't name a cluster of GKE: 1 to {LONGEST_NAME} of a-z, 0-9 "
                 "and -, a letter first, a letter or digit last"
             )
-        location = request.parameters.get("region", ZONE)
+        location = request.parameters.get(REGION, ZONE)
         if not (_ZONE.fullmatch(location) or _REGION.fullmatch(location)):
             raise UsageError(
                 f"region of {request.name}: {location!r} is no zone (such as {ZONE}) and no region",
                 next="gcloud compute zones list",
             )
-        machine = request.parameters.get("size", MACHINE)
+        machine = request.parameters.get(SIZE, MACHINE)
         if not _MACHINE.fullmatch(machine):
             raise UsageError(
                 f"size of {request.name}: {machine!r} is no machine type (such as {MACHINE})",

@@ -1,4 +1,4 @@
-"""The makers of clusters on this machine, as one topology uses them."""
+"""The makers of clusters that this machine drives, as one topology uses them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.embedded import EmbeddedProvider
 from k8s_ucp.clusters.existing import CONTEXT, ExistingProvider
+from k8s_ucp.clusters.gke import GkeProvider
+from k8s_ucp.clusters.gke_settings import REGION, SIZE
 from k8s_ucp.clusters.kind import KindProvider
 from k8s_ucp.clusters.kind_checks import default_ports
 from k8s_ucp.clusters.kind_config import HTTP, HTTPS
+from k8s_ucp.credentials import load, place_of
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import Workspace
 
@@ -49,6 +52,17 @@ def existing(workspace: Workspace, topology: Topology) -> ExistingProvider:
     )
 
 
+def gke(workspace: Workspace, topology: Topology) -> GkeProvider:
+    """Of a core cluster; environments on GKE are Crossplane's business."""
+    gcp = topology.spec.credentials.gcp
+    return GkeProvider(
+        workspace.state(topology.name).gke,
+        owner=workspace.machine_id(topology.name),
+        key=lambda: load("gcp", place_of(topology, workspace, "gcp")),
+        project=gcp.project if gcp else None,
+    )
+
+
 def local_providers(
     workspace: Workspace, topology: Topology, toolbox: Toolbox | None
 ) -> Mapping[str, ClusterProvider]:
@@ -66,11 +80,16 @@ def used_providers(
     """Those with clusters of the topology, as it is or as it was: nobody else need answer."""
     spec = topology.spec
     names = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
+    names -= {"gke"} if spec.core.provider != "gke" else set()
     state = workspace.state(topology.name)
     names |= {"embedded"} if state.clusters.is_dir() else set()
     names |= {"kind"} if state.kind.is_dir() else set()
     names |= {"existing"} if state.existing.is_dir() else set()
-    makers = local_providers(workspace, topology, toolbox)
+    names |= {"gke"} if state.gke.is_dir() else set()
+    makers = {
+        **local_providers(workspace, topology, toolbox),
+        "gke": gke(workspace, topology),
+    }
     return {name: maker for name, maker in makers.items() if name in names}
 
 
@@ -78,7 +97,9 @@ def core_request(workspace: Workspace, topology: Topology) -> ClusterRequest:
     """The core cluster, for its provider."""
     core = topology.spec.core
     if core.provider != "kind":
-        return ClusterRequest(topology.core_cluster, core.version)
+        said = {CONTEXT: core.context, REGION: core.region, SIZE: core.size}
+        parameters = {name: value for name, value in said.items() if value}
+        return ClusterRequest(topology.core_cluster, core.version, parameters)
     mounts = {}
     if topology.spec.git.provider == "local":
         mounts[REPOSITORIES] = workspace.gitops(topology.name).root

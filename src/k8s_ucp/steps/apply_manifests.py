@@ -34,7 +34,7 @@ class ApplyFoundation:
             for path, text in context.published.core.read("platform").items()
             if "workloads" not in path
         }
-        projects = read(_yaml(context.published.core.read("projects")))
+        projects = read(only_yaml(context.published.core.read("projects")))
         # Crossplane's kinds too: each one that came later would make Argo CD's controller fetch and
         # parse the schema of the whole API again.
         kinds = read(
@@ -96,10 +96,11 @@ def note_applied(kube: Kube, step: str, known: str) -> None:
 
 
 def _only(files: Mapping[str, bytes], *prefixes: str) -> dict[str, bytes]:
-    return _yaml({path: text for path, text in files.items() if path.startswith(prefixes)})
+    return only_yaml({path: text for path, text in files.items() if path.startswith(prefixes)})
 
 
-def _yaml(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def only_yaml(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files with objects of Kubernetes, out of folders that hold nothing else."""
     return {
         path: text
         for path, text in files.items()

@@ -6,16 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import LOCAL_CLUSTER, Kube, KubeError, Object
+from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.conditions import find
 from k8s_ucp.steps.context import Context
+from k8s_ucp.topology import Topology
+from k8s_ucp.topology_parts import CLOUD_PROVIDERS
 from k8s_ucp.waiting import wait_until
 
 SECONDS = 180.0
 POD_SECONDS = 600.0
 """Where pods really run, their images may have to be pulled."""
+CLOUD_SECONDS = 2400.0
+"""A cluster of a cloud takes a quarter of an hour to be made, and may be made twice."""
 PAUSE = 0.25
 
 
@@ -29,23 +33,51 @@ class AwaitEnvironments:
         if not wanted:
             return
 
+        far = in_clouds(context.topology)
+        near = [each for each in wanted if each not in far]
+
         def look() -> str:
             try:
                 items = context.kube.list_all(LOCAL_CLUSTER, marks.CLUSTERS_NAMESPACE)
+                missing = not_yet(near, items) or _silent(context, near)
+                if len(near) < len(wanted):
+                    secrets = context.kube.list_all(
+                        SECRET, marks.ARGOCD_NAMESPACE, labels=f"{marks.SECRET_TYPE}=cluster"
+                    )
+                    missing += unregistered([each for each in wanted if each in far], secrets)
             except KubeError as error:
                 return error.message
-            missing = not_yet(wanted, items) or _silent(context, wanted)
             report("; ".join(missing))
             return "; ".join(missing)
 
         wait_until(
             f"environments {', '.join(wanted)} up and registered",
             look,
-            seconds=POD_SECONDS if pulls_images(context) else SECONDS,
+            seconds=_patience(context, clouds=len(near) < len(wanted)),
             cancel=context.cancel,
             pause=PAUSE,
             next="see `ucp status` and `ucp logs reconciler`",
         )
+
+
+def _patience(context: Context, *, clouds: bool) -> float:
+    """Seconds."""
+    if clouds:
+        return CLOUD_SECONDS
+    return POD_SECONDS if pulls_images(context) else SECONDS
+
+
+def in_clouds(topology: Topology) -> set[str]:
+    """Environments whose clusters Crossplane makes: no LocalCluster stands for them."""
+    return {
+        each.name for each in topology.spec.environments if each.cluster.provider in CLOUD_PROVIDERS
+    }
+
+
+def unregistered(wanted: Iterable[str], secrets: Iterable[Object]) -> list[str]:
+    """What is missing for each environment in a cloud, in words. secrets: of Argo CD's clusters."""
+    there = {(each["metadata"].get("labels") or {}).get(marks.ENVIRONMENT) for each in secrets}
+    return [f"{each}: being made, not registered yet" for each in wanted if each not in there]
 
 
 def pulls_images(context: Context) -> bool:

@@ -15,6 +15,7 @@ from k8s_ucp.clusters.kind_checks import check_inotify
 from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
+from k8s_ucp.steps.check_core import check_git_reach, check_image, check_nothing_there
 from k8s_ucp.steps.cloud_credentials import check_cloud_credentials
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.install_tools import needed_tools
@@ -26,7 +27,9 @@ FREE_MEGABYTES = 500
 """For the data of the control planes and the logs of a first start."""
 CLUSTER_MEGABYTES = {"embedded": 550, "kind": 900}
 COMPONENTS_MEGABYTES = 900
-"""For one cluster, by its provider, and for the components together."""
+HELPERS_MEGABYTES = 250
+"""For one cluster, by its provider; for the components together, or for what this machine does for
+a core that runs elsewhere."""
 OPEN_FILES = 2048
 WATCHES, INSTANCES = 8192, 32
 INOTIFY = Path("/proc/sys/fs/inotify")
@@ -100,7 +103,11 @@ def check_memory(context: Context) -> None:
     spec = context.topology.spec
     providers = [spec.core.provider, *(each.cluster.provider for each in spec.environments)]
     sizes = [CLUSTER_MEGABYTES[each] for each in providers if each in CLUSTER_MEGABYTES]
-    clusters, needed = len(sizes), sum(sizes) + COMPONENTS_MEGABYTES
+    here = spec.core.provider in CLUSTER_MEGABYTES
+    clusters, needed = (
+        len(sizes),
+        sum(sizes) + (COMPONENTS_MEGABYTES if here else HELPERS_MEGABYTES),
+    )
     free = available_memory() // 10**6
     if free < needed:
         raise UcpError(
@@ -139,6 +146,8 @@ def check_socket(context: Context) -> None:
 def check_clusters(context: Context) -> None:
     """What clusters need of others: an engine, free ports, names that nobody has; contexts."""
     topology = context.topology
+    if topology.spec.core.provider in ("existing", "gke"):
+        context.provider.preflight(core_request(context.workspace, topology))
     for each in environment_requests(topology)["existing"]:
         existing = local.existing(context.workspace, topology)
         existing.preflight(each)
@@ -172,6 +181,8 @@ def _existing(folder: Path) -> Path:
 
 CHECKS = (
     check_combination,
+    check_image,
+    check_git_reach,
     check_system,
     check_folders,
     check_limits,
@@ -180,5 +191,6 @@ CHECKS = (
     check_socket,
     check_memory,
     check_clusters,
+    check_nothing_there,
     check_tools,
 )

@@ -1,6 +1,7 @@
 """Before a core in pods goes: nothing in a cloud depends on it alone.
 
-Its cluster is removed with the stop, and with it the only note of what Crossplane has made.
+Its cluster, or what we put on it, is removed with the stop, and with it the only note of what
+Crossplane has made. A core on GKE keeps its data when it is stopped.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ SHOWN = 5
 
 def check_orphans(context: Context) -> None:
     """No managed resource of Crossplane is left. A core that doesn't answer can't tell."""
-    if not context.in_pods or not context.state.kubeconfig(context.topology.core_cluster).exists():
+    keeps = context.topology.spec.core.provider == "gke"
+    if (
+        not context.in_pods
+        or keeps
+        or not context.state.kubeconfig(context.topology.core_cluster).exists()
+    ):
         return
     kube = context.kube
 

@@ -7,45 +7,21 @@ places that the topology names, at every start, and is in no repository.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from k8s_ucp.components.crossplane import NAMESPACE
-from k8s_ucp.credentials import Place, load
+from k8s_ucp.credentials import load, place_of
 from k8s_ucp.gitops.rendering.clouds import SECRETS, clouds
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import MANAGED_BY, OURS
 from k8s_ucp.steps.context import Context
 
-if TYPE_CHECKING:
-    from k8s_ucp.topology import Topology
-    from k8s_ucp.workspace import Workspace
-
 KEY = "creds"
-FILES = {
-    "gcp": "gcp.json",
-    "aws": "aws.ini",
-    "azure": "azure.json",
-    "digitalocean": "digitalocean.token",
-}
-"""Below creds/, where the topology says nothing."""
 
 
 def check_cloud_credentials(context: Context) -> None:
     """Each cloud in use has a credential of the right form; others are not looked at."""
     for cloud in clouds(context.topology):
         load(cloud, place_of(context.topology, context.workspace, cloud))
-
-
-def place_of(topology: Topology, workspace: Workspace, cloud: str) -> Place:
-    """Where the credential of a cloud comes from."""
-    source = getattr(topology.spec.credentials, cloud)
-    if source is not None and source.env:
-        return Place(variable=source.env)
-    if source is not None and source.onepassword:
-        return Place(reference=source.onepassword)
-    if source is not None and source.file:
-        return Place(file=workspace.root / source.file)
-    return Place(file=workspace.credentials / FILES[cloud])
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """End the clusters of this topology on this machine, all at once.
 
 Embedded control planes are stopped and keep their data. kind clusters go, with their containers and
-their contexts in the user's kubeconfig: what they ran comes back from the repositories. Clusters
-that others made run on, with the apps that they have.
+their contexts in the user's kubeconfig: what they ran comes back from the repositories. A core on
+GKE loses its nodes and keeps its data. Clusters that others made run on, with the apps that they
+have.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.folder import ClusterFolder
 from k8s_ucp.clusters.processes import find_own
 from k8s_ucp.clusters.user_contexts import forget_contexts
@@ -37,6 +39,8 @@ class StopClusters:
                     ends[name] = embedded.delete
         if adopted := providers.get("existing"):
             ends.update(dict.fromkeys(adopted.names(), adopted.stop))
+        if google := providers.get("gke"):
+            ends.update(dict.fromkeys(google.names(), google.stop))
         containers: list[str] = []
         if kind := providers.get("kind"):
             containers = kind.names()
@@ -61,9 +65,14 @@ def known_clusters(context: Context) -> list[str]:
         {
             topology.core_cluster,
             *(topology.app_cluster(each) for each in environments),
-            *(name for maker in context.providers.values() for name in maker.names()),
+            *(name for maker in _here(context) for name in maker.names()),
         }
     )
+
+
+def _here(context: Context) -> list[ClusterProvider]:
+    """Makers of clusters that run on this machine, or are noted here: nobody far away is asked."""
+    return [maker for name, maker in context.providers.items() if name != "gke"]
 
 
 def running(context: Context) -> list[Identity]:

@@ -16,7 +16,6 @@ from tests.integration.cli.conftest import CORE_ALONE, files
 HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
 
 FLAGS = {
-    "core of tomorrow": (["--core", "gke"], "gke is not built yet; the nearest that works"),
     "unknown core": (["--core", "embeded"], "unknown provider 'embeded'; allowed: embedded"),
     "cloud without a project": (["--env", "stage=gke"], "needs the key 'project'"),
     "existing without a context": (["--env", "stage=existing"], "needs the key 'context'"),

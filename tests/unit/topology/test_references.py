@@ -20,7 +20,6 @@ STAGE = "  environments: [{name: stage}]\n"
 @pytest.fixture(autouse=True)
 def everything_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology_not_built, "KEYS", frozenset())
-    monkeypatch.setattr(topology_not_built, "VALUES", {})
 
 
 def refused(text: str) -> str:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from k8s_ucp import topology_not_built
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import APPS, NAME_PATTERN, Topology, default, known_app, parse
-from k8s_ucp.topology_not_built import KEYS, VALUES
+from k8s_ucp.topology_not_built import KEYS
 from k8s_ucp.topology_problems import _keys
 from k8s_ucp.topology_text import topology_text
 
@@ -170,24 +170,15 @@ def test_a_key_to_come_is_one_of_the_file(path: str) -> None:
     assert key in _keys(Topology, tuple(parent))
 
 
-@pytest.mark.parametrize("path", sorted(VALUES))
-def test_a_value_to_come_names_one_that_works(path: str) -> None:
-    place, _, _ = path.partition("=")
-    assert f"{place}={VALUES[path]}" not in VALUES
-
-
 def test_what_nothing_obeys_is_refused_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology_not_built, "KEYS", frozenset(["spec.apps.hosts"]))
-    monkeypatch.setattr(topology_not_built, "VALUES", {"spec.core.provider=embedded": "kind"})
     message = refused(
-        f"{HEAD}spec:\n  core: {{provider: embedded}}\n  apps:\n"
+        f"{HEAD}spec:\n  apps:\n"
         "    - {name: a, image: b, tag: c}\n    - name: b\n      image: b\n      tag: c\n"
         "      hosts: []\n"
     )
     assert message.splitlines() == [
-        "ucp.yaml:5: spec.core.provider: provider: embedded is not built yet; "
-        "the nearest that works today is provider: kind",
-        "ucp.yaml:11: the key 'hosts' in spec.apps[1] is not built yet: remove it",
+        "ucp.yaml:10: the key 'hosts' in spec.apps[1] is not built yet: remove it",
     ]
 
 

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 HOST_PLACEMENT = ("embedded",)
 """Core providers whose components are processes of the user's machine; on others they are pods."""
 
+OF_OTHERS = ("existing",)
+"""Core providers whose clusters others made: what else is on them is none of our business."""
+FED_BY_US = ("kind",)
+"""Core providers whose nodes are containers of the user's machine: it can copy images into them."""
+
 Place = tuple[str, dict[str, Any]]
 
 
@@ -31,6 +36,16 @@ def places(path: str, topology: Topology) -> Iterator[Place]:
 def in_pods(topology: Topology) -> bool:
     """The components run as pods of the core cluster."""
     return topology.spec.core.provider not in HOST_PLACEMENT
+
+
+def of_others(topology: Topology) -> bool:
+    """Somebody else made the core cluster."""
+    return topology.spec.core.provider in OF_OTHERS
+
+
+def fed_by_us(topology: Topology) -> bool:
+    """This machine can copy images into the core's nodes; other nodes pull them."""
+    return topology.spec.core.provider in FED_BY_US
 
 
 def served(topology: Topology) -> bool:

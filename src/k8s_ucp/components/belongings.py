@@ -1,0 +1,244 @@
+"""What is ours on a core cluster that somebody else made, and what is only near it. Reads only.
+
+Ours is what the ledger names, what Argo CD keeps for our Applications, what these own, and what
+lies in namespaces of ours without being a person's. None of it is older than our mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+from k8s_ucp.components.ledger import Entry
+from k8s_ucp.kube import (
+    APPLICATION,
+    CRD,
+    FIELD_MANAGER,
+    SECRET,
+    Kind,
+    Kube,
+    NotFound,
+    Object,
+)
+from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, TOPOLOGY
+
+TRACKED = "argocd.argoproj.io/tracking-id"
+"""Annotation of what Argo CD keeps: `<Application>:<group>/<kind>:<namespace>/<name>`."""
+IN_CLUSTER = ("in-cluster", "https://kubernetes.default.svc")
+"""How Applications name the core cluster."""
+WORKERS = 8
+
+MISSED = (
+    Kind("apps/v1", "Deployment", "deployments"),
+    Kind("apps/v1", "StatefulSet", "statefulsets"),
+    Kind("apps/v1", "DaemonSet", "daemonsets"),
+    Kind("batch/v1", "Job", "jobs"),
+    Kind("batch/v1", "CronJob", "cronjobs"),
+    Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+)
+"""What a person would miss who had put it into a namespace of ours."""
+_BY_PEOPLE = ("Application", "ApplicationSet")
+"""Written into Argo CD's namespace by whoever uses it."""
+_GENERATING = ("ProviderRevision", "CompositeResourceDefinition")
+"""Crossplane's kinds that own CRDs."""
+_MADE_BY_CROSSPLANE = {
+    ("Lock", "lock"),
+    ("DeploymentRuntimeConfig", "default"),
+    ("ManagedResourceActivationPolicy", "default"),
+}
+
+
+@dataclass(frozen=True)
+class Belongings:
+    """entries: of the ledger. since: when the cluster was marked. topology: its name."""
+
+    kube: Kube
+    entries: frozenset[Entry]
+    since: str
+    topology: str
+
+    @cached_property
+    def namespaces(self) -> list[Object]:
+        """Those that go whole."""
+        found = [find(self.kube, each) for each in sorted(self.entries) if each.kind == "Namespace"]
+        return [each for each in found if each and self.is_young(each)]
+
+    @cached_property
+    def applications(self) -> list[Object]:
+        """Of Argo CD, ours: applied by hand, kept by one of these, or made by our sets."""
+        try:
+            items = self.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+        except NotFound:
+            return []
+        by_name = {each["metadata"]["name"]: each for each in items}
+        ours = {name for name, each in by_name.items() if self._is_named(each)}
+        while more := {
+            name
+            for name, each in by_name.items()
+            if name not in ours and tracker(each) in ours and self.is_young(each)
+        }:
+            ours |= more
+        return [each for name, each in by_name.items() if name in ours]
+
+    @cached_property
+    def brought(self) -> list[Object]:
+        """What Argo CD keeps on the core cluster for our Applications."""
+        names = {each["metadata"]["name"] for each in self.applications}
+        wanted = sorted(
+            {
+                Entry(
+                    "/".join(part for part in (each.get("group"), each["version"]) if part),
+                    each["kind"],
+                    each.get("namespace", ""),
+                    each["name"],
+                )
+                for application in self.applications
+                if is_on_core(application)
+                for each in (application.get("status") or {}).get("resources") or []
+            }
+        )
+        with ThreadPoolExecutor(WORKERS, "brought") as pool:
+            found = list(pool.map(lambda each: find(self.kube, each), wanted))
+        return [each for each in found if each and tracker(each) in names and self.is_young(each)]
+
+    @cached_property
+    def applied(self) -> list[Object]:
+        """What the ledger names and is there."""
+        with ThreadPoolExecutor(WORKERS, "applied") as pool:
+            found = list(pool.map(lambda each: find(self.kube, each), sorted(self.entries)))
+        return [each for each in found if each and self.is_young(each)]
+
+    @cached_property
+    def cluster_secrets(self) -> list[Object]:
+        """App clusters as Argo CD knows them, by the reconciler."""
+        return self.kube.list_all(SECRET, ARGOCD_NAMESPACE, labels=f"{TOPOLOGY}={self.topology}")
+
+    @cached_property
+    def kinds(self) -> list[Object]:
+        """CRDs that go, with all objects of theirs."""
+        own = {
+            each["metadata"]["name"]
+            for each in (*self.applied, *self.brought)
+            if each["kind"] == CRD.kind
+        }
+        found = self.kube.list_all(CRD)
+        return [each for each in found if each["metadata"]["name"] in own or _is_generated(each)]
+
+    def instances(self) -> Iterator[tuple[Kind, Object]]:
+        """All objects of those kinds."""
+        kinds = [kind for each in self.kinds if (kind := kind_of_crd(each))]
+        with ThreadPoolExecutor(WORKERS, "instances") as pool:
+            for kind, items in zip(kinds, pool.map(self._list, kinds), strict=True):
+                for item in items:
+                    yield kind, item
+
+    def foreign(self) -> list[str]:
+        """What others made and would go with our kinds and namespaces, in words."""
+        found = [
+            f"{kind.kind} {_place(item)}"
+            for kind, item in self.instances()
+            if not self._is_explained(item)
+        ]
+        names = [each["metadata"]["name"] for each in self.namespaces]
+        for name in names:
+            items = [item for kind in MISSED for item in self.kube.list_all(kind, name)]
+            sets = [each["metadata"]["name"] for each in items if each["kind"] == "StatefulSet"]
+            found += [
+                f"{item['kind']} {_place(item)}"
+                for item in items
+                if not self._is_explained(item, inside=False) and not _is_volume_of(item, sets)
+            ]
+        return sorted(set(found))
+
+    def is_made(self, item: Object) -> bool:
+        """We, or Argo CD for us, made it after we came, whatever the ledger knows."""
+        managers = item["metadata"].get("managedFields") or []
+        by_us = any(str(each.get("manager", "")).startswith(FIELD_MANAGER) for each in managers)
+        return self.is_young(item) and (by_us or bool(tracker(item)))
+
+    def is_young(self, item: Object) -> bool:
+        """Made after we came."""
+        return str(item["metadata"]["creationTimestamp"]) >= self.since
+
+    def _is_explained(self, item: Object, *, inside: bool = True) -> bool:
+        """Ours, or made by what is ours. inside: being in a namespace of ours says enough."""
+        about = item["metadata"]
+        inner = {each["metadata"]["name"] for each in self.namespaces}
+        return (
+            Entry.of(item) in self.entries
+            or tracker(item) in {each["metadata"]["name"] for each in self.applications}
+            or bool(about.get("ownerReferences"))
+            or (item["kind"], about["name"]) in _MADE_BY_CROSSPLANE
+            or (inside and about.get("namespace") in inner and item["kind"] not in _BY_PEOPLE)
+        )
+
+    def _is_named(self, application: Object) -> bool:
+        labels = application["metadata"].get("labels") or {}
+        return Entry.of(application) in self.entries or labels.get(TOPOLOGY) == self.topology
+
+    def _list(self, kind: Kind) -> Sequence[Object]:
+        try:
+            return self.kube.list_all(kind)
+        except NotFound:
+            return ()
+
+
+def find(kube: Kube, entry: Entry) -> Object | None:
+    """The object; None where it, or its kind, doesn't exist."""
+    try:
+        kind = kube.kind_of(entry.api_version, entry.kind)
+        return kube.get(kind, entry.name, entry.namespace or None)
+    except NotFound:
+        return None
+
+
+def tracker(item: Object) -> str:
+    """The Application that keeps an object; empty where none does."""
+    annotations = item["metadata"].get("annotations") or {}
+    return str(annotations.get(TRACKED, "")).partition(":")[0]
+
+
+def is_on_core(application: Object) -> bool:
+    destination = application["spec"].get("destination") or {}
+    return destination.get("name") in IN_CLUSTER or destination.get("server") in IN_CLUSTER
+
+
+def kind_of_crd(crd: Object) -> Kind | None:
+    """The kind that a CRD defines, in a version that is served; None where none is."""
+    spec = crd["spec"]
+    version = next((each["name"] for each in spec["versions"] if each["served"]), None)
+    if version is None:
+        return None
+    names = spec["names"]
+    return Kind(
+        f"{spec['group']}/{version}",
+        names["kind"],
+        names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+    )
+
+
+def _is_volume_of(item: Object, sets: Iterable[str]) -> bool:
+    """A claim that a StatefulSet made: `<template>-<set>-<number>`."""
+    stem = str(item["metadata"]["name"]).rpartition("-")[0]
+    return item["kind"] == "PersistentVolumeClaim" and stem.endswith(tuple(f"-{s}" for s in sets))
+
+
+def _is_generated(crd: Object) -> bool:
+    """By Crossplane, for a package or a definition: it goes with its owner."""
+    owners = crd["metadata"].get("ownerReferences") or []
+    return any(each["kind"] in _GENERATING for each in owners)
+
+
+def services_of(item: Object) -> Iterable[str]:
+    """Namespaces of the services that a webhook configuration calls."""
+    for each in item.get("webhooks") or []:
+        service = (each.get("clientConfig") or {}).get("service") or {}
+        yield str(service.get("namespace", ""))
+
+
+def _place(item: Object) -> str:
+    about = item["metadata"]
+    return "/".join(part for part in (about.get("namespace"), about["name"]) if part)

@@ -1,0 +1,67 @@
+"""What we put on a core cluster that somebody else made: `ucp stop` takes that away, and no more.
+
+Written down before it is applied, and only what was not there yet. The file can be rebuilt while
+our mark is on the cluster (steps/claim_core.py): what is older than the mark is never ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from k8s_ucp.components.manifests import Manifest
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Object
+from k8s_ucp.workspace import write_private_file
+
+
+@dataclass(frozen=True, order=True)
+class Entry:
+    """One object. namespace: empty for those of the whole cluster."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, item: Object | Manifest) -> Entry:
+        if isinstance(item, Manifest):
+            return cls(item.api_version, item.kind, item.namespace or "", item.name)
+        about = item["metadata"]
+        return cls(item["apiVersion"], item["kind"], about.get("namespace", ""), about["name"])
+
+    def __str__(self) -> str:
+        place = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.kind} {self.name}{place}"
+
+
+class Ledger:
+    """Those of one core cluster."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def entries(self) -> frozenset[Entry]:
+        """Raises UcpError where the file is damaged: forgetting would leave things behind."""
+        try:
+            return frozenset(Entry(**each) for each in json.loads(self._path.read_text("utf-8")))
+        except FileNotFoundError:
+            return frozenset()
+        except (OSError, ValueError, TypeError) as error:
+            raise UcpError(
+                f"{self._path} is damaged: it says what ucp put on the core cluster",
+                next=f"rm '{self._path}' && ucp start (which writes it anew)",
+            ) from error
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Write them down, and those that are there already stay."""
+        whole = sorted({*self.entries(), *entries})
+        text = json.dumps([asdict(each) for each in whole], indent=1)
+        write_private_file(self._path, text + "\n")
+
+    def remove(self) -> None:
+        """Nothing of ours is left."""
+        self._path.unlink(missing_ok=True)

@@ -1,0 +1,87 @@
+"""What a core that this machine doesn't run needs: an image and repositories that its pods reach.
+
+On a cluster that others made, nothing of what we bring may be there yet.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from k8s_ucp.clusters import local
+from k8s_ucp.clusters.adoption import check_owner
+from k8s_ucp.clusters.local import core_request
+from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.rendering.core import fed_by_us, in_pods, of_others
+from k8s_ucp.kube import CRD, NAMESPACE, Kube
+from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
+from k8s_ucp.steps.context import Context
+
+THERE = (
+    ("Argo CD", argocd.NAMESPACE, "applications.argoproj.io"),
+    ("Crossplane", crossplane.NAMESPACE, "compositions.apiextensions.crossplane.io"),
+    ("the reconciler of another topology", CLUSTERS_NAMESPACE, "localclusters.k8s-ucp.io"),
+)
+"""What we bring, and by which namespace and kind it shows."""
+
+
+def check_image(context: Context) -> None:
+    """Nodes that aren't of this machine pull the reconciler's image: it must be somewhere."""
+    topology = context.topology
+    if not in_pods(topology) or fed_by_us(topology) or topology.spec.reconciler.image:
+        return
+    raise UcpError(
+        f"the core's nodes ({topology.spec.core.provider}) pull the reconciler's image, and "
+        "spec.reconciler.image names none",
+        next="make image ARGS='--tag REGISTRY/k8s-ucp-reconciler:1' && docker push "
+        "REGISTRY/k8s-ucp-reconciler:1; then, with the digest that the push shows, in ucp.yaml: "
+        "reconciler: {image: REGISTRY/k8s-ucp-reconciler@sha256:...}",
+    )
+
+
+def check_git_reach(context: Context) -> None:
+    """Argo CD in pods reads repositories over the network."""
+    git = context.topology.spec.git
+    if not context.in_pods or git.provider != "url":
+        return
+    for key, url in (("core", git.core or ""), ("apps", git.apps or "")):
+        if _is_here_only(url):
+            raise UcpError(
+                f"spec.git.{key} is {url}, which pods of the core cluster can't reach",
+                next="give the repositories addresses that the cluster reaches, such as https://",
+            )
+
+
+def check_nothing_there(context: Context) -> None:
+    """A core of others has no Argo CD, no Crossplane and no topology yet, but for this one."""
+    topology = context.topology
+    if not of_others(topology):
+        return
+    request = core_request(context.workspace, topology)
+    existing = local.existing(context.workspace, topology)
+    with existing.opened(request) as kube:
+        if check_owner(kube, request.name, context.workspace.machine_id(topology.name)):
+            return
+        if found := [name for name, *where in THERE if _is_there(kube, *where)]:
+            raise UcpError(
+                f"on the cluster of context {topology.spec.core.context} there is already "
+                f"{', '.join(found)}, which ucp would change",
+                next="take another cluster, or remove that first",
+            )
+
+
+def _is_there(kube: Kube, namespace: str, crd: str) -> bool:
+    return any(kube.find(kind, name) for kind, name in ((NAMESPACE, namespace), (CRD, crd)))
+
+
+def _is_here_only(url: str) -> bool:
+    """A path, or a name for this machine."""
+    parts = urlsplit(url)
+    if parts.scheme == "file" or url.startswith(("/", ".", "~")):
+        return True
+    host = parts.hostname or url.rpartition("@")[2].partition(":")[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

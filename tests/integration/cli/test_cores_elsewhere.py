@@ -1,0 +1,152 @@
+"""Cores that this machine doesn't run: what is missing is told before the first change."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.world import World
+from tests.gke_clusters import EMAIL, SECRET, Google, google, key
+from tests.integration.cli.conftest import files
+
+IMAGE = f"registry.example.org/reconciler@sha256:{'1' * 64}"
+GIT = "git: {provider: url, core: https://git.example.org/c, apps: https://git.example.org/a}"
+FILE = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {{name: demo}}
+spec:
+  core: {core}
+  {git}
+  reconciler: {{{image}}}
+"""
+
+
+def describe(world: World, core: str, *, git: str = GIT, image: str = f"image: '{IMAGE}'") -> None:
+    (world.workspace / "ucp.yaml").write_text(FILE.format(core=core, git=git, image=image))
+
+
+def refused(world: World, core: str, *expected: str, code: int = 1) -> str:
+    """What `ucp start` says: one message with a way out, and nothing is there that wasn't."""
+    before = files(world)
+    ended = world.ucp("start", "--core", core, "--yes", expect=code)
+    for words in expected:
+        assert words in ended.stderr
+    assert ended.stderr.count("next: ") == 1, ended.stderr
+    assert ended.stderr.startswith("ucp: ")
+    assert ended.stdout == ""
+    assert files(world) == before
+    return ended.stderr
+
+
+@pytest.fixture
+def cloud(world: World, tmp_path: Path) -> Iterator[Google]:
+    """Google, with a key of it in the workspace whose topology wants a core there."""
+    with google(tmp_path / "google") as found:
+        world.environment["PATH"] = f"{found.programs}{os.pathsep}{os.environ['PATH']}"
+        describe(world, "{provider: gke}")
+        write_key(world)
+        yield found
+
+
+def write_key(world: World, **changes: str | None) -> None:
+    folder = world.workspace / "creds"
+    folder.mkdir(exist_ok=True)
+    (folder / "gcp.json").write_text(key(token_uri="https://oauth2.example.org/token", **changes))
+    (folder / "gcp.json").chmod(0o600)
+
+
+GOOGLE: dict[str, tuple[dict[str, Any], str, str]] = {
+    "project": (
+        {"project": {"projectId": "other", "lifecycleState": "ACTIVE"}},
+        "there is no project shop-1",
+        "next: gcloud projects list",
+    ),
+    "credential": (
+        {"key_ids": []},
+        f"Google does not accept the gcp credential ({EMAIL})",
+        "next: gcloud iam service-accounts keys create creds/gcp.json",
+    ),
+    "quota": (
+        {"quotas": {"CPUS": [8, 4]}},
+        "CPUS 6 needed, 4 of 8 free",
+        "next: ask for more at https://console.cloud.google.com/iam-admin/quotas?project=shop-1",
+    ),
+    "API": (
+        {"apis": ["compute.googleapis.com"]},
+        "the API container.googleapis.com is not enabled in project shop-1",
+        "next: gcloud services enable container.googleapis.com --project shop-1",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GOOGLE)
+def test_google_stands_in_the_way(world: World, cloud: Google, case: str) -> None:
+    change, message, following = GOOGLE[case]
+    cloud.change(**change)
+    said = refused(world, "gke", message, following)
+    assert SECRET not in said
+    calls = [each["argv"] for each in cloud.seen()["calls"]]
+    assert calls
+    assert not [each for each in calls if {"create", "resize", "delete"} & set(each)]
+
+
+def programs_without_gcloud(folder: Path) -> Path:
+    """A folder with the one program that is needed until then."""
+    (folder / "few").mkdir()
+    (folder / "few" / "git").symlink_to(str(shutil.which("git")))
+    return folder / "few"
+
+
+def test_what_this_machine_lacks_for_a_core_on_gke(
+    world: World, cloud: Google, tmp_path: Path
+) -> None:
+    write_key(world, project_id=None)
+    refused(world, "gke", "creds/gcp.json: it has no project_id", "gcloud iam service-accounts")
+    (world.workspace / "creds" / "gcp.json").unlink()
+    refused(world, "gke", "creds/gcp.json: there is no such file", "next: put it there")
+    write_key(world)
+    world.environment["PATH"] = str(programs_without_gcloud(tmp_path))
+    refused(world, "gke", "gcloud is not on this machine", "cloud.google.com/sdk/docs/install")
+    assert cloud.seen()["calls"] == []
+
+
+def test_what_flags_can_not_say_of_such_cores(world: World) -> None:
+    for core, key_ in (("existing", "'context'"), ("gke", "'project'")):
+        ended = world.ucp("start", "--core", core, "--yes", expect=2)
+        assert f"needs the key {key_}" in ended.stderr
+        assert (
+            f"git: local can't be reached from {'an' if core[0] == 'e' else 'a'} {core} core"
+            in (ended.stderr)
+        )
+        assert "next: write " in ended.stderr
+        assert files(world) == []
+
+
+def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
+    config = world.home / ".kube" / "config"
+    config.parent.mkdir()
+    user = {"user": {"token": "t"}, "name": "u"}
+    cluster = {"cluster": {"server": "https://127.0.0.1:9"}, "name": "c"}
+    context = {"context": {"cluster": "c", "user": "u"}, "name": "far"}
+    whole = {"clusters": [cluster], "users": [user], "contexts": [context]}
+    config.write_text(json.dumps(whole))
+    describe(world, "{provider: existing, context: near}")
+    there = "has no context 'near'; it has: far"
+    refused(world, "existing", there, "kubectl config get-contexts", code=2)
+    describe(world, "{provider: existing, context: far}")
+    refused(world, "existing", "API server of the context far can't be reached", "get nodes")
+    local = "git: {provider: url, core: http://localhost:3000/c, apps: /srv/a.git}"
+    describe(world, "{provider: existing, context: far}", git=local, image="")
+    before = files(world)
+    ended = world.ucp("start", "--yes", expect=1)
+    assert "spec.git.core is http://localhost:3000/c, which pods" in ended.stderr
+    assert "spec.reconciler.image names none" in ended.stderr
+    assert "make image ARGS='--tag REGISTRY/k8s-ucp-reconciler:1' && docker push" in ended.stderr
+    assert files(world) == before
