@@ -24,6 +24,8 @@ class ProviderInfo:
     """Workloads are simulated: pods become Ready without running."""
     adopts: bool = False
     """Its clusters are other people's: deleting one here lets it go, with all that is on it."""
+    access_seconds: float | None = None
+    """How long an admin kubeconfig is good for; None where it lasts."""
 
 
 class Reach(Enum):

@@ -69,7 +69,21 @@ def chosen_context(call: Invocation) -> Context:
     """What steps and looks need for a started topology."""
     from k8s_ucp.steps.context import Context
 
-    return Context(workspace=call.workspace, topology=chosen_topology(call))
+    context = Context(workspace=call.workspace, topology=chosen_topology(call))
+    if context.topology.spec.core.provider == "gke":
+        _renew(call, context)
+    return context
+
+
+def _renew(call: Invocation, context: Context) -> None:
+    """Google's tokens live for an hour; without one the command shows what it can."""
+    from k8s_ucp.clusters.access import renew_access
+
+    name = context.topology.core_cluster
+    try:
+        renew_access(context.provider, name, context.state.kubeconfig(name))
+    except UcpError as error:
+        call.console.say(f"note: no access to {name}: {error.message}")
 
 
 def remember(workspace: Workspace, name: str, text: str) -> None:

@@ -126,7 +126,8 @@ def _in_pod(call: Invocation, **told: Any) -> Settings:
 def _on_machine(
     call: Invocation, controllers: frozenset[str], health_port: int | None
 ) -> tuple[Settings, Mapping[str, ClusterProvider]]:
-    from k8s_ucp.clusters.local import local_providers
+    from k8s_ucp.clusters.access import keep_access
+    from k8s_ucp.clusters.local import local_providers, used_providers
     from k8s_ucp.gitops.render import seconds
     from k8s_ucp.gitops.rendering.addons import password_namespaces
     from k8s_ucp.gitops.rendering.core import in_pods
@@ -154,4 +155,7 @@ def _on_machine(
     source = Source(topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)
     toolbox = installer.find(needed_tools(topology))
+    core = used_providers(call.workspace, topology, toolbox)[topology.spec.core.provider]
+    path = state.kubeconfig(topology.core_cluster)
+    keep_access(core, topology.core_cluster, path, call.console.say)
     return settings, local_providers(call.workspace, topology, toolbox)

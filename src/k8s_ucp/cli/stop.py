@@ -23,7 +23,8 @@ def stop(
     """Stop a topology: components first, then all control planes.
 
     Nothing is committed. Embedded clusters keep their data; kind clusters are removed with what
-    they ran. `ucp start` brings the same state back from the repositories.
+    they ran; a cluster on GKE loses its nodes; from a core that others made everything of ours is
+    taken away. `ucp start` brings the same state back from the repositories.
     """
     call = invocation(ctx)
     context = chosen_context(call)

@@ -17,7 +17,16 @@ from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo,
 from k8s_ucp.clusters import gke_checks
 from k8s_ucp.clusters.gcloud import Gcloud
 from k8s_ucp.clusters.gcloud_failures import Busy, NotThere, OutOfReach
-from k8s_ucp.clusters.gke_settings import NAME, NODES, OWNER, POOL, GkeSettings, is_zone, place
+from k8s_ucp.clusters.gke_settings import (
+    NAME,
+    NODES,
+    OWNER,
+    POOL,
+    GkeSettings,
+    admin_kubeconfig,
+    is_zone,
+    place,
+)
 from k8s_ucp.clusters.locks import locked
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import Kube, KubeError
@@ -28,6 +37,7 @@ DELETE_SECONDS = 900.0
 CLEANING_SECONDS = 1500.0
 """To be rid of a cluster whose creation failed: Google ends its making first."""
 PAUSE = 5.0
+TOKEN_SECONDS = 3600.0
 
 Cluster = Mapping[str, Any]
 
@@ -56,7 +66,7 @@ class GkeProvider:
 
     @property
     def info(self) -> ProviderInfo:
-        return ProviderInfo(name="gke", simulated=False)
+        return ProviderInfo(name="gke", simulated=False, access_seconds=TOKEN_SECONDS)
 
     def preflight(self, request: ClusterRequest) -> None:
         """Check everything checkable before the first change. Raises UcpError."""
@@ -150,18 +160,7 @@ class GkeProvider:
         found = self._require(name)
         if not found.get("endpoint"):
             raise UcpError(f"the cluster {name} has no address yet: {found['status'].lower()}")
-        cluster = {
-            "server": f"https://{found['endpoint']}",
-            "certificate-authority-data": found["masterAuth"]["clusterCaCertificate"],
-        }
-        return {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": name, "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": self._gcloud.token()}}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-            "current-context": name,
-        }
+        return admin_kubeconfig(name, found, self._gcloud.token())
 
     # Looking.
 

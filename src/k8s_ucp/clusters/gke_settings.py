@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.errors import UsageError
@@ -103,3 +105,19 @@ def is_zone(location: str) -> bool:
 def place(location: str) -> str:
     """The flag for a zone or a region."""
     return f"--{'zone' if is_zone(location) else 'region'}={location}"
+
+
+def admin_kubeconfig(name: str, described: Mapping[str, Any], token: str) -> dict[str, Any]:
+    """described: the cluster as gcloud tells it."""
+    cluster = {
+        "server": f"https://{described['endpoint']}",
+        "certificate-authority-data": described["masterAuth"]["clusterCaCertificate"],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }

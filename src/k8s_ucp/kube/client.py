@@ -16,9 +16,9 @@ from urllib3.exceptions import HTTPError
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube.connection import REQUEST_SECONDS, Connection
 from k8s_ucp.kube.errors import KubeError, NotFound, refusal
-from k8s_ucp.kube.identity import TokenFile, TokenSource
+from k8s_ucp.kube.identity import KubeconfigToken, TokenFile, TokenSource
 from k8s_ucp.kube.kinds import KNOWN, SERVICE_ACCOUNT, Kind, Object
-from k8s_ucp.kube.kubeconfig import read_kubeconfig
+from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
 
 FIELD_MANAGER = "k8s-ucp"
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -49,8 +49,14 @@ class Kube(Connection):
 
     @classmethod
     def from_file(cls, path: Path) -> Kube:
-        """Read a kubeconfig file. Raises UcpError when there is none or it can't be used."""
-        return cls(read_kubeconfig(path))
+        """Read a kubeconfig file; a token is read again once the server turns it down.
+
+        Raises UcpError when there is none or it can't be used.
+        """
+        config = read_kubeconfig(path)
+        user = current_context(config)[1]
+        alone = user.get("token") and not user.get("client-certificate-data")
+        return cls(config, token=KubeconfigToken(path, user["token"]) if alone else None)
 
     @classmethod
     def in_cluster(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
 
 _KEPT_SECONDS = 60.0
 
@@ -41,6 +42,20 @@ class TokenFile:
             except OSError as error:
                 raise UcpError(f"can't read the pod's token: {error.strerror}") from error
             self._read_at = now
+        return self._text
+
+
+class KubeconfigToken:
+    """A kubeconfig's token, which somebody may renew in the file."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._text = text
+
+    def __call__(self, *, rejected: str | None = None) -> str:
+        if rejected == self._text:
+            found = current_context(read_kubeconfig(self._path))[1].get("token")
+            self._text = str(found or self._text)
         return self._text
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
+from k8s_ucp.clusters.access import write_access
 from k8s_ucp.clusters.local import core_request
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
-from k8s_ucp.workspace import make_private_folder, write_private_file
+from k8s_ucp.workspace import make_private_folder
 
 SECONDS = 600.0
 """An image may have to be pulled."""
+CLOUD_SECONDS = 1800.0
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,6 @@ class StartCore:
         for folder in request.mounts.values():
             # Else the engine would make it, and as root.
             make_private_folder(folder)
-        context.provider.create(request, report, timeout=SECONDS)
-        # JSON is YAML too, and much faster to write.
-        text = json.dumps(context.provider.kubeconfig(name), indent=2, sort_keys=True) + "\n"
-        path = context.state.kubeconfig(name)
-        if not path.exists() or path.read_text("utf-8") != text:
-            write_private_file(path, text)
+        far = context.topology.spec.core.provider == "gke"
+        context.provider.create(request, report, timeout=CLOUD_SECONDS if far else SECONDS)
+        write_access(context.provider, name, context.state.kubeconfig(name))

@@ -1,0 +1,157 @@
+"""A cluster that somebody else made, for cores: a real control plane whose pods kwok plays.
+
+Nobody runs a played pod's program. Argo CD's are run here, as processes of this machine, while its
+controller is declared on the cluster: so Applications sync for real. What needs a pod's own program
+beside that (the reconciler, Crossplane) isn't shown here; tests with kind show it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp import process
+from k8s_ucp.clusters.folder import ClusterFolder
+from k8s_ucp.components import argocd, redis
+from k8s_ucp.components.argocd import ArgoCD
+from k8s_ucp.components.host import Host
+from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.components.pods import STATEFUL_SET
+from k8s_ucp.components.redis import Redis
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Kube, KubeError
+from k8s_ucp.workspace import StateFolder
+from tests.control_planes import ControlPlanes, eventually, made
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
+
+NAME = "their-cluster"
+_FORWARD = """
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterPortForward
+metadata:
+  name: argocd-server
+spec:
+  selector:
+    matchNamespaces: [argocd]
+  forwards:
+    - ports: [8080]
+      target: {{address: 127.0.0.1, port: {port}}}
+"""
+_SERVER_SIDE_DIFF = {"ARGOCD_APPLICATION_CONTROLLER_SERVER_SIDE_DIFF": "true"}
+"""Pods get it from Argo CD's ConfigMap of parameters."""
+_PASSING = (
+    *("Event", "Lease", "Endpoints", "EndpointSlice", "Pod", "ReplicaSet", "ControllerRevision"),
+    *("Node", "ComponentStatus", "IPAddress", "APIService"),
+)
+"""Kinds that come and go by themselves."""
+
+
+@dataclass
+class TheirCluster:
+    """Somebody else's, with a context for it."""
+
+    kube: Kube
+    config: dict[str, Any]
+    planes: ControlPlanes
+
+    def contents(self) -> dict[str, str]:
+        """Every object, but for what comes and goes by itself: what it is -> its identity."""
+        found: dict[str, str] = {}
+        for root in ("/api/v1", *self._groups()):
+            for kind in self.kube.request("GET", root)["resources"]:
+                if "list" in kind["verbs"] and kind["kind"] not in _PASSING:
+                    for item in self.kube.request("GET", f"{root}/{kind['name']}")["items"]:
+                        about = item["metadata"]
+                        place = about.get("namespace", "")
+                        found[f"{kind['kind']} {place}/{about['name']}"] = about["uid"]
+        return found
+
+    def _groups(self) -> list[str]:
+        groups = self.kube.request("GET", "/apis")["groups"]
+        return [f"/apis/{each['preferredVersion']['groupVersion']}" for each in groups]
+
+
+@contextlib.contextmanager
+def their_cluster(root: Path, toolbox: Toolbox) -> Iterator[TheirCluster]:
+    """A running one; nothing of it is left at the end."""
+    planes = ControlPlanes(root, toolbox)
+    owner = str(root / "argocd")
+    try:
+        provider = planes.provider()
+        kube = made(provider, NAME)
+        ports = planes.ports.reserve(owner, (*redis.PORTS, *argocd.PORTS))
+        _let_through(ClusterFolder(planes.folder(), NAME), ports[argocd.SERVER])
+        provider.start(NAME)
+        eventually(lambda: provider.state(NAME).ready, lambda: provider.state(NAME).message)
+        config = provider.kubeconfig(NAME)
+        state = StateFolder(root / "argocd")
+        state.make()
+        state.kubeconfig(NAME).write_text(json.dumps(config))
+        host = Host(state, root / "run", toolbox, ports, state.kubeconfig(NAME))
+        with _played(Kube(config), host):
+            yield TheirCluster(kube, config, planes)
+        kube.close()
+    finally:
+        planes.ports.release(owner)
+        planes.remove()
+
+
+def _let_through(folder: ClusterFolder, port: int) -> None:
+    """Have kwok lead port-forwards to a process of this machine; it reads that when it starts."""
+    settings = folder.home / "kwok.yaml"
+    settings.write_text(settings.read_text() + _FORWARD.format(port=port))
+    pid = folder.read_pid("kwok-controller")
+    assert pid
+    running = process.identify(pid)
+    assert running
+    process.terminate_all([running], grace=5)
+
+
+@contextlib.contextmanager
+def _played(kube: Kube, host: Host) -> Iterator[None]:
+    """Argo CD's processes run while its pods are declared."""
+    placement = HostPlacement(host.state, host.runtime)
+    over = threading.Event()
+
+    def play() -> None:
+        while not over.wait(0.1):
+            with contextlib.suppress(UcpError):
+                declared = _is_declared(kube)
+                if declared and not placement.is_running():
+                    placement.ensure_running()
+                    early = [*Redis(host).programs(), *ArgoCD(host).early_programs()]
+                    placement.start(early)
+                    placement.start(
+                        replace(each, env={**each.env, **_SERVER_SIDE_DIFF})
+                        for each in ArgoCD(host).programs()
+                    )
+                elif not declared and placement.is_running():
+                    placement.stop_all()
+
+    thread = threading.Thread(target=play, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(timeout=30)
+        placement.stop_all()
+        left = process.marked("SUPERVISOR_SERVER_URL", f"unix://{host.runtime / 'supervisor.sock'}")
+        process.terminate_all([each for each, session in left if session != each.pid], grace=0)
+        kube.close()
+
+
+def _is_declared(kube: Kube) -> bool:
+    try:
+        found = kube.find(STATEFUL_SET, argocd.CONTROLLER, argocd.NAMESPACE)
+    except KubeError:
+        return False
+    return found is not None and not found["metadata"].get("deletionTimestamp")

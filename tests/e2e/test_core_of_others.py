@@ -1,0 +1,133 @@
+"""A core on a cluster that somebody else made: used, and left as it was found."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from k8s_ucp.clusters.adoption import MARK, MARK_NAMESPACE
+from k8s_ucp.components.ledger import Entry, Ledger
+from k8s_ucp.kube import APPLICATION, CONFIG_MAP, DEPLOYMENT, NAMESPACE
+from tests.backing_clusters import merged
+from tests.control_planes import deployment, eventually, namespace
+from tests.e2e.cluster_of_others import NAME, TheirCluster, their_cluster
+from tests.e2e.world import World
+from tests.integration.promotion.git_servers import HttpGit, http_git
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
+
+CONTEXT = "admin@their/cluster"
+APPLICATIONS = {"applications", "argocd", "clusters", "crossplane", "mirrors", "reconciler", "root"}
+TOPOLOGY = """apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {{name: demo}}
+spec:
+  core: {{provider: existing, context: "{context}"}}
+  git: {{provider: url, core: {core}, apps: {apps}, poll: 10s}}
+  reconciler: {{image: "registry.example.org/reconciler@sha256:{digest}"}}
+"""
+
+
+@pytest.fixture
+def theirs(toolbox: Toolbox) -> Iterator[TheirCluster]:
+    # Sockets lie in it: pytest's own folders have too long a path.
+    folder = Path(tempfile.mkdtemp(prefix="ucp-t"))
+    with their_cluster(folder, toolbox) as found:
+        yield found
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def git_host(tmp_path: Path) -> Iterator[HttpGit]:
+    for name in ("core", "apps"):
+        bare = tmp_path / "git" / f"{name}.git"
+        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
+        subprocess.run(["git", "-C", str(bare), "config", "http.receivepack", "true"], check=True)
+    with http_git(tmp_path / "git", dict(os.environ), auth=False) as found:
+        yield found
+
+
+def describe(world: World, theirs: TheirCluster, git_host: HttpGit) -> None:
+    (world.home / ".kube").mkdir()
+    config = merged({CONTEXT: theirs.config})
+    (world.home / ".kube" / "config").write_text(json.dumps(config))
+    # Pods of another machine could not reach loopback, and are refused it.
+    address = f"http://0.0.0.0:{git_host.server.server_address[1]}"
+    (world.workspace / "ucp.yaml").write_text(
+        TOPOLOGY.format(
+            context=CONTEXT, core=f"{address}/core.git", apps=f"{address}/apps.git", digest="1" * 64
+        )
+    )
+
+
+def test_it_is_used_and_left_as_it_was_found(
+    world: World, theirs: TheirCluster, git_host: HttpGit
+) -> None:
+    kube = theirs.kube
+    describe(world, theirs, git_host)
+    kube.create(namespace("of-theirs"))
+    kube.create(deployment("shop"))
+    before = theirs.contents()
+
+    kube.create(namespace("argocd"))
+    refused = world.ucp("start", "--core", "existing", "--yes", expect=1)
+    assert "there is already Argo CD" in refused.stderr
+    assert not (world.workspace / ".ucp").exists()
+    assert kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE) is None
+    kube.delete(NAMESPACE, "argocd")
+    eventually(lambda: theirs.contents() == before)
+
+    started = world.ucp("start", "--core", "existing", "--yes")
+    assert "pods of the core cluster" in started.stderr
+    status = world.status()
+    assert status["core"] == {"name": "demo-core", "provider": "existing", "ready": True}
+    assert {each["name"] for each in status["applications"]} == APPLICATIONS
+    assert {(each["sync"], each["health"]) for each in status["applications"]} == {
+        ("Synced", "Healthy")
+    }
+    assert {each["placement"] for each in status["components"]} == {"pods"}
+    assert all(each["ready"] for each in status["components"])
+    assert kube.get(CONFIG_MAP, MARK, MARK_NAMESPACE)["data"]["name"] == "demo-core"
+
+    written = Ledger(world.state / "ledger.json").entries()
+    new = {each for each in theirs.contents() if each not in before}
+    assert Entry("v1", "Namespace", "", "argocd") in written
+    assert not [each for each in written if f"{each.kind} {each.namespace}/{each.name}" not in new]
+    unchanged = {each: uid for each, uid in theirs.contents().items() if each in before}
+    assert unchanged == before
+
+    (world.state / "ledger.json").unlink()
+    world.ucp("start", "--yes")
+    assert Ledger(world.state / "ledger.json").entries() >= written, "it can be rebuilt"
+
+    kube.create(theirs_in("argocd"))
+    refused = world.ucp("stop", "--yes", expect=1)
+    assert "others made Deployment argocd/shop on demo-core" in refused.stderr
+    assert kube.find(APPLICATION, "root", "argocd")
+    kube.delete(DEPLOYMENT, "shop", "argocd")
+
+    world.ucp("stop", "--yes")
+    eventually(lambda: theirs.contents() == before, lambda: differing(theirs, before))
+    assert theirs.planes.provider().state(NAME).ready
+    assert not (world.state / "ledger.json").exists()
+    assert not (world.state / "kubeconfigs" / "demo-core.yaml").exists()
+    world.ucp("stop", "--yes")
+
+
+def differing(theirs: TheirCluster, before: dict[str, str]) -> list[str]:
+    return sorted({each for each, _ in set(theirs.contents().items()) ^ set(before.items())})
+
+
+def theirs_in(place: str) -> dict[str, object]:
+    item = deployment("shop")
+    item["metadata"] = {"name": "shop", "namespace": place}
+    return item
