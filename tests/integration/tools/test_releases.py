@@ -6,7 +6,10 @@ import dataclasses
 import hashlib
 import io
 import json
+import os
+import shutil
 import tarfile
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -26,7 +29,8 @@ from tests.integration.tools.release_server import Publisher, publisher
 from tests.integration.tools.tiny import TINY
 
 PROGRAM = b"#!/bin/sh\necho released\n"
-EVIL = b"#!/bin/sh\ntouch /tmp/evil\n"
+RAN = Path(tempfile.gettempdir()) / f"ucp-evil-ran-{os.getpid()}"
+EVIL = f"#!/bin/sh\ntouch '{RAN}'\n".encode()
 FILE = "/v1.0.0/tiny.tar.gz"
 SUMS = "/v1.0.0/checksums.txt"
 
@@ -85,7 +89,8 @@ class Scene:
         )
 
     def assert_nothing_stored(self, content: bytes) -> None:
-        """No entry, and the content is nowhere in the cache, whole or unpacked."""
+        """No entry, and the content is nowhere in the cache, whole or unpacked; nor was it run."""
+        assert not RAN.exists()
         assert self.entries() == []
         files = [each for each in (self.cache / "downloads").rglob("*") if each.is_file()]
         assert content not in [each.read_bytes() for each in files]
@@ -119,19 +124,43 @@ def test_a_release_is_installed_with_the_files_of_its_module(scene: Scene) -> No
 
 
 @pytest.mark.parametrize("source", [Source.RELEASES, Source.AUTO])
-@pytest.mark.parametrize("who_lies", ["the file", "the checksum"])
-def test_a_wrong_checksum_is_never_stored_nor_run(
-    scene: Scene, source: Source, who_lies: str
-) -> None:
-    content = archive(EVIL) if who_lies == "the file" else archive()
-    scene.publisher.files[FILE] = content
-    scene.publisher.files[SUMS] = sums(archive() if who_lies == "the file" else archive(EVIL))
+@pytest.mark.parametrize("lie", ["the file", "the checksum", "cut short", "one bit", "elsewhere"])
+def test_a_wrong_checksum_is_never_stored_nor_run(scene: Scene, source: Source, lie: str) -> None:
+    right = archive(EVIL) if lie == "the checksum" else archive()
+    content = {
+        "the checksum": archive(),
+        "cut short": archive()[:-1],
+        "one bit": archive()[:-1] + bytes([archive()[-1] ^ 1]),
+    }.get(lie, archive(EVIL))
+    scene.publisher.files = {FILE: content, SUMS: sums(right)}
+    if lie == "elsewhere":
+        scene.publisher.files["/mirror"] = scene.publisher.files.pop(FILE)
+        scene.publisher.redirects[FILE] = f"{scene.publisher.address}/mirror"
     with pytest.raises(WrongHash, match="is not what it should be") as caught:
         scene.installer(source).install(["tiny"])
     assert hashlib.sha256(content).hexdigest() in caught.value.message
     assert "--source sources" in (caught.value.next or "")
     scene.assert_nothing_stored(content)
     assert not (scene.cache / "releases.lock.json").exists()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_somebody_put_into_the_folder_of_downloads_is_never_run(
+    scene: Scene, known: bool
+) -> None:
+    scene.installer().install(["tiny"])
+    (name,) = scene.entries()
+    shutil.rmtree(scene.cache / "tools")
+    if not known:
+        (scene.cache / "releases.lock.json").unlink()
+    folder = scene.cache / "downloads" / name
+    folder.mkdir(parents=True)
+    (folder / "tiny.tar.gz").write_bytes(archive(EVIL))
+    with pytest.raises(WrongHash, match="is not what it should be"):
+        scene.installer().install(["tiny"])
+    scene.assert_nothing_stored(archive(EVIL))
+    toolbox = scene.installer().install(["tiny"])
+    assert run([toolbox.path("tiny")], timeout=10) == "released\n"
 
 
 def test_a_committed_hash_counts_more_than_the_publishers(scene: Scene) -> None:
@@ -146,8 +175,6 @@ def test_a_committed_hash_counts_more_than_the_publishers(scene: Scene) -> None:
 
 
 def test_a_release_that_is_changed_later_is_found_out(scene: Scene) -> None:
-    import shutil
-
     scene.installer().install(["tiny"])
     shutil.rmtree(scene.cache / "tools")
     scene.publisher.files = {FILE: archive(EVIL), SUMS: sums(archive(EVIL))}
