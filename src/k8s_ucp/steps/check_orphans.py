@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+from k8s_ucp.components.belongings import kind_of_crd
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, KubeError, Object
 from k8s_ucp.steps.context import Context
@@ -48,19 +49,7 @@ def check_orphans(context: Context) -> None:
 
 def managed_kinds(crds: Iterable[Object]) -> list[Kind]:
     """Kinds of managed resources, by the category that Crossplane's providers give them."""
-    found = []
-    for each in crds:
-        spec = each["spec"]
-        if "managed" not in (spec["names"].get("categories") or []):
-            continue
-        version = next(version["name"] for version in spec["versions"] if version["storage"])
-        names = spec["names"]
-        found.append(
-            Kind(
-                f"{spec['group']}/{version}",
-                names["kind"],
-                names["plural"],
-                namespaced=spec["scope"] == "Namespaced",
-            )
-        )
-    return found
+    managed = (
+        each for each in crds if "managed" in (each["spec"]["names"].get("categories") or [])
+    )
+    return [kind for each in managed if (kind := kind_of_crd(each))]

@@ -12,7 +12,7 @@ def crd(kind: str, categories: list[str] | None, scope: str = "Namespaced") -> d
     names: dict[str, Any] = {"kind": kind, "plural": f"{kind.lower()}s"}
     if categories is not None:
         names["categories"] = categories
-    versions = [{"name": "v1beta1", "storage": False}, {"name": "v1", "storage": True}]
+    versions = [{"name": "v1beta1", "served": False}, {"name": "v1", "served": True}]
     return {"spec": {"group": "a.example", "names": names, "scope": scope, "versions": versions}}
 
 

@@ -41,6 +41,13 @@ def test_environments(items: list[dict[str, Any]], expected: list[str]) -> None:
     assert await_environments.not_yet(["stage"], items) == expected
 
 
+def test_environments_in_clouds_are_there_when_argocd_knows_them() -> None:
+    secrets = [{"metadata": {"labels": {"k8s-ucp.io/environment": "prod"}}}, {"metadata": {}}]
+    assert await_environments.unregistered(["stage", "prod"], secrets) == [
+        "stage: being made, not registered yet"
+    ]
+
+
 def application(
     name: str, sync: str | None = "Synced", health: str | None = "Healthy", **status: Any
 ) -> dict[str, Any]:

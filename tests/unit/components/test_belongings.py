@@ -1,0 +1,185 @@
+"""What counts as ours on a core cluster that somebody else made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from k8s_ucp.components.belongings import Belongings, kind_of_crd, services_of
+from k8s_ucp.components.ledger import Entry, Ledger
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import CRD, Kind, Kube, NotFound, Object
+
+MARKED = "2026-03-01T12:00:00Z"
+BEFORE, AFTER = "2026-03-01T11:59:59Z", "2026-03-01T12:00:00Z"
+
+
+class Cluster:
+    """Objects in memory, as far as looking goes."""
+
+    def __init__(self, *items: Object) -> None:
+        self.items = items
+
+    def kind_of(self, api_version: str, kind: str) -> Kind:
+        return Kind(api_version, kind, f"{kind.lower()}s")
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        for each in self.list_all(kind, namespace):
+            if each["metadata"]["name"] == name:
+                return each
+        raise NotFound(name)
+
+    def list_all(self, kind: Kind, namespace: str | None = None, **_: Any) -> list[Object]:
+        found = [each for each in self.items if each["kind"] == kind.kind]
+        return [each for each in found if namespace in (None, each["metadata"].get("namespace"))]
+
+
+def item(
+    kind: str, name: str, namespace: str = "", *, made: str = AFTER, api: str = "v1", **more: Any
+) -> Object:
+    about: dict[str, Any] = {"name": name, "uid": name, "creationTimestamp": made}
+    if namespace:
+        about["namespace"] = namespace
+    for key in ("annotations", "labels", "ownerReferences", "managedFields"):
+        if key in more:
+            about[key] = more.pop(key)
+    return {"apiVersion": api, "kind": kind, "metadata": about, **more}
+
+
+def kept_by(application: str) -> dict[str, str]:
+    return {"argocd.argoproj.io/tracking-id": f"{application}:apps/Deployment:argocd/x"}
+
+
+def application(name: str, *resources: dict[str, str], **more: Any) -> Object:
+    return item(
+        "Application",
+        name,
+        "argocd",
+        api="argoproj.io/v1alpha1",
+        spec={"destination": {"name": "in-cluster"}},
+        status={"resources": list(resources)},
+        **more,
+    )
+
+
+def crd(kind: str, **more: Any) -> Object:
+    spec = {
+        "group": "a.example",
+        "names": {"kind": kind, "plural": f"{kind.lower()}s"},
+        "scope": "Namespaced",
+        "versions": [{"name": "v1", "served": False}, {"name": "v2", "served": True}],
+    }
+    return item(CRD.kind, f"{kind.lower()}s.a.example", api=CRD.api_version, spec=spec, **more)
+
+
+def looked_at(cluster: Cluster, *entries: Entry) -> Belongings:
+    return Belongings(cast(Kube, cluster), frozenset(entries), MARKED, "demo")
+
+
+NAMESPACE = Entry("v1", "Namespace", "", "argocd")
+ROOT = Entry("argoproj.io/v1alpha1", "Application", "argocd", "root")
+
+
+def names(items: Any) -> list[str]:
+    return sorted(each["metadata"]["name"] for each in items)
+
+
+def test_what_is_older_than_the_mark_is_never_ours() -> None:
+    old, young = item("Namespace", "argocd", made=BEFORE), item("Namespace", "argocd")
+    assert names(looked_at(Cluster(old), NAMESPACE).namespaces) == []
+    assert names(looked_at(Cluster(young), NAMESPACE).namespaces) == ["argocd"]
+    applied = {"managedFields": [{"manager": "k8s-ucp-claim"}]}
+    assert looked_at(Cluster()).is_made(item("ConfigMap", "x", **applied))
+    assert not looked_at(Cluster()).is_made(item("ConfigMap", "x", made=BEFORE, **applied))
+    assert not looked_at(Cluster()).is_made(
+        item("ConfigMap", "x", managedFields=[{"manager": "kubectl"}])
+    )
+
+
+def test_applications_of_ours_are_those_of_root_and_of_our_sets() -> None:
+    cluster = Cluster(
+        application("root"),
+        application("clusters", annotations=kept_by("root")),
+        application("deep", annotations=kept_by("clusters")),
+        application("echo-stage", labels={"k8s-ucp.io/topology": "demo"}),
+        application("theirs"),
+        application("of-another", labels={"k8s-ucp.io/topology": "shop"}),
+        application("older", annotations=kept_by("root"), made=BEFORE),
+    )
+    ours = looked_at(cluster, ROOT)
+    assert names(ours.applications) == ["clusters", "deep", "echo-stage", "root"]
+    assert [each for each in ours.foreign() if "Application" in each] == []
+
+
+def test_what_argocd_brought_is_ours_where_it_keeps_it_for_us() -> None:
+    told = [
+        {"version": "v1", "kind": "Secret", "namespace": "monitoring", "name": each}
+        for each in ("kept", "taken", "older", "gone")
+    ]
+    cluster = Cluster(
+        application("root", *told),
+        item("Secret", "kept", "monitoring", annotations=kept_by("root")),
+        item("Secret", "taken", "monitoring", annotations=kept_by("another")),
+        item("Secret", "older", "monitoring", annotations=kept_by("root"), made=BEFORE),
+    )
+    assert names(looked_at(cluster, ROOT).brought) == ["kept"]
+
+
+def test_what_others_would_lose_is_named() -> None:
+    kind = Entry(CRD.api_version, CRD.kind, "", "things.a.example")
+    set_ = item("StatefulSet", "loki", "argocd", annotations=kept_by("root"), api="apps/v1")
+    cluster = Cluster(
+        item("Namespace", "argocd"),
+        application("root"),
+        crd("Thing"),
+        crd("Made", ownerReferences=[{"kind": "CompositeResourceDefinition"}]),
+        crd("Other"),
+        item("Thing", "mine", "elsewhere", api="a.example/v2", annotations=kept_by("root")),
+        item("Thing", "inside", "argocd", api="a.example/v2"),
+        item("Thing", "theirs", "elsewhere", api="a.example/v2"),
+        item("Made", "asked-for", "elsewhere", api="a.example/v2"),
+        item("Other", "unrelated", "elsewhere", api="a.example/v2"),
+        set_,
+        item("PersistentVolumeClaim", "data-loki-0", "argocd"),
+        item("PersistentVolumeClaim", "diary", "argocd"),
+        item("Deployment", "shop", "argocd", api="apps/v1"),
+        item("Deployment", "far", "elsewhere", api="apps/v1"),
+        item("Job", "child", "argocd", api="batch/v1", ownerReferences=[{"kind": "CronJob"}]),
+    )
+    assert looked_at(cluster, NAMESPACE, ROOT, kind).foreign() == [
+        "Deployment argocd/shop",
+        "Made elsewhere/asked-for",
+        "PersistentVolumeClaim argocd/diary",
+        "Thing elsewhere/theirs",
+    ]
+
+
+def test_kinds_that_nobody_serves_have_no_objects() -> None:
+    assert kind_of_crd(crd("Thing")) == Kind("a.example/v2", "Thing", "things")
+    dead = crd("Thing")
+    dead["spec"]["versions"] = [{"name": "v1", "served": False}]
+    assert kind_of_crd(dead) is None
+
+
+def test_services_of_webhooks() -> None:
+    hooks = [{"clientConfig": {"service": {"namespace": "a"}}}, {"clientConfig": {"url": "x"}}]
+    assert list(services_of({"webhooks": hooks})) == ["a", ""]
+    assert list(services_of({})) == []
+
+
+def test_the_ledger_is_kept_and_its_loss_is_told(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.json")
+    assert ledger.entries() == frozenset()
+    ledger.add([ROOT])
+    ledger.add([NAMESPACE, ROOT])
+    assert ledger.entries() == {NAMESPACE, ROOT}
+    assert str(ROOT) == "Application root in argocd"
+    assert (tmp_path / "ledger.json").stat().st_mode & 0o077 == 0
+    (tmp_path / "ledger.json").write_text('[{"kind": "x"}]')
+    with pytest.raises(UcpError, match="is damaged") as caught:
+        ledger.entries()
+    assert "ucp start" in (caught.value.next or "")
+    ledger.remove()
+    assert ledger.entries() == frozenset()
