@@ -13,6 +13,8 @@ import http.client
 import ipaddress
 import json
 import os
+import select
+import socket
 import ssl
 import sys
 import tempfile
@@ -161,6 +163,9 @@ def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
             if self.headers.get("Authorization") != f"Bearer {token}":
                 self.reply(401, b'{"kind":"Status","code":401,"message":"Unauthorized"}')
                 return
+            if self.headers.get("Upgrade"):
+                self.tunnel()
+                return
             kept = {k: v for k, v in self.headers.items() if k in ("Content-Type", "Accept")}
             there = http.client.HTTPSConnection(
                 str(address.hostname), address.port, timeout=20, context=admin
@@ -173,6 +178,30 @@ def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
                     told = {**json.loads(content), "gitVersion": f"v{FRESH['versions'][0]}"}
                     content = json.dumps(told).encode()
                 self.reply(answer.status, content)
+
+        def tunnel(self) -> None:
+            """A port-forward: bytes in both directions, until somebody hangs up."""
+            self.close_connection = True
+            plain = socket.create_connection((str(address.hostname), address.port))
+            with admin.wrap_socket(plain, server_hostname=str(address.hostname)) as there:
+                kept = [f"{k}: {v}" for k, v in self.headers.items() if k != "Authorization"]
+                head = "\r\n".join([f"{self.command} {self.path} HTTP/1.1", *kept, "", ""])
+                there.sendall(head.encode())
+                ends = {self.connection: there, there: self.connection}
+                with contextlib.suppress(OSError):
+                    while (
+                        ready := [
+                            each
+                            for each in ends
+                            if isinstance(each, ssl.SSLSocket) and each.pending()
+                        ]
+                        or select.select(list(ends), [], [])[0]
+                    ):
+                        for each in ready:
+                            data = each.recv(65536)
+                            if not data:
+                                return
+                            ends[each].sendall(data)
 
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = pass_on  # noqa: N815
 

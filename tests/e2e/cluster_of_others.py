@@ -130,8 +130,10 @@ def _played(kube: Kube, host: Host) -> Iterator[None]:
                     early = [*Redis(host).programs(), *ArgoCD(host).early_programs()]
                     placement.start(early)
                     placement.start(
-                        replace(each, env={**each.env, **_SERVER_SIDE_DIFF})
-                        for each in ArgoCD(host).programs()
+                        [
+                            replace(each, env={**each.env, **_SERVER_SIDE_DIFF})
+                            for each in ArgoCD(host).programs()
+                        ]
                     )
                 elif not declared and placement.is_running():
                     placement.stop_all()

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,9 @@ from tests.backing_clusters import merged
 from tests.control_planes import deployment, eventually, namespace
 from tests.e2e.cluster_of_others import NAME, TheirCluster, their_cluster
 from tests.e2e.world import World
+from tests.gke_clusters import gate, google, key
 from tests.integration.promotion.git_servers import HttpGit, http_git
+from tests.stand_in_gcloud import FRESH
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -31,7 +34,7 @@ TOPOLOGY = """apiVersion: k8s-ucp.io/v1alpha1
 kind: Topology
 metadata: {{name: demo}}
 spec:
-  core: {{provider: existing, context: "{context}"}}
+  core: {core_cluster}
   git: {{provider: url, core: {core}, apps: {apps}, poll: 10s}}
   reconciler: {{image: "registry.example.org/reconciler@sha256:{digest}"}}
 """
@@ -56,24 +59,38 @@ def git_host(tmp_path: Path) -> Iterator[HttpGit]:
         yield found
 
 
-def describe(world: World, theirs: TheirCluster, git_host: HttpGit) -> None:
-    (world.home / ".kube").mkdir()
-    config = merged({CONTEXT: theirs.config})
-    (world.home / ".kube" / "config").write_text(json.dumps(config))
+def describe(world: World, git_host: HttpGit, core_cluster: str) -> None:
     # Pods of another machine could not reach loopback, and are refused it.
     address = f"http://0.0.0.0:{git_host.server.server_address[1]}"
     (world.workspace / "ucp.yaml").write_text(
         TOPOLOGY.format(
-            context=CONTEXT, core=f"{address}/core.git", apps=f"{address}/apps.git", digest="1" * 64
+            core_cluster=core_cluster,
+            core=f"{address}/core.git",
+            apps=f"{address}/apps.git",
+            digest="1" * 64,
         )
     )
+
+
+def assert_well(world: World, provider: str) -> None:
+    status = world.status()
+    assert status["core"] == {"name": "demo-core", "provider": provider, "ready": True}
+    assert {each["name"] for each in status["applications"]} == APPLICATIONS
+    assert {(each["sync"], each["health"]) for each in status["applications"]} == {
+        ("Synced", "Healthy")
+    }
+    assert {each["placement"] for each in status["components"]} == {"pods"}
+    assert all(each["ready"] for each in status["components"])
 
 
 def test_it_is_used_and_left_as_it_was_found(
     world: World, theirs: TheirCluster, git_host: HttpGit
 ) -> None:
     kube = theirs.kube
-    describe(world, theirs, git_host)
+    (world.home / ".kube").mkdir()
+    config = merged({CONTEXT: theirs.config})
+    (world.home / ".kube" / "config").write_text(json.dumps(config))
+    describe(world, git_host, f'{{provider: existing, context: "{CONTEXT}"}}')
     kube.create(namespace("of-theirs"))
     kube.create(deployment("shop"))
     before = theirs.contents()
@@ -88,14 +105,7 @@ def test_it_is_used_and_left_as_it_was_found(
 
     started = world.ucp("start", "--core", "existing", "--yes")
     assert "pods of the core cluster" in started.stderr
-    status = world.status()
-    assert status["core"] == {"name": "demo-core", "provider": "existing", "ready": True}
-    assert {each["name"] for each in status["applications"]} == APPLICATIONS
-    assert {(each["sync"], each["health"]) for each in status["applications"]} == {
-        ("Synced", "Healthy")
-    }
-    assert {each["placement"] for each in status["components"]} == {"pods"}
-    assert all(each["ready"] for each in status["components"])
+    assert_well(world, "existing")
     assert kube.get(CONFIG_MAP, MARK, MARK_NAMESPACE)["data"]["name"] == "demo-core"
 
     written = Ledger(world.state / "ledger.json").entries()
@@ -131,3 +141,39 @@ def theirs_in(place: str) -> dict[str, object]:
     item = deployment("shop")
     item["metadata"] = {"name": "shop", "namespace": place}
     return item
+
+
+@pytest.mark.soak
+def test_on_gke_it_is_made_and_keeps_its_data(
+    world: World, theirs: TheirCluster, git_host: HttpGit, tmp_path: Path
+) -> None:
+    """gcloud is a stand-in; behind its cluster is the same control plane with played pods."""
+    describe(world, git_host, "{provider: gke, region: us-east1-a}")
+    folder = world.workspace / "creds"
+    folder.mkdir()
+    (folder / "gcp.json").write_text(key(token_uri="https://oauth2.example.org/token"))
+    (folder / "gcp.json").chmod(0o600)
+    with google(tmp_path / "google") as cloud, gate(theirs.config, FRESH["token"]) as server:
+        cloud.change(apis_of_clusters={"*": server})
+        world.environment["PATH"] = f"{cloud.programs}{os.pathsep}{os.environ['PATH']}"
+        world.ucp("start", "--core", "gke", "--yes")
+        assert_well(world, "gke")
+        (made,) = cloud.seen()["clusters"].values()
+        assert (made["name"], made["location"]) == ("demo-core", "us-east1-a")
+        assert "ya29" in (world.state / "kubeconfigs" / "demo-core.yaml").read_text()
+        assert [each for each in cloud.seen()["calls"] if "create" in each["argv"]]
+
+        old = time.time() - 3000
+        stale = (world.state / "kubeconfigs" / "demo-core.yaml").read_text()
+        path = world.state / "kubeconfigs" / "demo-core.yaml"
+        path.write_text(stale.replace("ya29.stand-in", "ya29.expired"))
+        os.utime(path, (old, old))
+        assert_well(world, "gke")
+
+        world.ucp("stop", "--yes")
+        (left,) = cloud.seen()["clusters"].values()
+        assert left["currentNodeCount"] == 0
+        assert theirs.kube.find(NAMESPACE, "argocd"), "the data stay"
+        world.ucp("start", "--yes")
+        assert_well(world, "gke")
+        world.ucp("stop", "--yes")

@@ -28,6 +28,8 @@ class Note:
     """Of its namespace kube-system: there is no better identity of a cluster."""
     version: str
     stopped: bool = False
+    since: str = ""
+    """When the cluster was marked first, by its own clock: what is older was there before us."""
 
 
 def read_note(file: Path) -> Note | None:
@@ -92,7 +94,7 @@ def check_owner(kube: Kube, name: str, owner: str) -> bool:
 
 
 def marked_at(kube: Kube) -> str:
-    """When the cluster was marked, by its own clock: what is older was there before us."""
+    """As the API server writes times, which sort as text."""
     return str(kube.get(CONFIG_MAP, MARK, MARK_NAMESPACE)["metadata"]["creationTimestamp"])
 
 

@@ -75,8 +75,11 @@ class ExistingProvider:
                     )
                 marked = adoption.put_mark(kube, request.name, self._owner)
                 try:
-                    note = Note(self._context(request), uid, version)
-                    if read_note(self._file(request.name)) != note:
+                    before = read_note(self._file(request.name))
+                    # Somebody may have deleted the mark, and this one is new.
+                    since = (before.since if before else "") or adoption.marked_at(kube)
+                    note = Note(self._context(request), uid, version, since=since)
+                    if before != note:
                         write_note(self._file(request.name), note)
                 except BaseException:
                     if marked:
@@ -134,6 +137,10 @@ class ExistingProvider:
         except UcpError as error:
             return ClusterState(name, True, False, False, error.message, note.version)
         return ClusterState(name, True, True, not reason, reason, version)
+
+    def since(self, name: str) -> str:
+        """When it was taken into use. Raises UcpError if it isn't."""
+        return self._note(name).since
 
     def names(self) -> list[str]:
         """Names of the clusters in use or stopped, sorted."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from k8s_ucp.clusters import adoption
+from k8s_ucp.clusters import local
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.belongings import Belongings, find
 from k8s_ucp.components.ledger import Entry, Ledger
@@ -35,9 +35,9 @@ class ClaimCore:
         ledger = Ledger(context.state.ledger)
         known = ledger.entries()
         new = sorted(set(intended(context)) - known)
-        ours = Belongings(
-            context.kube, known, adoption.marked_at(context.kube), context.topology.name
-        )
+        adopted = local.existing(context.workspace, context.topology)
+        since = adopted.since(context.topology.core_cluster)
+        ours = Belongings(context.kube, known, since, context.topology.name)
         with ThreadPoolExecutor(WORKERS, "claim") as pool:
             found = dict(
                 zip(new, pool.map(lambda each: find(context.kube, each), new), strict=True)

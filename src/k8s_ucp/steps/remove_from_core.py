@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from k8s_ucp.clusters import adoption
+from k8s_ucp.clusters import local
 from k8s_ucp.components import argocd
 from k8s_ucp.components.belongings import Belongings, find, is_on_core, services_of
 from k8s_ucp.components.ledger import Entry, Ledger
@@ -75,21 +75,23 @@ class RemoveFromCore:
         if belongings is None:
             return
         _Removal(context, belongings, report).run()
-        context.providers["existing"].delete(name)
+        local.existing(context.workspace, context.topology).delete(name)
         Ledger(context.state.ledger).remove()
         context.state.kubeconfig(name).unlink(missing_ok=True)
 
 
 def belongings_of(context: Context) -> Belongings | None:
     """None where the core isn't somebody else's, or holds nothing of ours."""
-    name, adopted = context.topology.core_cluster, context.providers.get("existing")
-    if adopted is None or name not in adopted.names():
+    name, adopted = (
+        context.topology.core_cluster,
+        local.existing(context.workspace, context.topology),
+    )
+    if name not in adopted.names():
         return None
     # As the user's kubeconfig has it now: what start wrote down may be old.
     kube = Kube(adopted.kubeconfig(name))
-    since = adoption.marked_at(kube)
     entries = Ledger(context.state.ledger).entries()
-    return Belongings(kube, entries, since, context.topology.name)
+    return Belongings(kube, entries, adopted.since(name), context.topology.name)
 
 
 @dataclass(frozen=True)
