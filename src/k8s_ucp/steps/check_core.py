@@ -61,7 +61,8 @@ def check_nothing_there(context: Context) -> None:
     request = core_request(context.workspace, topology)
     existing = local.existing(context.workspace, topology)
     with existing.opened(request) as kube:
-        if check_owner(kube, request.name, context.workspace.machine_id(topology.name)):
+        marked = check_owner(kube, request.name, context.workspace.machine_id(topology.name))
+        if marked or request.name in existing.names():
             return
         if found := [name for name, *where in THERE if _is_there(kube, *where)]:
             raise UcpError(
