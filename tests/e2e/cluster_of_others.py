@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from k8s_ucp.components.placement import HostPlacement
 from k8s_ucp.components.pods import STATEFUL_SET
 from k8s_ucp.components.redis import Redis
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Kube, KubeError
+from k8s_ucp.kube import NAMESPACE, Kube, KubeError
 from k8s_ucp.workspace import StateFolder
 from tests.control_planes import ControlPlanes, eventually, made
 
@@ -74,6 +75,18 @@ class TheirCluster:
                         found[f"{kind['kind']} {place}/{about['name']}"] = about["uid"]
         return found
 
+    def settled(self) -> dict[str, str]:
+        """The contents, once what controllers add to a new cluster is there."""
+        namespaces = [each["metadata"]["name"] for each in self.kube.list_all(NAMESPACE)]
+        added = {f"ConfigMap {each}/kube-root-ca.crt" for each in namespaces}
+        added |= {f"ServiceAccount {each}/default" for each in namespaces}
+        eventually(lambda: added <= self.contents().keys())
+        last: dict[str, str] = {}
+        while (now := self.contents()) != last:
+            last = now
+            time.sleep(1)
+        return now
+
     def _groups(self) -> list[str]:
         groups = self.kube.request("GET", "/apis")["groups"]
         return [f"/apis/{each['preferredVersion']['groupVersion']}" for each in groups]
@@ -87,13 +100,14 @@ def their_cluster(root: Path, toolbox: Toolbox) -> Iterator[TheirCluster]:
     try:
         provider = planes.provider()
         kube = made(provider, NAME)
+        # A folder that isn't there has no ports.
+        state = StateFolder(root / "argocd")
+        state.make()
         ports = planes.ports.reserve(owner, (*redis.PORTS, *argocd.PORTS))
         _let_through(ClusterFolder(planes.folder(), NAME), ports[argocd.SERVER])
         provider.start(NAME)
         eventually(lambda: provider.state(NAME).ready, lambda: provider.state(NAME).message)
         config = provider.kubeconfig(NAME)
-        state = StateFolder(root / "argocd")
-        state.make()
         state.kubeconfig(NAME).write_text(json.dumps(config))
         host = Host(state, root / "run", toolbox, ports, state.kubeconfig(NAME))
         with _played(Kube(config), host):

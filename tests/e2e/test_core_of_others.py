@@ -93,7 +93,7 @@ def test_it_is_used_and_left_as_it_was_found(
     describe(world, git_host, f'{{provider: existing, context: "{CONTEXT}"}}')
     kube.create(namespace("of-theirs"))
     kube.create(deployment("shop"))
-    before = theirs.contents()
+    before = theirs.settled()
 
     kube.create(namespace("argocd"))
     refused = world.ucp("start", "--core", "existing", "--yes", expect=1)
@@ -101,7 +101,7 @@ def test_it_is_used_and_left_as_it_was_found(
     assert not (world.workspace / ".ucp").exists()
     assert kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE) is None
     kube.delete(NAMESPACE, "argocd")
-    eventually(lambda: theirs.contents() == before)
+    eventually(lambda: theirs.contents() == before, lambda: differing(theirs, before))
 
     started = world.ucp("start", "--core", "existing", "--yes")
     assert "pods of the core cluster" in started.stderr
