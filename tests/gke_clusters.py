@@ -143,9 +143,9 @@ def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
     """An HTTPS server that lets in who has the token; its endpoint and authority."""
     cluster, user = current_context(config)
     address = urlsplit(cluster["server"])
-    admin = ssl.create_default_context(
-        cadata=base64.b64decode(cluster["certificate-authority-data"]).decode()
-    )
+    trusted = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    admin = ssl.create_default_context(cadata=trusted)
+    nobody = ssl.create_default_context(cadata=trusted)
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder) / "admin.crt", user["client-certificate-data"])
         _write(Path(folder) / "admin.key", user["client-key-data"])
@@ -160,15 +160,12 @@ def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
         def pass_on(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
             body = self.rfile.read(length)
-            if self.headers.get("Authorization") != f"Bearer {token}":
-                self.reply(401, b'{"kind":"Status","code":401,"message":"Unauthorized"}')
-                return
-            if self.headers.get("Upgrade"):
+            if self.headers.get("Upgrade") or "watch=true" in self.path:
                 self.tunnel()
                 return
-            kept = {k: v for k, v in self.headers.items() if k in ("Content-Type", "Accept")}
+            kept = {k: v for k, v in self.headers.items() if k in self.passed()}
             there = http.client.HTTPSConnection(
-                str(address.hostname), address.port, timeout=20, context=admin
+                str(address.hostname), address.port, timeout=20, context=self.identity()
             )
             with contextlib.closing(there):
                 there.request(self.command, self.path, body, kept)
@@ -179,12 +176,27 @@ def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
                     content = json.dumps(told).encode()
                 self.reply(answer.status, content)
 
+        def is_google(self) -> bool:
+            return self.headers.get("Authorization") == f"Bearer {token}"
+
+        def identity(self) -> ssl.SSLContext:
+            """Google's token is the admin's; others are those of the cluster's own accounts."""
+            return admin if self.is_google() else nobody
+
+        def passed(self) -> tuple[str, ...]:
+            own = () if self.is_google() else ("Authorization",)
+            return ("Content-Type", "Accept", *own)
+
         def tunnel(self) -> None:
-            """A port-forward: bytes in both directions, until somebody hangs up."""
+            """What has no end of its own: bytes in both directions, until somebody hangs up."""
             self.close_connection = True
             plain = socket.create_connection((str(address.hostname), address.port))
-            with admin.wrap_socket(plain, server_hostname=str(address.hostname)) as there:
-                kept = [f"{k}: {v}" for k, v in self.headers.items() if k != "Authorization"]
+            with self.identity().wrap_socket(plain, server_hostname=address.hostname) as there:
+                kept = [
+                    f"{k}: {v}"
+                    for k, v in self.headers.items()
+                    if k != "Authorization" or k in self.passed()
+                ]
                 head = "\r\n".join([f"{self.command} {self.path} HTTP/1.1", *kept, "", ""])
                 there.sendall(head.encode())
                 ends = {self.connection: there, there: self.connection}
