@@ -2,7 +2,7 @@
 
 Everything raised on purpose is a UcpError. Anything else that reaches the command line is a bug
 and is reported as one (exit code 3). Messages never hold a secret: doors that handle secrets
-(process.py, kube/, gitops/repository.py) strip them before they raise.
+(process/, kube/, gitops/repository.py) strip them before they raise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class UsageError(UcpError):
 class CommandFailed(UcpError):
     """An external program ended with an error.
 
-    argv never holds a secret by the rules of process.py; output is the tail of what it printed.
+    argv never holds a secret by the rules of process/; output is the tail of what it printed.
     """
 
     def __init__(

@@ -1,0 +1,34 @@
+"""The door to other programs: run one, start one that stays, recognise one again.
+
+argv is public on every machine: secrets go through `stdin` or `env`, never through argv.
+"""
+
+from k8s_ucp.process.identity import (
+    Identity,
+    identify,
+    is_running,
+    terminate,
+    terminate_all,
+    wait_gone,
+)
+from k8s_ucp.process.programs import OUTPUT_KEPT, Programs, find_program, run, spawn
+from k8s_ucp.process.search import available_memory, is_marked, listeners, marked, working_in
+
+__all__ = [
+    "OUTPUT_KEPT",
+    "Identity",
+    "Programs",
+    "available_memory",
+    "find_program",
+    "identify",
+    "is_marked",
+    "is_running",
+    "listeners",
+    "marked",
+    "run",
+    "spawn",
+    "terminate",
+    "terminate_all",
+    "wait_gone",
+    "working_in",
+]

@@ -1,0 +1,182 @@
+"""Running programs: one that is waited for, one that stays."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
+from k8s_ucp.process.identity import Identity, identify
+
+OUTPUT_KEPT = 200
+"""Lines of output that an error carries."""
+
+
+class Programs:
+    """Programs that `run` waits for in other threads, so that Ctrl-C in this one can end them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[int, Any] = {}
+        self._ended = False
+
+    @property
+    def ended(self) -> bool:
+        """Nothing more is to be started: threads that wait for their turn should give up."""
+        return self._ended
+
+    def end(self) -> None:
+        """Kill them with all that they started; one that starts later is killed at once."""
+        with self._lock:
+            self._ended = True
+            for running in self._running.values():
+                _kill_group(running)
+
+    def _add(self, running: Any) -> None:
+        with self._lock:
+            self._running[id(running)] = running
+            if self._ended:
+                _kill_group(running)
+
+    def _remove(self, running: Any) -> None:
+        with self._lock:
+            self._running.pop(id(running), None)
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    stdin: str | None = None,
+    on_line: Callable[[str], None] | None = None,
+    programs: Programs | None = None,
+) -> str:
+    """Run a program to its end and return its stdout.
+
+    timeout: seconds, then its process group is killed. env: the whole environment, None inherits.
+    on_line: called with each line of stdout and stderr as it comes. programs: where it is noted
+    while it runs. Raises CommandFailed, ProgramMissing, DeadlineExceeded.
+    """
+    import sh
+
+    program, *arguments = (str(each) for each in argv)
+    words = (program, *arguments)
+    try:
+        command = sh.Command(program)
+    except sh.CommandNotFound as error:
+        raise ProgramMissing(
+            f"the program {program} is not on this machine", next=f"install {program}"
+        ) from error
+    tail: list[str] = []
+
+    def heard(line: str) -> None:
+        del tail[: max(0, len(tail) - OUTPUT_KEPT)]
+        tail.append(line)
+        if on_line:
+            on_line(line.rstrip("\n"))
+
+    out: list[str] = []
+
+    def printed(line: str) -> None:
+        out.append(line)
+        heard(line)
+
+    running = None
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        _kill_group(running)
+
+    # sh's own timeout ends the program alone and leaves what it started.
+    timer = threading.Timer(timeout, expire)
+    timer.daemon = True
+    try:
+        running = command(
+            *arguments,
+            _bg=True,
+            _bg_exc=False,
+            _env=dict(env) if env is not None else None,
+            _cwd=str(cwd) if cwd else None,
+            # Empty, not None: with None sh keeps a pipe open and takes 0.1 s longer to end.
+            _in=stdin or "",
+            _out=printed,
+            _err=heard,
+            _tty_out=False,
+            _tty_in=False,
+            _new_session=True,
+        )
+        timer.start()
+        if programs:
+            programs._add(running)
+        running.wait()
+    except sh.ErrorReturnCode as error:
+        if expired.is_set():
+            raise DeadlineExceeded(f"`{' '.join(words)}`", timeout, "".join(tail[-3:])) from error
+        raise CommandFailed(words, error.exit_code, "".join(tail)) from error
+    except BaseException:
+        _kill_group(running)
+        raise
+    finally:
+        timer.cancel()
+        if programs:
+            programs._remove(running)
+    return "".join(out)
+
+
+def _kill_group(running: Any) -> None:
+    """End a program that `run` started, and all that it started in its session."""
+    if running is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
+
+
+def spawn(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    log: Path,
+) -> Identity:
+    """Start a program that outlives us, in a session of its own, printing to `log` (0600).
+
+    Files that it makes are the user's alone.
+    """
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        child = subprocess.Popen(
+            [str(each) for each in argv],
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=descriptor,
+            start_new_session=True,
+            close_fds=True,
+            umask=0o077,
+        )
+    except FileNotFoundError as error:
+        raise ProgramMissing(f"the program {argv[0]} is not on this machine") from error
+    finally:
+        os.close(descriptor)
+    found = identify(child.pid)
+    if found is None:
+        raise CommandFailed([str(each) for each in argv], child.wait(), log.read_text()[-2000:])
+    # Not waited for on purpose: it outlives this process.
+    child.returncode = 0
+    return found
+
+
+def find_program(name: str) -> Path | None:
+    """Where a program lies on PATH; None where it doesn't."""
+    found = shutil.which(name)
+    return Path(found) if found else None

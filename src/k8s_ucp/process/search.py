@@ -1,0 +1,73 @@
+"""Finding processes by what they carry, where they work and what they listen on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+from k8s_ucp.process.identity import Identity, identify
+
+
+def marked(name: str, value: str) -> list[tuple[Identity, int]]:
+    """This user's processes whose environment holds name=value, each with its session's id.
+
+    A proof of descent: only what we started with that entry, and what that started, has it.
+    """
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.uids().real == os.getuid() and _environment(process).get(name) == value:
+                identity = identify(process.pid)
+                if identity:
+                    found.append((identity, os.getsid(process.pid)))
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def is_marked(pid: int, name: str, value: str) -> bool:
+    """That process is this user's and its environment holds name=value."""
+    try:
+        process = psutil.Process(pid)
+        return process.uids().real == os.getuid() and _environment(process).get(name) == value
+    except (psutil.Error, OSError):
+        return False
+
+
+def _environment(process: psutil.Process) -> Mapping[str, str]:
+    """A program that just began has none for a moment: the kernel fills it in after the start."""
+    for _ in range(40):
+        environment = process.environ()
+        if environment or not process.exe():  # a thread of the kernel never has one
+            break
+        time.sleep(0.005)
+    return environment
+
+
+def working_in(folder: Path) -> list[Identity]:
+    """Processes that work in `folder` or below it: what an interrupted run left behind."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if Path(process.cwd()).is_relative_to(folder):
+                found.append(identify(process.pid))
+    return [each for each in found if each]
+
+
+def listeners(pid: int) -> list[tuple[str, int]]:
+    """(address, port) of every TCP socket that a process listens on."""
+    try:
+        found = psutil.Process(pid).net_connections(kind="tcp")
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return []
+    return [(str(each.laddr[0]), int(each.laddr[1])) for each in found if each.status == "LISTEN"]
+
+
+def available_memory() -> int:
+    """Bytes that new processes can have without anything being swapped out."""
+    return int(psutil.virtual_memory().available)
