@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +20,9 @@ from k8s_ucp.kube.identity import CredentialFiles, TokenSource
 from k8s_ucp.kube.kubeconfig import current_context
 
 REQUEST_SECONDS = 10.0
+
+_IMPORTING = threading.Lock()
+"""Of threads that import a package's parts at once, one may see the package half made."""
 
 
 class Connection:
@@ -37,11 +41,12 @@ class Connection:
         longest: seconds that any answer may take, whatever the request allows; not for watches.
         Exec plugins and file references are never followed: they raise UcpError.
         """
-        # A fifth of a second, most of it for cloud logins that are not used here: it is spent when
-        # the first connection is made, while servers come up, and not by every command.
-        from kubernetes.client.configuration import Configuration
-        from kubernetes.client.exceptions import ApiException
-        from kubernetes.client.rest import RESTClientObject
+        with _IMPORTING:
+            # A fifth of a second, most of it for cloud logins that are not used here: it is spent
+            # when the first connection is made, while servers come up, and not by every command.
+            from kubernetes.client.configuration import Configuration
+            from kubernetes.client.exceptions import ApiException
+            from kubernetes.client.rest import RESTClientObject
 
         cluster, user = current_context(config)
         if token is not None:
