@@ -24,6 +24,7 @@ PROPOSED_ENVIRONMENTS = ("stage", "prod")
 PROPOSED_APPS = ("echo",)
 BY_FLAGS = ("embedded", "kind")
 """Cores that flags describe. Of others more must be said: the repositories, an image."""
+_KIND_TOO = "an embedded core, whose pods are simulated; kind would do too: ucp start --core kind"
 _EXAMPLE = "ucp start --topology demo --env stage=embedded --env prod=embedded --app echo"
 
 
@@ -109,7 +110,10 @@ def find_wanted(call: Invocation, flags: Flags) -> Wanted:
         return _from_file(call, flags, path)
     name = call.topology or PROPOSED_NAME
     if flags.yes or flags.core not in (None, *BY_FLAGS):
-        return _new(name, flags, path)
+        wanted = _new(name, flags, path)
+        if flags.core is None and "kind" in _choices():
+            call.console.say(_KIND_TOO)
+        return wanted
     from k8s_ucp.cli import questions
 
     if not questions.can_ask():
