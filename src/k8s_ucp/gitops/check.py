@@ -105,7 +105,8 @@ def _object_faults(tree: Tree, built: Built, core_objects: list[Object] | None) 
             known = mirrored_in(core_objects, apps[folder], folder.rpartition("/")[2])
         yield from ((folder, words) for words in find_faults(found, known))
     for path, item in tree.plain():
-        yield from ((path, words) for words in find_faults([item], None))
+        # Argo CD reads it with its neighbours, and with manifests that are not read here.
+        yield from ((path, words) for words in find_faults([item], None, whole=False))
 
 
 def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:

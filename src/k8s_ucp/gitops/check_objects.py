@@ -30,10 +30,13 @@ class Mirrored:
     keys: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
 
-def find_faults(objects: Sequence[Object], mirrored: Mirrored | None) -> Iterator[str]:
+def find_faults(
+    objects: Sequence[Object], mirrored: Mirrored | None, *, whole: bool = True
+) -> Iterator[str]:
     """What is wrong inside one overlay.
 
-    mirrored: what comes from outside; None where that isn't known.
+    mirrored: what comes from outside; None where that isn't known. whole: these are all objects of
+    it; others may bring what they refer to otherwise.
     """
     known = {(each.get("kind"), name_of(each)): each for each in objects}
     seen = set()
@@ -51,7 +54,7 @@ def find_faults(objects: Sequence[Object], mirrored: Mirrored | None) -> Iterato
                     yield f"{title}: {unpinned}"
             for words in _dangling_of_pod(pod, known, mirrored, _from_outside(each)):
                 yield f"{title}: {words}"
-        for words in _dangling(each, known):
+        for words in _dangling(each, known) if whole else ():
             yield f"{title}: {words}"
 
 

@@ -128,6 +128,13 @@ def test_faults_of_routes(old: str, new: str, words: str | None) -> None:
     assert words is None or words in found[0]
 
 
+def test_what_stands_beside_an_object_may_bring_what_it_refers_to() -> None:
+    assert "leads to the Service web" in faults(INGRESS)[0]
+    assert list(find_faults(objects(INGRESS), None, whole=False)) == []
+    wrong = objects(INGRESS.replace("pathType: Prefix", "pathType: prefix"))
+    assert "must be one of" in next(find_faults(wrong, None, whole=False))
+
+
 def test_an_object_twice() -> None:
     assert faults(SERVICE + SERVICE) == ["Service web is there twice"]
 
