@@ -36,7 +36,7 @@ _SECONDS = 50
 """The program ends by then, whatever happens."""
 _MARK = "# Written by k8s-ucp: tells Argo CD about a push."
 REFRESH = {"argocd.argoproj.io/refresh": "normal"}
-_REFRESH_SET = {"argocd.argoproj.io/application-set-refresh": "true"}
+REFRESH_SET = {"argocd.argoproj.io/application-set-refresh": "true"}
 _GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 
 _HOOK = """#!/bin/sh
@@ -103,7 +103,7 @@ def refresh(
     paths = frozenset(changed)
     # Sets first: what they make is new, the rest is there already.
     wanted = [
-        (APPLICATION_SET, each, _REFRESH_SET)
+        (APPLICATION_SET, each, REFRESH_SET)
         for each in kube.list_all(APPLICATION_SET, NAMESPACE)
         if _mentions(each.get("spec", {}).get("generators"), url)
     ] + [

@@ -10,9 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from k8s_ucp.gitops.refresh import REFRESH
-from k8s_ucp.kube import APPLICATION, Kube, KubeError, NotFound, Object
+from k8s_ucp.gitops.refresh import REFRESH, REFRESH_SET
+from k8s_ucp.kube import APPLICATION, APPLICATION_SET, Kind, Kube, KubeError, NotFound, Object
 from k8s_ucp.pipeline import Report
+from k8s_ucp.reconciler.conditions import is_true
 from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
 from k8s_ucp.steps.await_environments import pulls_images, running_environments
 from k8s_ucp.steps.context import Context
@@ -40,6 +41,7 @@ class AwaitApplications:
         )
 
         asked: dict[str, float] = {}
+        asked_sets: dict[str, float] = {}
 
         def look() -> str:
             try:
@@ -47,10 +49,15 @@ class AwaitApplications:
                 now = time.monotonic()
                 for name in unanswered(items, asked, since=context.argocd_since, now=now):
                     asked[name] = now
-                    _ask(context.kube, name)
+                    _ask(context.kube, APPLICATION, name)
+                waiting = not_yet(wanted, items, since=context.argocd_since)
+                sets = context.kube.list_all(APPLICATION_SET, ARGOCD_NAMESPACE) if waiting else []
+                for name in failed_sets(sets, asked_sets, now=now):
+                    asked_sets[name] = now
+                    _ask(context.kube, APPLICATION_SET, name)
             except KubeError as error:
                 return error.message
-            missing = "; ".join(not_yet(wanted, items, since=context.argocd_since))
+            missing = "; ".join(waiting)
             report(missing)
             return missing
 
@@ -121,10 +128,25 @@ def unanswered(
     ]
 
 
-def _ask(kube: Kube, name: str) -> None:
-    """Raises KubeError; an Application that left meanwhile is no error."""
+def failed_sets(items: Iterable[Object], asked: Mapping[str, float], *, now: float) -> list[str]:
+    """Names of ApplicationSets that could not make their Applications: they are to try again.
+
+    Left alone, Argo CD waits for three minutes after a repository did not answer once. asked, now:
+    as for `unanswered`.
+    """
+    return [
+        each["metadata"]["name"]
+        for each in items
+        if is_true(each, "ErrorOccurred")
+        and now - asked.get(each["metadata"]["name"], -math.inf) >= ASK_AGAIN
+    ]
+
+
+def _ask(kube: Kube, kind: Kind, name: str) -> None:
+    """Have Argo CD look at one. Raises KubeError; one that left meanwhile is no error."""
+    annotations = REFRESH if kind is APPLICATION else REFRESH_SET
     with suppress(NotFound):
-        kube.patch(APPLICATION, name, ARGOCD_NAMESPACE, {"metadata": {"annotations": REFRESH}})
+        kube.patch(kind, name, ARGOCD_NAMESPACE, {"metadata": {"annotations": annotations}})
 
 
 def _looked_at(status: Object) -> float:

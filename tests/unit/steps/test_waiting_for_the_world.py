@@ -108,6 +108,18 @@ def test_argo_cd_is_asked_to_look_where_it_has_not_or_could_not() -> None:
     assert asked_at(12.0, {"before": 10.0, "no-cluster": 11.0}) == ["before"]
 
 
+def test_sets_that_failed_are_asked_to_try_again() -> None:
+    def applications(status: str) -> dict[str, Any]:
+        conditions = [{"type": "ErrorOccurred", "status": status}]
+        return {"metadata": {"name": "applications"}, "status": {"conditions": conditions}}
+
+    new = {"metadata": {"name": "new"}}
+    failed = [applications("True"), new]
+    assert await_applications.failed_sets(failed, {}, now=10.0) == ["applications"]
+    assert await_applications.failed_sets(failed, {"applications": 10.0}, now=11.0) == []
+    assert await_applications.failed_sets([applications("False"), new], {}, now=10.0) == []
+
+
 def test_a_finished_start_asks_for_nothing() -> None:
     items = [application("a", reconciledAt="2026-01-01T11:59:59Z")]
     assert await_applications.unanswered(items, {}, since=0, now=100.0) == []
