@@ -79,7 +79,9 @@ class KindProvider:
         kind_checks.check_inotify()
         nodes = self._engine.nodes(request.name)
         kind_checks.check_owner(self._engine, request.name, nodes, self._owner)
-        if not nodes:
+        if nodes:
+            kind_checks.check_same_ports(request, nodes[0])
+        else:
             kind_checks.check_ports(request.name, request.ports, facts)
 
     def create(

@@ -121,6 +121,25 @@ def check_ports(name: str, ports: Mapping[int, int], facts: EngineFacts) -> None
     )
 
 
+def check_same_ports(request: ClusterRequest, node: Node) -> None:
+    """A cluster that is there has the ports that are asked for: a container keeps its ports."""
+    other = {
+        inner: place[1]
+        for inner, outer in request.ports.items()
+        if (place := node.ports.get(inner)) and place[1] != outer
+    }
+    if other:
+        had = {**request.ports, **other}
+        numbers = " and ".join(map(str, other.values()))
+        raise UcpError(
+            f"{request.name} takes traffic on port {numbers} of this machine, and that can't be "
+            "changed once it is made",
+            next=f"set spec.core.ports in ucp.yaml back to {{http: {had.get(HTTP, HTTP)}, https: "
+            f"{had.get(HTTPS, HTTPS)}}}, or ucp stop, then ucp start: the repositories bring "
+            "everything back",
+        )
+
+
 def check_archives(archives: Iterable[Path]) -> None:
     for each in archives:
         if not each.is_file():

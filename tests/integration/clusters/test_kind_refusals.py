@@ -165,6 +165,28 @@ def test_a_port_that_is_taken(machine: Machine) -> None:
     assert "spec.core.ports" in str(refusal.next)
 
 
+def test_a_port_that_was_another_one_when_the_cluster_was_made(machine: Machine) -> None:
+    bound = {
+        f"{inner}/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(outer)}]
+        for inner, outer in ((80, 8080), (443, 8443))
+    }
+    node = {
+        "Id": "abc",
+        "Name": "/demo-core-control-plane",
+        "Config": {"Labels": {"io.x-k8s.kind.cluster": "demo-core"}},
+        "State": {"Running": True},
+        "Mounts": [{"Source": "/a", "Destination": f"{MARKS}me"}],
+        "HostConfig": {"PortBindings": bound},
+    }
+    machine.engine("docker", nodes=[node])
+    refusal = machine.refusal(ClusterRequest("demo-core", ports={80: 9080, 443: 8443}))
+    assert "port 8080 of this machine" in refusal.message
+    assert "{http: 8080, https: 8443}" in str(refusal.next)
+    machine.provider().preflight(ClusterRequest("demo-core", ports={80: 8080, 443: 8443}))
+    # App clusters ask for none: theirs are chosen.
+    machine.provider().preflight(ClusterRequest("demo-core"))
+
+
 def test_a_port_that_a_rootless_engine_may_not_have(machine: Machine) -> None:
     machine.engine("docker", SecurityOptions=["name=rootless"])
     facts = ContainerEngine("docker").facts()
