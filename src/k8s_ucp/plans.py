@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from k8s_ucp.gitops.rendering.addons import leads_to_argocd
 from k8s_ucp.gitops.rendering.core import fed_by_us, in_pods, of_others, served
 from k8s_ucp.pipeline import Plan, Task
 from k8s_ucp.steps.apply_manifests import ApplyFoundation
 from k8s_ucp.steps.await_applications import AwaitApplications
 from k8s_ucp.steps.await_environments import AwaitEnvironments
+from k8s_ucp.steps.await_ingress import AwaitIngress
 from k8s_ucp.steps.build_images import BuildImages
 from k8s_ucp.steps.check_machine import CHECKS
 from k8s_ucp.steps.check_orphans import check_orphans
@@ -76,6 +78,7 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
         claim = (Task(ClaimCore(), after=("start-core", "publish-repositories")),)
     ready_for_pods = ("apply-foundation", *(each.step.id for each in images[1:]))
     server = (Task(StartPods("git-server"), after=ready_for_pods),) if served(topology) else ()
+    way_in = AwaitIngress() if leads_to_argocd(topology) else ForwardArgoCD()
     return Plan(
         "start",
         checks=CHECKS,
@@ -96,7 +99,7 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
             Task(StartPods("argocd"), after=ready_for_pods),
             Task(StartPods("reconciler"), after=ready_for_pods),
             Task(StartPods("crossplane"), after=ready_for_pods),
-            Task(ForwardArgoCD(), after=("start-argocd", "start-helpers")),
+            Task(way_in, after=("start-argocd", "start-helpers")),
             Task(
                 AwaitEnvironments(), after=("start-argocd", "start-reconciler", "make-app-clusters")
             ),

@@ -11,6 +11,7 @@ from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters import local
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.kind import KindProvider
+from k8s_ucp.clusters.kind_config import HTTP
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.components import (
@@ -36,11 +37,13 @@ from k8s_ucp.gitops.manifests import Manifests
 from k8s_ucp.gitops.merge import NOBODY, Known
 from k8s_ucp.gitops.publish import PublishResult, Settled
 from k8s_ucp.gitops.render import seconds
+from k8s_ucp.gitops.rendering.addons import leads_to_argocd
 from k8s_ucp.gitops.rendering.core import in_pods
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
+from k8s_ucp.topology_parts import CorePorts
 from k8s_ucp.waiting import Cancel, wait_until
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
 
@@ -184,11 +187,14 @@ class Context:
     @property
     def argocd_port(self) -> int:
         """Of this machine, where Argo CD's server answers."""
+        if leads_to_argocd(self.topology):
+            return (self.topology.spec.core.ports or CorePorts()).http
         return self.host.ports[argocd_pods.FORWARD if self.in_pods else argocd.SERVER]
 
     @property
     def argocd_url(self) -> str:
-        return f"http://{ADDRESS}:{self.argocd_port}"
+        port = self.argocd_port
+        return f"http://{ADDRESS}" if port == HTTP else f"http://{ADDRESS}:{port}"
 
     def argocd_answers(self) -> Health:
         """Its server does, on this machine."""

@@ -13,6 +13,7 @@ from k8s_ucp.gitops.rendering import addons
 from k8s_ucp.steps.publish_repositories import warnings
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology_combinations import find_unstartable
+from k8s_ucp.topology_parts import Addons, CoreCluster
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
 EVERYTHING = {
@@ -199,3 +200,37 @@ def test_vendored_manifests_take_the_place_of_the_chart() -> None:
     assert source["path"] == (
         'platform/external-dns/vendored/{{ index .metadata.labels "k8s-ucp.io/environment" }}'
     )
+
+
+@pytest.mark.parametrize(
+    ("core", "ingress", "expected"),
+    [
+        ("kind", "traefik", "traefik"),
+        ("kind", "gateway", "traefik"),
+        ("kind", "nginx", "nginx"),
+        ("kind", "none", None),
+        ("kind", None, None),
+        # A cloud's load balancer would show the page to everybody.
+        ("gke", "traefik", None),
+        ("embedded", "traefik", None),
+    ],
+)
+def test_the_way_in_to_argocd_is_the_ingress_of_a_core_on_this_machine(
+    core: str, ingress: str | None, expected: str | None
+) -> None:
+    topology = demo(
+        core=CoreCluster.model_validate({"provider": core}),
+        addons=Addons.model_validate({"ingress": ingress}),
+    )
+    files = render(topology, FACTS).core
+    assert addons.leads_to_argocd(topology) is bool(expected)
+    assert ("platform/argocd/ingress.yaml" in files) is bool(expected)
+    if expected:
+        (ingress_object,) = documents(files, "platform/argocd/ingress.yaml")
+        assert ingress_object["spec"]["ingressClassName"] == expected
+        (rule,) = ingress_object["spec"]["rules"]
+        assert "host" not in rule
+        assert rule["http"]["paths"][0]["backend"]["service"] == {
+            "name": "argocd-server",
+            "port": {"name": "http"},
+        }

@@ -71,6 +71,8 @@ _INGRESS = {
     "nginx": (_NGINX,),
     "gateway": (_GATEWAY, _TRAEFIK),
 }
+INGRESS_CLASSES = {"traefik": "traefik", "nginx": "nginx"}
+"""Names of the IngressClasses that the add-ons bring; `gateway` makes traefik's the default."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,15 @@ def parameters(topology: Topology, addon: Addon, environment: str) -> list[tuple
 def on_core(topology: Topology, addon: Addon) -> bool:
     """It runs on the core cluster. An embedded core runs no pods, so nothing does there."""
     return addon.core and topology.spec.core.provider != "embedded"
+
+
+def leads_to_argocd(topology: Topology) -> bool:
+    """The core's ingress controller leads to Argo CD.
+
+    Only where the way in is this machine's loopback: a cloud's load balancer would show the page
+    for logging in to everybody, without TLS.
+    """
+    return topology.spec.core.provider == "kind" and bool(_INGRESS[topology.spec.addons.ingress])
 
 
 def environment_providers(topology: Topology, addon: Addon) -> list[str]:

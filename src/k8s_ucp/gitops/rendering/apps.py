@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.gitops.rendering import connections
-from k8s_ucp.gitops.rendering.addons import gateway
+from k8s_ucp.gitops.rendering.addons import INGRESS_CLASSES, gateway
 from k8s_ucp.gitops.rendering.own_manifests import (
     SHIPPED,
     images_in,
@@ -20,9 +20,6 @@ from k8s_ucp.gitops.rendering.pipelines import pipeline_values, provider_of
 if TYPE_CHECKING:
     from k8s_ucp.gitops.rendering.facts import Facts
     from k8s_ucp.topology import App, Environment, Topology
-
-INGRESS_CLASSES = {"traefik": "traefik", "nginx": "nginx"}
-"""Names of the IngressClasses that the add-ons bring."""
 
 
 def places(path: str, topology: Topology, facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:

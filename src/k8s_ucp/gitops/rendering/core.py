@@ -104,6 +104,11 @@ def _platform(path: str, topology: Topology) -> Iterator[Place]:
         if people.wanted(topology, in_pods(topology)):
             yield path, {"people": people.STEPS}
         return
+    if path == "platform/argocd/ingress.yaml":
+        if addons.leads_to_argocd(topology):
+            chosen = topology.spec.addons.ingress or ""
+            yield path, {"ingress_class": addons.INGRESS_CLASSES.get(chosen, "traefik")}
+        return
     if "{provider}" not in path:
         yield path, {}
         return

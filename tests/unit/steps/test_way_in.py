@@ -1,0 +1,48 @@
+"""Where Argo CD answers on this machine, by what the topology says of its core and its ingress."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp import plans
+from k8s_ucp.steps.context import Context
+from k8s_ucp.topology import Topology
+from k8s_ucp.topology_parts import Addons, CoreCluster
+from k8s_ucp.workspace import Workspace
+from tests.unit.gitops.topologies import demo
+
+
+def topology(ingress: str | None, **core: Any) -> Topology:
+    return demo(
+        core=CoreCluster.model_validate({"provider": "kind", **core}),
+        addons=Addons.model_validate({"ingress": ingress}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("ports", "url"),
+    [
+        (None, "http://127.0.0.1"),
+        ({"http": 18080, "https": 18443}, "http://127.0.0.1:18080"),
+    ],
+)
+def test_the_address_is_the_port_of_the_core(ports: dict[str, int] | None, url: str) -> None:
+    context = Context(Workspace.at(Path("/nowhere")), topology("traefik", ports=ports))
+    assert context.argocd_url == url
+
+
+@pytest.mark.parametrize(
+    ("ingress", "wanted", "other"),
+    [
+        ("traefik", "await-ingress", "forward-argocd"),
+        ("none", "forward-argocd", "await-ingress"),
+        (None, "forward-argocd", "await-ingress"),
+    ],
+)
+def test_the_start_waits_for_one_way_in(ingress: str | None, wanted: str, other: str) -> None:
+    steps = {each.step.id for each in plans.start(topology(ingress)).tasks}
+    assert wanted in steps
+    assert other not in steps
