@@ -22,6 +22,8 @@ from k8s_ucp.tools.recipe import MODULES, linker_flags
 
 ARGOCD = f"quay.io/argoproj/argocd:v{CATALOGUE['argocd'].version}"
 CROSSPLANE = f"xpkg.crossplane.io/crossplane/crossplane:v{CATALOGUE['crossplane'].version}"
+REDIS = "public.ecr.aws/docker/library/redis:8.2.3-alpine"
+"""Of Argo CD's install manifest."""
 PYTHON = os.environ.get("UCP_BASE_IMAGE", "")
 """What the reconciler's image is based on; empty: the pinned one, which is pulled."""
 ECHO = "ealen/echo-server"

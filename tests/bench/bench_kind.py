@@ -19,19 +19,19 @@ from pathlib import Path
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.kind import NODE_IMAGE as PINNED
 from k8s_ucp.components.reconciler_image import ReconcilerImage
+from k8s_ucp.journal import read
 from k8s_ucp.tools.catalogue import CATALOGUE, KIND, PODS
 from k8s_ucp.tools.installer import Installer, Toolbox
+from k8s_ucp.workspace import Workspace
 from tests.bench.bench_start import seconds
 from tests.conftest import CACHE
 from tests.e2e.kind_world import describe_kind
 from tests.e2e.world import World
 from tests.evidence import table, write
 from tests.kind_clusters import NODE_IMAGE
-from tests.kind_images import ARGOCD, CROSSPLANE, ECHO, TAGS, make_crossplane, make_echo
+from tests.kind_images import ARGOCD, CROSSPLANE, ECHO, REDIS, TAGS, make_crossplane, make_echo
 
 FLOOR = Path(__file__).with_name("floor_kind.sh")
-REDIS = "public.ecr.aws/docker/library/redis:8.2.3-alpine"
-"""Of Argo CD's install manifest."""
 
 
 def run(rounds: int) -> None:
@@ -83,6 +83,9 @@ def _floor(toolbox: Toolbox, work: Path, note: Callable[[str, float], None]) -> 
 
     try:
         note("floor s", seconds(lambda: floor("up")))
+        for line in (work / "parts").read_text().splitlines():
+            milliseconds, part = line.split()
+            note(f"floor: {part}", int(milliseconds) / 1000)
     finally:
         note("floor down s", seconds(lambda: floor("down")))
 
@@ -95,6 +98,9 @@ def _start(engine: ContainerEngine, work: Path, note: Callable[[str, float], Non
     describe_kind(world, engine)
     try:
         note("start s", seconds(lambda: world.ucp("start", "--yes")))
+        past = read(Workspace.at(workspace).state(world.topology).journal)
+        for step in past.steps if past else ():
+            note(f"start: {step['id']}", step["began"] + step["seconds"])
         note("rerun s", seconds(lambda: world.ucp("start", "--yes")))
         note("stop s", seconds(lambda: world.ucp("stop", "--yes")))
     finally:
@@ -108,8 +114,14 @@ def _sections(figures: Mapping[str, list[float]]) -> dict[str, str]:
     rows = [
         [name, len(values), f"{min(values):.1f}", f"{median[name]:.1f}", f"{max(values):.1f}"]
         for name, values in figures.items()
+        if ": " not in name
     ]
+    parts = sorted(
+        ([*name.split(": "), f"{median[name]:.1f}"] for name in figures if ": " in name),
+        key=lambda row: (row[0], float(row[2])),
+    )
     return {
         "Goal": table(["what", "median", "goal"], [["start / floor, time", ratio, "≤ 0.9"]]),
         "Figures": table(["figure", "runs", "min", "median", "max"], rows),
+        "When their parts were done": table(["which", "part", "s"], parts),
     }

@@ -15,6 +15,9 @@ if [ "$action" = down ]; then
     exit
 fi
 mkdir -p "$work/git"
+began=$(date +%s%N)
+# What was just done, and how long after the beginning it was, for the bench.
+done_with() { echo "$(( ($(date +%s%N) - began) / 1000000 )) $*" >>"$work/parts"; }
 core() { "$KUBECTL" --kubeconfig "$work/$PREFIX-core" "$@"; }
 
 # The app's repository.
@@ -73,12 +76,14 @@ Y
 }
 for each in "${clusters[@]}"; do make "$each" & done
 for each in $(jobs -p); do wait "$each"; done
+done_with clusters
 
 # shellcheck disable=SC2086
 "$KIND" load docker-image --name "$PREFIX-core" $IMAGES >"$work/load.log" 2>&1
 for each in stage prod; do
     "$KIND" load docker-image --name "$PREFIX-$each" "$ECHO" >"$work/load-$each.log" 2>&1
 done
+done_with images
 
 core create namespace argocd >/dev/null
 sed 's/imagePullPolicy: Always/imagePullPolicy: IfNotPresent/' "$ARGOCD/manifests/install.yaml" |
@@ -115,6 +120,7 @@ for each in deploy/argocd-server deploy/argocd-repo-server deploy/argocd-redis d
     deploy/argocd-applicationset-controller sts/argocd-application-controller; do
     core -n argocd rollout status "$each" --timeout=600s >/dev/null
 done
+done_with components
 
 register() { # ENVIRONMENT: by its address on the engine's network
     local name=$PREFIX-$1
@@ -152,3 +158,4 @@ for each in stage prod; do
     core -n argocd wait "application/echo-$each" --for=jsonpath='{.status.sync.status}'=Synced --timeout=300s >/dev/null
     core -n argocd wait "application/echo-$each" --for=jsonpath='{.status.health.status}'=Healthy --timeout=300s >/dev/null
 done
+done_with apps
