@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import CACHE
-from tests.e2e.kind_world import KIND_FLAGS, belongings, describe_kind
+from tests.e2e.kind_world import KIND_FLAGS, belongings, bystanders, describe_kind
 from tests.e2e.world import World
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ def kind_demo() -> Iterator[World]:
         describe_kind(world, engine)
         before = belongings(engine)
         try:
-            world.ucp("start", *KIND_FLAGS, "--yes")
-            yield world
-            world.ucp("stop", "--yes")
+            with bystanders(engine):
+                world.ucp("start", *KIND_FLAGS, "--yes")
+                yield world
+                world.ucp("stop", "--yes")
             assert belongings(engine) == before
         finally:
             world.remove_clusters()

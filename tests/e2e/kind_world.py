@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from tests.e2e.world import World
@@ -53,6 +55,24 @@ def describe_kind(world: World, engine: ContainerEngine) -> None:
     )
     (world.workspace / "ucp.yaml").write_text(text)
     world.environment["KUBECONFIG"] = str(world.home / "kubeconfig")
+
+
+@contextmanager
+def bystanders(engine: ContainerEngine) -> Iterator[None]:
+    """A container, a network and a volume of somebody else's: they are there afterwards, too."""
+    name = f"bystander-{uuid.uuid4().hex[:8]}"
+    engine.run("network", "create", name)
+    engine.run("volume", "create", name)
+    where = ("--network", name, "--volume", f"{name}:/data")
+    engine.run("create", "--name", name, *where, make_echo(engine, TAGS[0]))
+    try:
+        yield
+        assert name in engine.run("ps", "--all", "--format", "{{.Names}}").split()
+        assert name in belongings(engine)["networks"] & belongings(engine)["volumes"]
+    finally:
+        engine.run("rm", "--force", name)
+        engine.run("network", "rm", name)
+        engine.run("volume", "rm", name)
 
 
 def belongings(engine: ContainerEngine) -> dict[str, set[str]]:

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 
+import psutil
 import pytest
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
@@ -32,10 +33,21 @@ PODS = [
     ("ucp-git", "git-server"),
 ]
 
+HELPERS = ["port-forward", "reconciler run", "components.watcher", "supervisord"]
+
 
 def well(world: World) -> bool:
     """Everything ready, every Application Synced and Healthy."""
     return world.is_well(clusters="reachable", applications=8)
+
+
+def node(world: World, cluster: str) -> str:
+    return f"{world.topology}-{cluster}-control-plane"
+
+
+def helpers(world: World, program: str) -> list[psutil.Process]:
+    """Processes of this topology on this machine that a word of the command line tells apart."""
+    return [each for each in world.processes() if program in " ".join(each.cmdline())]
 
 
 def pods(world: World, namespace: str, name: str) -> dict[str, str]:
@@ -76,12 +88,35 @@ def test_a_killed_pod_comes_back(demo: World, namespace: str, name: str) -> None
     until("well again", lambda: well(demo), SECONDS)
 
 
+@pytest.mark.parametrize("program", HELPERS)
+def test_a_killed_helper_on_this_machine_comes_back(demo: World, program: str) -> None:
+    """They make the clusters and lead to Argo CD; all else runs in pods."""
+    until("well before", lambda: well(demo), SECONDS)
+    (victim,) = helpers(demo, program)
+    victim.kill()
+    until(
+        "another took its place",
+        lambda: (now := helpers(demo, program)) and victim not in now,
+        SECONDS,
+    )
+    until("well again", lambda: well(demo), SECONDS)
+
+
 @pytest.mark.parametrize("cluster", ["core", "stage"])
 def test_a_restarted_node_brings_everything_back(demo: World, cluster: str) -> None:
     until("well before", lambda: well(demo), SECONDS)
-    ContainerEngine().run("restart", f"{demo.topology}-{cluster}-control-plane", timeout=120)
+    ContainerEngine().run("restart", node(demo, cluster), timeout=120)
     until("well again", lambda: well(demo), SECONDS)
     until("the app answers", lambda: answer(demo, "stage"), SECONDS)
+
+
+def test_a_start_brings_back_a_core_that_somebody_stopped(demo: World) -> None:
+    """The engine leaves it stopped; the app clusters run on meanwhile."""
+    ContainerEngine().run("stop", node(demo, "core"), timeout=120)
+    assert answer(demo, "prod")
+    demo.ucp("start", "--yes")
+    until("well again", lambda: well(demo), SECONDS)
+    assert answer(demo, "stage")
 
 
 def test_a_pushed_tag_is_seen_after_all_that(demo: World) -> None:
