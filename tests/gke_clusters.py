@@ -174,7 +174,7 @@ def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
                 if self.path == "/version":  # Google's has a suffix
                     told = {**json.loads(content), "gitVersion": f"v{FRESH['versions'][0]}"}
                     content = json.dumps(told).encode()
-                self.reply(answer.status, content)
+                self.reply(answer.status, content, str(answer.headers["Content-Type"]))
 
         def is_google(self) -> bool:
             return self.headers.get("Authorization") == f"Bearer {token}"
@@ -217,9 +217,9 @@ def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
 
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = pass_on  # noqa: N815
 
-        def reply(self, status: int, body: bytes) -> None:
+        def reply(self, status: int, body: bytes, kind: str) -> None:
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

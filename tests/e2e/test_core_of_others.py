@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,9 @@ from tests.backing_clusters import merged
 from tests.control_planes import deployment, eventually, namespace
 from tests.e2e.cluster_of_others import NAME, TheirCluster, their_cluster
 from tests.e2e.world import World
+from tests.gke_clusters import gate, google, key
 from tests.integration.promotion.git_servers import HttpGit, http_git
+from tests.stand_in_gcloud import FRESH
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -33,7 +36,9 @@ metadata: {{name: demo}}
 spec:
   core: {core_cluster}
   git: {{provider: url, core: {core}, apps: {apps}, poll: 10s}}
-  reconciler: {{image: "registry.example.org/reconciler@sha256:{digest}"}}
+  reconciler:
+    image: "registry.example.org/reconciler@sha256:{digest}"
+    sourceNamespaces: [ucp-clusters, of-theirs]
 """
 
 
@@ -88,7 +93,7 @@ def test_it_is_used_and_left_as_it_was_found(
     config = merged({CONTEXT: theirs.config})
     (world.home / ".kube" / "config").write_text(json.dumps(config))
     describe(world, git_host, f'{{provider: existing, context: "{CONTEXT}"}}')
-    kube.create(namespace("of-theirs"))
+    theirs_namespace = kube.create(namespace("of-theirs"))
     kube.create(deployment("shop"))
     before = theirs.settled()
 
@@ -124,6 +129,9 @@ def test_it_is_used_and_left_as_it_was_found(
 
     world.ucp("stop", "--yes")
     eventually(lambda: theirs.contents() == before, lambda: differing(theirs, before))
+    about = kube.get(NAMESPACE, "of-theirs")["metadata"]
+    assert about.get("annotations") is None
+    assert about["labels"] == theirs_namespace["metadata"]["labels"]
     assert theirs.planes.provider().state(NAME).ready
     assert not (world.state / "ledger.json").exists()
     assert not (world.state / "kubeconfigs" / "demo-core.yaml").exists()
@@ -138,3 +146,39 @@ def theirs_in(place: str) -> dict[str, object]:
     item = deployment("shop")
     item["metadata"] = {"name": "shop", "namespace": place}
     return item
+
+
+@pytest.mark.soak
+def test_on_gke_it_is_made_and_keeps_its_data(
+    world: World, theirs: TheirCluster, git_host: HttpGit, tmp_path: Path
+) -> None:
+    """gcloud is a stand-in; behind its cluster is the same control plane with played pods."""
+    describe(world, git_host, "{provider: gke, region: us-east1-a}")
+    folder = world.workspace / "creds"
+    folder.mkdir()
+    (folder / "gcp.json").write_text(key(token_uri="https://oauth2.example.org/token"))
+    (folder / "gcp.json").chmod(0o600)
+    with google(tmp_path / "google") as cloud, gate(theirs.config, FRESH["token"]) as server:
+        cloud.change(apis_of_clusters={"*": server})
+        world.environment["PATH"] = f"{cloud.programs}{os.pathsep}{os.environ['PATH']}"
+        world.ucp("start", "--core", "gke", "--yes")
+        assert_well(world, "gke")
+        (made,) = cloud.seen()["clusters"].values()
+        assert (made["name"], made["location"]) == ("demo-core", "us-east1-a")
+        assert "ya29" in (world.state / "kubeconfigs" / "demo-core.yaml").read_text()
+        assert [each for each in cloud.seen()["calls"] if "create" in each["argv"]]
+
+        old = time.time() - 3000
+        stale = (world.state / "kubeconfigs" / "demo-core.yaml").read_text()
+        path = world.state / "kubeconfigs" / "demo-core.yaml"
+        path.write_text(stale.replace("ya29.stand-in", "ya29.expired"))
+        os.utime(path, (old, old))
+        assert_well(world, "gke")
+
+        world.ucp("stop", "--yes")
+        (left,) = cloud.seen()["clusters"].values()
+        assert left["currentNodeCount"] == 0
+        assert theirs.kube.find(NAMESPACE, "argocd"), "the data stay"
+        world.ucp("start", "--yes")
+        assert_well(world, "gke")
+        world.ucp("stop", "--yes")

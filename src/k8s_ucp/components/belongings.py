@@ -16,6 +16,7 @@ from k8s_ucp.kube import (
     APPLICATION,
     CRD,
     FIELD_MANAGER,
+    NAMESPACE,
     SECRET,
     Kind,
     Kube,
@@ -83,8 +84,8 @@ class Belongings:
         return [each for name, each in by_name.items() if name in ours]
 
     @cached_property
-    def brought(self) -> list[Object]:
-        """What Argo CD keeps on the core cluster for our Applications."""
+    def kept(self) -> list[Object]:
+        """What Argo CD keeps on the core cluster for our Applications, whoever made it."""
         names = {each["metadata"]["name"] for each in self.applications}
         wanted = sorted(
             {
@@ -101,7 +102,24 @@ class Belongings:
         )
         with ThreadPoolExecutor(WORKERS, "brought") as pool:
             found = list(pool.map(lambda each: find(self.kube, each), wanted))
-        return [each for each in found if each and tracker(each) in names and self.is_young(each)]
+        return [each for each in found if each and tracker(each) in names]
+
+    @cached_property
+    def brought(self) -> list[Object]:
+        """What Argo CD made of it. Namespaces are ours by the ledger alone: others move in, too."""
+        return [
+            each for each in self.kept if self.is_young(each) and each["kind"] != NAMESPACE.kind
+        ]
+
+    @cached_property
+    def lent(self) -> list[Object]:
+        """Namespaces of others that Argo CD keeps annotations on."""
+        ours = {each["metadata"]["name"] for each in self.namespaces}
+        return [
+            each
+            for each in self.kept
+            if each["kind"] == NAMESPACE.kind and each["metadata"]["name"] not in ours
+        ]
 
     @cached_property
     def applied(self) -> list[Object]:

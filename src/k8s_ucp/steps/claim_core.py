@@ -18,6 +18,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.rendering.addons import chosen, on_core
 from k8s_ucp.gitops.rendering.clouds import SECRETS, clouds
 from k8s_ucp.pipeline import Report
+from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
 from k8s_ucp.steps.apply_manifests import only_yaml
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.start_argocd import first_applications, repository_secrets
@@ -43,8 +44,7 @@ class ClaimCore:
                 zip(new, pool.map(lambda each: find(context.kube, each), new), strict=True)
             )
         foreign = [each for each, item in found.items() if item and not ours.is_made(item)]
-        shared = set(addon_namespaces(context))
-        if stopping := [each for each in foreign if each not in shared]:
+        if stopping := [each for each in foreign if not is_shared(each)]:
             more = f" and {len(stopping) - SHOWN} more" if len(stopping) > SHOWN else ""
             raise UcpError(
                 f"{context.topology.core_cluster} has what ucp would change, and others made it: "
@@ -70,7 +70,12 @@ def intended(context: Context) -> Iterable[Entry]:
     yield from addon_namespaces(context)
 
 
+def is_shared(entry: Entry) -> bool:
+    """A namespace that may be there: an add-on moves in, a mirror reads there. It stays theirs."""
+    own = (argocd.NAMESPACE, crossplane.NAMESPACE, CLUSTERS_NAMESPACE)
+    return entry.kind == "Namespace" and entry.name not in own
+
+
 def addon_namespaces(context: Context) -> list[Entry]:
-    """An add-on may move into a namespace that is there: it isn't ours then, and stays."""
     names = {each.namespace for each in chosen(context.topology) if on_core(context.topology, each)}
     return [Entry("v1", "Namespace", "", each) for each in sorted(names)]

@@ -12,14 +12,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from k8s_ucp.clusters import local
+from k8s_ucp.clusters.adoption import check_owner
+from k8s_ucp.clusters.local import core_request
 from k8s_ucp.components import argocd
 from k8s_ucp.components.belongings import Belongings, find, is_on_core, services_of
 from k8s_ucp.components.ledger import Entry, Ledger
 from k8s_ucp.components.pods import POD, WORKLOADS
 from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.gitops.rendering.core import of_others
 from k8s_ucp.kube import (
     APPLICATION,
     CRD,
+    FIELD_MANAGER,
     NAMESPACE,
     Conflict,
     Kind,
@@ -40,6 +44,8 @@ ROOT = "root"
 """The Application that was applied by hand."""
 BRINGING = (argocd.CONTROLLER, argocd.APPLICATION_SETS)
 """Workloads that would make again what is deleted."""
+ARGOCD_MANAGER = "argocd-controller"
+"""As which Argo CD applies."""
 HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
@@ -47,6 +53,7 @@ def check_core_of_others(context: Context) -> None:
     """Nothing that others made goes with what is ours. Raises UcpError, also for a silent core."""
     belongings = belongings_of(context)
     if belongings is None:
+        _check_unknown(context)
         return
     try:
         foreign = belongings.foreign()
@@ -61,6 +68,26 @@ def check_core_of_others(context: Context) -> None:
             f"others made {', '.join(foreign[:SHOWN])}{more} on {context.topology.core_cluster}, "
             "which would go with the components that ucp put there",
             next="move or delete these, then: ucp stop",
+        )
+
+
+def _check_unknown(context: Context) -> None:
+    """Our notes may have been lost, and everything be there all the same."""
+    topology = context.topology
+    if not of_others(topology):
+        return
+    request = core_request(context.workspace, topology)
+    try:
+        with local.existing(context.workspace, topology).opened(request) as kube:
+            marked = check_owner(kube, request.name, context.workspace.machine_id(topology.name))
+    except UcpError:
+        # Nothing of ours, as far as can be seen.
+        return
+    if marked:
+        raise UcpError(
+            f"{request.name} is in use by this topology, but what ucp put there is written down "
+            "nowhere any more",
+            next="ucp start (which writes it down anew), then: ucp stop",
         )
 
 
@@ -105,6 +132,7 @@ class _Removal:
         # Looked at while all of it is there.
         things = [*found.brought, *found.applied, *found.cluster_secrets]
         namespaces, kinds, hooks = found.namespaces, found.kinds, self._hooks()
+        lent = found.lent
         applications = found.applications
         workloads = [each for each in things if each["kind"] in WORKLOADS]
         self.report("Argo CD's controllers")
@@ -120,6 +148,8 @@ class _Removal:
         self._delete_all(kinds)
         self._await_gone(kinds, "our kinds gone")
         self.report("namespaces")
+        for each in lent:
+            self._give_back(each)
         self._delete_all(namespaces)
         self._await_gone(namespaces, "our namespaces gone")
 
@@ -176,6 +206,16 @@ class _Removal:
             )
             if self.belongings.is_young(item) and inner & set(services_of(item))
         ]
+
+    def _give_back(self, item: Object) -> None:
+        """Take our fields off an object of others: applying none of them says so."""
+        bare = {
+            "apiVersion": item["apiVersion"],
+            "kind": item["kind"],
+            "metadata": {"name": item["metadata"]["name"]},
+        }
+        for manager in (FIELD_MANAGER, ARGOCD_MANAGER):
+            self.kube.apply(bare, manager=manager)
 
     def _release(self, kind: Kind, item: Object) -> None:
         """Take finalizers off an object whose kind goes."""

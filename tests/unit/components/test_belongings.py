@@ -118,13 +118,19 @@ def test_what_argocd_brought_is_ours_where_it_keeps_it_for_us() -> None:
         {"version": "v1", "kind": "Secret", "namespace": "monitoring", "name": each}
         for each in ("kept", "taken", "older", "gone")
     ]
+    told += [{"version": "v1", "kind": "Namespace", "name": each} for each in ("argocd", "team")]
     cluster = Cluster(
         application("root", *told),
+        item("Namespace", "argocd", annotations=kept_by("root")),
+        item("Namespace", "team", annotations=kept_by("root")),
         item("Secret", "kept", "monitoring", annotations=kept_by("root")),
         item("Secret", "taken", "monitoring", annotations=kept_by("another")),
         item("Secret", "older", "monitoring", annotations=kept_by("root"), made=BEFORE),
     )
-    assert names(looked_at(cluster, ROOT).brought) == ["kept"]
+    ours = looked_at(cluster, ROOT, NAMESPACE)
+    assert names(ours.brought) == ["kept"]
+    assert names(ours.namespaces) == ["argocd"]
+    assert names(ours.lent) == ["team"]
 
 
 def test_what_others_would_lose_is_named() -> None:
