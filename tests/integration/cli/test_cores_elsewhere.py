@@ -142,7 +142,7 @@ def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
     refused(world, "existing", there, "kubectl config get-contexts", code=2)
     describe(world, "{provider: existing, context: far}")
     refused(world, "existing", "API server of the context far can't be reached", "get nodes")
-    local = "git: {provider: url, core: http://localhost:3000/c, apps: /srv/a.git}"
+    local = "git: {provider: url, core: http://localhost:3000/c, apps: file:///srv/a.git}"
     describe(world, "{provider: existing, context: far}", git=local, image="")
     before = files(world)
     ended = world.ucp("start", "--yes", expect=1)
