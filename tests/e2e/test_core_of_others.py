@@ -127,7 +127,16 @@ def test_it_is_used_and_left_as_it_was_found(
     assert kube.find(APPLICATION, "root", "argocd")
     kube.delete(DEPLOYMENT, "shop", "argocd")
 
+    note = world.state / "existing" / "demo-core.json"
+    note.rename(world.home / "note")
+    refused = world.ucp("stop", "--yes", expect=1)
+    assert "what ucp put there is written down nowhere any more" in refused.stderr
+    (world.home / "note").rename(note)
+
+    world.ucp("kubeconfig", "demo-core", "--merge")
+    assert "demo-core" in (world.home / ".kube" / "config").read_text()
     world.ucp("stop", "--yes")
+    assert "demo-core" not in (world.home / ".kube" / "config").read_text()
     eventually(lambda: theirs.contents() == before, lambda: differing(theirs, before))
     about = kube.get(NAMESPACE, "of-theirs")["metadata"]
     assert about.get("annotations") is None

@@ -96,9 +96,11 @@ def forget_contexts(config: dict[str, Any]) -> None:
 
 def _same(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
     authority = "certificate-authority-data"
+    proof = ours["cluster"].get(authority)
     return bool(
         theirs.get("name") == ours["name"]
-        and (theirs.get("cluster") or {}).get(authority) == ours["cluster"][authority]
+        and proof
+        and (theirs.get("cluster") or {}).get(authority) == proof
     )
 
 

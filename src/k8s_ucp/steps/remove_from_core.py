@@ -34,6 +34,7 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
+from k8s_ucp.steps.stop_clusters import forget_access
 from k8s_ucp.waiting import wait_until
 
 SECONDS = 180.0
@@ -104,7 +105,7 @@ class RemoveFromCore:
         _Removal(context, belongings, report).run()
         local.existing(context.workspace, context.topology).delete(name)
         Ledger(context.state.ledger).remove()
-        context.state.kubeconfig(name).unlink(missing_ok=True)
+        forget_access(context, name)
 
 
 def belongings_of(context: Context) -> Belongings | None:

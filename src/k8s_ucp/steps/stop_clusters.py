@@ -52,7 +52,7 @@ class StopClusters:
             for ended in [pool.submit(end, name) for name, end in ends.items()]:
                 ended.result()
         for name in containers:
-            _forget(context, name)
+            forget_access(context, name)
 
 
 def known_clusters(context: Context) -> list[str]:
@@ -84,8 +84,8 @@ def running(context: Context) -> list[Identity]:
     ]
 
 
-def _forget(context: Context, name: str) -> None:
-    """The cluster is gone: its kubeconfig, and what `ucp kubeconfig --merge` made of it."""
+def forget_access(context: Context, name: str) -> None:
+    """Of a cluster that is gone, or ours no longer: also what `ucp kubeconfig --merge` made of it."""
     file = context.state.kubeconfig(name)
     if file.exists():
         forget_contexts(read_kubeconfig(file))
