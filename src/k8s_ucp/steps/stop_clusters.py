@@ -85,7 +85,7 @@ def running(context: Context) -> list[Identity]:
 
 
 def forget_access(context: Context, name: str) -> None:
-    """Of a cluster that is gone, or ours no longer: also what `ucp kubeconfig --merge` made of it."""
+    """Of a cluster that is gone, or ours no longer; in the user's own kubeconfig too."""
     file = context.state.kubeconfig(name)
     if file.exists():
         forget_contexts(read_kubeconfig(file))
