@@ -105,7 +105,7 @@ def test_it_is_used_and_left_as_it_was_found(
     kube.delete(NAMESPACE, "argocd")
     eventually(lambda: theirs.contents() == before, lambda: differing(theirs, before))
 
-    started = world.ucp("start", "--core", "existing", "--yes")
+    started = world.ucp("start", "--core", "existing", "--yes", timeout=300)
     assert "pods of the core cluster" in started.stderr
     assert_well(world, "existing")
     assert kube.get(CONFIG_MAP, MARK, MARK_NAMESPACE)["data"]["name"] == "demo-core"
@@ -118,7 +118,7 @@ def test_it_is_used_and_left_as_it_was_found(
     assert unchanged == before
 
     (world.state / "ledger.json").unlink()
-    world.ucp("start", "--yes")
+    world.ucp("start", "--yes", timeout=300)
     assert Ledger(world.state / "ledger.json").entries() >= written, "it can be rebuilt"
 
     kube.create(theirs_in("argocd"))
