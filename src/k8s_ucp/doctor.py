@@ -64,6 +64,8 @@ class Examined:
     """Credential files that others than the user may read."""
     admin: str = "KUBECONFIG"
     """The core's kubeconfig, for commands."""
+    not_backed_up: str = ""
+    """Why the backup of passwords is behind what the core made; empty where it isn't."""
 
 
 def look(
@@ -85,7 +87,7 @@ def findings(found: Examined) -> list[Finding]:
     return sorted(answer, key=lambda each: (_WORST[each.severity], each.id))
 
 
-_WITHOUT_CORE = ("core/", "component/", "credential/")
+_WITHOUT_CORE = ("core/", "component/", "credential/", "backup/")
 
 
 def _core(found: Examined) -> Iterator[Finding]:
@@ -111,6 +113,16 @@ def _credentials(found: Examined) -> Iterator[Finding]:
     for each in found.exposed:
         yield Finding(
             f"credential/{each}", "error", f"{each} can be read by others", f"chmod 600 {each}"
+        )
+
+
+def _backup(found: Examined) -> Iterator[Finding]:
+    if found.not_backed_up:
+        yield Finding(
+            f"backup/{found.topology.name}",
+            "warning",
+            f"the backup of passwords is behind: {found.not_backed_up}",
+            "ucp start",
         )
 
 
@@ -261,6 +273,7 @@ _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
     _core,
     _components,
     _credentials,
+    _backup,
     _nobody_works,
     _clusters,
     _other_sources,

@@ -9,6 +9,7 @@ from k8s_ucp.steps.apply_manifests import ApplyFoundation
 from k8s_ucp.steps.await_applications import AwaitApplications
 from k8s_ucp.steps.await_environments import AwaitEnvironments
 from k8s_ucp.steps.await_ingress import AwaitIngress
+from k8s_ucp.steps.back_up import BackUp, BackUpBeforeStop
 from k8s_ucp.steps.build_images import BuildImages
 from k8s_ucp.steps.check_machine import CHECKS
 from k8s_ucp.steps.check_orphans import check_orphans
@@ -22,6 +23,8 @@ from k8s_ucp.steps.load_images import LoadImages
 from k8s_ucp.steps.make_app_clusters import MakeAppClusters
 from k8s_ucp.steps.publish_repositories import PublishRepositories
 from k8s_ucp.steps.remove_from_core import RemoveFromCore, check_core_of_others
+from k8s_ucp.steps.restore_backup import RestoreBackup
+from k8s_ucp.steps.restore_external_names import RestoreExternalNames
 from k8s_ucp.steps.start_argocd import StartArgoCD
 from k8s_ucp.steps.start_core import StartCore
 from k8s_ucp.steps.start_crossplane import StartCrossplane
@@ -55,12 +58,14 @@ def start_on_host() -> Plan[Context]:
             Task(StartSupervisor(), after=("install-tools",)),
             Task(ApplyFoundation(), after=("start-core", "publish-repositories")),
             Task(ApplyCredentials(), after=("apply-foundation",)),
+            Task(RestoreBackup(), after=("apply-foundation",)),
             Task(StartArgoCD(), after=("apply-foundation", "start-supervisor")),
-            Task(StartReconciler(), after=("apply-foundation", "start-supervisor")),
+            Task(StartReconciler(), after=("restore-backup", "start-supervisor")),
             Task(StartCrossplane(), after=("apply-foundation", "start-supervisor")),
             Task(AwaitEnvironments(), after=("start-reconciler",)),
             Task(StartRollouts(), after=("await-environments",)),
             Task(AwaitApplications(), after=("await-environments", "start-argocd")),
+            Task(BackUp(), after=("await-applications",)),
         ),
     )
 
@@ -76,7 +81,8 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
         )
     if of_others(topology):
         claim = (Task(ClaimCore(), after=("start-core", "publish-repositories")),)
-    ready_for_pods = ("apply-foundation", *(each.step.id for each in images[1:]))
+    # Argo CD brings the reconciler too: what it would make anew has to be back before.
+    ready_for_pods = ("restore-backup", *(each.step.id for each in images[1:]))
     server = (Task(StartPods("git-server"), after=ready_for_pods),) if served(topology) else ()
     way_in = AwaitIngress() if leads_to_argocd(topology) else ForwardArgoCD()
     return Plan(
@@ -93,10 +99,13 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
                 ApplyFoundation(),
                 after=("start-core", "publish-repositories", *(each.step.id for each in claim)),
             ),
-            Task(ApplyCredentials(), after=("apply-foundation",)),
+            Task(RestoreBackup(), after=("apply-foundation",)),
             Task(StartHelpers(), after=("apply-foundation",)),
             *server,
             Task(StartPods("argocd"), after=ready_for_pods),
+            # Without a credential no provider makes anything: names that it had come first.
+            Task(RestoreExternalNames(), after=("start-argocd",)),
+            Task(ApplyCredentials(), after=("restore-external-names",)),
             Task(StartPods("reconciler"), after=ready_for_pods),
             Task(StartPods("crossplane"), after=ready_for_pods),
             Task(way_in, after=("start-argocd", "start-helpers")),
@@ -104,6 +113,7 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
                 AwaitEnvironments(), after=("start-argocd", "start-reconciler", "make-app-clusters")
             ),
             Task(AwaitApplications(), after=("await-environments",)),
+            Task(BackUp(), after=("await-applications",)),
         ),
     )
 
@@ -129,7 +139,8 @@ def stop() -> Plan[Context]:
         "stop",
         checks=(check_orphans, check_core_of_others),
         tasks=(
-            Task(StopComponents()),
+            Task(BackUpBeforeStop()),
+            Task(StopComponents(), after=("back-up",)),
             Task(RemoveFromCore(), after=("stop-components",)),
             Task(StopClusters(), after=("remove-from-core",)),
             Task(CheckStopped(), after=("stop-clusters",)),

@@ -6,6 +6,7 @@ Folders with state are 0700 and their files 0600: certificates and kubeconfigs l
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -121,6 +122,11 @@ class Workspace:
     def credentials(self) -> Path:
         return self.root / "creds"
 
+    @property
+    def backup_key(self) -> Path:
+        """Opens the backups in the core repositories of this workspace's topologies."""
+        return self.credentials / "backup.key"
+
     def state(self, topology: str) -> StateFolder:
         return StateFolder(self.root / ".ucp" / topology)
 
@@ -181,14 +187,22 @@ def make_private_folder(folder: Path) -> None:
         ) from error
 
 
-def write_private_file(path: Path, text: str) -> None:
-    """Write a file that only the user can read, whole or not at all."""
+def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:
+    """Write a file that only the user can read, whole or not at all.
+
+    replace: one that is there is written over; else it stays as it is.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
-        temporary.replace(path)
+        if replace:
+            temporary.replace(path)
+        else:
+            with contextlib.suppress(FileExistsError):
+                path.hardlink_to(temporary)
+            temporary.unlink()
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -173,6 +173,15 @@ def test_credentials_that_others_can_read() -> None:
     ]
 
 
+def test_a_backup_that_is_behind() -> None:
+    for ready in (True, False):
+        found = examined(core_ready=ready)
+        behind = dataclasses.replace(found, not_backed_up="the remote wants a credential")
+        (one,) = [each for each in findings(behind) if each.id.startswith("backup/")]
+        assert (one.id, one.severity, one.next) == ("backup/demo", "warning", "ucp start")
+        assert "the remote wants a credential" in one.message
+
+
 def test_the_worst_comes_first() -> None:
     found = examined(environments=["prod"], clusters=[refused("Forgotten"), refused("Odd")])
     assert [each.severity for each in findings(found)] == ["error", "warning", "info"]

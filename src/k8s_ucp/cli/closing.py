@@ -45,6 +45,8 @@ def closing_table(context: Context, seconds: float) -> str:
         file = f"apps/{app}/overlays/{environment}/kustomization.yaml"
         lines.append(f"  a new tag    change newTag in {file}, commit, push;")
         lines.append(f"               the repository: {context.gitops.apps}")
+    lines.append(f"  keep         a copy of {context.workspace.backup_key}, in another place:")
+    lines.append("               it opens the backup of passwords in the core repository")
     lines.append("  end it       ucp stop")
     return "\n".join(lines)
 

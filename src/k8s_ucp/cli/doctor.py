@@ -14,6 +14,7 @@ from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.credential_files import credential_files
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.status import look
+from k8s_ucp.components.backup_keeper import failure
 from k8s_ucp.doctor import Finding
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.toolbox import Toolbox
@@ -66,6 +67,7 @@ def examined(context: Context) -> doctor.Examined:
         lambda: context.kube,
         time.time(),
         exposed=_exposed(context.workspace.credentials),
+        not_backed_up=failure(context.state),
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),
     )
 

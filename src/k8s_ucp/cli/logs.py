@@ -33,8 +33,9 @@ def logs(
         str,
         typer.Argument(
             metavar="COMPONENT",
-            help="argocd, crossplane, reconciler, git-server, redis, watcher, supervisord, ucp; "
-            "one program such as argocd-repo-server; or a control plane's, such as demo-core/etcd.",
+            help="argocd, crossplane, reconciler, git-server, redis, watcher, backup, supervisord, "
+            "ucp; one program such as argocd-repo-server; or a control plane's, such as "
+            "demo-core/etcd.",
         ),
     ],
     follow: Annotated[

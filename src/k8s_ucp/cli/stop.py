@@ -9,6 +9,7 @@ import typer
 
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.cli.running import run_plan
 from k8s_ucp.errors import UsageError
 
@@ -22,12 +23,14 @@ def stop(
 ) -> None:
     """Stop a topology: components first, then all control planes.
 
-    Nothing is committed. Embedded clusters keep their data; kind clusters are removed with what
-    they ran; a cluster on GKE loses its nodes; from a core that others made everything of ours is
-    taken away. `ucp start` brings the same state back from the repositories.
+    Nothing is committed but what the backup of passwords still lacks. Embedded clusters keep their
+    data; kind clusters are removed with what they ran; a cluster on GKE loses its nodes; from a
+    core that others made everything of ours is taken away. `ucp start` brings the same state back
+    from the repositories.
     """
     call = invocation(ctx)
     context = chosen_context(call)
+    context.git_credential = git_credential()
     if not yes and sys.stdin.isatty():
         from k8s_ucp.cli.questions import confirm
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+import sys
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -111,6 +114,13 @@ minprocs=50
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 """
     return "\n".join([head, *(sections[name] for name in sorted(sections))])
+
+
+def say(line: str) -> None:
+    """Into supervisord's log of this program; a dead supervisord reads nothing."""
+    with suppress(OSError):
+        sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
+        sys.stdout.flush()
 
 
 def _escape(value: str) -> str:

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -23,7 +21,7 @@ from pathlib import Path
 from k8s_ucp import __version__
 from k8s_ucp.clusters.watching import Watch
 from k8s_ucp.components.placement import HostPlacement
-from k8s_ucp.components.program import Program
+from k8s_ucp.components.program import Program, say
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import StateFolder
 
@@ -165,14 +163,7 @@ def main() -> None:
     parser.add_argument("--runtime", type=Path, required=True, help="folder of its sockets")
     options = parser.parse_args()
     state = StateFolder(options.state)
-    Keeper(HostPlacement(state, options.runtime), Watch(state.clusters, _say), _say).run()
-
-
-def _say(line: str) -> None:
-    """Into supervisord's log of the watcher; a dead supervisord reads nothing."""
-    with suppress(OSError):
-        sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
-        sys.stdout.flush()
+    Keeper(HostPlacement(state, options.runtime), Watch(state.clusters, say), say).run()
 
 
 if __name__ == "__main__":

@@ -50,9 +50,11 @@ fi
 while read -r old new ref; do
   test "$ref" = {ref} || continue
   case "$new" in *[!0]*) ;; *) continue ;; esac
-  files_of "$PWD" "$new" "$work/new" || exit 0
   git diff-tree -r --name-only --no-renames "$old" "$new" >"$work/changed" 2>/dev/null ||
     echo '*' >"$work/changed"
+  # The backup is encrypted, and nothing refers to it.
+  grep -qv '^backup/' "$work/changed" || continue
+  files_of "$PWD" "$new" "$work/new" || exit 0
   look "$work/new" >"$work/findings"
   test $? = 1 || exit 0
   : >"$work/before"

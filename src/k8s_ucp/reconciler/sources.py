@@ -19,7 +19,7 @@ from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.authenticators import Facts
 
 # Groups whose managed resources write kubeconfigs as connection Secrets.
-_OWNER_GROUPS = (".upbound.io", ".crossplane.io")
+OWNER_GROUPS = (".upbound.io", ".crossplane.io")
 
 # Parts of the API groups of managed resources, and the provider of the cluster that each makes.
 _CLOUDS = {
@@ -92,7 +92,7 @@ def known_owner(api_version: str, kind: str) -> bool:
     group = api_version.rpartition("/")[0]
     if group == marks.GROUP:
         return kind == "LocalCluster"
-    return group.endswith(_OWNER_GROUPS)
+    return group.endswith(OWNER_GROUPS)
 
 
 def owner_of(secret: Object) -> OwnerRef | None:

@@ -15,6 +15,7 @@ from k8s_ucp.clusters.kind_checks import check_inotify
 from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
+from k8s_ucp.steps.check_backup_key import check_backup_key
 from k8s_ucp.steps.check_core import check_git_reach, check_image, check_nothing_there
 from k8s_ucp.steps.cloud_credentials import check_cloud_credentials
 from k8s_ucp.steps.context import Context
@@ -126,7 +127,7 @@ def check_credentials(context: Context) -> None:
         each
         for each in sorted(folder.iterdir())
         if each.is_file()
-        and each.name != "README.md"
+        and each.name not in ("README.md", ".gitignore")
         and not each.name.endswith(".example")
         and stat.S_IMODE(each.stat().st_mode) & 0o077
     ]
@@ -188,6 +189,7 @@ CHECKS = (
     check_limits,
     check_credentials,
     check_cloud_credentials,
+    check_backup_key,
     check_socket,
     check_memory,
     check_clusters,

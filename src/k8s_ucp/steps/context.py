@@ -23,7 +23,9 @@ from k8s_ucp.components import (
     redis,
 )
 from k8s_ucp.components.argocd import ArgoCD
+from k8s_ucp.components.backup_keeper import BackupKeeper
 from k8s_ucp.components.component import Component, HostComponent
+from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.health import ADDRESS, Check, Health, combine, probe
 from k8s_ucp.components.host import Host
@@ -35,9 +37,9 @@ from k8s_ucp.components.redis import Redis
 from k8s_ucp.gitops.git_environment import Credential
 from k8s_ucp.gitops.manifests import Manifests
 from k8s_ucp.gitops.merge import NOBODY, Known
-from k8s_ucp.gitops.publish import PublishResult, Settled
+from k8s_ucp.gitops.publish import PublishResult, Settled, addresses
 from k8s_ucp.gitops.render import seconds
-from k8s_ucp.gitops.rendering.addons import leads_to_argocd
+from k8s_ucp.gitops.rendering.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.gitops.rendering.core import in_pods
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS
@@ -139,6 +141,15 @@ class Context:
         return Kube.from_file(self.state.kubeconfig(self.topology.core_cluster))
 
     @property
+    def core_state(self) -> CoreState:
+        """What the core alone knows; start-core comes first."""
+        return CoreState(
+            self.kube,
+            password_namespaces(self.topology),
+            self.topology.spec.reconciler.source_namespaces,
+        )
+
+    @property
     def placement(self) -> HostPlacement:
         return HostPlacement(self.state, self.runtime)
 
@@ -177,6 +188,19 @@ class Context:
             self.topology.name,
             controllers=(LOCAL_CLUSTERS,) if self.in_pods else (),
             kubeconfigs=users_files() if adopts else (),
+        )
+
+    @property
+    def backup_keeper(self) -> BackupKeeper:
+        """publish-repositories comes first."""
+        return BackupKeeper(
+            self.host,
+            self.workspace.backup_key,
+            self.gitops.core,
+            addresses(self.topology, self.gitops).core,
+            self.topology.spec.git.branch,
+            self.core_state.password_namespaces,
+            self.core_state.source_namespaces,
         )
 
     @property

@@ -20,6 +20,10 @@ class StartHelpers:
         make_private_folder(context.runtime.parent)
         make_private_folder(context.runtime)
         context.placement.ensure_running()
-        programs = [*context.reconciler.programs(), *Watcher(context.placement).programs()]
+        programs = [
+            *context.reconciler.programs(),
+            *Watcher(context.placement).programs(),
+            *context.backup_keeper.programs(),
+        ]
         context.placement.start(programs)
         await_ready(context, reconciler.NAME, context.reconciler.ready)

@@ -16,6 +16,10 @@ class StartReconciler:
     title: str = "Start the reconciler"
 
     def run(self, context: Context, _: Report) -> None:
-        programs = [*context.reconciler.programs(), *Watcher(context.placement).programs()]
+        programs = [
+            *context.reconciler.programs(),
+            *Watcher(context.placement).programs(),
+            *context.backup_keeper.programs(),
+        ]
         context.placement.start(programs)
         await_ready(context, reconciler.NAME, context.reconciler.ready)

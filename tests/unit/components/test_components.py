@@ -10,6 +10,7 @@ import pytest
 
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import ArgoCD
+from k8s_ucp.components.backup_keeper import BackupKeeper
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.host import Host
 from k8s_ucp.components.placement import HostPlacement
@@ -29,6 +30,15 @@ def all_programs(host: Host) -> dict[str, Program]:
         *Crossplane(host, settings).programs(),
         *Reconciler(host, host.state.root.parent.parent, "demo").programs(),
         *Watcher(HostPlacement(host.state, host.runtime)).programs(),
+        *BackupKeeper(
+            host,
+            Path("/w/creds/backup.key"),
+            Path("/w/core"),
+            "file:///w/core.git",
+            "main",
+            ["a"],
+            [],
+        ).programs(),
     ]
     return {each.name: each for each in made}
 
@@ -41,7 +51,7 @@ def test_every_program_can_be_supervised(host: Host) -> None:
     programs = all_programs(host)
     assert set(programs) == {
         *argocd.PROGRAMS,
-        *("redis", "crossplane", "reconciler", "watcher"),
+        *("redis", "crossplane", "reconciler", "watcher", "backup"),
     }
     assert all(section(each) for each in programs.values())
 
@@ -137,7 +147,7 @@ def test_programs_that_talk_to_the_core_change_with_it(host: Host) -> None:
     changed = {name for name in before if section(before[name]) != section(after[name])}
     assert changed == {
         *(argocd.CONTROLLER, argocd.APPLICATION_SETS, argocd.SERVER),
-        *("crossplane", "reconciler"),
+        *("crossplane", "reconciler", "backup"),
     }
 
 

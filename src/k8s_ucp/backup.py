@@ -1,0 +1,89 @@
+"""What a core cluster alone knows and nobody can make again: the document in backup/state.age.
+
+Generated passwords; kubeconfig Secrets that a person vouched for by a label (those of LocalClusters
+and of Crossplane are made anew); external names of managed resources, by which a new core finds
+what an old one made in a cloud. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from k8s_ucp.errors import UcpError
+
+VERSION = 1
+PATH = "backup/state.age"
+"""In the core repository."""
+
+PASSWORDS, SOURCES, EXTERNAL_NAMES = "passwords", "registrationSources", "externalNames"
+SECTIONS = (PASSWORDS, SOURCES, EXTERNAL_NAMES)
+
+Gone = Callable[[str, str], bool]
+"""(section, key): the core says that there is no such thing any more."""
+
+
+@dataclass(frozen=True)
+class Backup:
+    """passwords: {`<namespace>/<Secret>`: {key: value in base64}}.
+
+    sources: {`<namespace>/<Secret>`: what of its labels, annotations, type and data is kept}.
+    external_names: {`<kind>.<group>/<namespace>/<name>`: the name in the cloud}.
+    """
+
+    passwords: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    external_names: Mapping[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.passwords or self.sources or self.external_names)
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """One of SECTIONS."""
+        found: Mapping[str, Any] = getattr(self, _FIELDS[name])
+        return found
+
+
+_FIELDS = {PASSWORDS: "passwords", SOURCES: "sources", EXTERNAL_NAMES: "external_names"}
+
+
+def dump(backup: Backup) -> bytes:
+    """As it is closed: the same content is the same bytes."""
+    content = {"version": VERSION, **{name: backup.section(name) for name in SECTIONS}}
+    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+
+def parse(text: bytes) -> Backup:
+    """Raises UcpError, which quotes nothing of the text."""
+    try:
+        content = json.loads(text)
+        version = content["version"]
+        sections = {_FIELDS[name]: dict(content.get(name) or {}) for name in SECTIONS}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UcpError(
+            f"{PATH} of the core repository can be opened, but it is no backup",
+            next=f"take an older one from its history: git log -- {PATH}",
+        ) from None
+    if version != VERSION:
+        raise UcpError(
+            f"{PATH} of the core repository was written by a newer ucp (form {version}, this one "
+            f"knows {VERSION})",
+            next="use that version of ucp",
+        )
+    return Backup(**sections)
+
+
+def updated(known: Backup, seen: Backup, gone: Gone) -> Backup:
+    """What to keep from now on: all that is there, and of the rest what isn't known to be gone."""
+
+    def of(name: str) -> dict[str, Any]:
+        left = {
+            key: value
+            for key, value in known.section(name).items()
+            if key not in seen.section(name) and not gone(name, key)
+        }
+        return {**left, **seen.section(name)}
+
+    return replace(known, **{_FIELDS[name]: of(name) for name in SECTIONS})

@@ -1,0 +1,174 @@
+"""Keeps the backup current while the topology runs: what appears is in git some seconds later.
+
+Supervised, on the machine that has the key, for a core in pods too: neither key nor git belong into
+a cluster. It works in a clone of its own, so that it never meets the user or a command in theirs.
+It can push where the user's own git settings can; elsewhere the next `ucp start` or `stop` does,
+and `ucp doctor` says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp import __version__
+from k8s_ucp.components.program import Program, say
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import StateFolder, write_private_file
+
+if TYPE_CHECKING:
+    from k8s_ucp.components.host import Host
+    from k8s_ucp.kube import Kube
+
+NAME = "backup"
+LOOK_SECONDS = 15.0
+
+
+def failure(state: StateFolder) -> str:
+    """Why the last look could not write what is new; empty where all is well."""
+    try:
+        return _note(state.components / NAME).read_text("utf-8")
+    except OSError:
+        return ""
+
+
+def _note(folder: Path) -> Path:
+    return folder / "failed"
+
+
+@dataclass(frozen=True)
+class BackupKeeper:
+    """As a component of the host.
+
+    clone: the user's of the core repository. url, branch: of that repository, for git here.
+    """
+
+    host: Host
+    key: Path
+    clone: Path
+    url: str
+    branch: str
+    password_namespaces: Sequence[str]
+    source_namespaces: Sequence[str]
+    python: str = sys.executable
+
+    def programs(self) -> list[Program]:
+        folder = self.host.folder(NAME)
+        argv = (
+            *(self.python, "-P", "-m", "k8s_ucp.components.backup_keeper"),
+            *("--folder", str(folder), "--key", str(self.key), "--clone", str(self.clone)),
+            *("--url", self.url, "--branch", self.branch),
+            *("--kubeconfig", str(self.host.kubeconfig)),
+            *("--passwords", ",".join(self.password_namespaces)),
+            *("--sources", ",".join(self.source_namespaces)),
+        )
+        env = {
+            "MALLOC_ARENA_MAX": "1",
+            "UCP_VERSION": __version__,
+            **self.host.cluster_environment(),
+        }
+        return [Program(NAME, argv, folder, env)]
+
+
+@dataclass
+class Keeper:
+    """One topology's. folder: its own; clone: the user's, which is read and left as it is."""
+
+    folder: Path
+    key: Path
+    clone: Path
+    url: str
+    branch: str
+    kubeconfig: Path
+    password_namespaces: Sequence[str]
+    source_namespaces: Sequence[str]
+    report: Callable[[str], None]
+    _kube: Kube | None = None
+    _told: str = ""
+
+    def look(self) -> None:
+        """Write what is new. A failure is noted, and told once."""
+        try:
+            commit = self._save()
+        except UcpError as error:
+            write_private_file(_note(self.folder), error.message)
+            if error.message != self._told:
+                self.report(f"not backed up: {error.message}")
+            self._told = error.message
+            return
+        _note(self.folder).unlink(missing_ok=True)
+        self._told = ""
+        if commit:
+            self.report(f"backed up, commit {commit[:8]}")
+
+    def _save(self) -> str | None:
+        # Loaded at the first look: a start has other things to do when it starts this program.
+        from k8s_ucp.backup import Backup, updated
+        from k8s_ucp.backup_key import load_key
+        from k8s_ucp.components.core_state import CoreState
+        from k8s_ucp.gitops.backup_file import BackupFile
+        from k8s_ucp.gitops.clones import make_clone
+        from k8s_ucp.gitops.repository import Repository
+        from k8s_ucp.kube import Kube, KubeError
+
+        if self._kube is None:
+            self._kube = Kube.from_file(self.kubeconfig)
+        core = CoreState(self._kube, self.password_namespaces, self.source_namespaces)
+        try:
+            # Before that, a start is under way: what it puts back is not there yet.
+            seen = core.collect() if core.restored() else Backup()
+        except KubeError:
+            # Its silence is told by others; nothing new can appear in it.
+            return None
+        if not seen:
+            return None
+        key = load_key(self.key)
+        if key is None:
+            raise UcpError(f"the backup key {self.key} is missing")
+
+        def change(known: Backup) -> Backup:
+            return updated(known, seen, core.gone)
+
+        if (self.clone / ".git").exists():
+            # What starts and stops wrote, read without asking the remote.
+            theirs = BackupFile(Repository(self.clone), self.branch)
+            known = theirs.read(theirs.seen, key)
+            if change(known) == known:
+                return None
+        ours = BackupFile(
+            make_clone(self.folder / "core", self.url, branch=self.branch), self.branch
+        )
+        return ours.save(key, change)
+
+
+def main() -> None:
+    """`python -m k8s_ucp.components.backup_keeper --folder FOLDER …`, until SIGTERM."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("folder", "key", "clone", "kubeconfig"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    for name in ("url", "branch", "passwords", "sources"):
+        parser.add_argument(f"--{name}", required=True)
+    options = parser.parse_args()
+    keeper = Keeper(
+        folder=options.folder,
+        key=options.key,
+        clone=options.clone,
+        url=options.url,
+        branch=options.branch,
+        kubeconfig=options.kubeconfig,
+        password_namespaces=options.passwords.split(","),
+        source_namespaces=options.sources.split(","),
+        report=say,
+    )
+    while True:
+        time.sleep(LOOK_SECONDS)
+        keeper.look()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""What the core cluster alone knows: read for the backup, and put back into a core that lost it.
+
+Nothing that is there is written over. A core notes what was put back into it, in a ConfigMap: from
+then on it speaks for its own state, and what is gone from it goes from the backup too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
+from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, NotFound, Object
+from k8s_ucp.reconciler import marks, passwords, sources
+
+RESTORED = "k8s-ucp-restored"
+"""ConfigMap in the clusters' namespace: the sections that were put back into this core."""
+EXTERNAL_NAME = "crossplane.io/external-name"
+_NOT_KEPT = "kubectl.kubernetes.io/last-applied-configuration"
+"""An annotation with the whole Secret in it."""
+
+
+@dataclass(frozen=True)
+class CoreState:
+    """kube: as admin. The namespaces: where passwords are made, and where sources count."""
+
+    kube: Kube
+    password_namespaces: Sequence[str]
+    source_namespaces: Sequence[str]
+
+    def collect(self) -> Backup:
+        """What there is now. Raises KubeError."""
+        found = {
+            _key(each): {passwords.KEY: each["data"][passwords.KEY]}
+            for each in self._asking()
+            if passwords.KEY in (each.get("data") or {})
+        }
+        return Backup(found, dict(self._sources()), dict(self._external_names()))
+
+    def lacking(self) -> list[str]:
+        """Secrets that ask for a password and have none yet, sorted."""
+        return sorted(_key(each) for each in self._asking() if passwords.lacks(each))
+
+    def gone(self, section: str, key: str) -> bool:
+        """This core had it and the API server says, for this very name, that it hasn't any more."""
+        if section not in self.restored():
+            return False
+        if section == EXTERNAL_NAMES:
+            kind, namespace, name = _place(key)
+            served = self._managed().get(kind)
+            return served is not None and self.kube.find(served, name, namespace) is None
+        namespace, name = key.split("/")
+        return self._looked_at(section, key) and self.kube.find(SECRET, name, namespace) is None
+
+    def restored(self) -> frozenset[str]:
+        """Sections that were put back into this core, or that there was nothing to put back of."""
+        noted = self.kube.find(CONFIG_MAP, RESTORED, marks.CLUSTERS_NAMESPACE)
+        return frozenset((noted or {}).get("data") or {})
+
+    def note_restored(self, step: str, *sections: str) -> None:
+        """From now on this core speaks for these sections. step: who says so."""
+        self.kube.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": RESTORED, "namespace": marks.CLUSTERS_NAMESPACE},
+                "data": dict.fromkeys(sections, "yes"),
+            },
+            manager=f"k8s-ucp-{step}",
+        )
+
+    def note_leaving(self) -> None:
+        """This core is taken apart: what it lacks from now on says nothing."""
+        self.kube.delete(CONFIG_MAP, RESTORED, marks.CLUSTERS_NAMESPACE)
+
+    def put_back_secrets(self, backup: Backup) -> list[str]:
+        """Passwords and sources that this core has not; their names. Raises KubeError."""
+        wanted = [
+            *((PASSWORDS, *each) for each in backup.passwords.items()),
+            *((SOURCES, *each) for each in backup.sources.items()),
+        ]
+        return [
+            key
+            for section, key, kept in wanted
+            if self._looked_at(section, key) and self._put_back(section, key, kept)
+        ]
+
+    def put_back_names(self, names: Mapping[str, str]) -> frozenset[str]:
+        """Give managed resources their names in the cloud, but for those that have one already.
+
+        names: {`<kind>.<group>/<namespace>/<name>`: external name}. Those that aren't there yet.
+        """
+        served = self._managed()
+        missing = set()
+        for key, external_name in names.items():
+            label, namespace, name = _place(key)
+            kind = served.get(label)
+            there = self.kube.find(kind, name, namespace) if kind else None
+            if kind is None or there is None:
+                missing.add(key)
+            elif EXTERNAL_NAME not in (there["metadata"].get("annotations") or {}):
+                change = {"metadata": {"annotations": {EXTERNAL_NAME: external_name}}}
+                self.kube.patch(kind, name, namespace, change)
+        return frozenset(missing)
+
+    def _put_back(self, section: str, key: str, kept: Mapping[str, Any]) -> bool:
+        namespace, name = key.split("/")
+        there = self.kube.find(SECRET, name, namespace)
+        if there is not None and (section == SOURCES or passwords.KEY in (there.get("data") or {})):
+            return False
+        if self.kube.find(NAMESPACE, namespace) is None:
+            self.kube.apply(
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            )
+        try:
+            if section == SOURCES:
+                self.kube.create(_source(namespace, name, kept))
+            else:
+                # As the controller that made it: what Argo CD or Crossplane add stays theirs.
+                item = _secret(namespace, name, data=dict(kept))
+                self.kube.apply(item, manager=passwords.MANAGER, force=False)
+        except Conflict:
+            # Somebody was quicker: it is there.
+            return False
+        return True
+
+    def _looked_at(self, section: str, key: str) -> bool:
+        """Secrets of other namespaces are nobody's at the moment: an add-on may be off."""
+        looked_at = self.password_namespaces if section == PASSWORDS else self.source_namespaces
+        return key.partition("/")[0] in looked_at
+
+    def _asking(self) -> Iterator[Object]:
+        asking = f"{marks.GENERATE}={passwords.KEY}"
+        for namespace in self.password_namespaces:
+            yield from self.kube.list_all(SECRET, namespace, labels=asking)
+
+    def _sources(self) -> Iterator[tuple[str, dict[str, object]]]:
+        for namespace in self.source_namespaces:
+            for each in self.kube.list_all(SECRET, namespace, labels=marks.KUBECONFIG_LABEL):
+                owner = sources.owner_of(each)
+                kept = sources.keep_source(each)
+                if kept is None or owner is None or owner.kind != "Secret":
+                    continue
+                metadata = each["metadata"]
+                notes = metadata.get("annotations") or {}
+                yield (
+                    _key(each),
+                    {
+                        "type": each.get("type", "Opaque"),
+                        "labels": metadata.get("labels") or {},
+                        "annotations": {k: v for k, v in notes.items() if k != _NOT_KEPT},
+                        "data": kept["data"],
+                    },
+                )
+
+    def _external_names(self) -> Iterator[tuple[str, str]]:
+        for label, kind in self._managed().items():
+            for each in self.kube.list_all(kind):
+                metadata = each["metadata"]
+                name = (metadata.get("annotations") or {}).get(EXTERNAL_NAME)
+                if name and "deletionTimestamp" not in metadata:
+                    yield f"{label}/{metadata.get('namespace', '')}/{metadata['name']}", name
+
+    def _managed(self) -> dict[str, Kind]:
+        """Kinds of managed resources that are served: {`<kind>.<group>`: kind}."""
+        found = {}
+        for group in self.kube.request("GET", "/apis")["groups"]:
+            if not group["name"].endswith(sources.OWNER_GROUPS):
+                continue
+            version = group["preferredVersion"]["groupVersion"]
+            try:
+                resources = self.kube.request("GET", f"/apis/{version}")["resources"]
+            except NotFound:
+                continue
+            for each in resources:
+                if "managed" in (each.get("categories") or ()) and "/" not in each["name"]:
+                    found[f"{each['kind']}.{group['name']}"] = Kind(
+                        version, each["kind"], each["name"], each["namespaced"]
+                    )
+        return found
+
+
+def _secret(namespace: str, name: str, **parts: Any) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace},
+        **parts,
+    }
+
+
+def _source(namespace: str, name: str, kept: Mapping[str, Any]) -> Object:
+    item = _secret(namespace, name, type=kept["type"], data=kept["data"])
+    item["metadata"] |= {"labels": kept["labels"], "annotations": kept["annotations"]}
+    return item
+
+
+def _key(item: Object) -> str:
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+
+
+def _place(key: str) -> tuple[str, str | None, str]:
+    kind, namespace, name = key.split("/")
+    return kind, namespace or None, name

@@ -1,0 +1,211 @@
+"""The backup in a real core repository: written when its content changed, whoever comes first."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.backup import PATH, Backup
+from k8s_ucp.backup_key import BackupKey, BadKey, key_for
+from k8s_ucp.gitops.backup_file import BackupFile
+from k8s_ucp.gitops.check_hook import ensure_check_hook
+from k8s_ucp.gitops.clones import make_clone
+from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.steps.check_backup_key import check_backup_key
+from k8s_ucp.steps.context import Context
+from k8s_ucp.workspace import Workspace
+from tests.integration.gitops.conftest import World
+from tests.unit.gitops.topologies import demo
+
+CANARY = "czNjcjN0LWNhbmFyeQ=="
+STATE = Backup({"ucp-clusters/quotes-stage-connection": {"password": CANARY}})
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> BackupKey:
+    return key_for(tmp_path / "creds" / "backup.key", lambda: False)
+
+
+def file(world: World) -> BackupFile:
+    return BackupFile(Repository(world.folder.core), "main")
+
+
+def keep(backup: Backup) -> Callable[[Backup], Backup]:
+    return lambda _: backup
+
+
+def blobs(folder: Path) -> bytes:
+    """Every object of a repository, unpacked."""
+    repository = Repository(folder)
+    ids = repository.git("rev-list", "--objects", "--all", "--no-object-names").decode().split()
+    return repository.git("cat-file", "--batch", stdin="".join(f"{id}\n" for id in ids).encode())
+
+
+def test_nothing_to_back_up_is_no_file_and_no_commit(world: World, key: BackupKey) -> None:
+    world.start()
+    before = world.refs()
+    assert file(world).save(key, keep(Backup())) is None
+    assert world.refs() == before
+    assert PATH not in world.files("core")
+
+
+def test_what_appears_is_written_once_and_read_back(world: World, key: BackupKey) -> None:
+    world.start()
+    commit = file(world).save(key, keep(STATE))
+    assert commit == Repository(world.folder.core_remote).resolve("main")
+    assert file(world).read(commit, key) == STATE
+    before = world.refs()
+    # age never gives the same bytes twice: it is the content that counts.
+    assert file(world).save(key, keep(STATE)) is None
+    assert world.refs() == before
+    assert not world.start().changed
+    assert world.refs() == before
+
+
+def test_a_change_is_one_more_commit_and_the_old_one_stays_in_history(
+    world: World, key: BackupKey
+) -> None:
+    world.start()
+    first = file(world).save(key, keep(STATE))
+    more = replace(STATE, external_names={"VPC.ec2.aws.m.upbound.io/ucp-clusters/eu": "vpc-1"})
+    second = file(world).save(key, keep(more))
+    assert file(world).read(second, key) == more
+    assert file(world).read(first, key) == STATE
+
+
+def test_git_holds_no_plaintext_and_no_key(world: World, key: BackupKey) -> None:
+    world.start()
+    file(world).save(key, keep(STATE))
+    for folder in (world.folder.core_remote, world.folder.core):
+        found = blobs(folder)
+        assert b"age-encryption.org" in found or b"BEGIN AGE" in found
+        for secret in (CANARY, "s3cr3t-canary", 'quotes-stage-connection"', "AGE-SECRET-KEY"):
+            assert secret.encode() not in found
+
+
+def test_a_push_in_between_is_kept(world: World, key: BackupKey) -> None:
+    world.start()
+    pushed: list[str] = []
+
+    def change(known: Backup) -> Backup:
+        if len(pushed) < 3:
+            pushed.append(world.push("core", {f"notes/{len(pushed)}.md": b"mine\n"}))
+        return STATE
+
+    commit = file(world).save(key, change)
+    assert file(world).read(commit, key) == STATE
+    assert {f"notes/{number}.md" for number in range(3)} <= world.files("core").keys()
+
+
+def test_two_that_see_the_same_write_it_once(world: World, key: BackupKey) -> None:
+    world.start()
+    url = world.folder.core_remote.as_uri()
+    both = threading.Barrier(2, timeout=30)
+
+    def save(name: str) -> str | None:
+        clone = make_clone(world.person / name, url)
+        clone.fetch()
+        both.wait()
+        return BackupFile(clone, "main").save(key, keep(STATE))
+
+    with ThreadPoolExecutor(2) as pool:
+        commits = list(pool.map(save, ("one", "two")))
+    assert len([each for each in commits if each]) == 1
+    assert len(Repository(world.folder.core_remote).history("main", PATH)) == 1
+
+
+def test_another_key_writes_nothing(world: World, key: BackupKey, tmp_path: Path) -> None:
+    world.start()
+    file(world).save(key, keep(STATE))
+    before = world.refs()
+    other = key_for(tmp_path / "other.key", lambda: False)
+    with pytest.raises(BadKey):
+        file(world).save(other, keep(Backup()))
+    assert world.refs() == before
+
+
+def test_a_push_of_the_backup_alone_is_not_checked(
+    world: World, key: BackupKey, tmp_path: Path
+) -> None:
+    world.start()
+    called = tmp_path / "called"
+    kustomize = tmp_path / "kustomize"
+    kustomize.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(called))}\nexit 1\n")
+    kustomize.chmod(0o755)
+    python = Path(sys.executable)
+    ensure_check_hook(world.folder.core_remote, "core", python=python, kustomize=kustomize)
+    assert file(world).save(key, keep(STATE))
+    assert not called.exists()
+    world.push("core", {"notes.md": b"mine\n"})
+    assert called.exists()
+
+
+def context(world: World, **git: str) -> Context:
+    """The topology's workspace; git: of another machine, which knows addresses only."""
+    if not git:
+        return Context(workspace=Workspace.at(world.folder.root.parents[1]), topology=demo())
+    return Context(workspace=Workspace.at(world.person), topology=demo(git=git))
+
+
+def backed_up(world: World) -> bytes:
+    """A repository with a backup; the key's file, which the workspace has."""
+    world.start()
+    here = context(world).workspace.backup_key
+    file(world).save(key_for(here, lambda: False), keep(STATE))
+    return here.read_bytes()
+
+
+def test_a_backup_without_its_key_is_seen_before_the_first_change(world: World) -> None:
+    check_backup_key(context(world))
+    text = backed_up(world)
+    check_backup_key(context(world))
+    path = context(world).workspace.backup_key
+    path.unlink()
+    for again in range(2):
+        if again:
+            # The remote is what counts, not the clone.
+            shutil.rmtree(world.folder.core)
+        with pytest.raises(BadKey, match="is missing") as caught:
+            check_backup_key(context(world))
+        assert "put your copy of the key back" in str(caught.value)
+        assert not path.exists()
+    key_for(path, lambda: False)
+    with pytest.raises(BadKey, match="does not open the backup"):
+        check_backup_key(context(world))
+    path.write_bytes(text)
+    check_backup_key(context(world))
+
+
+def test_a_new_machine_looks_into_a_repository_elsewhere(world: World) -> None:
+    text = backed_up(world)
+    urls = {
+        "core": world.folder.core_remote.as_uri(),
+        "apps": world.folder.apps_remote.as_uri(),
+    }
+    elsewhere = context(world, provider="url", **urls)
+    with pytest.raises(BadKey, match="is missing"):
+        check_backup_key(elsewhere)
+    # It looked, and left nothing.
+    assert not elsewhere.gitops.root.exists()
+    elsewhere.workspace.credentials.mkdir(parents=True)
+    elsewhere.workspace.backup_key.write_bytes(text)
+    check_backup_key(elsewhere)
+
+
+def test_a_repository_without_a_backup_needs_no_key(world: World) -> None:
+    world.start()
+    check_backup_key(context(world))
+    assert not context(world).workspace.backup_key.exists()
+    broken = context(world).workspace.backup_key
+    broken.parent.mkdir()
+    broken.write_text("no key")
+    with pytest.raises(BadKey, match="is no backup key"):
+        check_backup_key(context(world))

@@ -1,0 +1,345 @@
+"""What only a core knows, at a real API server: collected, lost, put back, and not made anew."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup, updated
+from k8s_ucp.backup_key import key_for, load_key
+from k8s_ucp.components.backup_keeper import Keeper
+from k8s_ucp.components.core_state import CoreState
+from k8s_ucp.gitops.backup_file import BackupFile
+from k8s_ucp.gitops.clones import make_clone, make_remote
+from k8s_ucp.gitops.repository import Repository, Update
+from k8s_ucp.kube import CONFIG_MAP, CRD, SECRET, Kind, Object
+from k8s_ucp.reconciler import marks
+from tests.integration.reconciler.world import CLUSTERS, World, empty, eventually
+
+pytestmark = pytest.mark.engines
+
+GROUP = "ec2.aws.m.upbound.io"
+VPC = Kind(f"{GROUP}/v1beta1", "VPC", "vpcs")
+NETWORK = f"VPC.{GROUP}/{CLUSTERS}/demo-eu"
+DATABASE = f"{CLUSTERS}/quotes-stage-connection"
+SOURCE = "crossplane-system/byhand-kubeconfig"
+
+
+def state(world: World) -> CoreState:
+    return CoreState(world.core, (CLUSTERS,), (CLUSTERS, "crossplane-system"))
+
+
+def declared(key: str = DATABASE) -> Object:
+    """As the repository has it: it asks for a password."""
+    namespace, name = key.split("/")
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": {marks.GENERATE: "password"},
+        },
+        "stringData": {"port": "5432"},
+    }
+
+
+def source(environment: str = "stage") -> Object:
+    """As a person makes it; `kubectl apply` leaves all of it in an annotation."""
+    namespace, name = SOURCE.split("/")
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: environment},
+            "annotations": {
+                marks.NAMESPACES: "echo",
+                "kubectl.kubernetes.io/last-applied-configuration": "all of it",
+            },
+        },
+        "data": {"kubeconfig": "e30=", "other": "eA=="},
+    }
+
+
+def password(world: World, key: str = DATABASE) -> str:
+    namespace, name = key.split("/")
+    found = world.core.find(SECRET, name, namespace) or {}
+    return str((found.get("data") or {}).get("password", ""))
+
+
+@pytest.fixture
+def managed(world: World) -> Iterator[None]:
+    """A kind of managed resources, as a provider brings it."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    item = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"vpcs.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": "VPC",
+                "plural": "vpcs",
+                "singular": "vpc",
+                "listKind": "VPCList",
+                "categories": ["crossplane", "managed", "aws"],
+            },
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": "v1beta1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+    world.core.apply(item, manager="test")
+    eventually(lambda: world.core.list_all(VPC) == [], "VPCs served")
+    yield
+    world.core.delete(CRD, f"vpcs.{GROUP}")
+
+
+def network(**annotations: str) -> Object:
+    return {
+        "apiVersion": VPC.api_version,
+        "kind": "VPC",
+        "metadata": {"name": "demo-eu", "namespace": CLUSTERS, "annotations": annotations},
+        "spec": {"forProvider": {"region": "eu-west-3"}},
+    }
+
+
+def made(world: World) -> Backup:
+    """A core with one of each, and what it gives to keep."""
+    world.start()
+    world.core.apply(declared(), manager="argocd-controller")
+    world.core.apply(source(), manager="kubectl")
+    world.core.apply(network(**{"crossplane.io/external-name": "vpc-1"}), manager="test")
+    eventually(lambda: password(world), "a password")
+    world.stop()
+    return state(world).collect()
+
+
+def test_a_new_core_gets_back_what_the_old_one_made(world: World, managed: None) -> None:
+    kept = made(world)
+    assert kept.passwords == {DATABASE: {"password": password(world)}}
+    assert kept.sources == {
+        SOURCE: {
+            "type": "Opaque",
+            "labels": {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "stage"},
+            "annotations": {marks.NAMESPACES: "echo"},
+            "data": {"kubeconfig": "e30="},
+        }
+    }
+    assert kept.external_names == {NETWORK: "vpc-1"}
+
+    empty(world.core, world.apps)
+    world.core.delete(VPC, "demo-eu", CLUSTERS)
+    new = state(world)
+    assert new.restored() == frozenset()
+    assert sorted(new.put_back_secrets(kept)) == sorted([DATABASE, SOURCE])
+    assert new.put_back_names(kept.external_names) == {NETWORK}
+    new.note_restored("restore-backup", PASSWORDS, SOURCES)
+
+    # Argo CD declares all of it anew, and the reconciler looks at it.
+    world.core.apply(declared(), manager="argocd-controller")
+    world.core.apply(network(), manager="argocd-controller")
+    other = f"{CLUSTERS}/orders-stage-connection"
+    world.core.apply(declared(other), manager="argocd-controller")
+    world.start()
+    eventually(lambda: password(world, other), "a password of its own for what is new")
+    world.stop()
+    assert password(world) == kept.passwords[DATABASE]["password"]
+    secret = world.core.get(SECRET, "quotes-stage-connection", CLUSTERS)
+    assert base64.b64decode(secret["data"]["port"]) == b"5432"
+    assert new.put_back_names(kept.external_names) == frozenset()
+    new.note_restored("restore-external-names", EXTERNAL_NAMES)
+    assert new.restored() == {PASSWORDS, SOURCES, EXTERNAL_NAMES}
+    seen = new.collect()
+    assert seen.sources == kept.sources
+    assert seen.external_names == kept.external_names
+    assert seen.passwords.keys() == {DATABASE, other}
+
+
+def test_nothing_that_is_there_is_written_over(world: World, managed: None) -> None:
+    kept = made(world)
+    world.core.apply(source("prod"), manager="kubectl")
+    before = world.versions()
+    old = Backup({DATABASE: {"password": "b2xk"}}, kept.sources, {NETWORK: "vpc-of-before"})
+    assert state(world).put_back_secrets(old) == []
+    assert state(world).put_back_names(old.external_names) == frozenset()
+    assert world.versions() == before
+    assert state(world).collect().external_names == {NETWORK: "vpc-1"}
+
+
+def test_a_password_goes_into_a_secret_that_still_asks_for_one(world: World) -> None:
+    world.core.apply(declared(), manager="argocd-controller")
+    assert state(world).lacking() == [DATABASE]
+    assert state(world).put_back_secrets(Backup({DATABASE: {"password": "b2xk"}})) == [DATABASE]
+    assert state(world).lacking() == []
+    assert password(world) == "b2xk"
+    world.core.apply(declared(), manager="argocd-controller")
+    assert password(world) == "b2xk"
+
+
+def test_what_leaves_a_core_leaves_the_backup_once_it_was_put_back(
+    world: World, managed: None
+) -> None:
+    kept = made(world)
+    for key in (DATABASE, SOURCE):
+        namespace, name = key.split("/")
+        world.core.delete(SECRET, name, namespace)
+    world.core.delete(VPC, "demo-eu", CLUSTERS)
+    core = state(world)
+    # Not yet: this may be a core that lost its data.
+    assert updated(kept, core.collect(), core.gone) == kept
+    core.note_restored("restore-backup", PASSWORDS, SOURCES)
+    after = updated(kept, core.collect(), core.gone)
+    assert (after.passwords, after.sources) == ({}, {})
+    assert after.external_names == kept.external_names
+    core.note_restored("restore-external-names", EXTERNAL_NAMES)
+    assert not updated(kept, core.collect(), core.gone)
+    # Namespaces that are not looked at, kinds that are not served: nobody knows.
+    elsewhere = Backup(
+        {"monitoring/grafana-admin": {"password": "eA=="}}, {}, {f"Subnet.{GROUP}/x/y": "subnet-1"}
+    )
+    assert updated(elsewhere, core.collect(), core.gone) == elsewhere
+
+
+def test_a_source_that_others_vouch_for_is_not_kept(world: World) -> None:
+    """LocalClusters and Crossplane write theirs anew."""
+    item: dict[str, Any] = source()
+    del item["metadata"]["labels"]
+    world.core.apply(item, manager="kubectl")
+    world.declare("stage")
+    world.start()
+    world.await_registered()
+    world.stop()
+    assert not state(world).collect()
+
+
+def test_a_namespace_that_is_not_there_yet_is_made(world: World) -> None:
+    core = CoreState(world.core, ("monitoring",), ())
+    key = "monitoring/grafana-admin"
+    assert core.put_back_secrets(Backup({key: {"password": "eA=="}})) == [key]
+    assert password(world, key) == "eA=="
+    assert world.core.find(CONFIG_MAP, "nothing", "monitoring") is None
+    world.core.delete(SECRET, "grafana-admin", "monitoring")
+
+
+@dataclass
+class Git:
+    """A core repository, the user's clone of it, and a key."""
+
+    folder: Path
+
+    @property
+    def remote(self) -> Path:
+        return self.folder / "core.git"
+
+    @property
+    def key(self) -> Path:
+        return self.folder / "creds" / "backup.key"
+
+    def make(self) -> None:
+        make_remote(self.remote)
+        clone = make_clone(self.folder / "core", self.remote.as_uri())
+        commit = clone.write_commit("Render", {"ucp.yaml": b"{}\n"}, parent=None)
+        clone.push([Update("refs/heads/main", commit)])
+        key_for(self.key, lambda: False)
+
+    def kept(self) -> Backup:
+        key = load_key(self.key)
+        assert key
+        remote = Repository(self.remote)
+        return BackupFile(remote, "main").read(remote.resolve("main"), key)
+
+    def commits(self) -> int:
+        return len(Repository(self.remote).history("main"))
+
+
+@pytest.fixture
+def git(tmp_path: Path, home: Path) -> Git:
+    made = Git(tmp_path / "a place")
+    made.make()
+    return made
+
+
+def keeper(world: World, git: Git, said: list[str]) -> Keeper:
+    kubeconfig = world.folder / "admin.yaml"
+    kubeconfig.write_text(json.dumps(world.core_config))
+    folder = git.folder / "backup"
+    folder.mkdir(exist_ok=True)
+    return Keeper(
+        folder=folder,
+        key=git.key,
+        clone=git.folder / "core",
+        url=git.remote.as_uri(),
+        branch="main",
+        kubeconfig=kubeconfig,
+        password_namespaces=(CLUSTERS,),
+        source_namespaces=(CLUSTERS, "crossplane-system"),
+        report=said.append,
+    )
+
+
+def test_the_keeper_writes_what_appears_and_nothing_else(world: World, git: Git) -> None:
+    said: list[str] = []
+    keeps = keeper(world, git, said)
+    world.core.apply(source(), manager="kubectl")
+    keeps.look()
+    # A start is under way: what it puts back comes first.
+    assert (git.commits(), said) == (1, [])
+    state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
+    keeps.look()
+    assert git.kept().sources.keys() == {SOURCE}
+    assert len(said) == 1
+    assert said[0].startswith("backed up, commit ")
+    keeps.look()
+    keeper(world, git, said).look()
+    assert (git.commits(), len(said)) == (2, 1)
+    # The user's clone is left as it is.
+    user = Repository(git.folder / "core")
+    assert len(user.history("origin/main")) == 1
+    world.core.delete(SECRET, SOURCE.partition("/")[2], SOURCE.partition("/")[0])
+    world.core.apply(declared(), manager="argocd-controller")
+    world.start()
+    eventually(lambda: password(world), "a password")
+    world.stop()
+    keeps.look()
+    assert git.kept() == Backup({DATABASE: {"password": password(world)}})
+    assert password(world) not in " ".join(said)
+
+
+def test_a_keeper_that_can_t_push_says_so_once_and_catches_up(world: World, git: Git) -> None:
+    said: list[str] = []
+    keeps = keeper(world, git, said)
+    state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
+    world.core.apply(source(), manager="kubectl")
+    away = git.remote.with_name("away.git")
+    git.remote.rename(away)
+    keeps.look()
+    keeps.look()
+    assert len(said) == 1
+    assert said[0].startswith("not backed up: ")
+    note = git.folder / "backup" / "failed"
+    assert note.stat().st_mode & 0o777 == 0o600
+    assert "core.git" in note.read_text()
+    away.rename(git.remote)
+    keeps.look()
+    assert git.kept().sources.keys() == {SOURCE}
+    assert not note.exists()
+    git.key.rename(git.key.with_name("away.key"))
+    world.core.apply(declared(), manager="argocd-controller")
+    keeps.look()
+    assert said[-1] == f"not backed up: the backup key {git.key} is missing"
+    assert not git.key.exists()

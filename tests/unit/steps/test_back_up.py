@@ -1,0 +1,87 @@
+"""A stop with a core that is silent, and with a repository that takes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from k8s_ucp.components.core_state import CoreState
+from k8s_ucp.errors import UcpError
+from k8s_ucp.steps import back_up
+from k8s_ucp.steps.back_up import BackUpBeforeStop
+from k8s_ucp.steps.context import Context
+from k8s_ucp.workspace import Workspace
+from tests.unit.gitops.topologies import demo
+
+
+def context(tmp_path: Path, *, answers: bool, core: str = "embedded") -> Context:
+    made = Context(workspace=Workspace.at(tmp_path), topology=demo(core={"provider": core}))
+    (made.gitops.core / ".git").mkdir(parents=True)
+    vars(made)["kube"] = SimpleNamespace(ready=lambda: answers)
+    return made
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> list[CoreState]:
+    asked: list[CoreState] = []
+
+    def refuse(_: Context, state: CoreState) -> str:
+        asked.append(state)
+        raise UcpError("git push: no way to the host\nand more", next="look at the network")
+
+    monkeypatch.setattr(back_up, "back_up", refuse)
+    return asked
+
+
+def test_a_silent_core_is_stopped_all_the_same(
+    tmp_path: Path, offline: list[Any], said: list[str]
+) -> None:
+    BackUpBeforeStop().run(context(tmp_path, answers=False, core="kind"), said.append)
+    missing = Context(workspace=Workspace.at(tmp_path), topology=demo())
+    BackUpBeforeStop().run(missing, said.append)
+    assert (offline, said) == ([], [])
+
+
+def test_a_core_that_keeps_its_data_is_stopped_with_a_word(
+    tmp_path: Path, offline: list[Any], said: list[str]
+) -> None:
+    BackUpBeforeStop().run(context(tmp_path, answers=True), said.append)
+    assert said == ["not backed up: git push: no way to the host"]
+
+
+def test_one_that_loses_its_data_is_not(
+    tmp_path: Path, offline: list[Any], said: list[str]
+) -> None:
+    with pytest.raises(UcpError) as caught:
+        BackUpBeforeStop().run(context(tmp_path, answers=True, core="kind"), said.append)
+    assert caught.value.message.startswith("what the core made would be lost: git push")
+    assert caught.value.next == "look at the network"
+
+
+def test_what_is_new_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.setattr(back_up, "back_up", lambda *_: "backup/state.age, commit 12345678")
+    BackUpBeforeStop().run(context(tmp_path, answers=True), said.append)
+    assert said == ["backup/state.age, commit 12345678"]
+
+
+@pytest.mark.parametrize(("core", "left"), [("kind", ["k8s-ucp-restored"]), ("embedded", [])])
+def test_a_core_that_is_taken_apart_speaks_for_itself_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, core: str, left: list[str]
+) -> None:
+    """Else a stop that was cut off and run again would empty the backup."""
+    monkeypatch.setattr(back_up, "back_up", lambda *_: "")
+    made = context(tmp_path, answers=True, core=core)
+    deleted: list[str] = []
+    vars(made)["kube"].delete = lambda kind, name, namespace: deleted.append(name)
+    BackUpBeforeStop().run(made, lambda _: None)
+    assert deleted == left

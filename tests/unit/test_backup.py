@@ -1,0 +1,185 @@
+"""The backup's document and its key: what is kept, what goes, what a broken one says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from k8s_ucp.backup import (
+    EXTERNAL_NAMES,
+    PASSWORDS,
+    SECTIONS,
+    SOURCES,
+    Backup,
+    dump,
+    parse,
+    updated,
+)
+from k8s_ucp.backup_key import BadKey, key_for, load_key
+from k8s_ucp.errors import UcpError
+
+names = st.text(st.sampled_from("abc/-."), min_size=1, max_size=6)
+texts = st.text(max_size=8)
+backups = st.builds(
+    Backup,
+    st.dictionaries(names, st.dictionaries(names, texts, max_size=2), max_size=3),
+    st.dictionaries(names, st.dictionaries(names, texts, max_size=2), max_size=3),
+    st.dictionaries(names, texts, max_size=3),
+)
+
+
+def never(section: str, key: str) -> bool:
+    return False
+
+
+@given(backups)
+def test_what_is_written_is_read(backup: Backup) -> None:
+    assert parse(dump(backup)) == backup
+    assert dump(parse(dump(backup))) == dump(backup)
+
+
+@given(backups, backups, st.sets(st.tuples(st.sampled_from(SECTIONS), names)))
+def test_what_is_there_counts_and_the_rest_stays_until_it_is_gone(
+    known: Backup, seen: Backup, lost: set[tuple[str, str]]
+) -> None:
+    kept = updated(known, seen, lambda *each: each in lost)
+    for name in SECTIONS:
+        assert dict(seen.section(name)).items() <= kept.section(name).items()
+        for key, value in known.section(name).items():
+            if key not in seen.section(name):
+                assert (key in kept.section(name)) is ((name, key) not in lost)
+                assert kept.section(name).get(key, value) == value
+    assert updated(kept, seen, never) == kept
+
+
+def test_an_empty_core_takes_nothing_away() -> None:
+    known = Backup({"ucp-clusters/a": {"password": "eA=="}}, {"ns/k": {}}, {"VPC.x/ns/v": "vpc-1"})
+    assert updated(known, Backup(), never) == known
+    assert not updated(Backup(), Backup(), never)
+
+
+def test_the_document_names_its_form_and_its_parts() -> None:
+    content = json.loads(dump(Backup()))
+    assert content == {"version": 1, PASSWORDS: {}, SOURCES: {}, EXTERNAL_NAMES: {}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b'{"version": 2, "passwords": {"a": "S3CR3T"}}', "a newer ucp (form 2"),
+        (b'["S3CR3T"]', "it is no backup"),
+        (b"S3CR3T", "it is no backup"),
+        (b'{"version": 1, "passwords": "S3CR3T"}', "it is no backup"),
+    ],
+)
+def test_a_document_that_is_none_is_not_quoted(text: bytes, said: str) -> None:
+    with pytest.raises(UcpError) as caught:
+        parse(text)
+    assert said in caught.value.message
+    assert caught.value.next
+    assert "S3CR3T" not in str(caught.value)
+
+
+def test_a_backup_does_not_show_itself() -> None:
+    assert "S3CR3T" not in repr(Backup({"a/b": {"password": "S3CR3T"}}, {"a/c": {"d": "S3CR3T"}}))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "work" / "creds" / "backup.key"
+
+
+def made(path: Path, *, waiting: Callable[[], bool] = lambda: False) -> str:
+    key_for(path, waiting)
+    return path.read_text()
+
+
+def test_the_key_is_made_once_for_the_user_alone(path: Path) -> None:
+    old = os.umask(0)
+    try:
+        text = made(path)
+    finally:
+        os.umask(old)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert made(path) == text
+    assert sorted(each.name for each in path.parent.iterdir()) == [".gitignore", "backup.key"]
+    assert (path.parent / ".gitignore").stat().st_mode & 0o777 == 0o600
+
+
+def test_git_ignores_it_in_any_work_tree(path: Path) -> None:
+    made(path)
+    (path.parent / "README.md").write_text("")
+    (path.parent / "gcp.json.example").write_text("")
+    root = path.parent.parent
+    subprocess.run(["git", "init", "-q", root], check=True)
+    status = ["git", "-C", root, "status", "--porcelain", "--untracked-files=all"]
+    shown = subprocess.run(status, check=True, capture_output=True, text=True).stdout
+    assert sorted(line[3:] for line in shown.splitlines()) == [
+        "creds/README.md",
+        "creds/gcp.json.example",
+    ]
+
+
+def test_it_closes_and_opens_and_never_shows_itself(path: Path) -> None:
+    key = key_for(path, lambda: False)
+    first, second = key.close(b"S3CR3T"), key.close(b"S3CR3T")
+    assert first != second
+    assert key.open(first) == key.open(second) == b"S3CR3T"
+    assert b"S3CR3T" not in first
+    assert first.isascii()
+    assert "AGE-SECRET-KEY" not in repr(key)
+    assert load_key(path) == key
+
+
+def test_another_key_does_not_open_it(path: Path, tmp_path: Path) -> None:
+    sealed = key_for(path, lambda: False).close(b"S3CR3T")
+    other = key_for(tmp_path / "other.key", lambda: False)
+    for text in (sealed, sealed[:-60] + b"\n", b"", b"\x00nonsense"):
+        with pytest.raises(BadKey) as caught:
+            other.open(text)
+        assert "does not open" in caught.value.message
+        assert f"put the key that it was made with back as {tmp_path}" in str(caught.value)
+
+
+def test_no_new_key_where_a_backup_waits_for_the_old_one(path: Path) -> None:
+    with pytest.raises(BadKey) as caught:
+        made(path, waiting=lambda: True)
+    assert f"its key {path} is missing" in caught.value.message
+    assert "put your copy of the key back" in str(caught.value)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("text", ["", "hello", "AGE-SECRET-KEY-1QQQQ", "{0}{0}", b"\xff\xfe"])
+def test_a_file_that_is_no_key_is_refused_and_kept(path: Path, text: str | bytes) -> None:
+    good = made(path)
+    broken = text if isinstance(text, bytes) else text.format(good).encode()
+    path.write_bytes(broken)
+    with pytest.raises(BadKey) as caught:
+        made(path)
+    assert "is no backup key" in caught.value.message
+    assert path.read_bytes() == broken
+
+
+def test_a_key_of_age_keygen_is_taken(path: Path) -> None:
+    text = made(path)
+    secret = next(line for line in text.splitlines() if line.startswith("AGE-"))
+    known = load_key(path)
+    path.write_text(f"# created: 2026-11-21T11:00:00Z\n# public key: age1\n{secret}\n")
+    assert load_key(path) == known
+
+
+def test_age_is_loaded_by_nobody_who_needs_none() -> None:
+    code = (
+        "import sys; import k8s_ucp.plans, k8s_ucp.backup, k8s_ucp.backup_key;"
+        "sys.exit('pyrage' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,43 @@
+"""What must come before what, whatever else a plan does meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp import plans
+from k8s_ucp.pipeline import Plan
+from k8s_ucp.steps.context import Context
+from tests.unit.gitops.topologies import demo
+
+STARTS = {"host": plans.start_on_host(), "pods": plans.start_in_pods(demo())}
+
+
+def before(plan: Plan[Context], step: str) -> set[str]:
+    """Everything that is done when a step begins."""
+    (task,) = [each for each in plan.tasks if each.step.id == step]
+    return set(task.after).union(*(before(plan, each) for each in task.after))
+
+
+@pytest.mark.parametrize("place", STARTS)
+def test_passwords_are_put_back_before_anybody_makes_them(place: str) -> None:
+    assert "restore-backup" in before(STARTS[place], "start-reconciler")
+    if place == "pods":
+        # It brings the reconciler as well.
+        assert "restore-backup" in before(STARTS[place], "start-argocd")
+
+
+@pytest.mark.parametrize("place", STARTS)
+def test_the_backup_is_written_when_all_is_there(place: str) -> None:
+    plan = STARTS[place]
+    done = before(plan, "back-up")
+    assert {"await-applications", "start-reconciler", "restore-backup"} <= done
+
+
+def test_names_in_clouds_come_before_their_credentials() -> None:
+    assert "restore-external-names" in before(STARTS["pods"], "apply-credentials")
+
+
+def test_a_stop_backs_up_before_anything_ends() -> None:
+    plan = plans.stop()
+    assert plan.tasks[0].step.id == "back-up"
+    assert all("back-up" in before(plan, each.step.id) for each in plan.tasks[1:])
