@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from k8s_ucp.kube import DEPLOYMENT, SECRET
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.e2e.conftest import make_world
 from tests.e2e.world import World, until
@@ -29,10 +30,14 @@ def lines(page: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.startswith("ucp ")]
 
 
-def follow(world: World, page: str) -> dict[str, str]:
-    """Type every command of a page: {command: what it said}."""
+def follow(
+    world: World, page: str, before: Mapping[str, Callable[[], None]] | None = None
+) -> dict[str, str]:
+    """Type every command of a page: {command: what it said}. before: a look ahead of a command."""
     found = {}
     for line in lines(page):
+        if before and line in before:
+            before[line]()
         done = world.ucp(*shlex.split(line)[1:], timeout=300)
         found[line] = done.stdout + done.stderr
     return found
@@ -67,7 +72,25 @@ def test_a_new_version(reader: World) -> None:
 
 
 def test_a_new_service_with_a_database(reader: World) -> None:
-    said = follow(reader, "a-new-service-with-a-database")
+    def has_its_database() -> None:
+        """The Deployment reads what its Syncer has brought."""
+        stage = reader.kube("stage")
+        until("the connection is there", lambda: stage.find(SECRET, "database", "orders"))
+        brought = stage.get(SECRET, "database", "orders")["data"]
+        until("the app is there", lambda: stage.find(DEPLOYMENT, "orders", "orders"))
+        spec = stage.get(DEPLOYMENT, "orders", "orders")["spec"]["template"]["spec"]
+        read = {
+            reference["key"]
+            for each in spec["containers"][0]["env"]
+            if (reference := (each.get("valueFrom") or {}).get("secretKeyRef"))
+            and reference["name"] == "database"
+        }
+        assert read == {"endpoint", "port", "username", "password", "database"}
+        assert read <= brought.keys()
+        until("the app is well", lambda: healthy(reader, "orders-stage"))
+
+    page = "a-new-service-with-a-database"
+    said = follow(reader, page, {"ucp app remove orders": has_its_database})
     assert "orders" in said["ucp app list"]
     assert reader.application("orders-stage") is None
     assert not (reader.gitops / "apps" / "apps" / "orders").exists()
