@@ -6,6 +6,7 @@ which the rig builds (kind_machine.sh).
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -39,6 +40,12 @@ COPY echo /echo
 USER 65532
 ENTRYPOINT ["/echo"]
 """
+_INGRESS_DOCKERFILE = """\
+FROM scratch
+COPY ingress /ingress
+USER 65532
+ENTRYPOINT ["/ingress"]
+"""
 _CROSSPLANE_DOCKERFILE = """\
 FROM scratch
 COPY root /
@@ -56,6 +63,17 @@ def make_echo(engine: ContainerEngine, tag: str) -> str:
         with _folder() as folder:
             _build_program(_SOURCES / "echo", ".", folder / "echo")
             _build_image(engine, folder, name, _ECHO_DOCKERFILE, "--build-arg", f"TAG={tag}")
+    return name
+
+
+def make_ingress(engine: ContainerEngine) -> str:
+    """An image of the stand-in for an ingress add-on's controller; its name tells its code."""
+    code = hashlib.sha256((_SOURCES / "ingress" / "main.go").read_bytes()).hexdigest()[:12]
+    name = f"ucp-tests/ingress:{code}"
+    if not engine.has_image(name):
+        with _folder() as folder:
+            _build_program(_SOURCES / "ingress", ".", folder / "ingress")
+            _build_image(engine, folder, name, _INGRESS_DOCKERFILE)
     return name
 
 
@@ -140,6 +158,7 @@ def main() -> None:
     engine = ContainerEngine()
     for tag in TAGS:
         make_echo(engine, tag)
+    make_ingress(engine)
     if PYTHON:
         make_python(engine, PYTHON)
     make_crossplane(engine)

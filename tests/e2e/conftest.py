@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import CACHE
 from tests.e2e.kind_world import KIND_FLAGS, belongings, bystanders, describe_kind
 from tests.e2e.world import World
+from tests.kind_images import make_ingress
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.installer import Toolbox
@@ -55,7 +56,7 @@ def kind_demo() -> Iterator[World]:
     Installer(CACHE, lambda event: None).install((*PODS, *KIND))
     engine = ContainerEngine()
     for world in make_world("work"):
-        describe_kind(world, engine)
+        describe_kind(world, engine, more=[make_ingress(engine)])
         before = belongings(engine)
         try:
             with bystanders(engine):

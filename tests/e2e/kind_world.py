@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
@@ -30,8 +30,11 @@ spec:
 """
 
 
-def describe_kind(world: World, engine: ContainerEngine) -> None:
-    """Write the topology, with names that no other run has, and the archive of the app's images."""
+def describe_kind(world: World, engine: ContainerEngine, *, more: Sequence[str] = ()) -> None:
+    """Write the topology, with names that no other run has, and the archive of the app's images.
+
+    more: images of the engine's to add to the archive.
+    """
     from k8s_ucp.clusters.kind_checks import free_pair
 
     world.provider = "kind"
@@ -42,7 +45,7 @@ def describe_kind(world: World, engine: ContainerEngine) -> None:
     for tag in PROMOTED:
         engine.run("tag", names[1], f"{ECHO}:{tag}")
         names.append(f"{ECHO}:{tag}")
-    engine.run("save", "--output", str(archive), *names, timeout=120)
+    engine.run("save", "--output", str(archive), *names, *more, timeout=120)
     images = {"archives": ["images/echo.tar"]} | ({"nodeImage": NODE_IMAGE} if NODE_IMAGE else {})
     http, https = free_pair() or (18080, 18443)
     text = _TOPOLOGY.format(
