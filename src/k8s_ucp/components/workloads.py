@@ -20,6 +20,15 @@ FILE = "workloads.yaml"
 """In each engine's folder of the core repository."""
 HELM_SECONDS = 30.0
 
+READY_SECONDS = 2
+"""How often Argo CD's pods are asked whether they are ready."""
+
+_READINESS = re.compile(
+    r"(?P<head>^ +readinessProbe:\n(?: +httpGet:\n)(?: +(?:path|port): .*\n)+)"
+    r"(?P<pad> +)initialDelaySeconds: \d+\n +periodSeconds: (?P<period>\d+)\n",
+    re.M,
+)
+"""As Argo CD's manifest writes them: without thresholds, so that three failures count."""
 _LEFT_OUT = ("dex", "notifications")
 _NAMESPACED = (
     *("ServiceAccount", "Role", "RoleBinding", "Service"),
@@ -46,7 +55,7 @@ def of_argocd(module: Path, *, mirror: str | None = None) -> bytes:
         raise UcpError(f"{module} does not hold Argo CD's manifests", next="ucp tools install")
     # Pinned by tag, and often there already: the registry is asked only for what is missing.
     joined = _joined(found).replace("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent")
-    return from_mirror(joined, mirror).encode()
+    return from_mirror(_ask_often(joined), mirror).encode()
 
 
 def of_crossplane(
@@ -86,6 +95,24 @@ def of_crossplane(
     # The chart in the sources carries no version of its own.
     joined = _joined(documents).replace("0.0.1", version)
     return from_mirror(joined, mirror).encode()
+
+
+def _ask_often(text: str) -> str:
+    """Have pods asked every second or two whether they are ready, instead of every half minute.
+
+    A server that is not up when it is asked first would count as down until the next time, and so
+    would what waits for it. Silence may last as long as before.
+    """
+
+    def changed(found: re.Match[str]) -> str:
+        pad, period = found["pad"], int(found["period"])
+        failures = max(3, period * 3 // READY_SECONDS)
+        return (
+            f"{found['head']}{pad}initialDelaySeconds: 1\n{pad}periodSeconds: {READY_SECONDS}\n"
+            f"{pad}failureThreshold: {failures}\n"
+        )
+
+    return _READINESS.sub(changed, text)
 
 
 def _placed(document: str, namespace: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from k8s_ucp.components import workloads
 from k8s_ucp.components.manifests import read
@@ -51,6 +52,19 @@ spec:
       containers:
       - image: quay.io/argoproj/argocd:v3.5.7
         imagePullPolicy: Always
+        livenessProbe:
+          httpGet:
+            path: /healthz
+            port: 8082
+          initialDelaySeconds: 10
+          periodSeconds: 10
+        readinessProbe:
+          httpGet:
+            path: /healthz
+            port: 8082
+          initialDelaySeconds: 3
+          periodSeconds: 30
+        securityContext: {}
 """
 
 
@@ -73,3 +87,15 @@ def test_workloads_and_rights_and_nothing_else(tmp_path: Path) -> None:
 def test_other_manifests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UcpError, match="does not hold"):
         workloads.of_argocd(module(tmp_path, "kind: Service\nmetadata:\n  name: a\n"))
+
+
+def test_pods_are_asked_often_whether_they_are_ready(tmp_path: Path) -> None:
+    text = workloads.of_argocd(module(tmp_path, INSTALL)).decode()
+    (item,) = [each for each in read({"w.yaml": text.encode()}) if each.kind == "StatefulSet"]
+    container = YAML(typ="safe").load(item.text)["spec"]["template"]["spec"]["containers"][0]
+    assert container["livenessProbe"]["periodSeconds"] == 10
+    ready = container["readinessProbe"]
+    assert ready["httpGet"] == {"path": "/healthz", "port": 8082}
+    # Silence counts after as long as before: three times thirty seconds.
+    assert ready["periodSeconds"] * ready["failureThreshold"] == 90
+    assert ready["periodSeconds"] <= 2
