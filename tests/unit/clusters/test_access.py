@@ -1,0 +1,76 @@
+"""Kubeconfigs that don't last are written anew in time, and connections see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from k8s_ucp.cluster_provider import ClusterProvider, ProviderInfo
+from k8s_ucp.clusters.access import renew_access, write_access
+from k8s_ucp.kube.identity import KubeconfigToken
+
+LIFETIME = 3600.0
+
+
+class Provider:
+    """Hands out a new token each time."""
+
+    def __init__(self, lifetime: float | None) -> None:
+        self.info = ProviderInfo("far", simulated=False, access_seconds=lifetime)
+        self.given = 0
+
+    def kubeconfig(self, name: str) -> dict[str, Any]:
+        self.given += 1
+        return {
+            "clusters": [{"name": name, "cluster": {"server": "https://192.0.2.1"}}],
+            "users": [{"name": name, "user": {"token": f"token-{self.given}"}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "current-context": name,
+        }
+
+
+def token(path: Path) -> str:
+    return str(json.loads(path.read_text())["users"][0]["user"]["token"])
+
+
+def aged(path: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+def test_it_is_renewed_when_half_of_its_life_is_over(tmp_path: Path) -> None:
+    path, google = tmp_path / "core.yaml", Provider(LIFETIME)
+    provider = cast(ClusterProvider, google)
+    renew_access(provider, "core", path)
+    assert not path.exists(), "there is nothing to renew"
+    write_access(provider, "core", path)
+    assert path.stat().st_mode & 0o077 == 0
+    aged(path, LIFETIME / 2 - 60)
+    renew_access(provider, "core", path)
+    assert token(path) == "token-1"
+    aged(path, LIFETIME / 2 + 60)
+    renew_access(provider, "core", path)
+    assert token(path) == "token-2"
+
+
+def test_what_lasts_is_left_alone(tmp_path: Path) -> None:
+    path, here = tmp_path / "core.yaml", Provider(None)
+    provider = cast(ClusterProvider, here)
+    write_access(provider, "core", path)
+    aged(path, 10 * LIFETIME)
+    renew_access(provider, "core", path)
+    assert here.given == 1
+
+
+def test_a_token_that_is_turned_down_is_read_again(tmp_path: Path) -> None:
+    path, google = tmp_path / "core.yaml", Provider(LIFETIME)
+    write_access(cast(ClusterProvider, google), "core", path)
+    source = KubeconfigToken(path, "token-1")
+    write_access(cast(ClusterProvider, google), "core", path)
+    assert source() == "token-1", "nobody has turned it down"
+    assert source(rejected="token-1") == "token-2"
+    assert source(rejected="token-1") == "token-2", "another thread was late"
+    assert source() == "token-2"
