@@ -35,7 +35,9 @@ RECORD = SoakRecord(
     "topologies",
     "Repositories of topologies at random",
     (
-        *("src/k8s_ucp/gitops", "templates", "tests/random_topologies.py"),
+        *("src/k8s_ucp/gitops/rendering", "src/k8s_ucp/gitops/render.py"),
+        *("src/k8s_ucp/gitops/check_files.py", "src/k8s_ucp/gitops/check_objects.py"),
+        *("templates", "tests/random_topologies.py"),
         "tests/integration/gitops/test_every_topology.py",
     ),
 )
