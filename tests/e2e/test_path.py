@@ -175,28 +175,46 @@ def test_a_pushed_tag_reaches_its_environment_only(demo: World) -> None:
 
 
 def test_a_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:
-    def written() -> dict[str, Any]:
-        core = demo.kube("core")
-        kinds = (LOCAL_CLUSTER, APPLICATION, SECRET)
-        found: dict[str, Any] = {
-            f"{kind.kind}/{each['metadata']['name']}": (
-                # Of an Application it counts what Argo CD notes of its looks, too.
-                None if kind is APPLICATION else each["metadata"].get("generation"),
-                each.get("spec"),
-                each.get("data"),
-                each["metadata"].get("labels"),
-            )
-            for kind in kinds
-            for each in core.list_all(kind)
-        }
-        for repository in ("core", "apps"):
-            found[repository] = demo.git(demo.gitops / f"{repository}.git", "show-ref")
-        return found
-
-    before = written()
+    before = written(demo)
     demo.ucp("start", "--yes")
-    assert written() == before
+    assert written(demo) == before
     assert healthy(demo, "echo-stage", "0.9.3")
+
+
+def written(world: World) -> dict[str, Any]:
+    """What a start may write: objects with who wrote them and when, and the repositories' tips.
+
+    Without what controllers note in them. Argo CD notes each of its looks in the Application, whose
+    kind has no status of its own for the API server: so its generation tells nothing.
+    """
+    core = world.kube("core")
+    found: dict[str, Any] = {
+        f"{kind.kind}/{each['metadata']['namespace']}/{each['metadata']['name']}": (
+            each.get("spec"),
+            each.get("data"),
+            each["metadata"].get("labels"),
+            hands(each),
+        )
+        for kind in (LOCAL_CLUSTER, APPLICATION, SECRET)
+        for each in core.list_all(kind)
+    }
+    for repository in ("core", "apps"):
+        found[repository] = world.git(world.gitops / f"{repository}.git", "show-ref")
+    return found
+
+
+def hands(item: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Who wrote an object, when, and which fields; status, and what Argo CD is at, left out."""
+    found = []
+    for each in item["metadata"]["managedFields"]:
+        fields = {
+            name: value
+            for name, value in each["fieldsV1"].items()
+            if name not in ("f:status", "f:operation")
+        }
+        if fields:
+            found.append((each["manager"], each["time"], json.dumps(fields, sort_keys=True)))
+    return sorted(found)
 
 
 def test_an_environment_appears_by_two_commits(demo: World) -> None:
@@ -337,7 +355,13 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(demo: World)
         for name in ("core", "apps")
     }
     before = running(demo)
+    for name in ("core", "stage"):
+        demo.ucp("kubeconfig", name, "--merge")
+    merged = {f"{demo.topology}-core", f"{demo.topology}-stage"}
+    assert demo.contexts() == merged
     demo.ucp("stop", "--yes")
+    # Embedded clusters keep their data and their keys; kind's are gone.
+    assert demo.contexts() == (set() if demo.real else merged)
     assert demo.processes() == []
     assert demo.clusters() == set()
     assert not ports & {

@@ -113,6 +113,14 @@ class World:
     def kube(self, cluster: str) -> Kube:
         return Kube.from_file(self.state / "kubeconfigs" / f"{self.topology}-{cluster}.yaml")
 
+    def contexts(self) -> set[str]:
+        """Names of the contexts in the user's own kubeconfig."""
+        default = self.home / ".kube" / "config"
+        path = Path(self.environment.get("KUBECONFIG") or default)
+        if not path.exists():
+            return set()
+        return {each["name"] for each in json.loads(path.read_text())["contexts"]}
+
     def clusters(self) -> set[str]:
         """Names of the clusters that run, as the machine shows them: processes or containers."""
         if not self.real:
