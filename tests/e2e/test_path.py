@@ -203,6 +203,10 @@ def written(world: World) -> dict[str, Any]:
     return found
 
 
+ASKED_TO_LOOK = {"f:annotations": {"f:argocd.argoproj.io/refresh": {}}}
+"""What a push leaves in an Application until Argo CD has looked."""
+
+
 def hands(item: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Who wrote an object, when, and which fields; status, and what Argo CD is at, left out."""
     found = []
@@ -210,7 +214,7 @@ def hands(item: dict[str, Any]) -> list[tuple[str, str, str]]:
         fields = {
             name: value
             for name, value in each["fieldsV1"].items()
-            if name not in ("f:status", "f:operation")
+            if name not in ("f:status", "f:operation") and value != ASKED_TO_LOOK
         }
         if fields:
             found.append((each["manager"], each["time"], json.dumps(fields, sort_keys=True)))
