@@ -146,10 +146,8 @@ def test_the_doctor_s_bundle_tells_much_and_no_secret(demo: World) -> None:
     assert "missing.txt" not in texts
     assert "somebody wrote … here" in texts["logs/reconciler.log"]
     whole = "\n".join(texts.values())
-    admin = (
-        demo.workspace / f".ucp/{demo.topology}/kubeconfigs/{demo.topology}-core.yaml"
-    ).read_text()
-    keys = re.findall(r"client-key-data: (\S+)", admin)
+    admin = demo.workspace / f".ucp/{demo.topology}/kubeconfigs/{demo.topology}-core.yaml"
+    keys = re.findall(r"client-key-data\W+([\w+/=]+)", admin.read_text())
     assert keys
     passwords = [
         base64.b64decode(text).decode()
@@ -158,7 +156,8 @@ def test_the_doctor_s_bundle_tells_much_and_no_secret(demo: World) -> None:
         if "password" in name.lower() or "token" in name.lower() or name == "config"
     ]
     assert passwords
-    assert not [each for each in (canary, *keys, *passwords) if each in whole]
+    hidden = [each for each in (canary, *keys, *passwords) if len(each) >= 4]
+    assert not [each for each in hidden if each in whole]
 
 
 def test_a_pushed_tag_reaches_its_environment_only(demo: World) -> None:
