@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from k8s_ucp.cli.app_repository import BranchOption, RepoOption
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.git_token import git_credential
@@ -29,17 +30,8 @@ def history(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="So many, the newest.")
     ] = 20,
-    repo: Annotated[
-        str,
-        typer.Option(
-            "--repo",
-            metavar="URL|PATH",
-            help="The app repository (default: the one of the workspace's topology).",
-        ),
-    ] = "",
-    branch: Annotated[
-        str, typer.Option("--branch", metavar="NAME", help="Its branch (default: its own default).")
-    ] = "",
+    repo: RepoOption = "",
+    branch: BranchOption = "",
     output: OutputOption = Output.table,
 ) -> None:
     """List the changes of an app's tags, by whom and by which run."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from k8s_ucp.cli.app_repository import BRANCH_HELP, REPO_HELP
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.cli.output import Output, OutputOption
@@ -79,15 +80,9 @@ def promote(
     ] = "",
     repo: Annotated[
         str,
-        _option(
-            "--repo",
-            "URL|PATH",
-            "The app repository (default: the one of the workspace's topology).",
-        ),
+        _option("--repo", "URL|PATH", REPO_HELP),
     ] = "",
-    branch: Annotated[
-        str, _option("--branch", "NAME", "Its branch (default: its own default).")
-    ] = "",
+    branch: Annotated[str, _option("--branch", "NAME", BRANCH_HELP)] = "",
     sequence: Annotated[
         int | None,
         _option(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from k8s_ucp.cli.app_repository import BranchOption, RepoOption
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.git_token import git_credential
 from k8s_ucp.cli.output import Output, OutputOption
@@ -43,17 +44,8 @@ def rollback(
         bool,
         typer.Option("--release-hold", help="Let promotions through again; alone: only that."),
     ] = False,
-    repo: Annotated[
-        str,
-        typer.Option(
-            "--repo",
-            metavar="URL|PATH",
-            help="The app repository (default: the one of the workspace's topology).",
-        ),
-    ] = "",
-    branch: Annotated[
-        str, typer.Option("--branch", metavar="NAME", help="Its branch (default: its own default).")
-    ] = "",
+    repo: RepoOption = "",
+    branch: BranchOption = "",
     timeout: Annotated[
         str, typer.Option("--timeout", metavar="5m", help="How long to try to land it.")
     ] = "5m",
