@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from k8s_ucp.gitops.rendering.addons import leads_to_argocd
+from k8s_ucp.gitops.rendering.clouds import clouds
 from k8s_ucp.gitops.rendering.core import fed_by_us, in_pods, of_others, served
 from k8s_ucp.pipeline import Plan, Task
 from k8s_ucp.steps.apply_manifests import ApplyFoundation
@@ -31,7 +32,7 @@ from k8s_ucp.steps.start_crossplane import StartCrossplane
 from k8s_ucp.steps.start_helpers import StartHelpers
 from k8s_ucp.steps.start_pods import StartPods
 from k8s_ucp.steps.start_reconciler import StartReconciler
-from k8s_ucp.steps.start_rollouts import StartRollouts
+from k8s_ucp.steps.start_rollouts import StartRollouts, with_rollouts
 from k8s_ucp.steps.start_supervisor import StartSupervisor
 from k8s_ucp.steps.stop_clusters import StopClusters
 from k8s_ucp.steps.stop_components import StopComponents
@@ -43,11 +44,17 @@ def start(topology: Topology) -> Plan[Context]:
 
     We make the core cluster and push the repositories; app clusters and apps follow from git.
     """
-    return start_in_pods(topology) if in_pods(topology) else start_on_host()
+    return start_in_pods(topology) if in_pods(topology) else start_on_host(topology)
 
 
-def start_on_host() -> Plan[Context]:
+def start_on_host(topology: Topology) -> Plan[Context]:
     """The components are processes of this machine."""
+    credentials: tuple[Task[Context], ...] = ()
+    rollouts: tuple[Task[Context], ...] = ()
+    if clouds(topology):
+        credentials = (Task(ApplyCredentials(), after=("apply-foundation",)),)
+    if with_rollouts(topology):
+        rollouts = (Task(StartRollouts(), after=("await-environments",)),)
     return Plan(
         "start",
         checks=CHECKS,
@@ -57,13 +64,13 @@ def start_on_host() -> Plan[Context]:
             Task(PublishRepositories(), after=("install-tools",)),
             Task(StartSupervisor(), after=("install-tools",)),
             Task(ApplyFoundation(), after=("start-core", "publish-repositories")),
-            Task(ApplyCredentials(), after=("apply-foundation",)),
+            *credentials,
             Task(RestoreBackup(), after=("apply-foundation",)),
             Task(StartArgoCD(), after=("apply-foundation", "start-supervisor")),
             Task(StartReconciler(), after=("restore-backup", "start-supervisor")),
             Task(StartCrossplane(), after=("apply-foundation", "start-supervisor")),
             Task(AwaitEnvironments(), after=("start-reconciler",)),
-            Task(StartRollouts(), after=("await-environments",)),
+            *rollouts,
             Task(AwaitApplications(), after=("await-environments", "start-argocd")),
             Task(BackUp(), after=("await-applications",)),
         ),

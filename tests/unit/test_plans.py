@@ -7,9 +7,10 @@ import pytest
 from k8s_ucp import plans
 from k8s_ucp.pipeline import Plan
 from k8s_ucp.steps.context import Context
+from k8s_ucp.topology import Topology
 from tests.unit.gitops.topologies import demo
 
-STARTS = {"host": plans.start_on_host(), "pods": plans.start_in_pods(demo())}
+STARTS = {"host": plans.start_on_host(demo()), "pods": plans.start_in_pods(demo())}
 
 
 def before(plan: Plan[Context], step: str) -> set[str]:
@@ -41,3 +42,14 @@ def test_a_stop_backs_up_before_anything_ends() -> None:
     plan = plans.stop()
     assert plan.tasks[0].step.id == "back-up"
     assert all("back-up" in before(plan, each.step.id) for each in plan.tasks[1:])
+
+
+def test_what_a_topology_does_not_ask_for_is_no_step() -> None:
+    def steps(topology: Topology) -> set[str]:
+        return {each.step.id for each in plans.start_on_host(topology).tasks}
+
+    plain = demo()
+    addons = plain.spec.addons.model_copy(update={"argo_rollouts": True})
+    rollouts = plain.model_copy(update={"spec": plain.spec.model_copy(update={"addons": addons})})
+    assert not steps(plain) & {"apply-credentials", "start-rollouts"}
+    assert steps(rollouts) - steps(plain) == {"start-rollouts"}

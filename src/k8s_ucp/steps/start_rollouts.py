@@ -19,7 +19,7 @@ class StartRollouts:
     title: str = "Start Argo Rollouts"
 
     def run(self, context: Context, report: Report) -> None:
-        for environment in environments(context.topology):
+        for environment in with_rollouts(context.topology):
             report(environment)
             kubeconfig = context.state.kubeconfig(context.topology.app_cluster(environment))
             kinds = read(argo_rollouts.engine_manifests(context.toolbox.module(argo_rollouts.NAME)))
@@ -34,7 +34,7 @@ class StartRollouts:
             await_ready(context, rollouts.name, rollouts.ready)
 
 
-def environments(topology: Topology) -> list[str]:
+def with_rollouts(topology: Topology) -> list[str]:
     """Running environments whose clusters play their pods, where the add-on is on."""
     if not topology.spec.addons.argo_rollouts:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k8s_ucp.steps.install_tools import needed_tools
-from k8s_ucp.steps.start_rollouts import environments
+from k8s_ucp.steps.start_rollouts import with_rollouts
 from k8s_ucp.tools.catalogue import EMBEDDED
 from tests.unit.gitops.topologies import demo, on_clouds
 
@@ -18,6 +18,6 @@ def test_by_addons() -> None:
 
 
 def test_rollouts_run_where_pods_are_played() -> None:
-    assert environments(demo()) == []
-    assert environments(demo(addons={"argo-rollouts": True})) == ["stage", "prod"]
-    assert environments(on_clouds(addons={"argo-rollouts": True})) == []
+    assert with_rollouts(demo()) == []
+    assert with_rollouts(demo(addons={"argo-rollouts": True})) == ["stage", "prod"]
+    assert with_rollouts(on_clouds(addons={"argo-rollouts": True})) == []
