@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from k8s_ucp.tools.installer import Toolbox
 
 # How long an example takes says something about the machine, not about the code.
-settings.register_profile("ucp", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ucp", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("ucp")
 
 # Fixed before any test gives itself another HOME: the built programs are shared by all of them.

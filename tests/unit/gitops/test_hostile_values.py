@@ -89,10 +89,10 @@ CLOUDS: dict[str, Any] = {
         },
         {
             "name": "calm-far",
-            "repo": "https://git.example.net/calm-far.git",
+            "repo": "https://git.example.net/calm-elsewhere.git",
             "path": "calm/path",
             "revision": "calm-revision",
-            "hosts": ["calm-far-host"],
+            "hosts": ["calm-outer-host"],
             "database": "calmorders",
         },
     ],
