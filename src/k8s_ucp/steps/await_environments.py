@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
+from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.conditions import find
 from k8s_ucp.steps.context import Context
+from k8s_ucp.steps.look_again import LookAgain
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology_parts import CLOUD_PROVIDERS
 from k8s_ucp.waiting import wait_until
@@ -36,6 +37,8 @@ class AwaitEnvironments:
         far = in_clouds(context.topology)
         near = [each for each in wanted if each not in far]
 
+        again = LookAgain(context.kube)
+
         def look() -> str:
             try:
                 items = context.kube.list_all(LOCAL_CLUSTER, marks.CLUSTERS_NAMESPACE)
@@ -45,6 +48,10 @@ class AwaitEnvironments:
                         SECRET, marks.ARGOCD_NAMESPACE, labels=f"{marks.SECRET_TYPE}=cluster"
                     )
                     missing += unregistered([each for each in wanted if each in far], secrets)
+                if missing and context.in_pods:
+                    # Its pods are ready by now, but began before the repositories could be read.
+                    items = context.kube.list_all(APPLICATION, marks.ARGOCD_NAMESPACE)
+                    again.ask(items, since=context.argocd_since)
             except KubeError as error:
                 return error.message
             report("; ".join(missing))

@@ -1,0 +1,100 @@
+"""Have Argo CD look again, at once, at what it could not compare or make.
+
+Left alone, it waits for its next poll after a repository that did not answer once, and an
+ApplicationSet for three minutes.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from k8s_ucp.gitops.refresh import REFRESH, REFRESH_SET
+from k8s_ucp.kube import APPLICATION, APPLICATION_SET, Kind, Kube, NotFound, Object
+from k8s_ucp.reconciler.conditions import is_true
+from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
+
+ASK_AGAIN = 2.0
+"""Seconds."""
+
+
+@dataclass
+class LookAgain:
+    """Asks while somebody waits; each object once in a while only."""
+
+    kube: Kube
+    _asked: dict[str, float] = field(default_factory=dict)
+    """When each Application was asked for last."""
+    _asked_sets: dict[str, float] = field(default_factory=dict)
+
+    def ask(self, items: Sequence[Object], *, since: float) -> None:
+        """items: all Applications. since: as for `unanswered`. Raises KubeError."""
+        now = time.monotonic()
+        for name in unanswered(items, self._asked, since=since, now=now):
+            self._asked[name] = now
+            self._annotate(APPLICATION, name, REFRESH)
+        sets = self.kube.list_all(APPLICATION_SET, ARGOCD_NAMESPACE)
+        for name in failed_sets(sets, self._asked_sets, now=now):
+            self._asked_sets[name] = now
+            self._annotate(APPLICATION_SET, name, REFRESH_SET)
+
+    def _annotate(self, kind: Kind, name: str, annotations: Mapping[str, str]) -> None:
+        """One that left meanwhile is no error."""
+        with suppress(NotFound):
+            self.kube.patch(
+                kind, name, ARGOCD_NAMESPACE, {"metadata": {"annotations": annotations}}
+            )
+
+
+def overlooked(items: Iterable[Object], *, since: float) -> set[str]:
+    """Names of Applications that Argo CD, started at `since`, has not compared with git again."""
+    return {
+        each["metadata"]["name"]
+        for each in items
+        if _looked_at(each.get("status") or {}) < math.floor(since)
+    }
+
+
+def unanswered(
+    items: Iterable[Object], asked: Mapping[str, float], *, since: float, now: float
+) -> list[str]:
+    """Names of Applications that Argo CD is to look at again, at once.
+
+    Those it has not looked at since its start and those it could not compare: left alone, its
+    controller waits for the next poll, also after a start that found an app cluster not yet up.
+    asked: when each was asked for last; now: both in seconds of one clock.
+    """
+    items = list(items)
+    unknown = {
+        each["metadata"]["name"]
+        for each in items
+        if ((each.get("status") or {}).get("sync") or {}).get("status") == "Unknown"
+    }
+    return [
+        name
+        for name in sorted(unknown | overlooked(items, since=since))
+        if now - asked.get(name, -math.inf) >= ASK_AGAIN
+    ]
+
+
+def failed_sets(items: Iterable[Object], asked: Mapping[str, float], *, now: float) -> list[str]:
+    """Names of ApplicationSets that could not make their Applications: they are to try again.
+
+    asked, now: as for `unanswered`.
+    """
+    return [
+        each["metadata"]["name"]
+        for each in items
+        if is_true(each, "ErrorOccurred")
+        and now - asked.get(each["metadata"]["name"], -math.inf) >= ASK_AGAIN
+    ]
+
+
+def _looked_at(status: Object) -> float:
+    """When Argo CD compared it last, in whole seconds since the epoch."""
+    text = status.get("reconciledAt")
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
