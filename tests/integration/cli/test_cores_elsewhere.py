@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,15 @@ def refused(world: World, core: str, *expected: str, code: int = 1) -> str:
     assert ended.stdout == ""
     assert files(world) == before
     return ended.stderr
+
+
+@pytest.fixture(autouse=True)
+def git_host(world: World, tmp_path: Path) -> None:
+    """Two empty repositories on this machine answer for the addresses of `GIT`."""
+    for name in ("c", "a"):
+        subprocess.run(["git", "init", "-q", "--bare", tmp_path / "host" / name], check=True)
+    there = f'[url "{tmp_path}/host/"]\n\tinsteadOf = https://git.example.org/\n'
+    (world.home / ".gitconfig").write_text(there)
 
 
 @pytest.fixture

@@ -83,13 +83,17 @@ def test_figures_follow_what_happens(world: World, planes: Planes) -> None:
     world.declare("prod")
     secret = world.await_registered("demo-prod")
     on = '{cluster="demo-prod"}'
+    registered = f"k8s_ucp_cluster_registered{on}"
+    converged = 'k8s_ucp_convergence_seconds_count{controller="registration"}'
+    eventually(
+        lambda: figures(port).get(registered) == 1 and figures(port).get(converged, 0) >= 1,
+        "the figures, after the Secret",
+    )
     seen = figures(port)
     assert seen[f"k8s_ucp_cluster_reachable{on}"] == 1
-    assert seen[f"k8s_ucp_cluster_registered{on}"] == 1
     assert seen[f"k8s_ucp_cluster_freshness_seconds{on}"] < 5
     assert seen[f"k8s_ucp_token_expires_seconds{on}"] > time.time()
     assert seen['k8s_ucp_leading{controller="registration"}'] == 1
-    assert seen['k8s_ucp_convergence_seconds_count{controller="registration"}'] >= 1
     renewals = 'k8s_ucp_token_renewals_total{cluster="demo-prod",identity="k8s-ucp-argocd"'
     assert seen[f'{renewals},result="done"}}'] == 1
     planes.provider.stop("demo-prod")
