@@ -61,7 +61,7 @@ update-golden: .venv/ready-dev ## write the golden trees anew; look at the diff 
 	@.venv/bin/python -m pytest tests/golden --update-golden
 
 schema: .venv/ready-dev ## write the JSON Schema of ucp.yaml anew, for editors
-	@.venv/bin/python -m k8s_ucp.topology_schema > templates/core/ucp.schema.json.new
+	@.venv/bin/python -m k8s_ucp.topology.schema > templates/core/ucp.schema.json.new
 	@mv templates/core/ucp.schema.json.new templates/core/ucp.schema.json
 
 kinds: .venv/ready-dev ## write the table of Kubernetes' own kinds anew, from the pinned API server

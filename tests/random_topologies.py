@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import Topology, parse
-from k8s_ucp.topology_combinations import COMBINATIONS
-from k8s_ucp.topology_not_built import KEYS
-from k8s_ucp.topology_parts import CLOUD_PROVIDERS
+from k8s_ucp.topology.combinations import COMBINATIONS
+from k8s_ucp.topology.not_built import KEYS
+from k8s_ucp.topology.parts import CLOUD_PROVIDERS
 
 FILE = Path("/workspace/ucp.yaml")
 _REGIONS = {

@@ -14,7 +14,7 @@ from k8s_ucp.gitops.manifests import read_manifests
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.gitops.render import Facts, Rendered, render
 from k8s_ucp.topology import load
-from k8s_ucp.topology_schema import NAME
+from k8s_ucp.topology.schema import NAME
 
 HERE = Path(__file__).parent
 TOPOLOGIES = sorted(each.stem for each in (HERE / "topologies").glob("*.yaml"))

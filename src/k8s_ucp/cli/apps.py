@@ -18,7 +18,7 @@ from k8s_ucp.gitops.merge import Known
 from k8s_ucp.gitops.promotion.edit import read_images
 from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
 from k8s_ucp.topology import APPS, Topology, load, parse
-from k8s_ucp.topology_edit import with_item, without_item
+from k8s_ucp.topology.edit import with_item, without_item
 
 app = declare("List, add and remove apps.")
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/kustomization\.ya?ml")

@@ -16,7 +16,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.merge import Known
 from k8s_ucp.gitops.publish import Published
 from k8s_ucp.topology import Topology, load, parse
-from k8s_ucp.topology_edit import with_item, without_item
+from k8s_ucp.topology.edit import with_item, without_item
 
 app = declare("List, add and remove environments.")
 

@@ -15,7 +15,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.kube import SYNCER
 from k8s_ucp.mirror_status import mirror_details
 from k8s_ucp.tools.toolbox import Toolbox
-from k8s_ucp.topology_edit import with_item, without_item
+from k8s_ucp.topology.edit import with_item, without_item
 
 app = declare("List, add and remove mirrors.")
 

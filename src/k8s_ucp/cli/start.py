@@ -124,7 +124,7 @@ def _write_down(call: Invocation, wanted: Wanted) -> None:
     """Write ucp.yaml where it is new, and keep what is started for the other commands."""
     from k8s_ucp.cli.chosen import remember
     from k8s_ucp.gitops.render import templates_folder
-    from k8s_ucp.topology_schema import NAME
+    from k8s_ucp.topology.schema import NAME
 
     if not wanted.exists:
         schema = (templates_folder() / "core" / NAME).read_text("utf-8")

@@ -11,10 +11,10 @@ from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.pipeline import Interrupted
 from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load
-from k8s_ucp.topology_parts import CorePorts
-from k8s_ucp.topology_problems import nearest
-from k8s_ucp.topology_rules import find_problems
-from k8s_ucp.topology_text import topology_text
+from k8s_ucp.topology.parts import CorePorts
+from k8s_ucp.topology.problems import nearest
+from k8s_ucp.topology.rules import find_problems
+from k8s_ucp.topology.text import topology_text
 
 if typing.TYPE_CHECKING:
     from k8s_ucp.cli.questions import Answers

@@ -16,7 +16,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.build_many import Object, objects
 from k8s_ucp.gitops.check_objects import is_moving, unpinned_image
 from k8s_ucp.gitops.rendering.own_manifests import KUSTOMIZATIONS
-from k8s_ucp.topology_names import taken_namespace
+from k8s_ucp.topology.names import taken_namespace
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
 _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")

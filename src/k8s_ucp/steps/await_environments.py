@@ -13,7 +13,7 @@ from k8s_ucp.reconciler.conditions import find
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.look_again import LookAgain
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology_parts import CLOUD_PROVIDERS
+from k8s_ucp.topology.parts import CLOUD_PROVIDERS
 from k8s_ucp.waiting import wait_until
 
 SECONDS = 180.0

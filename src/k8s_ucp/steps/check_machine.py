@@ -21,7 +21,7 @@ from k8s_ucp.steps.cloud_credentials import check_cloud_credentials
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.install_tools import needed_tools
 from k8s_ucp.tools.installer import Installer, Source
-from k8s_ucp.topology_combinations import find_unstartable
+from k8s_ucp.topology.combinations import find_unstartable
 from k8s_ucp.workspace import cache_folder
 
 FREE_MEGABYTES = 500

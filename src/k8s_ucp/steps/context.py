@@ -45,7 +45,7 @@ from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology_parts import CorePorts
+from k8s_ucp.topology.parts import CorePorts
 from k8s_ucp.waiting import Cancel, wait_until
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from k8s_ucp.cli.main import app
 from k8s_ucp.gitops.merge import Known
 from k8s_ucp.topology import App, Environment, default, load
-from k8s_ucp.topology_text import topology_text
+from k8s_ucp.topology.text import topology_text
 from tests.integration.gitops.conftest import World, world  # noqa: F401 (a fixture)
 from tests.unit.gitops.topologies import demo
 

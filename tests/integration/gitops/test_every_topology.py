@@ -22,7 +22,7 @@ from k8s_ucp.gitops.render import Rendered, render
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology_combinations import COMBINATIONS
+from k8s_ucp.topology.combinations import COMBINATIONS
 from tests.control_planes import control_planes, made, namespace
 from tests.integration.promotion.soak import SoakRecord
 from tests.random_topologies import topologies

@@ -16,7 +16,7 @@ from k8s_ucp.gitops.check import Checkout, check
 from k8s_ucp.gitops.clones import make_clone
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
-from k8s_ucp.topology_parts import Ci
+from k8s_ucp.topology.parts import Ci
 from tests.integration.gitops.conftest import World
 
 INSTALL = f"https://example.org/k8s_ucp-0.1.0-py3-none-any.whl#sha256={'0' * 64}"

@@ -12,7 +12,7 @@ from k8s_ucp.cli import existing, questions, running
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.existing import Existing, decide
 from k8s_ucp.topology import default
-from k8s_ucp.topology_parts import CoreCluster
+from k8s_ucp.topology.parts import CoreCluster
 
 
 def context(provider: str, clusters: tuple[str, ...]) -> Any:

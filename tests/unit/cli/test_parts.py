@@ -19,7 +19,7 @@ from k8s_ucp.clusters.user_contexts import merged
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.pipeline import Event, State, StepRun
 from k8s_ucp.topology import default
-from k8s_ucp.topology_text import topology_text
+from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace
 
 CONFIG = {

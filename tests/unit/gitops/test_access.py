@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.render import render
 from k8s_ucp.topology import Environment, Topology
-from k8s_ucp.topology_parts import Addons, CoreCluster, Mirror, ReconcilerSettings
+from k8s_ucp.topology.parts import Addons, CoreCluster, Mirror, ReconcilerSettings
 from tests.unit.gitops.topologies import FACTS, demo
 
 FILE = "platform/reconciler/access.yaml"

@@ -12,8 +12,8 @@ from k8s_ucp.gitops.render import Facts, render
 from k8s_ucp.gitops.rendering import addons
 from k8s_ucp.steps.publish_repositories import warnings
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology_combinations import find_unstartable
-from k8s_ucp.topology_parts import Addons, CoreCluster
+from k8s_ucp.topology.combinations import find_unstartable
+from k8s_ucp.topology.parts import Addons, CoreCluster
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
 EVERYTHING = {

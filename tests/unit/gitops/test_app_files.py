@@ -14,7 +14,7 @@ from k8s_ucp.gitops.manifests import read_manifests
 from k8s_ucp.gitops.render import render
 from k8s_ucp.gitops.rendering.connections import COPY, KEYS
 from k8s_ucp.topology import App, Database
-from k8s_ucp.topology_parts import Addons
+from k8s_ucp.topology.parts import Addons
 from tests.unit.gitops.topologies import FACTS, demo
 
 QUOTES = Database(name="quotes", provider="gcp")

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from k8s_ucp.gitops.render import render
 from k8s_ucp.gitops.rendering import addons, policies
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology_names import PLATFORM_NAMESPACES
+from k8s_ucp.topology.names import PLATFORM_NAMESPACES
 from tests.unit.gitops.topologies import FACTS, demo
 
 RAILS = {"stage": "warn", "prod": "deny"}

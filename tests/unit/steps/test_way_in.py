@@ -10,7 +10,7 @@ import pytest
 from k8s_ucp import plans
 from k8s_ucp.steps.context import Context
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology_parts import Addons, CoreCluster
+from k8s_ucp.topology.parts import Addons, CoreCluster
 from k8s_ucp.workspace import Workspace
 from tests.unit.gitops.topologies import demo
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp import topology_not_built
 from k8s_ucp.errors import UsageError
-from k8s_ucp.topology import Topology, parse
-from k8s_ucp.topology_combinations import COMBINATIONS, find_unstartable
-from k8s_ucp.topology_parts import CLOUD_PROVIDERS
+from k8s_ucp.topology import Topology, not_built, parse
+from k8s_ucp.topology.combinations import COMBINATIONS, find_unstartable
+from k8s_ucp.topology.parts import CLOUD_PROVIDERS
 
 FILE = Path("/work space/ucp.yaml")
 HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\nspec:\n"
@@ -19,7 +18,7 @@ STAGE = "  environments: [{name: stage}]\n"
 
 @pytest.fixture(autouse=True)
 def everything_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topology_not_built, "KEYS", frozenset())
+    monkeypatch.setattr(not_built, "KEYS", frozenset())
 
 
 def refused(text: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from k8s_ucp.gitops.render import templates_folder
-from k8s_ucp.topology_not_built import KEYS
-from k8s_ucp.topology_schema import NAME, json_schema, schema_text
+from k8s_ucp.topology.not_built import KEYS
+from k8s_ucp.topology.schema import NAME, json_schema, schema_text
 
 
 def properties(schema: dict[str, Any], path: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def test_what_nothing_obeys_is_left_out() -> None:
 
 
 def test_keys_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("k8s_ucp.topology_schema.KEYS", frozenset())
+    monkeypatch.setattr("k8s_ucp.topology.schema.KEYS", frozenset())
     schema = json_schema()
     assert "first tag" in properties(schema, "spec.apps")["tag"]["description"]
     assert properties(schema, "spec.environments")["access"]["enum"] == ["admin", "scoped"]

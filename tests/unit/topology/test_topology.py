@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from k8s_ucp import topology_not_built
 from k8s_ucp.errors import UsageError
-from k8s_ucp.topology import APPS, NAME_PATTERN, Topology, default, known_app, parse
-from k8s_ucp.topology_not_built import KEYS
-from k8s_ucp.topology_problems import _keys
-from k8s_ucp.topology_text import topology_text
+from k8s_ucp.topology import APPS, NAME_PATTERN, Topology, default, known_app, not_built, parse
+from k8s_ucp.topology.not_built import KEYS
+from k8s_ucp.topology.problems import _keys
+from k8s_ucp.topology.text import topology_text
 
 FILE = Path("/work space/ucp.yaml")
 HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
@@ -171,7 +170,7 @@ def test_a_key_to_come_is_one_of_the_file(path: str) -> None:
 
 
 def test_what_nothing_obeys_is_refused_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topology_not_built, "KEYS", frozenset(["spec.apps.hosts"]))
+    monkeypatch.setattr(not_built, "KEYS", frozenset(["spec.apps.hosts"]))
     message = refused(
         f"{HEAD}spec:\n  apps:\n"
         "    - {name: a, image: b, tag: c}\n    - name: b\n      image: b\n      tag: c\n"

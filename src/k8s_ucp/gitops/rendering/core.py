@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.gitops.rendering import addons, clouds, databases, mirrors, people, policies
 from k8s_ucp.gitops.rendering.cluster_overlays import cluster_overlay
-from k8s_ucp.topology_parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
+from k8s_ucp.topology.parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Environment, Topology

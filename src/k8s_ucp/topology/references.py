@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from k8s_ucp.topology_parts import CLOUD_PROVIDERS
-from k8s_ucp.topology_problems import Loc, Problem, nearest, shown
+from k8s_ucp.topology.parts import CLOUD_PROVIDERS
+from k8s_ucp.topology.problems import Loc, Problem, nearest, shown
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import App, AppCluster, CoreCluster, Spec
+    from k8s_ucp.topology.file import Spec
+    from k8s_ucp.topology.parts import App, AppCluster, CoreCluster
 
 SHIPPED = ("quote", "echo-client")
 """Apps whose manifests come with ucp: `path: ucp:<name>`."""

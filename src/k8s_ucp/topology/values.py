@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from k8s_ucp.topology_problems import means
+from k8s_ucp.topology.problems import means
 
 NAME_PATTERN = means(
     r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$",

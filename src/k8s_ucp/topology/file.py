@@ -1,10 +1,4 @@
-"""The topology file, `ucp.yaml`: what a user wants, checked before anything is changed.
-
-The keys are in topology_parts.py, what nothing obeys yet in topology_not_built.py, the rules
-between values in topology_rules.py, topology_references.py and topology_combinations.py, the words
-for what is wrong with a file in topology_problems.py, the file that `ucp start` writes in
-topology_text.py, the JSON Schema for editors in topology_schema.py.
-"""
+"""One topology file, read and checked: what the user wants, whole."""
 
 from __future__ import annotations
 
@@ -15,8 +9,8 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.topology_not_built import find_not_built
-from k8s_ucp.topology_parts import (
+from k8s_ucp.topology.not_built import find_not_built
+from k8s_ucp.topology.parts import (
     Addons,
     App,
     AppCluster,
@@ -35,31 +29,9 @@ from k8s_ucp.topology_parts import (
     ReconcilerSettings,
     Tools,
 )
-from k8s_ucp.topology_problems import from_pydantic, sentences
-from k8s_ucp.topology_rules import find_problems
-from k8s_ucp.topology_values import NAME_PATTERN, Host, Name
-
-__all__ = [
-    "APPS",
-    "APP_WORDS",
-    "NAME_PATTERN",
-    "App",
-    "AppCluster",
-    "CoreCluster",
-    "CrossplaneSettings",
-    "Database",
-    "Environment",
-    "Git",
-    "Metadata",
-    "Mirror",
-    "Name",
-    "Spec",
-    "Topology",
-    "default",
-    "known_app",
-    "load",
-    "parse",
-]
+from k8s_ucp.topology.problems import from_pydantic, sentences
+from k8s_ucp.topology.rules import find_problems
+from k8s_ucp.topology.values import Host, Name
 
 
 class Metadata(Part):

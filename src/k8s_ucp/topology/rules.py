@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from k8s_ucp.topology_clouds import find_cloud_problems
-from k8s_ucp.topology_combinations import find_impossible
-from k8s_ucp.topology_names import find_bad_names, find_credentials_in_urls
-from k8s_ucp.topology_problems import Loc, Problem
-from k8s_ucp.topology_references import (
+from k8s_ucp.topology.clouds import find_cloud_problems
+from k8s_ucp.topology.combinations import find_impossible
+from k8s_ucp.topology.names import find_bad_names, find_credentials_in_urls
+from k8s_ucp.topology.problems import Loc, Problem
+from k8s_ucp.topology.references import (
     find_bad_apps,
     find_bad_clusters,
     find_bad_credentials,
@@ -18,7 +18,8 @@ from k8s_ucp.topology_references import (
 )
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import Environment, Git, Topology
+    from k8s_ucp.topology.file import Topology
+    from k8s_ucp.topology.parts import Environment, Git
 
 
 def find_problems(topology: Topology) -> list[Problem]:

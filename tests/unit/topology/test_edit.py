@@ -8,8 +8,8 @@ import pytest
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import default
-from k8s_ucp.topology_edit import with_item, without_item
-from k8s_ucp.topology_text import topology_text
+from k8s_ucp.topology.edit import with_item, without_item
+from k8s_ucp.topology.text import topology_text
 
 FILE = Path("ucp.yaml")
 MIRROR = {

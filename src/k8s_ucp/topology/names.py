@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from k8s_ucp.topology_problems import Loc, Problem, shown
+from k8s_ucp.topology.problems import Loc, Problem, shown
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import Spec, Topology
+    from k8s_ucp.topology.file import Spec, Topology
 
 NAME_LENGTH = 63
 """Longest RFC 1123 label: `<topology>-<environment>` is one, and a label value."""

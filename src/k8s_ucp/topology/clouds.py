@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from k8s_ucp.topology_problems import Loc, Problem, shown
+from k8s_ucp.topology.problems import Loc, Problem, shown
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import Spec
+    from k8s_ucp.topology.file import Spec
 
 _NAME_LIMITS = {"gke": 40, "digitalocean": 63, "aks": 63, "eks": 63}
 """Longest name of a cluster."""

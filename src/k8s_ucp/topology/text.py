@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import App, CoreCluster, Environment, Topology
+    from k8s_ucp.topology.file import Topology
+    from k8s_ucp.topology.parts import App, CoreCluster, Environment
 
 _HEAD = """\
 # yaml-language-server: $schema=ucp.schema.json

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from k8s_ucp import topology, topology_parts
-from k8s_ucp.topology_not_built import KEYS
+from k8s_ucp.topology import file, parts
+from k8s_ucp.topology.not_built import KEYS
 
 NAME = "ucp.schema.json"
 """Lies beside ucp.yaml, in the workspace and in the core repository."""
@@ -23,16 +23,16 @@ def schema_text() -> str:
 
 def json_schema() -> dict[str, Any]:
     """What works today: keys that nothing obeys yet are left out."""
-    schema = topology.Topology.model_json_schema(by_alias=True)
-    parts = schema["$defs"]
-    for module in (topology, topology_parts):
+    schema = file.Topology.model_json_schema(by_alias=True)
+    definitions = schema["$defs"]
+    for module in (file, parts):
         for name, key, words in _descriptions(module):
-            properties = (schema if name == "Topology" else parts.get(name, {})).get("properties")
-            if properties and key in properties:
-                properties[key]["description"] = words
-    _leave_out(schema, parts, "")
-    used = set(_references(schema, parts))
-    schema["$defs"] = {name: part for name, part in parts.items() if name in used}
+            described = schema if name == "Topology" else definitions.get(name, {})
+            if key in described.get("properties", {}):
+                described["properties"][key]["description"] = words
+    _leave_out(schema, definitions, "")
+    used = set(_references(schema, definitions))
+    schema["$defs"] = {name: part for name, part in definitions.items() if name in used}
     _drop_titles(schema)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.topology import Topology, parse
+from k8s_ucp.topology.file import Topology, parse
 
 
 def with_item(text: str, key: str, item: Mapping[str, Any], path: Path) -> tuple[str, Topology]:

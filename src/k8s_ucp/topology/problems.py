@@ -52,7 +52,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def place(loc: Loc) -> str:
-    """A path without indexes, as topology_not_built.py writes it."""
+    """A path without indexes, as not_built.py writes it."""
     return ".".join(each for each in loc if isinstance(each, str))
 
 

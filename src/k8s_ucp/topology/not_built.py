@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from k8s_ucp.topology_problems import Loc, Problem, place, shown
+from k8s_ucp.topology.problems import Loc, Problem, place, shown
 
 KEYS = frozenset(
     [

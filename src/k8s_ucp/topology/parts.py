@@ -1,8 +1,8 @@
 """The parts of a topology file below `spec`. Every key that the file may ever have is here.
 
-What nothing obeys yet is refused by topology_not_built.py, which is shorter after each piece of
-work; the rules between values are in topology_rules.py and topology_combinations.py. The text below
-a field is what editors show for it (topology_schema.py).
+What nothing obeys yet is refused by not_built.py, which is shorter after each piece of
+work; the rules between values are in rules.py and combinations.py. The text below
+a field is what editors show for it (schema.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from k8s_ucp.topology_values import (
+from k8s_ucp.topology.values import (
     Branch,
     DataKey,
     Duration,
