@@ -20,7 +20,7 @@ from k8s_ucp.steps.cloud_credentials import ApplyCredentials
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.forward_argocd import ForwardArgoCD
 from k8s_ucp.steps.install_tools import InstallTools
-from k8s_ucp.steps.load_images import LoadImages
+from k8s_ucp.steps.load_images import LoadImages, SaveImages
 from k8s_ucp.steps.make_app_clusters import MakeAppClusters
 from k8s_ucp.steps.publish_repositories import PublishRepositories
 from k8s_ucp.steps.remove_from_core import RemoveFromCore, check_core_of_others
@@ -84,12 +84,13 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
     if fed_by_us(topology):
         images = (
             Task(BuildImages(), after=("install-tools",)),
-            Task(LoadImages(), after=("start-core", "build-images", "publish-repositories")),
+            Task(SaveImages(), after=("build-images", "publish-repositories")),
+            Task(LoadImages(), after=("start-core", "save-images")),
         )
     if of_others(topology):
         claim = (Task(ClaimCore(), after=("start-core", "publish-repositories")),)
     # Argo CD brings the reconciler too: what it would make anew has to be back before.
-    ready_for_pods = ("restore-backup", *(each.step.id for each in images[1:]))
+    ready_for_pods = ("restore-backup", *(each.step.id for each in images[2:]))
     server = (Task(StartPods("git-server"), after=ready_for_pods),) if served(topology) else ()
     way_in = AwaitIngress() if leads_to_argocd(topology) else ForwardArgoCD()
     return Plan(

@@ -125,11 +125,20 @@ class ContainerEngine:
 
     def has_image(self, image: str) -> bool:
         """It is there and need not be pulled."""
+        return self.image_id(image) is not None
+
+    def image_id(self, image: str) -> str | None:
+        """Tells the content of an image; None where it is not there."""
         try:
-            self.run("image", "inspect", "--format", "{{.Id}}", image)
+            return self.run("image", "inspect", "--format", "{{.Id}}", image).strip()
         except CommandFailed:
-            return False
-        return True
+            return None
+
+    def save_images(self, images: Sequence[str], archive: Path, *, timeout: float) -> None:
+        """Write images with their names into an archive that nodes can load. Raises UcpError."""
+        # podman keeps one image in an archive unless it is told.
+        more = ("--multi-image-archive",) if self.name == "podman" else ()
+        self.run("save", *more, "--output", str(archive), *images, timeout=timeout)
 
     def start(self, nodes: Sequence[Node], *, timeout: float) -> None:
         self.run("start", *(each.id for each in nodes), timeout=timeout)

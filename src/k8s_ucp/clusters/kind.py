@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
 from k8s_ucp.clusters import api_server, kind_checks, kind_network, kind_program
 from k8s_ucp.clusters.container_engine import ContainerEngine, Node, mark_folder, mark_of
+from k8s_ucp.clusters.images import mirrored
 from k8s_ucp.clusters.kind_config import HTTP, HTTPS, KindSettings, config_text
-from k8s_ucp.clusters.kind_nodes import KindNodes
+from k8s_ucp.clusters.kind_images import KindImages
+from k8s_ucp.clusters.kind_nodes import KindNodes, absent
 from k8s_ucp.clusters.kind_program import KindProgram
 from k8s_ucp.clusters.locks import locked
 from k8s_ucp.clusters.ports import Ports, default_registry
@@ -46,21 +48,26 @@ class KindProvider:
         owner: str,
         engine: ContainerEngine | None = None,
         node_image: str | None = None,
+        mirror: str | None = None,
         archives: Sequence[Path] = (),
         ports: Ports | None = None,
     ) -> None:
         """folder: for our files about the clusters; all of it can be rebuilt.
 
         programs: with kind; None where only what exists is looked at, started, stopped or deleted.
-        owner: whose clusters they are, such as Workspace.machine_id. archives: of images
-        (`docker save`), loaded into each cluster that is made.
+        owner: whose clusters they are, such as Workspace.machine_id. mirror: where the pinned
+        node image is pulled from; one that the user names is pulled by its name. archives: of
+        images (`docker save`), loaded into each cluster that is made.
         """
         self._base = folder.resolve()
         self._owner = owner
         self._engine = engine or ContainerEngine()
         self._kind = KindProgram(programs, self._engine)
         self._nodes = KindNodes(self._engine, owner)
+        self.images = KindImages(self._base, self._engine, self._kind, self._nodes)
+        """What nodes are given."""
         self._image = node_image or NODE_IMAGE
+        self._mirror = None if node_image else mirror
         self._archives = tuple(archives)
         self._ports = ports or Ports(default_registry())
 
@@ -103,7 +110,7 @@ class KindProvider:
                 if note is not None:
                     self._await(name, until)
                     _refuse_other_mounts(request, nodes)
-                    self._load_archives(nodes, note, report, until)
+                    self._load(nodes, note, report, until)
                     return
                 report(f"removing what a creation of {name} left that was cut off")
                 self._clear(name)
@@ -118,11 +125,11 @@ class KindProvider:
         """Start an existing cluster with its data. Raises UcpError if there is none."""
         until = time.monotonic() + timeout
         if not self._nodes.of(name):
-            raise _absent(name)
+            raise absent(name)
         with self._locked(name, timeout):
             nodes = self._nodes.of(name)
             if not nodes:
-                raise _absent(name)
+                raise absent(name)
             self._run(name, nodes, until)
             self._await(name, until)
 
@@ -135,6 +142,7 @@ class KindProvider:
 
     def delete(self, name: str, *, timeout: float = 60) -> None:
         """Remove it and its data. Nothing to do when it is absent."""
+        self.images.forget(name)
         if self._nodes.of(name) or self._folder(name).exists():
             with self._locked(name, timeout):
                 self._clear(name, timeout=timeout)
@@ -155,31 +163,24 @@ class KindProvider:
         """
         nodes = self._nodes.of(name)
         if not nodes:
-            raise _absent(name)
+            raise absent(name)
         return self._nodes.config(nodes[0], reach)
-
-    def load_images(self, name: str, images: Iterable[str], *, timeout: float = 600) -> None:
-        """Copy images of the engine's into the nodes, as pods find them. Raises UcpError."""
-        if not self._nodes.of(name):
-            raise _absent(name)
-        self._kind.load_images(name, list(images), timeout=timeout)
 
     # Making.
 
     def _make(self, request: ClusterRequest, report: Report, until: float) -> None:
         name, folder = request.name, self._folder(request.name)
-        if not self._engine.has_image(self._image):
-            report(f"pulling the node image {self._image.partition('@')[0]}")
-            kind_program.pull(self._engine, self._image, timeout=_left(until))
+        there = mirrored(self._image, self._mirror)
+        image = kind_program.at_hand(self._engine, self._image, there, report, timeout=_left(until))
         report(f"making cluster {name}")
         make_private_folder(folder)
         file = folder / "kind.json"
         write_private_file(file, config_text(self._settings(request)))
         with kind_network.noted(self._engine, cache_folder()):
-            self._kind.create(name, self._image, file, timeout=_left(until), report=report)
+            self._kind.create(name, image, file, timeout=_left(until), report=report)
         nodes = self._nodes.of(name)
         self._await(name, until)
-        self._load_archives(nodes, {}, report, until)
+        self._load(nodes, {}, report, until)
 
     def _settings(self, request: ClusterRequest) -> KindSettings:
         reserved = self._ports.reserve(str(self._folder(request.name)), ("api", "http", "https"))
@@ -193,19 +194,11 @@ class KindProvider:
             cgroup=self._engine.facts().cgroup,
         )
 
-    def _load_archives(
+    def _load(
         self, nodes: Sequence[Node], note: Mapping[str, Any], report: Report, until: float
     ) -> None:
-        """Load archives that the nodes don't have yet, then note that the cluster is whole."""
-        wanted = {str(each): kind_program.fingerprint(each) for each in self._archives}
-        loaded = note.get("archives")
-        if loaded == wanted:
-            return
-        for path, known in wanted.items():
-            if (loaded or {}).get(path) != known:
-                report(f"loading images of {Path(path).name}")
-                self._kind.load_archive(nodes[0].cluster, path, timeout=_left(until))
-        self._nodes.write_note(nodes, {"archives": wanted})
+        """The archives; then the cluster is whole."""
+        self.images.load_archives(nodes, note, self._archives, report, timeout=_left(until))
 
     # Starting, deleting.
 
@@ -289,10 +282,6 @@ def _not_started(name: str, node: Node, error: CommandFailed) -> UcpError:
             next="end that program (sudo ss -ltnp shows it), then try again",
         )
     return error
-
-
-def _absent(name: str) -> UcpError:
-    return UcpError(f"there is no kind cluster {name} of this workspace", next="ucp start")
 
 
 def _left(until: float) -> float:

@@ -78,6 +78,13 @@ class KindNodes:
         host, port = node.ports.get(API, (LOOPBACK, API))
         return kubeconfig(node.cluster, admin, f"https://{host}:{port}")
 
+    def is_made(self, cluster: str) -> bool:
+        """It is there and whole, or stopped: not in the middle of being made."""
+        nodes = self.of(cluster)
+        if not nodes or not all(each.running for each in nodes):
+            return bool(nodes)
+        return self.read_note(nodes[0]) is not None
+
     def read_note(self, node: Node) -> dict[str, Any] | None:
         """What was written down when the cluster was whole; None: it never was."""
         try:
@@ -109,6 +116,10 @@ class KindNodes:
         with self._lock:
             self._known[node.id] = found
         return found
+
+
+def absent(cluster: str) -> UcpError:
+    return UcpError(f"there is no kind cluster {cluster} of this workspace", next="ucp start")
 
 
 def addresses(node: Node) -> dict[str, str]:

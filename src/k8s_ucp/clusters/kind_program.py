@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
 from k8s_ucp import process
@@ -36,11 +35,6 @@ class KindProgram:
         """Copy the images of an archive (`docker save`) into the nodes."""
         self._run("load", "image-archive", "--name", name, path, timeout=timeout)
 
-    def load_images(self, name: str, images: Sequence[str], *, timeout: float) -> None:
-        """Copy images of the engine's into the nodes."""
-        if images:
-            self._run("load", "docker-image", "--name", name, *images, timeout=timeout)
-
     def _run(self, *words: str, timeout: float, report: Report | None = None) -> None:
         if self._programs is None:
             raise ProgramMissing("kind is not installed", next="ucp tools install kind")
@@ -58,17 +52,27 @@ class KindProgram:
         )
 
 
-def pull(engine: ContainerEngine, image: str, *, timeout: float) -> None:
-    """Have the engine fetch a node image. Raises UcpError that says what else can be done."""
+def at_hand(
+    engine: ContainerEngine, image: str, mirrored: str, report: Report, *, timeout: float
+) -> str:
+    """The name under which the engine has a node image; pulled where it has it under neither.
+
+    mirrored: its name at a mirror, or the same. Raises UcpError that says what else can be done.
+    """
+    for each in (image, mirrored):
+        if engine.has_image(each):
+            return each
+    report(f"pulling the node image {mirrored.partition('@')[0]}")
     try:
-        engine.run("pull", image, timeout=timeout)
+        engine.run("pull", mirrored, timeout=timeout)
     except CommandFailed as error:
         said = error.output.strip().splitlines()[-1:] or ["it said nothing"]
         raise UcpError(
-            f"can't pull the node image {image}: {said[0]}",
+            f"can't pull the node image {mirrored}: {said[0]}",
             next="check the network, or set images.nodeImage to an image that is here "
             f"({engine.name} images)",
         ) from error
+    return mirrored
 
 
 def fingerprint(archive: Path) -> str:

@@ -42,6 +42,7 @@ def kind(
         owner=workspace.machine_id(topology.name),
         engine=engine,
         node_image=images.node_image,
+        mirror=images.mirror,
         archives=[workspace.root / each for each in images.archives],
     )
 

@@ -10,6 +10,8 @@ from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.process import Programs, run
 
+BASE_VARIABLE = "UCP_BASE_IMAGE"
+"""In the environment: another base image, such as one that is here already."""
 FETCH_SECONDS = 900.0
 
 _OLDEST_GLIBC, _NEWEST_GLIBC = 5, 36
@@ -31,11 +33,18 @@ def fetch_wheels(
     folder.mkdir(parents=True, exist_ok=True)
     if importlib.util.find_spec("pip") is None:
         return False
-    answer = engine.run(
-        *("run", "--rm", "--network", "none", "--entrypoint", "python3"),
-        *(base, "-c", _ASK),
-        timeout=FETCH_SECONDS,
-    )
+    try:
+        answer = engine.run(
+            *("run", "--rm", "--network", "none", "--entrypoint", "python3"),
+            *(base, "-c", _ASK),
+            timeout=FETCH_SECONDS,
+        )
+    except CommandFailed as error:
+        raise UcpError(
+            f"the image that the reconciler's is built on, {base}, can't be pulled or has no "
+            "python3:\n" + "\n".join(error.output.strip().splitlines()[-3:]),
+            next=f"check the network, or name another base image: {BASE_VARIABLE}=IMAGE",
+        ) from error
     major, minor, machine = answer.split()
     try:
         run(

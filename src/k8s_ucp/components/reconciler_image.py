@@ -20,15 +20,13 @@ from pathlib import Path
 from k8s_ucp import __version__
 from k8s_ucp.cluster_provider import Report
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.components.image_wheels import fetch_wheels
-from k8s_ucp.components.images import mirrored
+from k8s_ucp.clusters.images import mirrored
+from k8s_ucp.components.image_wheels import BASE_VARIABLE, fetch_wheels
 from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.process import Programs
 
 NAME = "k8s-ucp/reconciler"
 BASE = "docker.io/library/python:3.13-slim-trixie"
-BASE_VARIABLE = "UCP_BASE_IMAGE"
-"""In the environment: another base image, such as one that is here already."""
 BUILD_SECONDS = 900.0
 PACKAGE = Path(__file__).resolve().parent.parent
 RECIPE = Path(__file__).resolve().parent / "image"

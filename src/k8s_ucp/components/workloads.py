@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from k8s_ucp.clusters.images import from_mirror
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.components.images import from_mirror
 from k8s_ucp.errors import UcpError
 from k8s_ucp.process import Programs, run
 from k8s_ucp.topology import CrossplaneSettings

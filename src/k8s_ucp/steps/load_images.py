@@ -7,9 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from k8s_ucp.components.images import named_in
+from k8s_ucp.clusters.images import named_in
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
+
+
+@dataclass(frozen=True)
+class SaveImages:
+    """While the core comes up: reading them takes as long as writing them into its nodes."""
+
+    id: str = "save-images"
+    title: str = "Collect images for the core cluster"
+
+    def run(self, context: Context, report: Report) -> None:
+        context.kind.images.save(context.topology.core_cluster, images_of_pods(context), report)
 
 
 @dataclass(frozen=True)
@@ -18,9 +29,10 @@ class LoadImages:
     title: str = "Load images into the core cluster"
 
     def run(self, context: Context, report: Report) -> None:
-        texts = context.published.core.read("platform").values()
-        wanted = {image for text in texts for image in named_in(text.decode("utf-8"))}
-        here = sorted(each for each in wanted if context.engine.has_image(each))
-        if here:
-            report(", ".join(each.rpartition("/")[2] for each in here))
-            context.kind.load_images(context.topology.core_cluster, here)
+        context.kind.images.load(context.topology.core_cluster, images_of_pods(context), report)
+
+
+def images_of_pods(context: Context) -> set[str]:
+    """All that the core repository names for the components."""
+    texts = context.published.core.read("platform").values()
+    return {image for text in texts for image in named_in(text.decode("utf-8"))}

@@ -305,7 +305,7 @@ class Images(Part):
     """Where images come from when registries can't be reached."""
 
     mirror: Registry | None = None
-    """A registry that has copies of everything."""
+    """A registry with copies of the engines' images and kind's node image: host[:port][/path]."""
     archives: tuple[Path, ...] = ()
     """Archives of images (`docker save`) that are loaded into nodes."""
     node_image: NodeImage | None = Field(None, alias="nodeImage")

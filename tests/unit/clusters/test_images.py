@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.components.images import from_mirror, mirrored, named_in
+from k8s_ucp.clusters.images import from_mirror, mirrored, named_in
 
 MANIFEST = """\
 spec:

@@ -1,0 +1,163 @@
+"""Nodes are given what the engine has, once; what is saved for them does not outlive that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.clusters.container_engine import ContainerEngine, Node
+from k8s_ucp.clusters.images import mirrored
+from k8s_ucp.clusters.kind_images import KindImages
+from k8s_ucp.clusters.kind_nodes import KindNodes
+from k8s_ucp.clusters.kind_program import KindProgram, at_hand
+from k8s_ucp.errors import CommandFailed, UcpError
+
+
+class Engine(ContainerEngine):
+    """Images by name; an archive lists what it holds."""
+
+    def __init__(self) -> None:
+        super().__init__("docker")
+        self.images = {"a:1": "x", "b:1": "y"}
+        self.saved: list[list[str]] = []
+
+    def image_id(self, image: str) -> str | None:
+        return self.images.get(image)
+
+    def save_images(self, images: Sequence[str], archive: Path, *, timeout: float) -> None:
+        self.saved.append(list(images))
+        archive.write_text(" ".join(images))
+
+
+class Nodes(KindNodes):
+    """One node, in three stages: not there, being made (no note), made."""
+
+    def __init__(self) -> None:
+        super().__init__(ContainerEngine("docker"), "us")
+        self.there, self.note = False, None  # type: bool, dict[str, Any] | None
+        self.running = True
+
+    def of(self, cluster: str | None = None) -> list[Node]:
+        return [Node("1", "n", "core", self.running, "us")] if self.there else []
+
+    def read_note(self, node: Node) -> dict[str, Any] | None:
+        return self.note
+
+    def write_note(self, nodes: Sequence[Node], note: dict[str, Any]) -> None:
+        self.note = note
+
+
+class Program(KindProgram):
+    def __init__(self) -> None:
+        super().__init__(None, ContainerEngine("docker"))
+        self.loaded: list[str] = []
+
+    def load_archive(self, name: str, path: str, *, timeout: float) -> None:
+        self.loaded.append(Path(path).read_text())
+
+
+class Machine:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.engine, self.nodes, self.program = Engine(), Nodes(), Program()
+        self.images = KindImages(folder, self.engine, self.program, self.nodes)
+
+    def save(self, *images: str) -> None:
+        self.images.save("core", images, lambda line: None)
+
+    def load(self, *images: str) -> None:
+        self.images.load("core", images, lambda line: None)
+
+    def files(self) -> list[Path]:
+        return [each for each in self.folder.rglob("*") if each.is_file()]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+@pytest.mark.parametrize("being_made", [False, True])
+def test_what_was_saved_in_time_is_loaded(machine: Machine, being_made: bool) -> None:
+    machine.nodes.there = being_made
+    machine.save("b:1", "a:1", "elsewhere:1")
+    assert machine.engine.saved == [["a:1", "b:1"]]
+    machine.nodes.there, machine.nodes.note = True, {"archives": {}}
+    machine.load("a:1", "b:1", "elsewhere:1")
+    assert machine.program.loaded == ["a:1 b:1"]
+    assert machine.engine.saved == [["a:1", "b:1"]]
+    assert machine.files() == []
+    assert machine.nodes.note == {"archives": {}, "images": {"a:1": "x", "b:1": "y"}}
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_rerun_loads_what_changed(machine: Machine, running: bool) -> None:
+    machine.nodes.there, machine.nodes.note = True, {}
+    machine.load("a:1", "b:1")
+    machine.nodes.running = running
+    machine.save("a:1", "b:1")
+    machine.load("a:1", "b:1")
+    assert machine.program.loaded == ["a:1 b:1"]
+    machine.engine.images["b:1"] = "newer"
+    machine.save("a:1", "b:1")
+    machine.load("a:1", "b:1")
+    assert machine.program.loaded == ["a:1 b:1", "b:1"]
+
+
+def test_what_changed_after_it_was_saved_is_saved_again(machine: Machine) -> None:
+    machine.save("a:1")
+    machine.engine.images["a:1"] = "newer"
+    machine.nodes.there, machine.nodes.note = True, {}
+    machine.load("a:1")
+    assert machine.engine.saved == [["a:1"], ["a:1"]]
+    assert machine.files() == []
+
+
+def test_what_an_interrupted_start_saved_goes(machine: Machine) -> None:
+    machine.save("a:1")
+    machine.engine.images.clear()
+    machine.save("a:1")
+    assert machine.files() == []
+
+
+def test_no_cluster(machine: Machine) -> None:
+    with pytest.raises(UcpError, match="there is no kind cluster core"):
+        machine.load("a:1")
+
+
+class Registry(Engine):
+    """Images that can be pulled."""
+
+    def __init__(self, *there: str) -> None:
+        super().__init__()
+        self.there = there
+
+    def run(self, *words: str, timeout: float = 20, stdin: str | None = None) -> str:
+        if words[0] != "pull" or words[1] not in self.there:
+            raise CommandFailed(["docker", *words], 1, "manifest unknown")
+        self.images[words[1]] = "pulled"
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("here", "wanted"),
+    [
+        ("", "mirror.test/kindest/node:v1"),
+        ("kindest/node:v1", "kindest/node:v1"),
+        ("mirror.test/kindest/node:v1", "mirror.test/kindest/node:v1"),
+    ],
+)
+def test_the_node_image_comes_from_the_mirror_unless_it_is_here(here: str, wanted: str) -> None:
+    engine = Registry("mirror.test/kindest/node:v1", "kindest/node:v1")
+    engine.images[here] = "x"
+    names = ("kindest/node:v1", mirrored("kindest/node:v1", "mirror.test"))
+    assert at_hand(engine, *names, lambda line: None, timeout=1) == wanted
+    assert engine.has_image(wanted)
+
+
+def test_a_node_image_that_can_not_be_pulled() -> None:
+    with pytest.raises(UcpError, match="can't pull the node image node:v1: manifest unknown"):
+        at_hand(Registry(), "node:v1", "node:v1", lambda line: None, timeout=1)
