@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from k8s_ucp.components.ledger import Entry
+from k8s_ucp.components.tracking import TRACKED
 from k8s_ucp.kube import (
     APPLICATION,
     CRD,
@@ -25,8 +26,6 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, TOPOLOGY
 
-TRACKED = "argocd.argoproj.io/tracking-id"
-"""Annotation of what Argo CD keeps: `<Application>:<group>/<kind>:<namespace>/<name>`."""
 IN_CLUSTER = ("in-cluster", "https://kubernetes.default.svc")
 """How Applications name the core cluster."""
 WORKERS = 8

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from k8s_ucp.components import argocd, argocd_pods, crossplane
 from k8s_ucp.components.manifests import Manifest, apply_all, digest, read, wait_served
+from k8s_ucp.components.tracking import keepers, tracked
 from k8s_ucp.errors import DeadlineExceeded
+from k8s_ucp.gitops.publish import read_addresses
 from k8s_ucp.kube import CONFIG_MAP, Kube
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
@@ -37,21 +39,23 @@ class ApplyFoundation:
         projects = read(only_yaml(context.published.core.read("projects")))
         # Crossplane's kinds too: each one that came later would make Argo CD's controller fetch and
         # parse the schema of the whole API again.
-        kinds = read(
+        kinds = read_marked(
+            context,
             _only(
                 files,
                 "platform/reconciler/",
                 f"platform/{argocd.NAME}/engine/crds.yaml",
                 f"platform/{crossplane.NAME}/engine/",
-            )
+            ),
         )
-        settings = read(
+        settings = read_marked(
+            context,
             _only(
                 files,
                 f"platform/{argocd.NAME}/config/",
                 f"platform/{argocd.NAME}/engine/config.yaml",
                 f"platform/{crossplane.NAME}/config/",
-            )
+            ),
         )
         known = digest([*kinds, *settings, *projects])
         if is_applied(context.kube, self.id, known, kinds):
@@ -68,6 +72,15 @@ class ApplyFoundation:
         report("projects")
         apply_all(context.kube, projects)
         note_applied(context.kube, self.id, known)
+
+
+def read_marked(context: Context, files: Mapping[str, bytes]) -> list[Manifest]:
+    """The objects of files of the core repository, as the Applications that keep them mark them."""
+    repository = context.published.core
+    bootstrap = f"bootstrap/{context.topology.spec.core.provider}"
+    around = repository.read(bootstrap) | repository.read("platform")
+    url = read_addresses(context.topology, context.gitops).core
+    return tracked(read(files), keepers(around, bootstrap, url))
 
 
 def is_applied(kube: Kube, step: str, known: str, kinds: Sequence[Manifest]) -> bool:

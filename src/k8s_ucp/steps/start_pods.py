@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from k8s_ucp.components import argocd, argocd_pods, crossplane, git_server, reconciler
-from k8s_ucp.components.manifests import Manifest, read
+from k8s_ucp.components.health import Health
+from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.pipeline import Report
+from k8s_ucp.steps.apply_manifests import read_marked
 from k8s_ucp.steps.context import Context, await_ready
 from k8s_ucp.steps.start_argocd import apply_repository_secrets, apply_root
 
@@ -40,8 +42,13 @@ class StartPods:
         if self.component == argocd.NAME:
             apply_repository_secrets(context)
             apply_root(context, report)
-        report("waiting until its pods are ready")
-        await_ready(context, self.component, component.rolled_out, seconds=SECONDS)
+
+        def look() -> Health:
+            found = component.rolled_out()
+            report(found.message)
+            return found
+
+        await_ready(context, self.component, look, seconds=SECONDS)
         if self.component == argocd.NAME:
             context.argocd_since = argocd_pods.controller_since(context.kube)
 
@@ -49,4 +56,4 @@ class StartPods:
 def workloads(context: Context, component: str) -> list[Manifest]:
     """The component's objects that run pods, or that those need, at the repository's tip."""
     files = context.published.core.read(f"platform/{component}")
-    return read({path: text for path, text in files.items() if "workloads" in path})
+    return read_marked(context, {path: text for path, text in files.items() if "workloads" in path})

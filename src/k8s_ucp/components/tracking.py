@@ -1,0 +1,103 @@
+"""Argo CD's own mark on what `ucp start` applies before Argo CD runs.
+
+For want of it Argo CD's first look would find every object out of sync, and apply all of them a
+second time: megabytes of kinds, at the moment when everything else starts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from k8s_ucp.components.manifests import Manifest
+from k8s_ucp.gitops.refresh import same_repository
+
+TRACKED = "argocd.argoproj.io/tracking-id"
+"""Annotation of what Argo CD keeps: `<Application>:<group>/<kind>:<namespace>/<name>`."""
+
+_METADATA = re.compile(r"^metadata:[ \t]*\n(?P<block>(?P<pad> +)\S.*\n(?:(?: .*)?\n)*)", re.M)
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """An Application that keeps the objects of a folder just as they are written there."""
+
+    name: str
+    folder: str
+    deep: bool
+    """Those of the folders below, too."""
+    namespace: str
+    """In its marks, of objects that have none."""
+
+    def keeps(self, manifest: Manifest) -> bool:
+        rest = manifest.source.removeprefix(f"{self.folder}/")
+        return rest != manifest.source and (self.deep or "/" not in rest)
+
+    def mark(self, manifest: Manifest) -> str:
+        group = manifest.api_version.rpartition("/")[0]
+        place = manifest.namespace or self.namespace
+        return f"{self.name}:{group}/{manifest.kind}:{place}/{manifest.name}"
+
+
+def keepers(files: Mapping[str, bytes], bootstrap: str, url: str) -> list[Keeper]:
+    """The Applications in a folder of the core repository that keep plain folders of it.
+
+    files: of the repository, those of `bootstrap` and of all folders that matter. url: how Argo CD
+    reads it. What an Application leaves out or changes it must not be said to keep: it would prune.
+    """
+    found = []
+    for item in _applications(files, bootstrap):
+        source = item["spec"].get("source") or {}
+        options = source.get("directory") or {}
+        folder = str(source.get("path") or "").strip("/")
+        if (
+            folder
+            and source.keys() <= {"repoURL", "targetRevision", "path", "directory"}
+            and options.keys() <= {"recurse"}
+            and same_repository(str(source.get("repoURL")), url)
+            and f"{folder}/kustomization.yaml" not in files
+        ):
+            namespace = str(item["spec"]["destination"].get("namespace") or "")
+            deep = bool(options.get("recurse"))
+            found.append(Keeper(item["metadata"]["name"], folder, deep, namespace))
+    return found
+
+
+def tracked(manifests: Iterable[Manifest], by: Sequence[Keeper]) -> list[Manifest]:
+    """The manifests, those that an Application keeps with its mark."""
+    marked = []
+    for each in manifests:
+        keeper = next((keeper for keeper in by if keeper.keeps(each)), None)
+        marked.append(_marked(each, keeper.mark(each)) if keeper else each)
+    return marked
+
+
+def _applications(files: Mapping[str, bytes], folder: str) -> Iterator[dict[str, Any]]:
+    yaml = YAML(typ="safe", pure=True)
+    for path, text in files.items():
+        if path.startswith(f"{folder}/") and path.endswith(".yaml"):
+            for item in yaml.load_all(text.decode("utf-8")):
+                if isinstance(item, dict) and item.get("kind") == "Application":
+                    yield item
+
+
+def _marked(manifest: Manifest, mark: str) -> Manifest:
+    """With one more annotation; as it is where its text is not laid out as generated files are."""
+    text = manifest.text
+    found = _METADATA.search(text)
+    if found is None or TRACKED in found["block"]:
+        return manifest
+    pad, line = found["pad"], f'{TRACKED}: "{mark}"\n'
+    written = re.compile(rf"^{pad}annotations:(?P<rest>.*)\n(?P<inner> *)(?P<first>.?)", re.M)
+    has = written.search(found["block"])
+    if has is None:
+        at, line = found.start("block"), f"{pad}annotations:\n{pad}  {line}"
+    elif has["rest"].strip() or has["first"] in ("", "#") or len(has["inner"]) <= len(pad):
+        return manifest
+    else:
+        at, line = found.start("block") + has.start("inner"), has["inner"] + line
+    return replace(manifest, text=text[:at] + line + text[at:])
