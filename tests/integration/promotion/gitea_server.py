@@ -7,8 +7,6 @@ built. The first build takes some minutes.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
 import json
 import os
 import secrets
@@ -25,6 +23,7 @@ from urllib.request import Request, urlopen
 
 from k8s_ucp.tools.compiler import find_compiler
 from k8s_ucp.tools.recipe import needed_compiler
+from tests.built_once import built_once
 
 MODULE = Path(__file__).parent / "gitea_module"
 PACKAGE = "code.gitea.io/gitea"
@@ -56,24 +55,13 @@ def build(cache: Path) -> Built:
     seed = f"{compiler.version} {EXPERIMENT} {TAGS}".encode() + b"".join(
         (MODULE / name).read_bytes() for name in ("go.mod", "go.sum")
     )
-    folder = cache / "tests" / f"gitea-{hashlib.sha256(seed).hexdigest()[:12]}"
-    built = Built(folder / "gitea", folder / "static")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / "gitea.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            partial = folder.with_suffix(".partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            (partial / "work").mkdir(parents=True)
-            _compile(compiler.program, partial)
-            # Modules and object files: gigabytes, and not needed again.
-            shutil.rmtree(partial / "work")
-            partial.rename(folder)
-    return built
+    folder = built_once(cache, "gitea", seed, lambda partial: _compile(compiler.program, partial))
+    return Built(folder / "gitea", folder / "static")
 
 
 def _compile(go: Path, partial: Path) -> None:
     work = partial / "work"
+    work.mkdir()
     for name in ("go.mod", "go.sum"):
         shutil.copyfile(MODULE / name, work / name)
     environment = {
@@ -100,6 +88,8 @@ def _compile(go: Path, partial: Path) -> None:
     source = Path(run("list", "-m", "-f", "{{.Dir}}", PACKAGE).strip())
     for name in ("templates", "options", "public"):
         shutil.copytree(source / name, partial / "static" / name, copy_function=shutil.copyfile)
+    # Modules and object files: gigabytes, and not needed again.
+    shutil.rmtree(work)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,117 @@
+"""`images.mirror` on a real kind core: its nodes pull all images of the engines from there."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.clusters.images import mirrored
+from k8s_ucp.clusters.kind import NODE_IMAGE as PINNED
+from k8s_ucp.clusters.kind_checks import free_pair
+from k8s_ucp.components.pods import POD
+from k8s_ucp.tools.catalogue import KIND, PODS
+from k8s_ucp.tools.installer import Installer
+from tests.conftest import CACHE
+from tests.e2e.conftest import make_world
+from tests.e2e.world import World
+from tests.kind_clusters import NODE_IMAGE
+from tests.kind_images import ARGOCD, CROSSPLANE, REDIS
+from tests.registry import Registry, build, running
+
+pytestmark = pytest.mark.kind
+
+HOST = "mirror.test:5000"
+"""Only the nodes know where that is."""
+MIRROR = f"{HOST}/hub"
+ENGINES = (ARGOCD, CROSSPLANE, REDIS)
+TOPOLOGY = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {{name: {name}}}
+spec:
+  core: {{provider: kind, ports: {{http: {http}, https: {https}}}}}
+  images: {{mirror: "{mirror}", nodeImage: "{node}"}}
+"""
+DOCKERFILE = f"""\
+ARG BASE
+FROM $BASE
+COPY hosts.toml /etc/containerd/certs.d/{HOST}/hosts.toml
+"""
+
+
+@pytest.fixture
+def engine() -> ContainerEngine:
+    found = ContainerEngine()
+    if found.name != "docker":
+        pytest.skip("where nodes reach this machine is known of Docker's bridge only")
+    return found
+
+
+@pytest.fixture
+def registry(engine: ContainerEngine, tmp_path: Path) -> Iterator[Registry]:
+    """With the engines' images, on this machine's address on Docker's bridge."""
+    (bridge,) = json.loads(engine.run("network", "inspect", "bridge"))
+    address = bridge["IPAM"]["Config"][0]["Gateway"]
+    with running(build(CACHE), tmp_path, address) as found:
+        for each in ENGINES:
+            found.push(engine, each, mirrored(each, MIRROR).removeprefix(f"{HOST}/"))
+        yield found
+
+
+@pytest.fixture
+def node_image(engine: ContainerEngine, registry: Registry, tmp_path: Path) -> Iterator[str]:
+    """A node image of the user's own, whose containerd knows where the mirror is."""
+    base = NODE_IMAGE or PINNED
+    tag = base.partition("@")[0].rpartition(":")[2]
+    name = f"ucp-tests/node-{uuid.uuid4().hex[:8]}:{tag}"
+    folder = tmp_path / "node"
+    folder.mkdir()
+    (folder / "hosts.toml").write_text(f'server = "http://{registry.address}"\n')
+    (folder / "Dockerfile").write_text(DOCKERFILE)
+    arguments = ("--build-arg", f"BASE={base}", "--tag", name)
+    engine.run("build", *arguments, str(folder), timeout=120)
+    yield name
+    engine.run("rmi", name)
+
+
+@pytest.fixture
+def mirrored_core(registry: Registry, node_image: str) -> Iterator[World]:
+    """A topology that is described, and whose clusters go."""
+    Installer(CACHE, lambda event: None).install((*PODS, *KIND))
+    http, https = free_pair() or (18080, 18443)
+    for world in make_world("work"):
+        world.provider, world.topology = "kind", f"ucp-{uuid.uuid4().hex[:6]}"
+        world.environment["KUBECONFIG"] = str(world.home / "kubeconfig")
+        text = TOPOLOGY.format(
+            name=world.topology, mirror=MIRROR, node=node_image, http=http, https=https
+        )
+        (world.workspace / "ucp.yaml").write_text(text)
+        try:
+            yield world
+            world.ucp("stop", "--yes")
+        finally:
+            world.remove_clusters()
+
+
+def test_every_image_of_the_engines_is_pulled_from_the_mirror(
+    engine: ContainerEngine, registry: Registry, mirrored_core: World
+) -> None:
+    before = registry.seen()
+    mirrored_core.ucp("start", "--yes")
+    assert all(each["ready"] for each in mirrored_core.status()["components"])
+    wanted = {mirrored(each, MIRROR) for each in ENGINES}
+    assert {f"{HOST}/{each}" for each in registry.asked_for(since=before)} == wanted
+    kube = mirrored_core.kube("core")
+    run = {
+        container["image"]
+        for namespace in ("argocd", "crossplane-system")
+        for pod in kube.list_all(POD, namespace)
+        for container in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])
+    }
+    kube.close()
+    assert run == wanted
