@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.kube import Kind
+from k8s_ucp.kube import SECRET, Kind
+from tests.e2e.test_mirrors import SYNCER, connection, password
 from tests.e2e.test_path import answer
 from tests.e2e.world import World, until
 
@@ -66,6 +67,24 @@ def pods(world: World, namespace: str, name: str) -> dict[str, str]:
         )
     ]
     return {each["metadata"]["name"]: each["metadata"]["uid"] for each in owned}
+
+
+def test_mirrors_work_from_a_pod(demo: World) -> None:
+    """With no rights but those of its ServiceAccount, and no file of this machine."""
+    until("well before", lambda: well(demo), SECONDS)
+    core = demo.kube("core")
+    core.create(connection("first"))
+    with demo.commit("core", "Mirror the quotes' database") as clone:
+        (clone / "mirrors/db.yaml").write_text(SYNCER)
+    for each in ("stage", "prod"):
+        until(f"{each} has it", lambda each=each: password(demo, each) == "first", SECONDS)
+    core.apply(connection("second"), manager="test")
+    until("prod follows", lambda: password(demo, "prod") == "second", SECONDS)
+    with demo.commit("core", "Stop mirroring") as clone:
+        (clone / "mirrors/db.yaml").unlink()
+    until("prod lets go", lambda: password(demo, "prod") is None, SECONDS)
+    core.delete(SECRET, "quotes-conn", "crossplane-system")
+    core.close()
 
 
 @pytest.mark.parametrize(("namespace", "name"), PODS)
