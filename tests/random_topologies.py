@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import Topology, parse
 from k8s_ucp.topology.combinations import COMBINATIONS
-from k8s_ucp.topology.not_built import KEYS
 from k8s_ucp.topology.parts import CLOUD_PROVIDERS
 
 FILE = Path("/workspace/ucp.yaml")
@@ -134,19 +133,6 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     )
 
 
-def built(part: Any, path: str = "spec") -> Any:
-    """The part without what nothing obeys yet: it is refused, which other tests show."""
-    if isinstance(part, dict):
-        return {
-            key: built(value, f"{path}.{key}")
-            for key, value in part.items()
-            if f"{path}.{key}" not in KEYS
-        }
-    if isinstance(part, list):
-        return [built(each, path) for each in part]
-    return part
-
-
 @st.composite
 def topologies(draw: st.DrawFn) -> tuple[Topology, bytes]:
     """A topology and its file."""
@@ -155,7 +141,7 @@ def topologies(draw: st.DrawFn) -> tuple[Topology, bytes]:
         "apiVersion": "k8s-ucp.io/v1alpha1",
         "kind": "Topology",
         "metadata": {"name": name},
-        "spec": built(draw(specs())),
+        "spec": draw(specs()),
     }
     text = json.dumps(content, indent=1)
     try:

@@ -1,7 +1,7 @@
-"""Credentials of clouds: from a file, a variable or 1password into memory, checked, never shown.
+"""Credentials of clouds and git: from a file, a variable or 1password to memory, never shown.
 
-Nothing here writes one to disk, and no error quotes what was read: it names the place, the key that
-is missing and what is expected. argv holds references only.
+They are checked. Nothing here writes one to disk, and no error quotes what was read: it names the
+place, the key that is missing and what is expected. argv holds references only.
 """
 
 from __future__ import annotations
@@ -63,26 +63,35 @@ class _Form:
     normalise: Callable[[str], str]
 
 
-def place_of(topology: Topology, workspace: Workspace, cloud: str) -> Place:
-    """Where the credential of a cloud comes from."""
-    source = getattr(topology.spec.credentials, cloud)
+def place_of(topology: Topology, workspace: Workspace, name: str) -> Place:
+    """Where a credential comes from. name: of a cloud, or what `spec.git.auth` says."""
+    source = getattr(topology.spec.credentials, name, None)
     if source is not None and source.env:
         return Place(variable=source.env)
     if source is not None and source.onepassword:
         return Place(reference=source.onepassword)
     if source is not None and source.file:
         return Place(file=workspace.root / source.file)
-    return Place(file=workspace.credentials / FILES[cloud])
+    return Place(file=workspace.credentials / FILES.get(name, f"{name}.token"))
 
 
 def load(cloud: str, place: Place) -> str:
     """The credential as Crossplane's provider reads it. Raises BadCredential."""
-    form = _FORMS[cloud]
-    text = _read(cloud, place, form)
+    return _load(cloud, place, _FORMS[cloud])
+
+
+def load_login(name: str, place: Place) -> tuple[str, str]:
+    """User name, empty where none is said, and password or token. Raises BadCredential."""
+    login = json.loads(_load(name, place, _LOGIN))
+    return login["username"], login["password"]
+
+
+def _load(name: str, place: Place, form: _Form) -> str:
+    text = _read(name, place, form)
     try:
         return form.normalise(text)
     except ValueError as error:
-        raise _bad(cloud, place, str(error), form) from None
+        raise _bad(name, place, str(error), form) from None
 
 
 def expected(cloud: str) -> str:
@@ -204,6 +213,18 @@ def _digitalocean(text: str) -> str:
     return json.dumps({"token": text})
 
 
+def _login(text: str) -> str:
+    text = text.strip()
+    if text.startswith("{"):
+        value = _json_object(text)
+        _need(value, "username", "password")
+        return json.dumps({key: value[key] for key in ("username", "password")})
+    if len(text.split()) != 1 or not text.isascii():
+        raise ValueError("it is no token")
+    return json.dumps({"username": "", "password": text})
+
+
+_LOGIN = _Form("an access token, or JSON with username and password", _login)
 _FORMS: Mapping[str, _Form] = {
     "gcp": _Form(
         "the JSON key of a service account (gcloud iam service-accounts keys create)", _gcp

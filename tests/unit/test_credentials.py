@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp import credentials
-from k8s_ucp.credentials import BadCredential, Place, load
+from k8s_ucp.credentials import BadCredential, Place, load, load_login
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
 
 SECRET = "hunter2-" + "x" * 40
@@ -52,6 +52,27 @@ def private(path: Path, text: str, mode: int = 0o600) -> Place:
     path.write_text(text, "utf-8")
     path.chmod(mode)
     return Place(file=path)
+
+
+LOGINS = {
+    "token": (f"{SECRET}\n", ("", SECRET)),
+    "login": (json.dumps({"username": "ci", "password": SECRET, "more": 1}), ("ci", SECRET)),
+    "two words": (f"{SECRET} {SECRET}", "it is no token"),
+    "no user": (json.dumps({"password": SECRET}), "it has no username"),
+    "empty": ("", "nothing is there"),
+}
+
+
+@pytest.mark.parametrize("case", LOGINS)
+def test_what_git_is_given(case: str, tmp_path: Path) -> None:
+    text, expected = LOGINS[case]
+    place = private(tmp_path / "forge.token", text)
+    if isinstance(expected, tuple):
+        assert load_login("forge", place) == expected
+        return
+    with pytest.raises(BadCredential, match=expected) as caught:
+        load_login("forge", place)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("cloud", GOOD)

@@ -154,7 +154,7 @@ def _versions(call: Invocation, topology: Topology) -> dict[str, dict[str, list[
     folder = call.workspace.gitops(topology.name).apps
     if not folder.is_dir():
         return {}
-    clone = up_to_date(call, folder)
+    clone = up_to_date(call, topology, folder)
     commit = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
     found: dict[str, dict[str, list[str]]] = {}
     for path, content in (clone.read(commit, "apps") if commit else {}).items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.chosen import remember
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.git_token import git_credential
+from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.running import run_plan
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.git_failures import GitFailed
@@ -57,7 +57,7 @@ def edit_topology(call: Invocation, edit: Edit, *, leaving: Known = NOBODY) -> T
         topology_file=text.encode(),
         manifests=read_manifests(topology, path.parent),
         leaving=leaving,
-        git_credential=git_credential(),
+        git_credential=credential_of(topology, call.workspace),
     )
 
     def write_both() -> None:
@@ -68,9 +68,9 @@ def edit_topology(call: Invocation, edit: Edit, *, leaving: Known = NOBODY) -> T
     return topology
 
 
-def up_to_date(call: Invocation, folder: Path) -> Repository:
+def up_to_date(call: Invocation, topology: Topology, folder: Path) -> Repository:
     """The working clone with what its remote has now; where that is away, with what it had."""
-    clone = Repository(folder, credential=git_credential())
+    clone = Repository(folder, credential=credential_of(topology, call.workspace))
     try:
         clone.fetch()
     except GitFailed as error:

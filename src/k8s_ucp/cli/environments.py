@@ -141,7 +141,7 @@ def _committed(call: Invocation, topology: Topology) -> list[str]:
     folder = call.workspace.gitops(topology.name).core
     if not folder.is_dir():
         return []
-    clone = up_to_date(call, folder)
+    clone = up_to_date(call, topology, folder)
     commit = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
     if commit is None:
         raise UcpError(f"{folder} has no branch {topology.spec.git.branch}", next="ucp start")

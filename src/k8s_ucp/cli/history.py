@@ -10,7 +10,7 @@ import typer
 from k8s_ucp.cli.app_repository import BranchOption, RepoOption
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.git_token import git_credential
+from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.promotion.history import Event, events
@@ -39,7 +39,7 @@ def history(
     if env:
         check_name("environment", env)
     call = invocation(ctx)
-    place = find_place(repo, branch, call.workspace, call.topology, git_credential())
+    place = find_place(repo, branch, call.workspace, call.topology, app_credential(call, repo))
     with open_branch(place, apps=[app], message=lambda _: "", history=True) as there:
         tip = there.fetch()
         _refuse_unknown(tip, app, env)

@@ -12,7 +12,7 @@ import typer
 
 from k8s_ucp.cli.app_repository import BRANCH_HELP, REPO_HELP
 from k8s_ucp.cli.command import Invocation, declare, invocation
-from k8s_ucp.cli.git_token import git_credential
+from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.output import Output, OutputOption
 from k8s_ucp.cli.promotion_output import person, seconds, show_landing
 from k8s_ucp.errors import UsageError
@@ -169,7 +169,7 @@ def _land(
     proposing: Proposing | None,
 ) -> tuple[Landing, str]:
     """(what came of it, what a person should know besides)."""
-    place = find_place(repo, branch, call.workspace, call.topology, git_credential())
+    place = find_place(repo, branch, call.workspace, call.topology, app_credential(call, repo))
     proposer = None
     if proposing:
         from k8s_ucp.cli.promotion_pr import make_proposer

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.command import declare, invocation
-from k8s_ucp.cli.git_token import git_credential
+from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.gitops.manifests import read_manifests
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.gitops.rendering.core import in_pods
@@ -61,7 +61,7 @@ def render(
             call.workspace.gitops(topology.name),
             rendered.core,
             after.core,
-            git_credential(),
+            credential_of(topology, call.workspace),
         )
         call.console.say(f"{len(changed)} files committed to the core repository")
         return

@@ -9,7 +9,7 @@ import typer
 
 from k8s_ucp.cli.app_repository import BranchOption, RepoOption
 from k8s_ucp.cli.command import Invocation, declare, invocation
-from k8s_ucp.cli.git_token import git_credential
+from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.output import Output, OutputOption
 from k8s_ucp.cli.promotion_output import person, seconds, show_landing
 from k8s_ucp.errors import UsageError
@@ -81,7 +81,7 @@ def _land(
 ) -> tuple[Landing, str]:
     """(what came of it, what a person should know besides)."""
     run = find_run(os.environ)
-    place = find_place(repo, branch, call.workspace, call.topology, git_credential())
+    place = find_place(repo, branch, call.workspace, call.topology, app_credential(call, repo))
     only_release = release_hold and not to
     with open_branch(
         place,

@@ -9,8 +9,9 @@ import typer
 
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation
-from k8s_ucp.cli.git_token import git_credential
+from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.running import run_plan
+from k8s_ucp.credentials import BadCredential
 from k8s_ucp.errors import UsageError
 
 app = declare()
@@ -30,7 +31,11 @@ def stop(
     """
     call = invocation(ctx)
     context = chosen_context(call)
-    context.git_credential = git_credential()
+    try:
+        context.git_credential = credential_of(context.topology, call.workspace)
+    except BadCredential as error:
+        # What the repositories still lack is told by the step that can't push it.
+        call.console.say(f"note: {error.message}")
     if not yes and sys.stdin.isatty():
         from k8s_ucp.cli.questions import confirm
 

@@ -17,6 +17,7 @@ from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.steps.check_backup_key import check_backup_key
 from k8s_ucp.steps.check_core import check_git_reach, check_image, check_nothing_there
+from k8s_ucp.steps.check_versions import check_versions
 from k8s_ucp.steps.cloud_credentials import check_cloud_credentials
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.install_tools import needed_tools
@@ -182,6 +183,7 @@ def _existing(folder: Path) -> Path:
 
 CHECKS = (
     check_combination,
+    check_versions,
     check_image,
     check_git_reach,
     check_system,

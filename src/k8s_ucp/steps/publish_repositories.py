@@ -20,6 +20,7 @@ from k8s_ucp.gitops.render import Facts, Rendered, render
 from k8s_ucp.gitops.rendering.addon_credentials import find_missing
 from k8s_ucp.gitops.rendering.core import in_pods
 from k8s_ucp.pipeline import Report
+from k8s_ucp.steps.check_versions import refuse_other_versions
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.toolbox import Toolbox
@@ -103,8 +104,10 @@ def render_all(
     vendored: Mapping[str, bytes] | None = None,
 ) -> Rendered:
     """Both repositories, with the engines' manifests of the pinned versions; without a toolbox
-    those are left out. vendored: manifests of charts, by path in the core repository.
+    those are left out. vendored: manifests of charts, by path in the core repository. Raises
+    UsageError.
     """
+    refuse_other_versions(topology)
     engines = engine_manifests(topology, toolbox) if toolbox else {}
     folder = workspace.gitops(topology.name)
     urls = read_addresses(topology, folder)

@@ -1,9 +1,8 @@
 """The topology file, `ucp.yaml`: what a user wants, checked before anything is changed.
 
-The keys are in parts.py, what nothing obeys yet in not_built.py, the rules between values in
-rules.py, references.py, names.py, clouds.py and combinations.py, the words for what is wrong with a
-file in problems.py, the file that `ucp start` writes in text.py, its edits in edit.py, the JSON
-Schema for editors in schema.py.
+The keys are in parts.py, the rules between values in rules.py, references.py, names.py, clouds.py
+and combinations.py, the words for what is wrong with a file in problems.py, the file that
+`ucp start` writes in text.py, its edits in edit.py, the JSON Schema for editors in schema.py.
 """
 
 from k8s_ucp.topology.file import (

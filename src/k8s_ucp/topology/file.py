@@ -9,7 +9,6 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.topology.not_built import find_not_built
 from k8s_ucp.topology.parts import (
     Addons,
     App,
@@ -119,7 +118,7 @@ def parse(text: str, path: Path) -> Topology:
         )
     try:
         topology = Topology.model_validate(content, by_alias=True, by_name=False)
-        problems = [*find_not_built(topology), *find_problems(topology)]
+        problems = find_problems(topology)
     except ValidationError as error:
         problems = from_pydantic([dict(each) for each in error.errors()], Topology)
     if problems:

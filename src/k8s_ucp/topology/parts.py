@@ -1,8 +1,7 @@
-"""The parts of a topology file below `spec`. Every key that the file may ever have is here.
+"""The parts of a topology file below `spec`, and all of their keys.
 
-What nothing obeys yet is refused by not_built.py, which is shorter after each piece of
-work; the rules between values are in rules.py and combinations.py. The text below
-a field is what editors show for it (schema.py).
+The rules between values are in rules.py and combinations.py. The text below a field is what editors
+show for it (schema.py).
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class Git(Part):
     branch: Branch = "main"
     """The branch that is deployed."""
     auth: Name | None = None
-    """Which of the credentials opens the repositories."""
+    """Which of the credentials opens the repositories over http(s)."""
     poll: Duration = "30s"
     """How often Argo CD looks for commits."""
 
@@ -256,12 +255,12 @@ class CrossplaneSettings(Part):
     rbac_manager: bool = Field(True, alias="rbacManager")
     """Takes effect where Crossplane runs in pods."""
     version: Version | None = None
-    """Another version than the pinned one."""
+    """The version that is relied on: a ucp that brings another refuses to start."""
 
 
 class ArgoCDSettings(Part):
     version: Version | None = None
-    """Another version than the pinned one."""
+    """The version that is relied on: a ucp that brings another refuses to start."""
 
 
 class ReconcilerSettings(Part):
@@ -295,6 +294,11 @@ class GcpCredentialSource(CredentialSource):
 
 
 class Credentials(Part):
+    """Of clouds, and by any other name the one that `git.auth` names."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, CredentialSource] = Field(init=False)
+
     gcp: GcpCredentialSource | None = None
     aws: CredentialSource | None = None
     azure: CredentialSource | None = None

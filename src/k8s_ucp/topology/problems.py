@@ -51,11 +51,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return by_lower[found[0]] if found else None
 
 
-def place(loc: Loc) -> str:
-    """A path without indexes, as not_built.py writes it."""
-    return ".".join(each for each in loc if isinstance(each, str))
-
-
 def shown(loc: Loc) -> str:
     """A path for people: spec.environments[0].name."""
     text = ""

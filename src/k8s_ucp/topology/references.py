@@ -129,9 +129,31 @@ def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem
 
 
 def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
-    """A credential comes from one place."""
-    for cloud in type(spec.credentials).model_fields:
-        source = getattr(spec.credentials, cloud)
+    """A credential comes from one place, and is one of a cloud or the one that git is given."""
+    clouds = type(spec.credentials).model_fields
+    others = spec.credentials.__pydantic_extra__ or {}
+    for name in (*clouds, *others):
+        source = getattr(spec.credentials, name)
+        at: Loc = ("spec", "credentials", name)
         if source is not None and len(source.model_fields_set - {"project"}) > 1:
-            at: Loc = ("spec", "credentials", cloud)
             yield Problem(at, f"{shown(at)} takes one of the keys file, env, onepassword")
+        if name in others and name != spec.git.auth:
+            near = nearest(name, clouds)
+            hint = f"did you mean '{near}'? " if near else ""
+            words = f"{hint}nothing uses it, unless spec.git.auth names it"
+            yield Problem(at, f"{shown(at)}: {words}", on_key=True)
+    yield from _bad_git_credential(spec, clouds)
+
+
+def _bad_git_credential(spec: Spec, clouds: Iterable[str]) -> Iterator[Problem]:
+    git, at = spec.git, ("spec", "git", "auth")
+    if git.auth is None:
+        return
+    if git.auth in clouds:
+        yield Problem(at, f"{shown(at)}: '{git.auth}' is a cloud's; give git one of its own")
+    if git.provider == "local":
+        yield Problem(at, f"{shown(at)}: local repositories need no credential")
+    for key, url in (("core", git.core), ("apps", git.apps)):
+        if url and not url.lower().startswith(("http://", "https://")):
+            words = f"{url} is not reached over http(s): leave it out, SSH has keys of its own"
+            yield Problem(at, f"{shown(at)}: spec.git.{key} {words}")

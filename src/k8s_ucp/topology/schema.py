@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Any
 
 from k8s_ucp.topology import file, parts
-from k8s_ucp.topology.not_built import KEYS
 
 NAME = "ucp.schema.json"
 """Lies beside ucp.yaml, in the workspace and in the core repository."""
@@ -22,7 +21,7 @@ def schema_text() -> str:
 
 
 def json_schema() -> dict[str, Any]:
-    """What works today: keys that nothing obeys yet are left out."""
+    """As editors want it: with a text for each key and no titles."""
     schema = file.Topology.model_json_schema(by_alias=True)
     definitions = schema["$defs"]
     for module in (file, parts):
@@ -30,9 +29,6 @@ def json_schema() -> dict[str, Any]:
             described = schema if name == "Topology" else definitions.get(name, {})
             if key in described.get("properties", {}):
                 described["properties"][key]["description"] = words
-    _leave_out(schema, definitions, "")
-    used = set(_references(schema, definitions))
-    schema["$defs"] = {name: part for name, part in definitions.items() if name in used}
     _drop_titles(schema)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -59,17 +55,6 @@ def _descriptions(module: ModuleType) -> Iterator[tuple[str, str, str]]:
                 yield part.name, fields[name].alias or name, text
 
 
-def _leave_out(part: dict[str, Any], parts: dict[str, Any], path: str) -> None:
-    properties = part.get("properties", {})
-    for key in list(properties):
-        here = f"{path}.{key}".removeprefix(".")
-        if here in KEYS:
-            del properties[key]
-            continue
-        for name in _names(properties[key]):
-            _leave_out(parts[name], parts, here)
-
-
 def _drop_titles(value: Any) -> None:
     """pydantic repeats every name as a title."""
     if isinstance(value, dict):
@@ -79,23 +64,6 @@ def _drop_titles(value: Any) -> None:
     if isinstance(value, list):
         for each in value:
             _drop_titles(each)
-
-
-def _names(value: Any) -> Iterator[str]:
-    """Names of the parts that a piece of the schema refers to."""
-    if isinstance(value, dict):
-        if "$ref" in value:
-            yield value["$ref"].rpartition("/")[2]
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from _names(each)
-
-
-def _references(schema: dict[str, Any], parts: dict[str, Any]) -> Iterator[str]:
-    for name in _names({key: each for key, each in schema.items() if key != "$defs"}):
-        yield name
-        yield from _references(parts[name], parts)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,10 @@ from ruamel.yaml import YAML
 
 from k8s_ucp.clusters.folder import ClusterFolder
 from k8s_ucp.kube import NAMESPACE, Kube
+from k8s_ucp.workspace import write_private_file
 from tests.e2e.world import World, until
 from tests.integration.cli.conftest import CORE_ALONE, make_world
+from tests.integration.promotion.git_servers import TOKEN, USER, http_git
 
 pytestmark = pytest.mark.engines
 
@@ -238,21 +240,32 @@ def test_the_state_folder_is_removed_under_it(running: World) -> None:
 
 
 def test_repositories_of_the_users_own(world: World) -> None:
+    """On a server that asks for the credential which the topology names."""
+    host = world.home / "git host"
     for name in ("core", "apps"):
-        running_bare = world.home / f"{name}.git"
-        world.git(world.home, "init", "-q", "--bare", "-b", "trunk", str(running_bare))
-    (world.workspace / "ucp.yaml").write_text(
-        CORE_ALONE.replace(
-            "spec: {",
-            "spec: {git: {provider: url, branch: trunk, "
-            f"core: 'file://{world.home}/core.git', apps: 'file://{world.home}/apps.git'}}, ",
-        )
-    )
-    world.ucp("start", "--yes")
-    assert {each["sync"] for each in world.status()["applications"]} == {"Synced"}
-    assert "ucp.yaml" in world.git(world.home / "core.git", "ls-tree", "--name-only", "trunk")
-    assert not (world.gitops / "core.git").exists()
-    world.ucp("stop", "--yes")
+        world.git(world.home, "init", "-q", "--bare", "-b", "trunk", str(host / f"{name}.git"))
+    with http_git(host, world.env) as served:
+        urls = {name: served.url(host / f"{name}.git") for name in ("core", "apps")}
+        git = json.dumps({"provider": "url", "branch": "trunk", "auth": "forge", **urls})
+        text = CORE_ALONE.replace("spec: {", f"spec: {{git: {git}, ")
+        (world.workspace / "ucp.yaml").write_text(text)
+        refused = world.ucp("start", "--yes", expect=1).stderr
+        assert "creds/forge.token: there is no such file; it has to be an access token" in refused
+        assert not world.gitops.exists()
+        login = world.workspace / "creds" / "forge.token"
+        login.parent.mkdir(0o700)
+        write_private_file(login, json.dumps({"username": USER, "password": TOKEN}))
+        world.ucp("start", "--yes")
+        assert {each["sync"] for each in world.status()["applications"]} == {"Synced"}
+        assert "ucp.yaml" in world.git(host / "core.git", "ls-tree", "--name-only", "trunk")
+        assert not (world.gitops / "core.git").exists()
+        assert "no app echo" in world.ucp("history", "echo", expect=1).stderr
+        world.ucp("stop", "--yes")
+    # Argo CD has it in the core's etcd; nothing else that is kept does.
+    kept = [each for each in world.workspace.rglob("*") if each.is_file()]
+    found = [each for each in kept if TOKEN.encode() in each.read_bytes()]
+    others = [each for each in found if "etcd" not in each.parts]
+    assert others == [login]
 
 
 def test_killed_in_the_middle_and_healed(running: World) -> None:

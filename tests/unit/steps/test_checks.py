@@ -12,8 +12,10 @@ import pytest
 
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.steps import check_machine
+from k8s_ucp.steps.check_versions import check_versions
 from k8s_ucp.steps.context import Context
-from k8s_ucp.topology import default
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.topology import Topology, default, parse
 from k8s_ucp.workspace import Workspace
 
 
@@ -29,6 +31,23 @@ def refused(check: Callable[[Context], None], context: Context) -> UcpError:
         check(context)
     assert caught.value.next
     return caught.value
+
+
+@pytest.mark.parametrize("name", ["argocd", "crossplane"])
+def test_a_version_that_is_not_brought(name: str, context: Context) -> None:
+    """Pinned means pinned: neither an older nor a newer one is started in its place."""
+    brought = CATALOGUE[name].version
+    for version in (brought, f"v{brought}"):
+        context.topology = with_version(name, version)
+        check_versions(context)
+    context.topology = with_version(name, "1.0.0")
+    error = refused(check_versions, context)
+    assert error.message == f"spec.{name}.version is 1.0.0, and this ucp brings {brought}"
+
+
+def with_version(name: str, version: str) -> Topology:
+    head = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
+    return parse(f"{head}spec: {{{name}: {{version: {version}}}}}\n", Path("ucp.yaml"))
 
 
 def test_no_git(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

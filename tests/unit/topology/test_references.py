@@ -7,18 +7,13 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.topology import Topology, not_built, parse
+from k8s_ucp.topology import Topology, parse
 from k8s_ucp.topology.combinations import COMBINATIONS, find_unstartable
 from k8s_ucp.topology.parts import CLOUD_PROVIDERS
 
 FILE = Path("/work space/ucp.yaml")
 HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\nspec:\n"
 STAGE = "  environments: [{name: stage}]\n"
-
-
-@pytest.fixture(autouse=True)
-def everything_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(not_built, "KEYS", frozenset())
 
 
 def refused(text: str) -> str:
@@ -167,6 +162,28 @@ WRONG = {
         "  credentials: {gcp: {file: creds/a.json, env: A}}\n",
         5,
         "takes one of the keys file, env, onepassword",
+    ),
+    "two sources of git's credential": (
+        "  git: {provider: url, core: 'https://g/c', apps: 'https://g/a', auth: forge}\n"
+        "  credentials: {forge: {file: creds/a, env: A}}\n",
+        6,
+        "takes one of the keys file, env, onepassword",
+    ),
+    "a credential of nothing": (
+        "  credentials: {gpc: {env: A}}\n",
+        5,
+        "did you mean 'gcp'? nothing uses it",
+    ),
+    "git with a cloud's credential": (
+        "  git: {provider: url, core: 'https://g/c', apps: 'https://g/a', auth: aws}\n",
+        5,
+        "'aws' is a cloud's",
+    ),
+    "a credential for local git": ("  git: {auth: forge}\n", 5, "need no credential"),
+    "a credential for SSH": (
+        "  git: {provider: url, core: 'git@g:c', apps: 'https://g/a', auth: forge}\n",
+        5,
+        "spec.git.core git@g:c is not reached over http(s)",
     ),
     "local git and a core elsewhere": (
         "  core: {provider: gke}\n",

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.topology import APPS, NAME_PATTERN, Topology, default, known_app, not_built, parse
-from k8s_ucp.topology.not_built import KEYS
-from k8s_ucp.topology.problems import _keys
+from k8s_ucp.topology import APPS, NAME_PATTERN, default, known_app, parse
 from k8s_ucp.topology.text import topology_text
 
 FILE = Path("/work space/ucp.yaml")
@@ -161,24 +159,6 @@ def test_a_credential_in_a_url_is_refused_and_not_repeated(user: str) -> None:
     assert "UCP_GIT_TOKEN" in message
     assert "hunter2" not in message
     assert "apps" not in message
-
-
-@pytest.mark.parametrize("path", sorted(KEYS))
-def test_a_key_to_come_is_one_of_the_file(path: str) -> None:
-    *parent, key = path.split(".")
-    assert key in _keys(Topology, tuple(parent))
-
-
-def test_what_nothing_obeys_is_refused_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(not_built, "KEYS", frozenset(["spec.apps.hosts"]))
-    message = refused(
-        f"{HEAD}spec:\n  apps:\n"
-        "    - {name: a, image: b, tag: c}\n    - name: b\n      image: b\n      tag: c\n"
-        "      hosts: []\n"
-    )
-    assert message.splitlines() == [
-        "ucp.yaml:10: the key 'hosts' in spec.apps[1] is not built yet: remove it",
-    ]
 
 
 def test_the_default_is_a_valid_file() -> None:

@@ -1,0 +1,57 @@
+"""Who we are to git repositories over http(s): argv is public, so no flag says it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.git_environment import Credential
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.topology import Topology
+    from k8s_ucp.workspace import Workspace
+
+ANY_USER = "x-access-token"
+"""What forges take as the name that goes with a token."""
+
+
+def git_credential() -> Credential | None:
+    """What UCP_GIT_TOKEN (and UCP_GIT_USERNAME) say; None: the user's own git settings count."""
+    token = os.environ.get("UCP_GIT_TOKEN")
+    return Credential(os.environ.get("UCP_GIT_USERNAME") or ANY_USER, token) if token else None
+
+
+def credential_of(topology: Topology, workspace: Workspace) -> Credential | None:
+    """For the topology's own repositories: the variables, else what `spec.git.auth` names.
+
+    Raises BadCredential.
+    """
+    name = topology.spec.git.auth
+    if (said := git_credential()) or name is None:
+        return said
+    from k8s_ucp.credentials import load_login, place_of
+
+    username, password = load_login(name, place_of(topology, workspace, name))
+    return Credential(username or ANY_USER, password)
+
+
+def app_credential(call: Invocation, repo: str) -> Credential | None:
+    """For the app repository that a command works on. repo: what `--repo` says, "" the topology's.
+
+    What a topology names is for its own repositories only. Raises BadCredential.
+    """
+    if (said := git_credential()) or repo:
+        return said
+    clones = call.workspace.root.glob("gitops/*/apps")
+    if not any(not each.with_suffix(".git").exists() for each in clones):
+        return None
+    from k8s_ucp.cli.chosen import chosen_topology
+
+    try:
+        topology = chosen_topology(call)
+    except UcpError:
+        # Which repository is meant is asked elsewhere, in better words.
+        return None
+    return credential_of(topology, call.workspace)

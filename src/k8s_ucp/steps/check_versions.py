@@ -1,0 +1,28 @@
+"""Engines of another version than the topology relies on are not started."""
+
+from __future__ import annotations
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.steps.context import Context
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.topology import Topology
+
+
+def check_versions(context: Context) -> None:
+    """As `refuse_other_versions`."""
+    refuse_other_versions(context.topology)
+
+
+def refuse_other_versions(topology: Topology) -> None:
+    """One version of each engine is brought, and tested with the rest. Raises UsageError."""
+    wanted = {
+        "argocd": topology.spec.argocd.version,
+        "crossplane": topology.spec.crossplane.version,
+    }
+    for name, version in wanted.items():
+        brought = CATALOGUE[name].version
+        if version and version.removeprefix("v") != brought:
+            raise UsageError(
+                f"spec.{name}.version is {version}, and this ucp brings {brought}",
+                next=f"a ucp that brings {version}, or change the key once {brought} will do",
+            )
