@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp.components.argocd_trouble import trouble
 from k8s_ucp.components.component import Component
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
@@ -256,13 +257,8 @@ def reasons(seen: Seen) -> dict[str, str]:
                 found[name] = f"{condition['reason']}: {condition['message']}"
                 break
     for item in seen.applications:
-        status = item.get("status") or {}
-        texts = [str(each.get("message")) for each in status.get("conditions") or []]
-        operation = status.get("operationState") or {}
-        if operation.get("phase") in ("Failed", "Error"):
-            texts.append(str(operation.get("message")))
-        if texts:
-            found[item["metadata"]["name"]] = texts[0]
+        if said := trouble(item):
+            found[item["metadata"]["name"]] = said
     return found
 
 

@@ -155,9 +155,9 @@ class ArgoCD:
     def _environment(self) -> Mapping[str, str]:
         folder = self.host.folder
         toolbox = self.host.toolbox
-        tools = {
-            toolbox.path(name).parent for name in ("kustomize", "helm") if name in toolbox.programs
-        }
+        # git asks Argo CD's own program, by its name, for the credential of a repository.
+        wanted = (NAME, "kustomize", "helm")
+        tools = {toolbox.path(name).parent for name in wanted if name in toolbox.programs}
         return {
             "REDIS_PASSWORD": Redis(self.host).password(),
             "PATH": self.host.path(toolbox.module(NAME) / "hack", *sorted(tools)),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from k8s_ucp.components.argocd_trouble import trouble
 from k8s_ucp.kube import APPLICATION, KubeError, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
@@ -76,15 +77,8 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
         sync = (status.get("sync") or {}).get("status")
         health = (status.get("health") or {}).get("status")
         if (sync, health) != ("Synced", "Healthy"):
-            missing.append(f"{name}: {sync or 'Unknown'}, {health or 'Unknown'}{_why(status)}")
+            why = f" ({said})" if (said := trouble(item)) else ""
+            missing.append(f"{name}: {sync or 'Unknown'}, {health or 'Unknown'}{why}")
         elif name in waiting:
             missing.append(f"{name}: not looked at since the start")
     return missing
-
-
-def _why(status: Object) -> str:
-    operation = status.get("operationState") or {}
-    texts = [str(each.get("message")) for each in status.get("conditions") or []]
-    if operation.get("phase") in ("Failed", "Error"):
-        texts.append(str(operation.get("message")))
-    return f" ({texts[0][:200]})" if texts else ""
