@@ -66,6 +66,10 @@ class Examined:
     """The core's kubeconfig, for commands."""
     not_backed_up: str = ""
     """Why the backup of passwords is behind what the core made; empty where it isn't."""
+    unfit: Sequence[tuple[str, str]] = ()
+    """What settings of an adopted Argo CD are in our way, and the commands that change them."""
+    lacking: Sequence[str] = ()
+    """What they lack."""
 
 
 def look(
@@ -105,8 +109,17 @@ def _components(found: Examined) -> Iterator[Finding]:
                 f"component/{each.name}",
                 "error",
                 f"component {each.name} is not ready{why}",
-                "ucp start" if stopped else f"ucp logs {each.name}",
+                "ucp start" if stopped and not each.adopted else f"ucp logs {each.name}",
             )
+
+
+def _adopted(found: Examined) -> Iterator[Finding]:
+    """Settings of others that changed after the start, or could be better."""
+    for message, command in found.unfit:
+        yield Finding("adopted/argocd", "error", f"adopted Argo CD: {message}", command)
+    for number, words in enumerate(found.lacking, 1):
+        advice = "docs/cores.md (What is there may be used) says what to set"
+        yield Finding(f"adopted/argocd/{number}", "info", f"adopted Argo CD: {words}", advice)
 
 
 def _credentials(found: Examined) -> Iterator[Finding]:
@@ -272,6 +285,7 @@ def _label(item: Object) -> str:
 _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
     _core,
     _components,
+    _adopted,
     _credentials,
     _backup,
     _nobody_works,

@@ -12,6 +12,7 @@ from k8s_ucp.steps.await_environments import AwaitEnvironments
 from k8s_ucp.steps.await_ingress import AwaitIngress
 from k8s_ucp.steps.back_up import BackUp, BackUpBeforeStop
 from k8s_ucp.steps.build_images import BuildImages
+from k8s_ucp.steps.check_leaving import check_core_of_others
 from k8s_ucp.steps.check_machine import CHECKS
 from k8s_ucp.steps.check_orphans import check_orphans
 from k8s_ucp.steps.check_stopped import CheckStopped
@@ -23,7 +24,7 @@ from k8s_ucp.steps.install_tools import InstallTools
 from k8s_ucp.steps.load_images import LoadImages, SaveImages
 from k8s_ucp.steps.make_app_clusters import MakeAppClusters
 from k8s_ucp.steps.publish_repositories import PublishRepositories
-from k8s_ucp.steps.remove_from_core import RemoveFromCore, check_core_of_others
+from k8s_ucp.steps.remove_from_core import RemoveFromCore
 from k8s_ucp.steps.restore_backup import RestoreBackup
 from k8s_ucp.steps.restore_external_names import RestoreExternalNames
 from k8s_ucp.steps.start_argocd import StartArgoCD
@@ -79,6 +80,7 @@ def start_on_host(topology: Topology) -> Plan[Context]:
 
 def start_in_pods(topology: Topology) -> Plan[Context]:
     """The components are pods of the core cluster; its nodes are given images, or pull them."""
+    adopt = topology.spec.core.adopt
     images: tuple[Task[Context], ...] = ()
     claim: tuple[Task[Context], ...] = ()
     if fed_by_us(topology):
@@ -110,12 +112,12 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
             Task(RestoreBackup(), after=("apply-foundation",)),
             Task(StartHelpers(), after=("apply-foundation",)),
             *server,
-            Task(StartPods("argocd"), after=ready_for_pods),
+            Task(StartPods("argocd", "argocd" in adopt), after=ready_for_pods),
             # Without a credential no provider makes anything: names that it had come first.
             Task(RestoreExternalNames(), after=("start-argocd",)),
             Task(ApplyCredentials(), after=("restore-external-names",)),
             Task(StartPods("reconciler"), after=ready_for_pods),
-            Task(StartPods("crossplane"), after=ready_for_pods),
+            Task(StartPods("crossplane", "crossplane" in adopt), after=ready_for_pods),
             Task(way_in, after=("start-argocd", "start-helpers")),
             Task(
                 AwaitEnvironments(), after=("start-argocd", "start-reconciler", "make-app-clusters")

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp.components.adopted import AdoptedComponent
+from k8s_ucp.components.adopted_argocd import of_ours
 from k8s_ucp.components.argocd_trouble import trouble
 from k8s_ucp.components.component import Component
 from k8s_ucp.errors import UcpError
@@ -46,6 +48,7 @@ class ComponentStatus:
     ready: bool
     placement: str
     message: str = ""
+    adopted: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ def look(
             environments=sorted(listed.get("data") or {}),
             clusters=found,
             registrations=_result(registrations) or [],
-            applications=_result(applications) or [],
+            applications=of_ours(_result(applications) or [], topology.spec.core.adopt),
             notes=_result(notes) or {},
             syncers=_result(syncers) or [],
             answering=frozenset(answering) - {""},
@@ -127,6 +130,7 @@ def summarize(topology: Topology, seen: Seen) -> Status:
                 "version": each.version,
                 "ready": each.ready,
                 "placement": each.placement,
+                **({"adopted": True} if each.adopted else {}),
             }
             for each in seen.components
         ],
@@ -166,15 +170,18 @@ def unwell(status: Mapping[str, Any]) -> list[str]:
 def ask_components(
     components: Sequence[Component], versions: Mapping[str, str]
 ) -> list[ComponentStatus]:
-    """Each component's own health, asked side by side. versions: by component."""
+    """Each component's own health, asked side by side. versions: of those that are ours."""
+
+    def ask(each: Component) -> ComponentStatus:
+        adopted = each if isinstance(each, AdoptedComponent) else None
+        version = adopted.version() if adopted else versions[each.name]
+        said = each.ready()
+        return ComponentStatus(
+            each.name, version, said.ready, each.placement, said.message, adopted is not None
+        )
+
     with ThreadPoolExecutor(len(components), "health") as pool:
-        found = pool.map(lambda each: each.ready(), components)
-        return [
-            ComponentStatus(
-                each.name, versions[each.name], said.ready, each.placement, said.message
-            )
-            for each, said in zip(components, found, strict=True)
-        ]
+        return list(pool.map(ask, components))
 
 
 def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:

@@ -25,14 +25,27 @@ from k8s_ucp.components.placement import HostPlacement
 from k8s_ucp.components.pods import STATEFUL_SET
 from k8s_ucp.components.redis import Redis
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import NAMESPACE, Kube, KubeError
+from k8s_ucp.kube import NAMESPACE, Kube, KubeError, Object
 from k8s_ucp.workspace import StateFolder
 from tests.control_planes import ControlPlanes, eventually, made
+from tests.e2e.world import World
+from tests.integration.promotion.git_servers import HttpGit
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
 
 NAME = "their-cluster"
+CONTEXT = "admin@their/cluster"
+TOPOLOGY = """apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {{name: demo}}
+spec:
+  core: {core_cluster}
+  git: {{provider: url, core: {core}, apps: {apps}, poll: 10s}}
+  reconciler:
+    image: "registry.example.org/reconciler@sha256:{digest}"
+    sourceNamespaces: [ucp-clusters, of-theirs]
+"""
 _FORWARD = """
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1
@@ -65,15 +78,11 @@ class TheirCluster:
 
     def contents(self) -> dict[str, str]:
         """Every object, but for what comes and goes by itself: what it is -> its identity."""
-        found: dict[str, str] = {}
-        for root in ("/api/v1", *self._groups()):
-            for kind in self.kube.request("GET", root)["resources"]:
-                if "list" in kind["verbs"] and kind["kind"] not in _PASSING:
-                    for item in self.kube.request("GET", f"{root}/{kind['name']}")["items"]:
-                        about = item["metadata"]
-                        place = about.get("namespace", "")
-                        found[f"{kind['kind']} {place}/{about['name']}"] = about["uid"]
-        return found
+        return {each: str(item["metadata"]["uid"]) for each, item in self._items()}
+
+    def whole(self) -> dict[str, Object]:
+        """As `contents`, with all that is declared: what an object is -> how it is wanted."""
+        return {each: _declared(item) for each, item in self._items()}
 
     def settled(self) -> dict[str, str]:
         """The contents, once what controllers add to a new cluster is there."""
@@ -87,9 +96,31 @@ class TheirCluster:
             time.sleep(1)
         return now
 
+    def _items(self) -> Iterator[tuple[str, Object]]:
+        for root in ("/api/v1", *self._groups()):
+            for kind in self.kube.request("GET", root)["resources"]:
+                if "list" in kind["verbs"] and kind["kind"] not in _PASSING:
+                    for item in self.kube.request("GET", f"{root}/{kind['name']}")["items"]:
+                        about = item["metadata"]
+                        place = about.get("namespace", "")
+                        yield f"{kind['kind']} {place}/{about['name']}", item
+
     def _groups(self) -> list[str]:
         groups = self.kube.request("GET", "/apis")["groups"]
         return [f"/apis/{each['preferredVersion']['groupVersion']}" for each in groups]
+
+
+def _declared(item: Object) -> Object:
+    """All but what servers and controllers write by themselves."""
+    about = {
+        key: value
+        for key, value in item["metadata"].items()
+        if key not in ("resourceVersion", "managedFields", "generation")
+    }
+    return {
+        **{key: value for key, value in item.items() if key not in ("status", "operation")},
+        "metadata": about,
+    }
 
 
 @contextlib.contextmanager
@@ -116,6 +147,19 @@ def their_cluster(root: Path, toolbox: Toolbox) -> Iterator[TheirCluster]:
     finally:
         planes.ports.release(owner)
         planes.remove()
+
+
+def describe(world: World, git_host: HttpGit, core_cluster: str) -> None:
+    # Pods of another machine could not reach loopback, and are refused it.
+    address = f"http://0.0.0.0:{git_host.server.server_address[1]}"
+    (world.workspace / "ucp.yaml").write_text(
+        TOPOLOGY.format(
+            core_cluster=core_cluster,
+            core=f"{address}/core.git",
+            apps=f"{address}/apps.git",
+            digest="1" * 64,
+        )
+    )
 
 
 def _let_through(folder: ClusterFolder, port: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import CACHE
+from tests.e2e.cluster_of_others import TheirCluster, their_cluster
 from tests.e2e.kind_world import KIND_FLAGS, belongings, bystanders, describe_kind
 from tests.e2e.world import World
+from tests.integration.promotion.git_servers import HttpGit, http_git
 from tests.kind_images import make_ingress
 
 if TYPE_CHECKING:
@@ -83,3 +87,24 @@ def make_world(name: str) -> Iterator[World]:
     finally:
         world.kill_everything()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def theirs(toolbox: Toolbox) -> Iterator[TheirCluster]:
+    """A cluster of others that cores can use."""
+    # Sockets lie in it: pytest's own folders have too long a path.
+    folder = Path(tempfile.mkdtemp(prefix="ucp-t"))
+    with their_cluster(folder, toolbox) as found:
+        yield found
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def git_host(tmp_path: Path) -> Iterator[HttpGit]:
+    """A server with both repositories, empty."""
+    for name in ("core", "apps"):
+        bare = tmp_path / "git" / f"{name}.git"
+        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
+        subprocess.run(["git", "-C", str(bare), "config", "http.receivepack", "true"], check=True)
+    with http_git(tmp_path / "git", dict(os.environ), auth=False) as found:
+        yield found

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,59 +15,16 @@ from k8s_ucp.components.ledger import Entry, Ledger
 from k8s_ucp.kube import APPLICATION, CONFIG_MAP, DEPLOYMENT, NAMESPACE
 from tests.backing_clusters import merged
 from tests.control_planes import deployment, eventually, namespace
-from tests.e2e.cluster_of_others import NAME, TheirCluster, their_cluster
+from tests.e2e.cluster_of_others import CONTEXT, NAME, TheirCluster, describe
 from tests.e2e.world import World
 from tests.gke_clusters import gate, google, key
-from tests.integration.promotion.git_servers import HttpGit, http_git
+from tests.integration.promotion.git_servers import HttpGit
 from tests.stand_in_gcloud import FRESH
 
 if TYPE_CHECKING:
-    from k8s_ucp.tools.toolbox import Toolbox
+    pass
 
-CONTEXT = "admin@their/cluster"
 APPLICATIONS = {"applications", "argocd", "clusters", "crossplane", "mirrors", "reconciler", "root"}
-TOPOLOGY = """apiVersion: k8s-ucp.io/v1alpha1
-kind: Topology
-metadata: {{name: demo}}
-spec:
-  core: {core_cluster}
-  git: {{provider: url, core: {core}, apps: {apps}, poll: 10s}}
-  reconciler:
-    image: "registry.example.org/reconciler@sha256:{digest}"
-    sourceNamespaces: [ucp-clusters, of-theirs]
-"""
-
-
-@pytest.fixture
-def theirs(toolbox: Toolbox) -> Iterator[TheirCluster]:
-    # Sockets lie in it: pytest's own folders have too long a path.
-    folder = Path(tempfile.mkdtemp(prefix="ucp-t"))
-    with their_cluster(folder, toolbox) as found:
-        yield found
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def git_host(tmp_path: Path) -> Iterator[HttpGit]:
-    for name in ("core", "apps"):
-        bare = tmp_path / "git" / f"{name}.git"
-        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
-        subprocess.run(["git", "-C", str(bare), "config", "http.receivepack", "true"], check=True)
-    with http_git(tmp_path / "git", dict(os.environ), auth=False) as found:
-        yield found
-
-
-def describe(world: World, git_host: HttpGit, core_cluster: str) -> None:
-    # Pods of another machine could not reach loopback, and are refused it.
-    address = f"http://0.0.0.0:{git_host.server.server_address[1]}"
-    (world.workspace / "ucp.yaml").write_text(
-        TOPOLOGY.format(
-            core_cluster=core_cluster,
-            core=f"{address}/core.git",
-            apps=f"{address}/apps.git",
-            digest="1" * 64,
-        )
-    )
 
 
 def assert_well(world: World, provider: str) -> None:

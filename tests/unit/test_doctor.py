@@ -74,6 +74,17 @@ def test_components(message: str, next: str) -> None:
     assert only(examined(components=[broken])) == ("component/argocd", "error", next)
 
 
+def test_an_adopted_component_is_not_started_and_its_settings_are_told() -> None:
+    broken = ComponentStatus("argocd", "v1", False, "pods", adopted=True)
+    assert only(examined(components=[broken])) == ("component/argocd", "error", "ucp logs argocd")
+    seen = examined()
+    wrong = dataclasses.replace(seen, unfit=[("it marks by label", "kubectl patch")])
+    assert only(wrong) == ("adopted/argocd", "error", "kubectl patch")
+    name, severity, next = only(dataclasses.replace(seen, lacking=["it polls seldom"]))
+    assert (name, severity) == ("adopted/argocd/1", "info")
+    assert "docs/cores.md" in next
+
+
 @pytest.mark.parametrize("reason", sorted(NEXT))
 def test_every_reason_has_a_next_command_that_is_whole(reason: str) -> None:
     name, _, next = only(examined(clusters=[refused(reason)]))

@@ -80,6 +80,10 @@ def test_the_shape_is_the_contract() -> None:
     assert data["components"] == [
         {"name": "argocd", "version": "v1", "ready": True, "placement": "host"}
     ]
+    theirs = ComponentStatus("argocd", "v1", True, "pods", adopted=True)
+    assert summarize(TOPOLOGY, Seen(core_ready=True, components=[theirs]))["components"] == [
+        {"name": "argocd", "version": "v1", "ready": True, "placement": "pods", "adopted": True}
+    ]
     assert environments(WELL)["prod"] == {
         "name": "prod",
         "state": "running",

@@ -18,7 +18,10 @@ def closing_table(context: Context, seconds: float) -> str:
     providers = {each.name: each.cluster.provider for each in topology.spec.environments}
     rows = [["core cluster", topology.core_cluster, topology.spec.core.provider]]
     place = "pods of the core cluster" if context.in_pods else "process of this machine"
-    rows += [["component", each, place] for each in COMPONENTS]
+    rows += [
+        ["component", each, "adopted: others run it" if context.adopts(each) else place]
+        for each in COMPONENTS
+    ]
     rows += [
         [f"environment {each}", topology.app_cluster(each), _how(providers.get(each, "embedded"))]
         for each in environments

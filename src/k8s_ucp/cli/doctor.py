@@ -16,6 +16,7 @@ from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.status import look
 from k8s_ucp.components.backup_keeper import failure
 from k8s_ucp.doctor import Finding
+from k8s_ucp.steps.check_adoption import adopted_settings
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.toolbox import Toolbox
 
@@ -61,13 +62,17 @@ def examine(
 
 def examined(context: Context) -> doctor.Examined:
     """Everything that is asked."""
+    seen = look(context)
+    unfit, lacking = adopted_settings(context) if seen.core_ready else ([], [])
     return doctor.look(
         context.topology,
-        look(context),
+        seen,
         lambda: context.kube,
         time.time(),
         exposed=_exposed(context.workspace.credentials),
         not_backed_up=failure(context.state),
+        unfit=unfit,
+        lacking=lacking,
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),
     )
 

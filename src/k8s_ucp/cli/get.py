@@ -9,6 +9,7 @@ from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components import argocd
+from k8s_ucp.components.argocd import Credentials
 from k8s_ucp.tools.toolbox import Toolbox
 
 app = declare("Show what is kept out of sight.")
@@ -25,7 +26,8 @@ def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call = invocation(ctx)
     context = chosen_context(call)
     context.toolbox = Toolbox({}, {})
-    found = argocd.initial_credentials(context.kube)
+    theirs = context.adopts(argocd.NAME)
+    found = Credentials(None, None) if theirs else argocd.initial_credentials(context.kube)
     data = [
         {
             "name": argocd.NAME,
@@ -38,5 +40,7 @@ def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         call.console.data(notation(data, output))
         return
     password = found.password or "changed by somebody; only its hash is kept"
-    rows = [[argocd.NAME, context.argocd_url, found.user, password]]
+    if theirs:
+        password = "adopted: log in as whoever runs it lets you"  # noqa: S105 (no password)
+    rows = [[argocd.NAME, data[0]["url"], found.user or "", password]]
     call.console.data(table(("what", "url", "user", "password"), rows))

@@ -65,13 +65,17 @@ def _pod_logs(call: Invocation, component: str) -> PodLogs | None:
     """The logs of a component that runs in pods, by its name or a workload's; None for others."""
     from k8s_ucp.cli.chosen import chosen_context
     from k8s_ucp.components import pod_components
+    from k8s_ucp.components.adopted import find_component
     from k8s_ucp.components.pod_logs import PodLogs
 
     context = chosen_context(call)
     if not context.in_pods:
         return None
     known = {
-        name: pod_components.workloads(name, context.topology) for name in pod_components.NAMES
+        name: find_component(context.kube, name).workloads
+        if context.adopts(name)
+        else pod_components.workloads(name, context.topology)
+        for name in pod_components.NAMES
     }
     singles = {each.name: [each] for found in known.values() for each in found}
     wanted = {**singles, **known}.get(component)

@@ -7,9 +7,11 @@ import webbrowser
 import typer
 
 from k8s_ucp.cli.chosen import chosen_context
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.components import adopted_argocd
 from k8s_ucp.components import argocd as component
 from k8s_ucp.errors import UcpError
+from k8s_ucp.steps.check_adoption import settings_of
 from k8s_ucp.tools.toolbox import Toolbox
 
 app = declare("Open a component in the browser.")
@@ -26,15 +28,28 @@ def argocd(ctx: typer.Context) -> None:
     call = invocation(ctx)
     context = chosen_context(call)
     context.toolbox = Toolbox({}, {})
+    theirs = context.adopts(component.NAME)
+    if theirs and (address := settings_of(context.kube, adopted_argocd.SETTINGS).get("url")):
+        # Where whoever runs it has people log in.
+        call.console.data(address)
+        if context.argocd_answers().ready:
+            call.console.say(f"also at {context.argocd_url}, while the topology runs")
+        _browse(call, address)
+        return
     health = context.argocd_answers()
     if not health.ready:
         raise UcpError(f"Argo CD's server does not answer: {health.message}", next="ucp start")
     url = context.argocd_url
     call.console.data(url)
-    if not component.ui_available(context.argocd_port):
+    # One that others run is asked by the browser alone: its certificate is for another name.
+    if not theirs and not component.ui_available(context.argocd_port):
         raise UcpError(
             f"this Argo CD is built from source, without its web pages: {url} serves the API only",
             next="ucp status",
         )
+    _browse(call, url)
+
+
+def _browse(call: Invocation, url: str) -> None:
     if not webbrowser.open(url):
         call.console.say("no browser was found: open the address yourself")

@@ -45,6 +45,15 @@ def start(
             help="Ports of this machine for traffic to a kind core. Default: 80,443.",
         ),
     ] = None,
+    adopt: Annotated[
+        str | None,
+        typer.Option(
+            "--adopt",
+            metavar="COMPONENTS",
+            help="Of an existing core: use the argocd, the crossplane, or both (with a comma "
+            "between) that run there already. Written into the topology file.",
+        ),
+    ] = None,
     env: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,7 +98,13 @@ def start(
     """
     call = invocation(ctx)
     flags = parse_flags(
-        yes=yes, file=file, core=core, ports=ports, environments=env or None, apps=apps or None
+        yes=yes,
+        file=file,
+        core=core,
+        ports=ports,
+        adopt=adopt,
+        environments=env or None,
+        apps=apps or None,
     )
     wanted = find_wanted(call, flags)
 
@@ -121,10 +136,11 @@ def start(
 
 
 def _write_down(call: Invocation, wanted: Wanted) -> None:
-    """Write ucp.yaml where it is new, and keep what is started for the other commands."""
+    """Write ucp.yaml where it is new or changed, and keep what is started for other commands."""
     from k8s_ucp.cli.chosen import remember
     from k8s_ucp.gitops.render import templates_folder
     from k8s_ucp.topology.schema import NAME
+    from k8s_ucp.workspace import replace_file
 
     if not wanted.exists:
         schema = (templates_folder() / "core" / NAME).read_text("utf-8")
@@ -135,4 +151,10 @@ def _write_down(call: Invocation, wanted: Wanted) -> None:
         except OSError as error:
             raise UcpError(f"can't write {wanted.path}: {error.strerror}") from error
         call.console.say(f"wrote {wanted.path}")
+    elif wanted.changed:
+        try:
+            replace_file(wanted.path, wanted.text)
+        except OSError as error:
+            raise UcpError(f"can't write {wanted.path}: {error.strerror}") from error
+        call.console.say(f"wrote {wanted.changed} into {wanted.path}")
     remember(call.workspace, wanted.topology.name, wanted.text)

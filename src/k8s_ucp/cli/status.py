@@ -13,6 +13,7 @@ from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components.adopted import AdoptedComponent
 from k8s_ucp.status import ComponentStatus, Seen, Status
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.catalogue import CATALOGUE
@@ -61,12 +62,22 @@ def _components(context: Context) -> list[ComponentStatus]:
     }
     if not context.placement.states():
         # Nothing of ours can be well then, and no port of ours is worth asking.
-        return [
+        found = [
             ComponentStatus(name, version, ready=False, placement=place, message="not running")
             for name, version in versions.items()
+            if not context.adopts(name)
             if (place := "pods" if context.in_pods else "host")
         ]
+        return [*_adopted(context), *found]
     return status.ask_components([context.component(name) for name in versions], versions)
+
+
+def _adopted(context: Context) -> list[ComponentStatus]:
+    """Those that run on without us."""
+    names = context.topology.spec.core.adopt
+    if not names or not context.state.kubeconfig(context.topology.core_cluster).exists():
+        return []
+    return status.ask_components([AdoptedComponent(each, context.kube) for each in names], {})
 
 
 def _page(data: Status, seen: Seen) -> str:
@@ -77,7 +88,13 @@ def _page(data: Status, seen: Seen) -> str:
             [
                 "component",
                 each["name"],
-                f"{each['version']}, {PLACES[each['placement']]}",
+                ", ".join(
+                    [
+                        each["version"] or "version unknown",
+                        *(["adopted"] if each.get("adopted") else []),
+                        PLACES[each["placement"]],
+                    ]
+                ),
                 _word(each["ready"]),
                 why.get(each["name"], "")[:100],
             ]

@@ -11,7 +11,8 @@ from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.pipeline import Interrupted
 from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load
-from k8s_ucp.topology.parts import CorePorts
+from k8s_ucp.topology.edit import with_words
+from k8s_ucp.topology.parts import ADOPTABLE, CorePorts
 from k8s_ucp.topology.problems import nearest
 from k8s_ucp.topology.rules import find_problems
 from k8s_ucp.topology.text import topology_text
@@ -40,6 +41,8 @@ class Flags:
     apps: tuple[str, ...] | None = None
     ports: tuple[int, int] | None = None
     """Of a kind core: http, https."""
+    adopt: tuple[str, ...] = ()
+    """Of an existing core: components that are there."""
 
     @property
     def describe_topology(self) -> bool:
@@ -54,6 +57,8 @@ class Wanted:
     text: str
     path: Path
     exists: bool
+    changed: str = ""
+    """The key that the flags add to a file that is there."""
 
 
 def parse_flags(
@@ -64,6 +69,7 @@ def parse_flags(
     environments: Sequence[str] | None,
     apps: Sequence[str] | None,
     ports: str | None = None,
+    adopt: str | None = None,
 ) -> Flags:
     """Check the flags by themselves. Raises UsageError."""
     if core is not None:
@@ -81,6 +87,7 @@ def parse_flags(
         None if environments is None else tuple(pairs),
         None if apps is None else tuple(apps),
         None if ports is None else _ports(ports),
+        () if adopt is None else _adopt(adopt),
     )
 
 
@@ -98,6 +105,18 @@ def _ports(text: str) -> tuple[int, int]:
             next="ucp start --core kind --ports 8080,8443",
         )
     return numbers[0], numbers[1]
+
+
+def _adopt(text: str) -> tuple[str, ...]:
+    """Each once, in the order of the components."""
+    parts = [each.strip() for each in text.split(",")]
+    if unknown := [each for each in parts if each not in ADOPTABLE]:
+        raise UsageError(
+            f"--adopt: {unknown[0]!r} is no component that may be there already; these are: "
+            f"{', '.join(ADOPTABLE)}",
+            next=f"ucp start --adopt {','.join(ADOPTABLE)}",
+        )
+    return tuple(each for each in ADOPTABLE if each in parts)
 
 
 def find_wanted(call: Invocation, flags: Flags) -> Wanted:
@@ -151,7 +170,11 @@ def _from_file(call: Invocation, flags: Flags, path: Path) -> Wanted:
         )
     if flags.describe_topology:
         _check_agreement(flags, topology, path)
-    return Wanted(topology, path.read_text("utf-8"), path, exists=True)
+    text = path.read_text("utf-8")
+    if new := [each for each in flags.adopt if each not in topology.spec.core.adopt]:
+        text, topology = with_words(text, ("core", "adopt"), new, path)
+        return Wanted(topology, text, path, exists=True, changed="spec.core.adopt")
+    return Wanted(topology, text, path, exists=True)
 
 
 def _check_agreement(flags: Flags, topology: Topology, path: Path) -> None:
@@ -223,6 +246,8 @@ def _core(flags: Flags) -> CoreCluster:
     settings: dict[str, typing.Any] = {"provider": flags.core or "embedded"}
     if flags.ports:
         settings["ports"] = {"http": flags.ports[0], "https": flags.ports[1]}
+    if flags.adopt:
+        settings["adopt"] = flags.adopt
     return CoreCluster.model_validate(settings)
 
 

@@ -44,9 +44,12 @@ _RENDERED_BY_US = ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
 
 @dataclass(frozen=True)
 class Credentials:
-    """Who to log in as; password: None when a person changed and removed the initial one."""
+    """Who to log in as; password: None when a person changed and removed the initial one.
 
-    user: str
+    Neither is known of one that others run.
+    """
+
+    user: str | None
     password: str | None
 
 

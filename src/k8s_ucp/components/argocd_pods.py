@@ -23,12 +23,15 @@ def prepare(kube: Kube) -> None:
     argocd.ensure_signing_key(kube)
 
 
-def forward(host: Host, port: int) -> Program:
-    """A port of this machine's loopback interface that leads to Argo CD's server."""
+def forward(host: Host, port: int, service: str = argocd.SERVER) -> Program:
+    """A port of this machine's loopback interface that leads to Argo CD's server.
+
+    service: of its server; one that others run may be called otherwise.
+    """
     argv = (
         *(str(host.toolbox.path("kubectl")), "--kubeconfig", str(host.kubeconfig)),
         *("--namespace", argocd.NAMESPACE, "port-forward", "--address", ADDRESS),
-        *(f"service/{argocd.SERVER}", f"{port}:80"),
+        *(f"service/{service}", f"{port}:80"),
     )
     return Program(FORWARD, argv, host.folder(argocd.NAME), {"HOME": str(host.folder(argocd.NAME))})
 

@@ -55,6 +55,8 @@ class BackupKeeper:
     branch: str
     password_namespaces: Sequence[str]
     source_namespaces: Sequence[str]
+    others_too: bool = False
+    """As of CoreState."""
     python: str = sys.executable
 
     def programs(self) -> list[Program]:
@@ -66,6 +68,7 @@ class BackupKeeper:
             *("--kubeconfig", str(self.host.kubeconfig)),
             *("--passwords", ",".join(self.password_namespaces)),
             *("--sources", ",".join(self.source_namespaces)),
+            *(["--others-too"] if self.others_too else []),
         )
         env = {
             "MALLOC_ARENA_MAX": "1",
@@ -88,6 +91,7 @@ class Keeper:
     password_namespaces: Sequence[str]
     source_namespaces: Sequence[str]
     report: Callable[[str], None]
+    others_too: bool = False
     _kube: Kube | None = None
     _told: str = ""
 
@@ -118,7 +122,9 @@ class Keeper:
 
         if self._kube is None:
             self._kube = Kube.from_file(self.kubeconfig)
-        core = CoreState(self._kube, self.password_namespaces, self.source_namespaces)
+        core = CoreState(
+            self._kube, self.password_namespaces, self.source_namespaces, self.others_too
+        )
         try:
             # Before that, a start is under way: what it puts back is not there yet.
             seen = core.collect() if core.restored() else Backup()
@@ -153,6 +159,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name in ("url", "branch", "passwords", "sources"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--others-too", action="store_true")
     options = parser.parse_args()
     keeper = Keeper(
         folder=options.folder,
@@ -164,6 +171,7 @@ def main() -> None:
         password_namespaces=options.passwords.split(","),
         source_namespaces=options.sources.split(","),
         report=say,
+        others_too=options.others_too,
     )
     while True:
         time.sleep(LOOK_SECONDS)

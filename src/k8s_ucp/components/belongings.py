@@ -11,9 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
-from k8s_ucp.components.ledger import Entry
+from k8s_ucp.components.generated_kinds import GeneratedKinds, kind_of_crd
+from k8s_ucp.components.ledger import Entry, find
 from k8s_ucp.components.tracking import TRACKED
 from k8s_ucp.kube import (
+    APP_PROJECT,
     APPLICATION,
     CRD,
     FIELD_MANAGER,
@@ -41,8 +43,6 @@ MISSED = (
 """What a person would miss who had put it into a namespace of ours."""
 _BY_PEOPLE = ("Application", "ApplicationSet")
 """Written into Argo CD's namespace by whoever uses it."""
-_GENERATING = ("ProviderRevision", "CompositeResourceDefinition")
-"""Crossplane's kinds that own CRDs."""
 _MADE_BY_CROSSPLANE = {
     ("Lock", "lock"),
     ("DeploymentRuntimeConfig", "default"),
@@ -135,13 +135,21 @@ class Belongings:
     @cached_property
     def kinds(self) -> list[Object]:
         """CRDs that go, with all objects of theirs."""
-        own = {
-            each["metadata"]["name"]
-            for each in (*self.applied, *self.brought)
-            if each["kind"] == CRD.kind
-        }
-        found = self.kube.list_all(CRD)
-        return [each for each in found if each["metadata"]["name"] in own or _is_generated(each)]
+        ours = [*self.applied, *self.brought]
+        own = {each["metadata"]["name"] for each in ours if each["kind"] == CRD.kind}
+        generated = GeneratedKinds(
+            self.kube, self.entries, {each["metadata"]["uid"] for each in ours}
+        )
+        return [
+            each
+            for each in self.kube.list_all(CRD)
+            if each["metadata"]["name"] in own or generated.go(each)
+        ]
+
+    @property
+    def argocd_stays(self) -> bool:
+        """It is somebody else's, and works on whatever we take away."""
+        return ARGOCD_NAMESPACE not in {each["metadata"]["name"] for each in self.namespaces}
 
     def instances(self) -> Iterator[tuple[Kind, Object]]:
         """All objects of those kinds."""
@@ -158,6 +166,7 @@ class Belongings:
             for kind, item in self.instances()
             if not self._is_explained(item)
         ]
+        found += self._leaning()
         names = [each["metadata"]["name"] for each in self.namespaces]
         for name in names:
             items = [item for kind in MISSED for item in self.kube.list_all(kind, name)]
@@ -169,11 +178,25 @@ class Belongings:
             ]
         return sorted(set(found))
 
+    def _leaning(self) -> list[str]:
+        """Applications of others in projects of ours, where Argo CD stays: they would break."""
+        if not self.argocd_stays:
+            return []
+        projects = {
+            each["metadata"]["name"] for each in self.applied if each["kind"] == APP_PROJECT.kind
+        }
+        ours = {each["metadata"]["name"] for each in self.applications}
+        return [
+            f"Application {name} (in our project {each['spec']['project']})"
+            for each in self._list(APPLICATION)
+            if each["spec"].get("project") in projects
+            and (name := each["metadata"]["name"]) not in ours
+        ]
+
     def is_made(self, item: Object) -> bool:
         """We, or Argo CD for us, made it after we came, whatever the ledger knows."""
-        managers = item["metadata"].get("managedFields") or []
-        by_us = any(str(each.get("manager", "")).startswith(FIELD_MANAGER) for each in managers)
-        return self.is_young(item) and (by_us or bool(tracker(item)))
+        names = {each["metadata"]["name"] for each in self.applications}
+        return self.is_young(item) and (_is_by_us(item) or tracker(item) in names)
 
     def is_young(self, item: Object) -> bool:
         """Made after we came."""
@@ -193,22 +216,15 @@ class Belongings:
 
     def _is_named(self, application: Object) -> bool:
         labels = application["metadata"].get("labels") or {}
-        return Entry.of(application) in self.entries or labels.get(TOPOLOGY) == self.topology
+        applied = self.is_young(application) and _is_by_us(application, "Apply")
+        named = Entry.of(application) in self.entries or applied
+        return named or labels.get(TOPOLOGY) == self.topology
 
     def _list(self, kind: Kind) -> Sequence[Object]:
         try:
             return self.kube.list_all(kind)
         except NotFound:
             return ()
-
-
-def find(kube: Kube, entry: Entry) -> Object | None:
-    """The object; None where it, or its kind, doesn't exist."""
-    try:
-        kind = kube.kind_of(entry.api_version, entry.kind)
-        return kube.get(kind, entry.name, entry.namespace or None)
-    except NotFound:
-        return None
 
 
 def tracker(item: Object) -> str:
@@ -222,31 +238,19 @@ def is_on_core(application: Object) -> bool:
     return destination.get("name") in IN_CLUSTER or destination.get("server") in IN_CLUSTER
 
 
-def kind_of_crd(crd: Object) -> Kind | None:
-    """The kind that a CRD defines, in a version that is served; None where none is."""
-    spec = crd["spec"]
-    version = next((each["name"] for each in spec["versions"] if each["served"]), None)
-    if version is None:
-        return None
-    names = spec["names"]
-    return Kind(
-        f"{spec['group']}/{version}",
-        names["kind"],
-        names["plural"],
-        namespaced=spec["scope"] == "Namespaced",
-    )
-
-
 def _is_volume_of(item: Object, sets: Iterable[str]) -> bool:
     """A claim that a StatefulSet made: `<template>-<set>-<number>`."""
     stem = str(item["metadata"]["name"]).rpartition("-")[0]
     return item["kind"] == "PersistentVolumeClaim" and stem.endswith(tuple(f"-{s}" for s in sets))
 
 
-def _is_generated(crd: Object) -> bool:
-    """By Crossplane, for a package or a definition: it goes with its owner."""
-    owners = crd["metadata"].get("ownerReferences") or []
-    return any(each["kind"] in _GENERATING for each in owners)
+def _is_by_us(item: Object, operation: str | None = None) -> bool:
+    """operation: Apply where a note of ours on it says nothing."""
+    return any(
+        str(each.get("manager", "")).startswith(FIELD_MANAGER)
+        and operation in (None, each.get("operation"))
+        for each in item["metadata"].get("managedFields") or []
+    )
 
 
 def services_of(item: Object) -> Iterable[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
+from k8s_ucp.components.generated_kinds import is_declared_by_us
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler import marks, passwords, sources
 
@@ -28,6 +29,8 @@ class CoreState:
     kube: Kube
     password_namespaces: Sequence[str]
     source_namespaces: Sequence[str]
+    others_too: bool = False
+    """Crossplane is others', and keeps resources of theirs as well: those are left out."""
 
     def collect(self) -> Backup:
         """What there is now. Raises KubeError."""
@@ -159,7 +162,8 @@ class CoreState:
             for each in self.kube.list_all(kind):
                 metadata = each["metadata"]
                 name = (metadata.get("annotations") or {}).get(EXTERNAL_NAME)
-                if name and "deletionTimestamp" not in metadata:
+                ours = not self.others_too or is_declared_by_us(each)
+                if name and ours and "deletionTimestamp" not in metadata:
                     yield f"{label}/{metadata.get('namespace', '')}/{metadata['name']}", name
 
     def _managed(self) -> dict[str, Kind]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Kube, NotFound, Object
 from k8s_ucp.workspace import write_private_file
 
 
@@ -65,3 +65,12 @@ class Ledger:
     def remove(self) -> None:
         """Nothing of ours is left."""
         self._path.unlink(missing_ok=True)
+
+
+def find(kube: Kube, entry: Entry) -> Object | None:
+    """The object; None where it, or its kind, doesn't exist."""
+    try:
+        kind = kube.kind_of(entry.api_version, entry.kind)
+        return kube.get(kind, entry.name, entry.namespace or None)
+    except NotFound:
+        return None

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.kube import FIELD_MANAGER, Kube, KubeError, NotFound
+from k8s_ucp.kube import FIELD_MANAGER, Forbidden, Invalid, Kube, KubeError, NotFound
 
 WORKERS = 2
 APPLY_SECONDS = 60.0
@@ -26,6 +26,9 @@ SERVED_SECONDS = 60.0
 POLL_SECONDS = 0.05
 
 _CRD = "CustomResourceDefinition"
+_NO_DRY_RUN = "does not support dry run"
+"""What the server says of webhooks that have side effects."""
+_NO_FIELD = "field not declared in schema"
 _SEPARATOR = re.compile(r"^---(?:[ \t].*)?\n", re.M)
 _TOP_LEVEL = re.compile(r"^(?=[A-Za-z])", re.M)
 _HEAD = ("apiVersion:", "kind:", "metadata:")
@@ -84,6 +87,28 @@ def apply_all(kube: Kube, manifests: Sequence[Manifest], *, timeout: float = APP
             done.result()
 
 
+def refused(kube: Kube, manifests: Iterable[Manifest]) -> list[str]:
+    """What the server says against these objects, in words; nothing is changed.
+
+    It knows its kinds' fields and its own policies. Those whose kind isn't there are left out.
+    """
+    found = []
+    for each in manifests:
+        try:
+            _apply(kube, each, APPLY_SECONDS, dryRun="All", fieldValidation="Strict")
+        except NotFound:
+            continue
+        except KubeError as error:
+            if _NO_DRY_RUN in error.message:
+                continue
+            # A field that a kind hasn't is an inner error for the server.
+            if not isinstance(error, Invalid | Forbidden) and _NO_FIELD not in error.message:
+                raise
+            reason = error.message.split(f": {error.status} ", 1)[-1]
+            found.append(f"{each.kind} {each.name}: {reason}")
+    return found
+
+
 def wait_served(
     kube: Kube, manifests: Iterable[Manifest], *, timeout: float = SERVED_SECONDS
 ) -> None:
@@ -124,12 +149,12 @@ def _served(kube: Kube, group: str) -> set[str]:
         return set()
 
 
-def _apply(kube: Kube, manifest: Manifest, timeout: float) -> None:
+def _apply(kube: Kube, manifest: Manifest, timeout: float, **query: str) -> None:
     try:
         kube.request(
             "PATCH",
             _path(kube, manifest),
-            query={"fieldManager": FIELD_MANAGER, "force": "true"},
+            query={"fieldManager": FIELD_MANAGER, "force": "true", **query},
             body=manifest.text,
             content="application/apply-patch+yaml",
             timeout=timeout,

@@ -43,6 +43,8 @@ def render(topology: Topology, facts: Facts) -> Rendered:
     core["ucp.yaml"] = facts.topology_file
     core.update(facts.vendored)
     for component, files in sorted(facts.engine.items()):
+        if component in topology.spec.core.adopt:
+            continue
         version = facts.versions.get(component, "")
         header = _ENGINE.format(component=component, version=version).replace(" ,", ",")
         for name, content in sorted(files.items()):

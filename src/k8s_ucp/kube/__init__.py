@@ -17,6 +17,7 @@ from k8s_ucp.kube.errors import (
 )
 from k8s_ucp.kube.identity import TokenSource
 from k8s_ucp.kube.kinds import (
+    APP_PROJECT,
     APPLICATION,
     APPLICATION_SET,
     CLUSTER_ROLE_BINDING,
@@ -43,6 +44,7 @@ from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
 __all__ = [
     "APPLICATION",
     "APPLICATION_SET",
+    "APP_PROJECT",
     "CLUSTER_ROLE_BINDING",
     "CONFIG_MAP",
     "CRD",

@@ -64,7 +64,9 @@ class ApplyFoundation:
         everything = [*kinds, *settings]
         apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
         apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
-        if context.in_pods:
+        if context.adopts(argocd.NAME):
+            pass  # Theirs has what it wants.
+        elif context.in_pods:
             argocd_pods.prepare(context.kube)
         else:
             context.argocd.prepare(context.kube)

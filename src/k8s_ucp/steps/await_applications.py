@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.components.argocd_trouble import trouble
-from k8s_ucp.kube import APPLICATION, KubeError, Object
+from k8s_ucp.kube import KubeError, Object
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
 from k8s_ucp.steps.await_environments import pulls_images, running_environments
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.look_again import LookAgain, overlooked
@@ -34,11 +33,11 @@ class AwaitApplications:
             running_environments(context),
         )
 
-        again = LookAgain(context.kube)
+        again = LookAgain(context.kube, context.topology.spec.core.adopt)
 
         def look() -> str:
             try:
-                items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+                items = context.applications()
                 missing = "; ".join(not_yet(wanted, items, since=context.argocd_since))
                 if missing:
                     again.ask(items, since=context.argocd_since)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
+from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.conditions import find
@@ -37,7 +37,7 @@ class AwaitEnvironments:
         far = in_clouds(context.topology)
         near = [each for each in wanted if each not in far]
 
-        again = LookAgain(context.kube)
+        again = LookAgain(context.kube, context.topology.spec.core.adopt)
 
         def look() -> str:
             try:
@@ -50,7 +50,7 @@ class AwaitEnvironments:
                     missing += unregistered([each for each in wanted if each in far], secrets)
                 if missing and context.in_pods:
                     # Its pods are ready by now, but began before the repositories could be read.
-                    items = context.kube.list_all(APPLICATION, marks.ARGOCD_NAMESPACE)
+                    items = context.applications()
                     again.ask(items, since=context.argocd_since)
             except KubeError as error:
                 return error.message

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from k8s_ucp.components import argocd_pods
-from k8s_ucp.kube import APPLICATION, KubeError
+from k8s_ucp.kube import KubeError
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
 from k8s_ucp.steps.await_applications import POD_SECONDS, not_yet
 from k8s_ucp.steps.context import Context
 from k8s_ucp.waiting import wait_until
@@ -44,7 +43,7 @@ class AwaitIngress:
 def _addons(context: Context) -> list[str]:
     """What Argo CD says of add-ons that are not well: the controller is one of them."""
     try:
-        items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+        items = context.applications()
     except KubeError as error:
         return [error.message]
     return not_yet([], [each for each in items if each["metadata"]["name"].startswith(ADDONS)])

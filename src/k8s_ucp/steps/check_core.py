@@ -8,22 +8,29 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-from k8s_ucp.clusters import local
-from k8s_ucp.clusters.adoption import check_owner
-from k8s_ucp.clusters.local import core_request
-from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.rendering.core import fed_by_us, in_pods, of_others
-from k8s_ucp.kube import CRD, NAMESPACE, Kube
+from k8s_ucp.kube import CRD, NAMESPACE
 from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
+from k8s_ucp.steps.check_adoption import Core, opened_core
 from k8s_ucp.steps.context import Context
+from k8s_ucp.topology.parts import ADOPTABLE
 
-THERE = (
-    ("Argo CD", argocd.NAMESPACE, "applications.argoproj.io"),
-    ("Crossplane", crossplane.NAMESPACE, "compositions.apiextensions.crossplane.io"),
-    ("the reconciler of another topology", CLUSTERS_NAMESPACE, "localclusters.k8s-ucp.io"),
-)
-"""What we bring, and by which namespace and kind it shows."""
+THERE = {
+    argocd.NAME: ("Argo CD", argocd.NAMESPACE, "applications.argoproj.io"),
+    crossplane.NAME: (
+        "Crossplane",
+        crossplane.NAMESPACE,
+        "compositions.apiextensions.crossplane.io",
+    ),
+    reconciler.NAME: (
+        "the reconciler of another topology",
+        CLUSTERS_NAMESPACE,
+        "localclusters.k8s-ucp.io",
+    ),
+}
+"""What we bring: in words, and by which namespace and kind it shows."""
 
 
 def check_image(context: Context) -> None:
@@ -54,26 +61,32 @@ def check_git_reach(context: Context) -> None:
 
 
 def check_nothing_there(context: Context) -> None:
-    """A core of others has no Argo CD, no Crossplane and no topology yet, but for this one."""
-    topology = context.topology
-    if not of_others(topology):
+    """A core of others has no Argo CD, no Crossplane and no topology, but ours and adopted ones."""
+    core = context.topology.spec.core
+    if not of_others(context.topology):
         return
-    request = core_request(context.workspace, topology)
-    existing = local.existing(context.workspace, topology)
-    with existing.opened(request) as kube:
-        marked = check_owner(kube, request.name, context.workspace.machine_id(topology.name))
-        if marked or request.name in existing.names():
-            return
-        if found := [name for name, *where in THERE if _is_there(kube, *where)]:
-            raise UcpError(
-                f"on the cluster of context {topology.spec.core.context} there is already "
-                f"{', '.join(found)}, which ucp would change",
-                next="take another cluster, or remove that first",
-            )
+    with opened_core(context) as cluster:
+        found = {
+            component: title
+            for component, (title, *where) in THERE.items()
+            if component not in core.adopt and _is_there(cluster, *where)
+        }
+    if found:
+        use = ",".join(each for each in ADOPTABLE if each in (*found, *core.adopt))
+        adoptable = set(found) <= set(ADOPTABLE)
+        raise UcpError(
+            f"on the cluster of context {core.context} there is already "
+            f"{', '.join(found.values())}, which ucp would change",
+            next=f"ucp start --adopt {use} (to use what is there as it is), or take another cluster"
+            if adoptable
+            else "take another cluster, or remove that first",
+        )
 
 
-def _is_there(kube: Kube, namespace: str, crd: str) -> bool:
-    return any(kube.find(kind, name) for kind, name in ((NAMESPACE, namespace), (CRD, crd)))
+def _is_there(cluster: Core, namespace: str, crd: str) -> bool:
+    """And isn't ours."""
+    there = (cluster.kube.find(kind, name) for kind, name in ((NAMESPACE, namespace), (CRD, crd)))
+    return any(each and not cluster.is_ours(each) for each in there)
 
 
 def _is_here_only(url: str) -> bool:

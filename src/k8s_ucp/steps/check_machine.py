@@ -15,7 +15,9 @@ from k8s_ucp.clusters.kind_checks import check_inotify
 from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
+from k8s_ucp.steps.check_adoption import check_adopted
 from k8s_ucp.steps.check_backup_key import check_backup_key
+from k8s_ucp.steps.check_collisions import check_collisions
 from k8s_ucp.steps.check_core import check_git_reach, check_image, check_nothing_there
 from k8s_ucp.steps.check_versions import check_versions
 from k8s_ucp.steps.cloud_credentials import check_cloud_credentials
@@ -196,5 +198,7 @@ CHECKS = (
     check_memory,
     check_clusters,
     check_nothing_there,
+    check_adopted,
+    check_collisions,
     check_tools,
 )

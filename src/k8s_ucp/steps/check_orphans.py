@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from k8s_ucp.components.belongings import kind_of_crd
+from k8s_ucp.components import crossplane
+from k8s_ucp.components.generated_kinds import is_declared_by_us, kind_of_crd
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, KubeError, Object
 from k8s_ucp.steps.context import Context
@@ -18,7 +19,7 @@ SHOWN = 5
 
 
 def check_orphans(context: Context) -> None:
-    """No managed resource of Crossplane is left. A core that doesn't answer can't tell."""
+    """No managed resource of ours is left. A core that doesn't answer can't tell."""
     keeps = context.topology.spec.core.provider == "gke"
     if (
         not context.in_pods
@@ -27,9 +28,14 @@ def check_orphans(context: Context) -> None:
     ):
         return
     kube = context.kube
+    others_too = crossplane.NAME in context.topology.spec.core.adopt
 
     def named(kind: Kind) -> list[str]:
-        return [f"{kind.kind} {each['metadata']['name']}" for each in kube.list_all(kind)]
+        return [
+            f"{kind.kind} {each['metadata']['name']}"
+            for each in kube.list_all(kind)
+            if not others_too or is_declared_by_us(each)
+        ]
 
     try:
         with ThreadPoolExecutor(8, "managed") as pool:

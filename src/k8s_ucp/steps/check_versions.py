@@ -13,15 +13,26 @@ def check_versions(context: Context) -> None:
     refuse_other_versions(context.topology)
 
 
-def refuse_other_versions(topology: Topology) -> None:
-    """One version of each engine is brought, and tested with the rest. Raises UsageError."""
-    wanted = {
+def relied_on(topology: Topology) -> dict[str, str | None]:
+    """The versions that a topology names, by component."""
+    return {
         "argocd": topology.spec.argocd.version,
         "crossplane": topology.spec.crossplane.version,
     }
-    for name, version in wanted.items():
+
+
+def refuse_other_versions(topology: Topology) -> None:
+    """One version of each engine is brought, and tested with the rest. Raises UsageError.
+
+    Adopted ones have their own, which only their cluster tells.
+    """
+    for name, version in relied_on(topology).items():
         brought = CATALOGUE[name].version
-        if version and version.removeprefix("v") != brought:
+        if (
+            name not in topology.spec.core.adopt
+            and version
+            and version.removeprefix("v") != brought
+        ):
             raise UsageError(
                 f"spec.{name}.version is {version}, and this ucp brings {brought}",
                 next=f"a ucp that brings {version}, or change the key once {brought} will do",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from k8s_ucp.clusters import local
 from k8s_ucp.components import argocd, crossplane, reconciler
-from k8s_ucp.components.belongings import Belongings, find
-from k8s_ucp.components.ledger import Entry, Ledger
+from k8s_ucp.components.belongings import Belongings
+from k8s_ucp.components.ledger import Entry, Ledger, find
 from k8s_ucp.components.manifests import read
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.rendering.addons import chosen, on_core

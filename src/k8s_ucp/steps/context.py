@@ -15,6 +15,7 @@ from k8s_ucp.clusters.kind_config import HTTP
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.components import (
+    adopted_argocd,
     argocd,
     argocd_pods,
     crossplane,
@@ -22,6 +23,7 @@ from k8s_ucp.components import (
     reconciler,
     redis,
 )
+from k8s_ucp.components.adopted import AdoptedComponent
 from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.backup_keeper import BackupKeeper
 from k8s_ucp.components.component import Component, HostComponent
@@ -41,7 +43,8 @@ from k8s_ucp.gitops.publish import PublishResult, Settled, addresses
 from k8s_ucp.gitops.render import seconds
 from k8s_ucp.gitops.rendering.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.gitops.rendering.core import in_pods
-from k8s_ucp.kube import Kube
+from k8s_ucp.kube import APPLICATION, Kube, Object
+from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
 from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
@@ -135,10 +138,19 @@ class Context:
         """The components run as pods of the core cluster."""
         return in_pods(self.topology)
 
+    def adopts(self, component: str) -> bool:
+        """It is there already, on a core of others, and theirs."""
+        return component in self.topology.spec.core.adopt
+
     @cached_property
     def kube(self) -> Kube:
         """The core cluster, as its admin; start-core comes first."""
         return Kube.from_file(self.state.kubeconfig(self.topology.core_cluster))
+
+    def applications(self) -> list[Object]:
+        """Of Argo CD, but for what others have in one that is theirs. Raises KubeError."""
+        items = self.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+        return adopted_argocd.of_ours(items, self.topology.spec.core.adopt)
 
     @property
     def core_state(self) -> CoreState:
@@ -147,6 +159,7 @@ class Context:
             self.kube,
             password_namespaces(self.topology),
             self.topology.spec.reconciler.source_namespaces,
+            others_too=self.adopts(crossplane.NAME),
         )
 
     @property
@@ -201,6 +214,7 @@ class Context:
             self.topology.spec.git.branch,
             self.core_state.password_namespaces,
             self.core_state.source_namespaces,
+            self.core_state.others_too,
         )
 
     @property
@@ -218,10 +232,13 @@ class Context:
     @property
     def argocd_url(self) -> str:
         port = self.argocd_port
-        return f"http://{ADDRESS}" if port == HTTP else f"http://{ADDRESS}:{port}"
+        scheme = adopted_argocd.answers(port)[0] if self.adopts(argocd.NAME) else "http"
+        return f"{scheme}://{ADDRESS}" if port == HTTP else f"{scheme}://{ADDRESS}:{port}"
 
     def argocd_answers(self) -> Health:
         """Its server does, on this machine."""
+        if self.adopts(argocd.NAME):
+            return adopted_argocd.answers(self.argocd_port)[1]
         return probe(self.argocd_port, "/healthz")
 
     def component(self, name: str) -> Component:
@@ -235,12 +252,14 @@ class Context:
         }
         return HostComponent(name, checks[name])
 
-    def pod_component(self, name: str) -> PodComponent:
-        """A component in pods; start-core comes first."""
+    def pod_component(self, name: str) -> PodComponent | AdoptedComponent:
+        """A component in pods, ours or adopted; start-core comes first."""
         beside: dict[str, Check] = {
             argocd.NAME: self.argocd_answers,
             reconciler.NAME: lambda: self.reconciler.ready(),
         }
+        if self.adopts(name):
+            return AdoptedComponent(name, self.kube, beside.get(name))
         return PodComponent(
             name, self.kube, pod_components.workloads(name, self.topology), beside.get(name)
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from k8s_ucp.components import argocd_pods
+from k8s_ucp.components import argocd, argocd_pods
+from k8s_ucp.components.adopted import SERVER, find_component
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context, await_ready
 
@@ -15,6 +16,15 @@ class ForwardArgoCD:
     title: str = "Lead a port to Argo CD"
 
     def run(self, context: Context, report: Report) -> None:
-        report(context.argocd_url)
-        context.placement.start([argocd_pods.forward(context.host, context.argocd_port)])
+        program = argocd_pods.forward(context.host, context.argocd_port, _service(context))
+        context.placement.start([program])
         await_ready(context, argocd_pods.FORWARD, context.argocd_answers)
+        report(context.argocd_url)
+
+
+def _service(context: Context) -> str:
+    """It is called as its server's workload."""
+    if not context.adopts(argocd.NAME):
+        return argocd.SERVER
+    server = find_component(context.kube, argocd.NAME).parts[SERVER]
+    return str(server["metadata"]["name"])

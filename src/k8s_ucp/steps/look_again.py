@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from k8s_ucp.components.adopted_argocd import of_ours
 from k8s_ucp.gitops.refresh import REFRESH, REFRESH_SET
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler.conditions import is_true
@@ -27,6 +28,8 @@ class LookAgain:
     """Asks while somebody waits; each object once in a while only."""
 
     kube: Kube
+    adopt: Sequence[str] = ()
+    """Adopted components: what others have in their Argo CD is left alone."""
     _asked: dict[str, float] = field(default_factory=dict)
     """When each Application was asked for last."""
     _asked_sets: dict[str, float] = field(default_factory=dict)
@@ -37,7 +40,7 @@ class LookAgain:
         for name in unanswered(items, self._asked, since=since, now=now):
             self._asked[name] = now
             self._annotate(APPLICATION, name, REFRESH)
-        sets = self.kube.list_all(APPLICATION_SET, ARGOCD_NAMESPACE)
+        sets = of_ours(self.kube.list_all(APPLICATION_SET, ARGOCD_NAMESPACE), self.adopt)
         for name in failed_sets(sets, self._asked_sets, now=now):
             self._asked_sets[name] = now
             self._annotate(APPLICATION_SET, name, REFRESH_SET)

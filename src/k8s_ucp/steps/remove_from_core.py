@@ -1,8 +1,9 @@
 """Take everything of ours away from a core cluster that somebody else made, and let it go.
 
-Whoever would bring things back ends first: Argo CD's controllers, then the other workloads. Nobody
-is left then to take finalizers off, so that is done here. App clusters keep what they run, and the
-repositories everything that brings the core back.
+Whoever would bring things back ends first: Argo CD's controllers, or our Applications in an Argo CD
+of others, which stays; then the other workloads. Nobody is left then to take finalizers off, so
+that is done here. App clusters keep what they run, and the repositories everything that brings the
+core back.
 """
 
 from __future__ import annotations
@@ -12,16 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from k8s_ucp.clusters import local
-from k8s_ucp.clusters.adoption import check_owner
-from k8s_ucp.clusters.local import core_request
 from k8s_ucp.components import argocd
-from k8s_ucp.components.belongings import Belongings, find, is_on_core, services_of
-from k8s_ucp.components.ledger import Entry, Ledger
+from k8s_ucp.components.belongings import Belongings, is_on_core, services_of
+from k8s_ucp.components.ledger import Entry, Ledger, find
 from k8s_ucp.components.pods import POD, WORKLOADS
-from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.gitops.rendering.core import of_others
+from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.kube import (
     APPLICATION,
+    APPLICATION_SET,
     CRD,
     FIELD_MANAGER,
     NAMESPACE,
@@ -33,6 +32,7 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.pipeline import Report
+from k8s_ucp.steps.check_leaving import belongings_of
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.stop_clusters import forget_access
 from k8s_ucp.waiting import wait_until
@@ -48,48 +48,6 @@ BRINGING = (argocd.CONTROLLER, argocd.APPLICATION_SETS)
 ARGOCD_MANAGER = "argocd-controller"
 """As which Argo CD applies."""
 HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
-
-
-def check_core_of_others(context: Context) -> None:
-    """Nothing that others made goes with what is ours. Raises UcpError, also for a silent core."""
-    belongings = belongings_of(context)
-    if belongings is None:
-        _check_unknown(context)
-        return
-    try:
-        foreign = belongings.foreign()
-    except KubeError as error:
-        raise UcpError(
-            f"{context.topology.core_cluster} does not tell what is on it: {error.message}",
-            next="mend that, then: ucp stop",
-        ) from error
-    if foreign:
-        more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
-        raise UcpError(
-            f"others made {', '.join(foreign[:SHOWN])}{more} on {context.topology.core_cluster}, "
-            "which would go with the components that ucp put there",
-            next="move or delete these, then: ucp stop",
-        )
-
-
-def _check_unknown(context: Context) -> None:
-    """Our notes may have been lost, and everything be there all the same."""
-    topology = context.topology
-    if not of_others(topology):
-        return
-    request = core_request(context.workspace, topology)
-    try:
-        with local.existing(context.workspace, topology).opened(request) as kube:
-            marked = check_owner(kube, request.name, context.workspace.machine_id(topology.name))
-    except UcpError:
-        # Nothing of ours, as far as can be seen.
-        return
-    if marked:
-        raise UcpError(
-            f"{request.name} is in use by this topology, but what ucp put there is written down "
-            "nowhere any more",
-            next="ucp start (which writes it down anew), then: ucp stop",
-        )
 
 
 @dataclass(frozen=True)
@@ -108,20 +66,6 @@ class RemoveFromCore:
         forget_access(context, name)
 
 
-def belongings_of(context: Context) -> Belongings | None:
-    """None where the core isn't somebody else's, or holds nothing of ours."""
-    name, adopted = (
-        context.topology.core_cluster,
-        local.existing(context.workspace, context.topology),
-    )
-    if name not in adopted.names():
-        return None
-    # As the user's kubeconfig has it now: what start wrote down may be old.
-    kube = Kube(adopted.kubeconfig(name))
-    entries = Ledger(context.state.ledger).entries()
-    return Belongings(kube, entries, adopted.since(name), context.topology.name)
-
-
 @dataclass(frozen=True)
 class _Removal:
     context: Context
@@ -136,8 +80,15 @@ class _Removal:
         lent = found.lent
         applications = found.applications
         workloads = [each for each in things if each["kind"] in WORKLOADS]
-        self.report("Argo CD's controllers")
+        self.report("what Argo CD keeps")
         self._let_rest(applications)
+        if found.argocd_stays:
+            self.report("Applications")
+            for each in lent:
+                self._give_back(each)
+            # Its Applications know what they brought, and go first.
+            Ledger(self.context.state.ledger).add(map(Entry.of, found.brought))
+            self._withdraw(applications, [each for each in things if _is_set(each)])
         self._end([each for each in workloads if each["metadata"]["name"] in BRINGING])
         self.report("the other workloads")
         self._end([each for each in workloads if each["metadata"]["name"] not in BRINGING])
@@ -179,6 +130,20 @@ class _Removal:
             with suppress(DeadlineExceeded):
                 # Where nobody works on it any more, it stays like that.
                 self._wait("end of syncs", busy, SYNC_SECONDS)
+
+    def _withdraw(self, applications: Sequence[Object], sets: Sequence[Object]) -> None:
+        """Take Applications from an Argo CD that works on: what they brought stays where it is.
+
+        First those that would heal the sets, then the sets, which would make the others anew.
+        """
+        keepers = [each for each in applications if is_on_core(each)]
+        made = [each for each in applications if not is_on_core(each)]
+        for kind, items in ((APPLICATION, keepers), (APPLICATION_SET, sets), (APPLICATION, made)):
+            for each in items:
+                self._release(kind, each)
+            # Those made by a set must not go with it: their finalizers would take the apps along.
+            self._delete_all(items, "Orphan" if kind is APPLICATION_SET else "Background")
+            self._await_gone(items, f"our {kind.plural} gone")
 
     def _end(self, workloads: Sequence[Object]) -> None:
         """Delete workloads, and wait for their pods to go."""
@@ -230,13 +195,19 @@ class _Removal:
                     {"metadata": {"finalizers": None, "uid": about["uid"]}},
                 )
 
-    def _delete_all(self, items: Iterable[Object]) -> None:
+    def _delete_all(self, items: Iterable[Object], propagation: str = "Background") -> None:
         for item in items:
             about = item["metadata"]
             # Gone already, or another object by now: then it isn't ours.
             with suppress(NotFound, Conflict):
                 kind = self.kube.kind_of(item["apiVersion"], item["kind"])
-                self.kube.delete(kind, about["name"], about.get("namespace"), uid=about["uid"])
+                self.kube.delete(
+                    kind,
+                    about["name"],
+                    about.get("namespace"),
+                    uid=about["uid"],
+                    propagation=propagation,
+                )
 
     def _await_gone(self, items: Sequence[Object], what: str) -> None:
         def left() -> str:
@@ -270,6 +241,10 @@ class _Removal:
 def _is_syncing(application: Object) -> bool:
     operation = (application.get("status") or {}).get("operationState") or {}
     return "operation" in application or operation.get("phase") == "Running"
+
+
+def _is_set(item: Object) -> bool:
+    return bool(item["kind"] == APPLICATION_SET.kind)
 
 
 def _is_shell(item: Object) -> bool:

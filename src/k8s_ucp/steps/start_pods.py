@@ -1,4 +1,7 @@
-"""Apply a component's workloads as the core repository has them, and wait until they are ready."""
+"""Apply a component's workloads as the core repository has them, and wait until they are ready.
+
+Those of an adopted component are others': they are only waited for.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from k8s_ucp.components import argocd, argocd_pods, crossplane, git_server, reconciler
 from k8s_ucp.components.health import Health
 from k8s_ucp.components.manifests import Manifest
+from k8s_ucp.components.pods import PodComponent
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.apply_manifests import read_marked
 from k8s_ucp.steps.context import Context, await_ready
@@ -24,9 +28,10 @@ TITLES = {
 
 @dataclass(frozen=True)
 class StartPods:
-    """component: one of TITLES."""
+    """component: one of TITLES. adopted: others run it."""
 
     component: str
+    adopted: bool = False
 
     @property
     def id(self) -> str:
@@ -34,11 +39,13 @@ class StartPods:
 
     @property
     def title(self) -> str:
-        return TITLES[self.component]
+        title = TITLES[self.component]
+        return title.replace("Start", "Look at the adopted", 1) if self.adopted else title
 
     def run(self, context: Context, report: Report) -> None:
         component = context.pod_component(self.component)
-        component.start(workloads(context, self.component))
+        if isinstance(component, PodComponent):
+            component.start(workloads(context, self.component))
         if self.component == argocd.NAME:
             apply_repository_secrets(context)
             apply_root(context, report)
@@ -49,7 +56,7 @@ class StartPods:
             return found
 
         await_ready(context, self.component, look, seconds=SECONDS)
-        if self.component == argocd.NAME:
+        if self.component == argocd.NAME and not self.adopted:
             context.argocd_since = argocd_pods.controller_since(context.kube)
 
 

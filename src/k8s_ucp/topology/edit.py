@@ -1,9 +1,9 @@
-"""Changing the user's ucp.yaml: one item comes or goes, every other line stays as it was."""
+"""Changing the user's ucp.yaml: an item comes or goes, every other line stays as it was."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,23 @@ def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topol
     del items[names.index(name)]
     if not items:
         del content["spec"][key]
+    return _written(yaml, content, path)
+
+
+def with_words(
+    text: str, key: tuple[str, str], words: Iterable[str], path: Path
+) -> tuple[str, Topology]:
+    """Add words to the list `spec.<part>.<key>`, on one line where it is new.
+
+    Raises UsageError where the result is no topology.
+    """
+    yaml, content = _read(text)
+    part, name = key
+    holder = content["spec"].setdefault(part, {})
+    if not holder.get(name):
+        holder[name] = yaml.load("[x]")
+        del holder[name][0]
+    holder[name].extend(words)
     return _written(yaml, content, path)
 
 

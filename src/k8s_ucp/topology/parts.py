@@ -47,6 +47,11 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+Adoptable = Literal["argocd", "crossplane"]
+ADOPTABLE: tuple[Adoptable, ...] = ("argocd", "crossplane")
+"""Components that a cluster may have already."""
+
+
 class CorePorts(Part):
     """Ports of this machine, on loopback, where a kind core takes traffic."""
 
@@ -69,6 +74,8 @@ class CoreCluster(Part):
     """Version of Kubernetes; the provider's default without it."""
     ports: CorePorts | None = None
     """For kind; 80 and 443 without it."""
+    adopt: tuple[Adoptable, ...] = ()
+    """For existing: components that run there already and are used as they are."""
 
 
 class Git(Part):

@@ -103,6 +103,9 @@ def _dangling(at: Loc, name: str, what: str, known: Iterable[str]) -> Problem:
 def find_bad_clusters(spec: Spec) -> Iterator[Problem]:
     """Keys of clusters that belong to another provider."""
     yield from _bad_cluster(spec.core, ("spec", "core"))
+    for place, name in enumerate(spec.core.adopt):
+        if name in spec.core.adopt[:place]:
+            yield Problem(("spec", "core", "adopt", place), f"'{name}' is there twice in adopt")
     for index, each in enumerate(spec.environments):
         yield from _bad_cluster(each.cluster, ("spec", "environments", index, "cluster"))
 
@@ -118,6 +121,7 @@ def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem
         "network": ("gke",),
         "autopilot": ("gke",),
         "ports": ("kind",),
+        "adopt": ("existing",),
     }
     for key, providers in allowed.items():
         if getattr(cluster, key, None) and provider not in providers:

@@ -139,6 +139,17 @@ def test_what_flags_can_not_say_of_such_cores(world: World) -> None:
         assert files(world) == []
 
 
+def test_what_can_not_be_adopted(world: World) -> None:
+    ended = world.ucp("start", "--adopt", "traefik", "--yes", expect=2)
+    assert "--adopt: 'traefik' is no component that may be there already" in ended.stderr
+    assert "next: ucp start --adopt argocd,crossplane" in ended.stderr
+    ended = world.ucp("start", "--core", "kind", "--adopt", "argocd", "--yes", expect=2)
+    assert "spec.core: 'adopt' is for provider existing" in ended.stderr
+    assert files(world) == []
+    describe(world, "{provider: gke, adopt: [argocd]}")
+    refused(world, "gke", "spec.core: 'adopt' is for provider existing", "ucp.yaml", code=2)
+
+
 def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
     config = world.home / ".kube" / "config"
     config.parent.mkdir()
@@ -152,6 +163,9 @@ def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
     refused(world, "existing", there, "kubectl config get-contexts", code=2)
     describe(world, "{provider: existing, context: far}")
     refused(world, "existing", "API server of the context far can't be reached", "get nodes")
+    before = (world.workspace / "ucp.yaml").read_text()
+    world.ucp("start", "--adopt", "argocd", "--yes", expect=1)
+    assert (world.workspace / "ucp.yaml").read_text() == before, "it is written after all checks"
     local = "git: {provider: url, core: http://localhost:3000/c, apps: file:///srv/a.git}"
     describe(world, "{provider: existing, context: far}", git=local, image="")
     before = files(world)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -141,6 +142,13 @@ def test_a_new_core_gets_back_what_the_old_one_made(world: World, managed: None)
         }
     }
     assert kept.external_names == {NETWORK: "vpc-1"}
+    of_others = network(**{"crossplane.io/external-name": "vpc-9"})
+    of_others["metadata"]["namespace"] = "default"
+    world.core.apply(of_others, manager="test")
+    assert len(state(world).collect().external_names) == 2
+    beside_theirs = dataclasses.replace(state(world), others_too=True)
+    assert beside_theirs.collect().external_names == kept.external_names
+    world.core.delete(VPC, "demo-eu", "default")
 
     empty(world.core, world.apps)
     world.core.delete(VPC, "demo-eu", CLUSTERS)

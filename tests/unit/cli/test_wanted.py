@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.wanted import find_wanted, parse_flags
+from k8s_ucp.cli.wanted import Flags, find_wanted, parse_flags
+from k8s_ucp.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -27,4 +28,34 @@ def test_who_takes_the_default_is_told_of_kind_where_it_is(
     wanted = find_wanted(Invocation(tmp_path), flags)
     assert wanted.topology.spec.core.provider == (core or "embedded")
     assert ("ucp start --core kind" in capsys.readouterr().err) is told
+    assert not any(tmp_path.iterdir())
+
+
+def adopting(words: str, **more: str) -> Flags:
+    core = more.get("core")
+    return parse_flags(yes=True, file=None, core=core, environments=None, apps=None, adopt=words)
+
+
+def test_what_is_adopted_goes_into_the_file_that_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "ucp.yaml"
+    text = (
+        "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\nspec:\n"
+        "  core: {provider: existing, context: far, adopt: [argocd]}\n"
+        "  git: {provider: url, core: https://a/b, apps: https://a/c}\n"
+    )
+    path.write_text(text)
+    same = find_wanted(Invocation(tmp_path), adopting("argocd", core="existing"))
+    assert (same.changed, same.text) == ("", text)
+    more = find_wanted(Invocation(tmp_path), adopting("crossplane, argocd"))
+    assert more.topology.spec.core.adopt == ("argocd", "crossplane")
+    assert more.text == text.replace("[argocd]", "[argocd, crossplane]")
+    assert (more.changed, more.exists) == ("spec.core.adopt", True)
+    assert path.read_text() == text, "it is written when everything was looked at"
+
+
+def test_what_can_not_be_adopted_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--adopt: 'traefik' is no component"):
+        adopting("argocd,traefik")
+    with pytest.raises(UsageError, match="'adopt' is for provider existing"):
+        find_wanted(Invocation(tmp_path), adopting("argocd", core="embedded"))
     assert not any(tmp_path.iterdir())

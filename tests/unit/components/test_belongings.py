@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.components.belongings import Belongings, kind_of_crd, services_of
+from k8s_ucp.components.belongings import Belongings, services_of
+from k8s_ucp.components.generated_kinds import MAKER, kind_of_crd
 from k8s_ucp.components.ledger import Entry, Ledger
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, Kube, NotFound, Object
@@ -154,12 +155,39 @@ def test_what_others_would_lose_is_named() -> None:
         item("Deployment", "far", "elsewhere", api="apps/v1"),
         item("Job", "child", "argocd", api="batch/v1", ownerReferences=[{"kind": "CronJob"}]),
     )
-    assert looked_at(cluster, NAMESPACE, ROOT, kind).foreign() == [
+    assert looked_at(cluster, NAMESPACE, ROOT, MAKER, kind).foreign() == [
         "Deployment argocd/shop",
         "Made elsewhere/asked-for",
         "PersistentVolumeClaim argocd/diary",
         "Thing elsewhere/theirs",
     ]
+
+
+def test_an_argocd_that_stays_keeps_what_is_not_ours() -> None:
+    entry = Entry("argoproj.io/v1alpha1", "AppProject", "argocd", "applications")
+    theirs = application("theirs", annotations=kept_by("theirs-too"))
+    leaning = application("leaning")
+    leaning["spec"]["project"] = "applications"
+    project = item("AppProject", "applications", "argocd", api=entry.api_version)
+    items = (application("root"), theirs, leaning, project)
+    adopted = looked_at(Cluster(*items), ROOT, entry)
+    assert adopted.argocd_stays
+    assert adopted.foreign() == ["Application leaning (in our project applications)"]
+    assert not adopted.is_made(item("ConfigMap", "x", annotations=kept_by("theirs")))
+    assert adopted.is_made(item("ConfigMap", "x", annotations=kept_by("root")))
+    whole = looked_at(Cluster(*items, item("Namespace", "argocd")), ROOT, entry, NAMESPACE)
+    assert not whole.argocd_stays
+
+
+def test_an_application_that_we_applied_is_ours_whatever_the_ledger_knows() -> None:
+    applied = {"managedFields": [{"manager": "k8s-ucp", "operation": "Apply"}]}
+    noted = {"managedFields": [{"manager": "k8s-ucp", "operation": "Update"}]}
+    cluster = Cluster(
+        application("root", **applied),
+        application("old", made=BEFORE, **applied),
+        application("refreshed-by-us", **noted),
+    )
+    assert names(looked_at(cluster).applications) == ["root"]
 
 
 def test_kinds_that_nobody_serves_have_no_objects() -> None:

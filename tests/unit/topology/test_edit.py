@@ -8,7 +8,7 @@ import pytest
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import default
-from k8s_ucp.topology.edit import with_item, without_item
+from k8s_ucp.topology.edit import with_item, with_words, without_item
 from k8s_ucp.topology.text import topology_text
 
 FILE = Path("ucp.yaml")
@@ -45,3 +45,27 @@ def test_what_cannot_be_done_is_said() -> None:
     with pytest.raises(UsageError, match="is no environment"):
         wrong = {**MIRROR, "name": "b", "targets": {"namespace": "web", "environments": ["moon"]}}
         with_item(text, "mirrors", wrong, FILE)
+
+
+CORE = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+  core: {provider: existing, context: "a/b"}
+  git: {provider: url, core: https://a/b, apps: https://a/c}   # ours
+"""
+
+
+def test_words_go_into_a_list_that_is_there_or_not() -> None:
+    key = ("core", "adopt")
+    text, topology = with_words(CORE, key, ["argocd"], FILE)
+    assert topology.spec.core.adopt == ("argocd",)
+    assert text == CORE.replace('"a/b"}', '"a/b", adopt: [argocd]}')
+    text, topology = with_words(text, key, ["crossplane"], FILE)
+    assert topology.spec.core.adopt == ("argocd", "crossplane")
+    assert text == CORE.replace('"a/b"}', '"a/b", adopt: [argocd, crossplane]}')
+    with pytest.raises(UsageError, match="'crossplane' is there twice in adopt"):
+        with_words(text, key, ["crossplane"], FILE)
+    with pytest.raises(UsageError, match="'adopt' is for provider existing"):
+        with_words(topology_text(default()), key, ["argocd"], FILE)

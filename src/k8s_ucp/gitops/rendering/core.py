@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.gitops.rendering import addons, clouds, databases, mirrors, people, policies
@@ -20,6 +20,9 @@ OF_OTHERS = ("existing",)
 FED_BY_US = ("kind",)
 """Core providers whose nodes are containers of the user's machine: it can copy images into them."""
 
+_SET_UP = {"argocd": ("projects/default.yaml",)}
+"""Files elsewhere that change a component, by its name."""
+
 Place = tuple[str, dict[str, Any]]
 
 
@@ -30,7 +33,24 @@ def places(path: str, topology: Topology) -> Iterator[Place]:
         return  # Workloads are for components that run as pods.
     if path.startswith("platform/git-server/") and not served(topology):
         return
+    if _is_of(path, topology.spec.core.adopt):
+        return  # Theirs, and nothing of ours changes it.
     yield from _FOLDERS.get(folder, _as_it_is)(path, topology)
+
+
+def _is_of(path: str, components: Iterable[str]) -> bool:
+    """It installs or sets up one of these components."""
+    return path.startswith(
+        tuple(
+            start
+            for each in components
+            for start in (
+                f"platform/{each}/",
+                f"bootstrap/{{core}}/{each}.yaml",
+                *_SET_UP.get(each, ()),
+            )
+        )
+    )
 
 
 def in_pods(topology: Topology) -> bool:

@@ -1,0 +1,146 @@
+"""Components that others run on the core cluster: found, looked at, and never changed.
+
+They are found by the labels that releases, charts and operators give them, since names differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.components.component import Place
+from k8s_ucp.components.health import Check, Health
+from k8s_ucp.components.pods import DEPLOYMENT, STATEFUL_SET, PodComponent, Workload
+from k8s_ucp.gitops.rendering.own_manifests import split_image
+from k8s_ucp.kube import Kube, KubeError, Object
+
+_COMPONENT = "app.kubernetes.io/component"
+_PART_OF = "app.kubernetes.io/part-of"
+_VERSION = "app.kubernetes.io/version"
+SERVER = "server"
+CONTROLLER = "application-controller"
+
+
+@dataclass(frozen=True)
+class Traits:
+    """How a component shows."""
+
+    title: str
+    namespace: str
+    parts: Mapping[str, str]
+    """The workloads that it needs: {label: what it is called}. The first has its version."""
+
+
+TRAITS = {
+    argocd.NAME: Traits(
+        "Argo CD",
+        argocd.NAMESPACE,
+        {
+            CONTROLLER: argocd.CONTROLLER,
+            "repo-server": argocd.REPO_SERVER,
+            "applicationset-controller": argocd.APPLICATION_SETS,
+            SERVER: argocd.SERVER,
+        },
+    ),
+    crossplane.NAME: Traits(
+        "Crossplane",
+        crossplane.NAMESPACE,
+        {"cloud-infrastructure-controller": crossplane.NAME},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """The workloads of a component, anywhere on a cluster."""
+
+    name: str
+    items: Sequence[Object]
+
+    @property
+    def namespaces(self) -> list[str]:
+        return sorted({str(each["metadata"]["namespace"]) for each in self.items})
+
+    @property
+    def parts(self) -> dict[str, Object]:
+        """Those that it needs and has, in its namespace, by label."""
+        traits = TRAITS[self.name]
+        inside = [each for each in self.items if each["metadata"]["namespace"] == traits.namespace]
+        by_label = {label_of(each): each for each in reversed(inside)}
+        return {part: by_label[part] for part in traits.parts if part in by_label}
+
+    @property
+    def missing(self) -> list[str]:
+        """What it needs and lacks, as it is called."""
+        there = self.parts
+        return [name for part, name in TRAITS[self.name].parts.items() if part not in there]
+
+    @property
+    def version(self) -> str:
+        """Such as v3.5.7; empty where neither image nor label tells it."""
+        first = self.parts.get(next(iter(TRAITS[self.name].parts)))
+        if first is None:
+            return ""
+        containers = first["spec"]["template"]["spec"]["containers"]
+        tag = split_image(str(containers[0]["image"]))[1]
+        labels = first["metadata"].get("labels") or {}
+        version = tag or str(labels.get(_VERSION, ""))
+        return f"v{version.removeprefix('v')}" if version[:1] in (*"0123456789v",) else ""
+
+    @property
+    def workloads(self) -> list[Workload]:
+        return [
+            Workload(each["kind"], each["metadata"]["name"], each["metadata"]["namespace"])
+            for each in self.parts.values()
+        ]
+
+
+def find_component(kube: Kube, name: str) -> Found:
+    """Look for a component's workloads on the whole cluster. Raises KubeError."""
+    labels = f"{_PART_OF}={name},{_COMPONENT} in ({','.join(TRAITS[name].parts)})"
+    kinds = (STATEFUL_SET, DEPLOYMENT)
+    return Found(name, [each for kind in kinds for each in kube.list_all(kind, labels=labels)])
+
+
+def label_of(item: Object) -> str:
+    """Which part of its component a workload is."""
+    return str((item["metadata"].get("labels") or {}).get(_COMPONENT, ""))
+
+
+@dataclass(frozen=True)
+class AdoptedComponent:
+    """Implements Component. beside: health of what this machine adds, if anything."""
+
+    name: str
+    kube: Kube
+    beside: Check | None = None
+    placement: Place = "pods"
+
+    def found(self) -> Found:
+        return find_component(self.kube, self.name)
+
+    def rolled_out(self) -> Health:
+        """Its pods are as declared by whoever runs it, and ready."""
+        return self._asked(lambda found: PodComponent(self.name, self.kube, found.workloads))
+
+    def ready(self) -> Health:
+        return self._asked(
+            lambda found: PodComponent(self.name, self.kube, found.workloads, self.beside)
+        )
+
+    def version(self) -> str:
+        """Empty where nobody tells it."""
+        try:
+            return self.found().version
+        except KubeError:
+            return ""
+
+    def _asked(self, component: Callable[[Found], PodComponent]) -> Health:
+        try:
+            found = self.found()
+        except KubeError as error:
+            return Health(False, error.message)
+        if found.missing:
+            return Health(False, f"{', '.join(found.missing)}: not there")
+        return component(found).ready()

@@ -1,0 +1,136 @@
+"""An Argo CD that others run: which of its settings we depend on. Pure, but for how to get in.
+
+Nothing here writes: what has to be otherwise is told, with the command that makes it so.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from k8s_ucp.components.argocd import NAME, NAMESPACE
+from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, WELL, Health
+from k8s_ucp.kube import Object
+
+SETTINGS, PARAMETERS = "argocd-cm", "argocd-cmd-params-cm"
+"""ConfigMaps."""
+TRACKING = "application.resourceTrackingMethod"
+_BY_ANNOTATION = ("annotation", "annotation+label")
+_IN_CLUSTER = "cluster.inClusterEnabled"
+_POLICY = "applicationsetcontroller.policy"
+_OVERRIDE = "applicationsetcontroller.enable.policy.override"
+PROJECTS = ("infrastructure", "applications", "application-sets")
+"""AppProjects of ours."""
+HEALTH = tuple(
+    f"resource.customizations.health.{each}"
+    for each in ("argoproj.io_Application", "k8s-ucp.io_LocalCluster", "k8s-ucp.io_Syncer")
+)
+_POLL = "timeout.reconciliation"
+DEFAULT_POLL = "120s"
+
+Settings = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """What our Applications can't live with, and the setting that helps."""
+
+    message: str
+    config_map: str
+    setting: Mapping[str, str]
+
+    def command(self, kubectl: str) -> str:
+        """kubectl: how it is called for that cluster."""
+        change = json.dumps({"data": dict(self.setting)}, separators=(",", ":"))
+        restart = " (and restart its workloads)" if self.config_map == PARAMETERS else ""
+        return (
+            f"{kubectl} -n {NAMESPACE} patch configmap {self.config_map} --type merge "
+            f"-p '{change}'{restart}"
+        )
+
+
+def unfit(
+    settings: Settings, parameters: Settings, version: str, *, protects: bool
+) -> Iterator[Unfit]:
+    """Settings with which it can't do our work.
+
+    version: such as v3.5.7, or empty. protects: some environment has deletion protection.
+    """
+    yield from untracked(settings, version)
+    if settings.get(_IN_CLUSTER) == "false":
+        yield Unfit("it is told not to work on its own cluster", SETTINGS, {_IN_CLUSTER: "true"})
+    policy = parameters.get(_POLICY) or ""
+    # `sync` is what our sets say too, but for those of protected environments.
+    ignored = policy and parameters.get(_OVERRIDE) != "true"
+    if ignored and (policy != "sync" or protects):
+        yield Unfit(
+            f"it has the policy {policy} for all ApplicationSets, whatever these say: "
+            "removed apps would stay, or protected ones go",
+            PARAMETERS,
+            {_OVERRIDE: "true"},
+        )
+
+
+def untracked(settings: Settings, version: str) -> Iterator[Unfit]:
+    """It marks what it keeps by a label only, so nobody could tell ours from others' things."""
+    default = "label" if version[:3] in ("v0.", "v1.", "v2.") else "annotation"
+    method = settings.get(TRACKING) or default
+    if method not in _BY_ANNOTATION:
+        yield Unfit(
+            f"it marks what it keeps by {method}, from which `ucp stop` can't tell what is ours",
+            SETTINGS,
+            {TRACKING: "annotation"},
+        )
+
+
+def lacking(settings: Settings, poll: str) -> list[str]:
+    """What works without these settings, but not as it does with ours. poll: the topology's."""
+    found = []
+    unknown = [each.rpartition("_")[2] for each in HEALTH if each not in settings]
+    if unknown:
+        found.append(
+            f"it does not ask {', '.join(unknown)} how they are: they count as healthy once they "
+            "are there"
+        )
+    theirs = settings.get(_POLL) or DEFAULT_POLL
+    if theirs != poll:
+        found.append(f"it looks for commits every {theirs}, whatever spec.git.poll says ({poll})")
+    return found
+
+
+def of_ours(items: Iterable[Object], adopt: Iterable[str]) -> list[Object]:
+    """Applications or sets that concern us: all, or those in our projects where others have some.
+
+    adopt: the adopted components.
+    """
+    if NAME not in adopt:
+        return list(items)
+    return [each for each in items if _project(each) in PROJECTS]
+
+
+def _project(item: Object) -> str:
+    spec = item["spec"]
+    return str(((spec.get("template") or {}).get("spec") or spec).get("project", ""))
+
+
+def answers(port: int) -> tuple[str, Health]:
+    """(http or https, health) of its server behind a port of this machine.
+
+    It speaks TLS unless told otherwise, and sends whoever doesn't there.
+    """
+    connection = http.client.HTTPConnection(ADDRESS, port, timeout=PROBE_SECONDS)
+    try:
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        answer.read(300)
+    except (OSError, http.client.HTTPException) as error:
+        return "http", Health(False, str(error) or "no answer")
+    finally:
+        connection.close()
+    if answer.status == 200:
+        return "http", WELL
+    if 300 <= answer.status < 400 and str(answer.getheader("Location")).startswith("https:"):
+        return "https", WELL
+    return "http", Health(False, str(answer.status))

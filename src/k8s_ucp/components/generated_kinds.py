@@ -1,0 +1,70 @@
+"""Kinds that Crossplane makes on a core cluster of others, and their objects: which go with us."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from k8s_ucp.components.ledger import Entry, find
+from k8s_ucp.kube import CRD, Kind, Kube, Object
+from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE, GROUP
+
+MAKER = Entry(
+    CRD.api_version, CRD.kind, "", "compositeresourcedefinitions.apiextensions.crossplane.io"
+)
+"""Crossplane's own kind: whoever brought it, brought Crossplane."""
+GENERATING = ("ProviderRevision", "CompositeResourceDefinition")
+"""Crossplane's kinds that own CRDs."""
+
+
+class GeneratedKinds:
+    """Of one cluster. entries: of the ledger. uids: of all that is ours there."""
+
+    def __init__(self, kube: Kube, entries: Collection[Entry], uids: Collection[str]) -> None:
+        self._kube = kube
+        self._all = MAKER in entries
+        self._uids = frozenset(uids)
+        self._revisions: dict[Entry, frozenset[str]] = {}
+        """Identities of the owners of revisions."""
+
+    def go(self, crd: Object) -> bool:
+        """It was made for a package or definition of ours; all were, where Crossplane is ours."""
+        makers = [
+            each
+            for each in crd["metadata"].get("ownerReferences") or []
+            if each["kind"] in GENERATING
+        ]
+        if self._all:
+            return bool(makers)
+        return any(each["uid"] in self._uids or self._owners(each) & self._uids for each in makers)
+
+    def _owners(self, maker: Object) -> frozenset[str]:
+        key = Entry(maker["apiVersion"], maker["kind"], "", maker["name"])
+        if key not in self._revisions:
+            about = (find(self._kube, key) or {"metadata": {}})["metadata"]
+            owners = about.get("ownerReferences") or []
+            self._revisions[key] = frozenset(str(each["uid"]) for each in owners)
+        return self._revisions[key]
+
+
+def is_declared_by_us(item: Object) -> bool:
+    """A managed resource beside our clusters, or made for a kind of ours."""
+    about = item["metadata"]
+    owners = about.get("ownerReferences") or []
+    return about.get("namespace") == CLUSTERS_NAMESPACE or any(
+        str(each["apiVersion"]).startswith(f"{GROUP}/") for each in owners
+    )
+
+
+def kind_of_crd(crd: Object) -> Kind | None:
+    """The kind that a CRD defines, in a version that is served; None where none is."""
+    spec = crd["spec"]
+    version = next((each["name"] for each in spec["versions"] if each["served"]), None)
+    if version is None:
+        return None
+    names = spec["names"]
+    return Kind(
+        f"{spec['group']}/{version}",
+        names["kind"],
+        names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+    )

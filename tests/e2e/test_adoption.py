@@ -1,0 +1,192 @@
+"""A core on a cluster with an Argo CD and a Crossplane of others, which are used and left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.components.adopted_argocd import PROJECTS
+from k8s_ucp.components.ledger import Ledger
+from k8s_ucp.gitops.refresh import REFRESH
+from k8s_ucp.kube import (
+    APP_PROJECT,
+    APPLICATION,
+    CONFIG_MAP,
+    SECRET,
+    Kube,
+    Object,
+)
+from k8s_ucp.reconciler import marks
+from tests.backing_clusters import merged
+from tests.components_of_others import (
+    application,
+    install_argocd,
+    install_crossplane,
+    install_package,
+    registration,
+)
+from tests.control_planes import eventually, namespace
+from tests.e2e.cluster_of_others import CONTEXT, TheirCluster, describe
+from tests.e2e.world import World
+from tests.integration.promotion.git_servers import HttpGit
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
+
+OURS = {"applications", "clusters", "mirrors", "reconciler", "root"}
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{word: {word}}}\n"
+APP = "apps/echo/overlays/stage"
+
+
+def test_what_is_there_is_used_and_left_as_it_was(
+    world: World, theirs: TheirCluster, git_host: HttpGit, toolbox: Toolbox, tmp_path: Path
+) -> None:
+    kube = theirs.kube
+    (world.home / ".kube").mkdir()
+    (world.home / ".kube" / "config").write_text(json.dumps(merged({CONTEXT: theirs.config})))
+    describe(world, git_host, f'{{provider: existing, context: "{CONTEXT}"}}')
+    kube.create(namespace("of-theirs"))
+    install_crossplane(kube, toolbox)
+    install_package(kube)
+    install_argocd(kube, toolbox)
+    url = their_repository(git_host, tmp_path)
+    for name, path in (("shop", "shop"), ("broken", "nowhere")):
+        kube.create(application(name, url, path, "of-theirs"))
+    eventually(lambda: (kube.find(CONFIG_MAP, "shop", "of-theirs") or {}).get("data") is not None)
+    eventually(lambda: kube.find(SECRET, "argocd-initial-admin-secret", "argocd") is not None)
+    theirs.settled()
+    before = theirs.whole()
+
+    started = world.ucp("start", "--adopt", "argocd,crossplane", "--yes", timeout=300)
+    assert "adopted: others run it" in started.stderr
+    assert "adopt: [argocd, crossplane]" in (world.workspace / "ucp.yaml").read_text()
+    assert_used(world)
+    # Where the topology has kubeconfigs read from, a namespace of theirs gets notes of ours.
+    eventually(
+        lambda: before.keys() & differing(theirs, before) == {"Namespace /of-theirs"},
+        lambda: before.keys() & differing(theirs, before),
+    )
+    ledger = Ledger(world.state / "ledger.json").entries()
+    assert not {each.name for each in ledger} & {"argocd", "crossplane-system"}
+    assert {each["metadata"]["name"] for each in kube.list_all(APP_PROJECT)} == {
+        "default",
+        *PROJECTS,
+    }
+
+    set_up_environment(world, kube, theirs)
+
+    cut_off_stop(world, kube)
+    world.ucp("stop", "--yes")
+    left = {f"Namespace /{APP.split('/')[1]}"}
+    eventually(lambda: differing(theirs, before) == left, lambda: differing(theirs, before))
+    assert kube.get(CONFIG_MAP, "echo", "echo")["data"] == {"word": "ours"}, "apps stay"
+    assert_works_on(kube, tmp_path)
+
+
+def their_repository(git_host: HttpGit, folder: Path) -> str:
+    """One of their own, with something for of-theirs; its address."""
+    bare = git_host.server.root / "theirs.git"
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
+    subprocess.run(["git", "clone", "-q", str(bare), str(folder / "theirs")], check=True)
+    commit(folder / "theirs", {"shop/config.yaml": CONFIG.format(name="shop", word="theirs")})
+    return f"http://127.0.0.1:{git_host.server.server_address[1]}/theirs.git"
+
+
+def commit(clone: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (clone / path).parent.mkdir(parents=True, exist_ok=True)
+        (clone / path).write_text(text)
+    who = ("-c", "user.name=p", "-c", "user.email=p@example.org")
+    for words in (
+        ["add", "-A"],
+        [*who, "commit", "-qm", "Change"],
+        ["push", "-q", "origin", "HEAD:main"],
+    ):
+        subprocess.run(["git", "-C", str(clone), *words], check=True, env=dict(os.environ))
+
+
+def set_up_environment(world: World, kube: Kube, theirs: TheirCluster) -> None:
+    """What the reconciler would register, here the core behind its other address; with an app."""
+    overlay = "resources: [config.yaml]\n"
+    clone = world.gitops / "apps"
+    commit(
+        clone,
+        {
+            f"{APP}/kustomization.yaml": overlay,
+            f"{APP}/config.yaml": CONFIG.format(name="echo", word="ours"),
+        },
+    )
+    cluster, user = theirs.config["clusters"][0]["cluster"], theirs.config["users"][0]["user"]
+    tls = {
+        "caData": cluster["certificate-authority-data"],
+        "certData": user["client-certificate-data"],
+        "keyData": user["client-key-data"],
+    }
+    labels = {marks.TOPOLOGY: "demo", marks.ENVIRONMENT: "stage", marks.MANAGED_BY: marks.OURS}
+    kube.create(
+        registration(
+            "cluster-demo-stage",
+            "demo-stage",
+            cluster["server"],
+            config=json.dumps({"tlsClientConfig": tls}),
+            labels=labels,
+        )
+    )
+    eventually(lambda: health(kube, "echo-stage") == ("Synced", "Healthy"), seconds=120)
+
+
+def cut_off_stop(world: World, kube: Kube) -> None:
+    """A stop that ends when Argo CD no longer knows what it brought for us."""
+    command = [*world.command, "--workspace", str(world.workspace), "stop", "--yes"]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=world.env, cwd=world.home, **silent) as stopping:
+        eventually(lambda: kube.find(APPLICATION, "root", "argocd") is None, seconds=120)
+        stopping.kill()
+
+
+def assert_used(world: World) -> None:
+    eventually(lambda: world.is_well(clusters="registered", applications=len(OURS)))
+    status = world.status()
+    assert status["core"] == {"name": "demo-core", "provider": "existing", "ready": True}
+    assert {each["name"] for each in status["applications"]} == OURS
+    components = {each["name"]: each for each in status["components"]}
+    assert {name for name, each in components.items() if each.get("adopted")} == {
+        "argocd",
+        "crossplane",
+    }
+    assert components["crossplane"]["version"] == "v2.3.1"
+    assert "log in as whoever runs it lets you" in world.ucp("get", "secrets").stdout
+    found = json.loads(world.ucp("doctor", "-o", "json").stdout)["findings"]
+    assert {each["id"].partition("/")[0] for each in found} == {"adopted"}, found
+    assert {each["severity"] for each in found} == {"info"}
+
+
+def assert_works_on(kube: Kube, folder: Path) -> None:
+    """Their Argo CD, on what is theirs."""
+    commit(folder / "theirs", {"shop/config.yaml": CONFIG.format(name="shop", word="new")})
+    asked = time.monotonic() - 60
+
+    def brought() -> bool:
+        nonlocal asked
+        if time.monotonic() - asked > 2:
+            asked = time.monotonic()
+            kube.patch(APPLICATION, "shop", "argocd", {"metadata": {"annotations": REFRESH}})
+        return bool(kube.get(CONFIG_MAP, "shop", "of-theirs")["data"] == {"word": "new"})
+
+    eventually(brought)
+
+
+def health(kube: Kube, name: str) -> tuple[str | None, str | None]:
+    status = (kube.find(APPLICATION, name, "argocd") or {}).get("status") or {}
+    return (status.get("sync") or {}).get("status"), (status.get("health") or {}).get("status")
+
+
+def differing(theirs: TheirCluster, before: dict[str, Object]) -> set[str]:
+    """What is otherwise now, but for what an app left in the namespace of its own."""
+    now = theirs.whole()
+    names = {each for each in before.keys() | now.keys() if before.get(each) != now.get(each)}
+    return {each for each in names if " echo/" not in each}

@@ -1,0 +1,172 @@
+"""Components that others run: how they are found, and which of their settings are in our way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s_ucp.components.adopted import Found
+from k8s_ucp.components.adopted_argocd import lacking, of_ours, unfit, untracked
+from k8s_ucp.components.generated_kinds import MAKER, GeneratedKinds, is_declared_by_us
+from k8s_ucp.components.ledger import Entry
+from k8s_ucp.kube import NotFound, Object
+from k8s_ucp.steps.check_adoption import unserved
+from k8s_ucp.steps.check_collisions import package_in, package_of
+
+PARTS = ("application-controller", "repo-server", "applicationset-controller", "server")
+WHOLE = {
+    f"resource.customizations.health.{each}": ""
+    for each in ("argoproj.io_Application", "k8s-ucp.io_LocalCluster", "k8s-ucp.io_Syncer")
+}
+
+
+def workload(part: str, namespace: str = "argocd", image: str = "q.io/argocd:v3.4.1") -> Object:
+    labels = {"app.kubernetes.io/component": part, "app.kubernetes.io/part-of": "argocd"}
+    pods = {"spec": {"containers": [{"image": image}]}}
+    return {
+        "kind": "Deployment",
+        "metadata": {"name": f"my-{part}", "namespace": namespace, "labels": labels},
+        "spec": {"template": pods},
+    }
+
+
+def test_workloads_are_found_by_their_labels_whatever_their_names() -> None:
+    found = Found("argocd", [*map(workload, PARTS), workload("server", "elsewhere")])
+    assert found.missing == []
+    assert [each.name for each in found.workloads] == [f"my-{each}" for each in PARTS]
+    assert found.namespaces == ["argocd", "elsewhere"]
+    assert Found("argocd", []).missing[0] == "argocd-application-controller"
+    half = Found("argocd", [workload("server"), workload("repo-server", "elsewhere")])
+    assert "argocd-repo-server" in half.missing
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("quay.io/argoproj/argocd:v3.4.1", "v3.4.1"),
+        ("registry:5000/argocd:3.4.1", "v3.4.1"),
+        ("registry:5000/argocd", "v3.0.0"),
+        (f"quay.io/argoproj/argocd@sha256:{'1' * 64}", "v3.0.0"),
+        ("quay.io/argoproj/argocd:latest", ""),
+    ],
+)
+def test_the_version_is_that_of_the_image_or_of_the_label(image: str, version: str) -> None:
+    item = workload(PARTS[0], image=image)
+    item["metadata"]["labels"]["app.kubernetes.io/version"] = "v3.0.0"
+    assert Found("argocd", [item]).version == version
+    assert Found("argocd", []).version == ""
+
+
+def keys(settings: dict[str, str], parameters: dict[str, str], **more: Any) -> list[str]:
+    wanted = {"version": "v3.5.7", "protects": False, **more}
+    return [key for each in unfit(settings, parameters, **wanted) for key in each.setting]
+
+
+def test_settings_of_others_that_are_in_the_way() -> None:
+    policy = "applicationsetcontroller.policy"
+    override = "applicationsetcontroller.enable.policy.override"
+    assert keys({}, {}) == []
+    assert keys({"cluster.inClusterEnabled": "false"}, {}) == ["cluster.inClusterEnabled"]
+    assert keys({}, {policy: "create-only"}) == [override]
+    assert keys({}, {policy: "sync"}) == []
+    assert keys({}, {policy: "sync"}, protects=True) == [override]
+    assert keys({}, {policy: "sync", override: "true"}, protects=True) == []
+    (found,) = unfit({}, {policy: "create-only"}, "v3.5.7", protects=False)
+    assert found.command("kubectl").endswith("(and restart its workloads)")
+
+
+@pytest.mark.parametrize(
+    ("method", "version", "told"),
+    [
+        ("", "v3.5.7", False),
+        ("", "", False),
+        ("", "v2.14.3", True),
+        ("label", "v3.5.7", True),
+        ("annotation", "v2.14.3", False),
+        ("annotation+label", "v3.5.7", False),
+    ],
+)
+def test_what_is_ours_is_told_by_annotations(method: str, version: str, told: bool) -> None:
+    settings = {"application.resourceTrackingMethod": method} if method else {}
+    assert bool(list(untracked(settings, version))) is told
+
+
+def test_what_settings_of_others_lack_is_told() -> None:
+    assert lacking({**WHOLE, "timeout.reconciliation": "30s"}, "30s") == []
+    health, poll = lacking({}, "30s")
+    assert "does not ask Application, LocalCluster, Syncer" in health
+    assert "every 120s, whatever spec.git.poll says (30s)" in poll
+
+
+def test_applications_of_others_are_left_out_where_argocd_is_theirs() -> None:
+    ours = {"spec": {"project": "infrastructure"}}
+    made = {"spec": {"template": {"spec": {"project": "applications"}}}}
+    theirs: Object = {"spec": {"project": "default"}}
+    assert of_ours([ours, made, theirs], ["argocd"]) == [ours, made]
+    assert of_ours([ours, made, theirs], ["crossplane"]) == [ours, made, theirs]
+
+
+def test_kinds_are_served_in_the_version_that_we_write() -> None:
+    versions = [{"name": "v1", "served": True}, {"name": "v2", "served": False}]
+    crd = {"metadata": {"name": "a.b"}, "spec": {"versions": versions}}
+    assert list(unserved({"a.b": "v1"}, [crd])) == []
+    assert list(unserved({"a.b": "v2", "c.d": "v1"}, [crd])) == ["a.b v2", "c.d v1"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "package"),
+    [
+        ("xpkg.crossplane.io/contrib/provider-x:v1.0", "provider-x"),
+        ("mirror:5000/provider-x", "provider-x"),
+        (f"mirror:5000/a/provider-x@sha256:{'1' * 64}", "provider-x"),
+    ],
+)
+def test_a_package_is_the_same_in_every_registry(reference: str, package: str) -> None:
+    assert package_of(reference) == package
+    assert package_in(f'spec:\n  package: "{reference}"\n') == package
+
+
+class Revisions:
+    """Objects by name, as far as looking one up goes."""
+
+    def __init__(self, **owners: str) -> None:
+        self.owners = owners
+
+    def kind_of(self, api_version: str, kind: str) -> str:
+        return kind
+
+    def get(self, kind: str, name: str, namespace: str | None = None) -> Object:
+        if name not in self.owners:
+            raise NotFound(name)
+        return {"metadata": {"ownerReferences": [{"uid": self.owners[name]}]}}
+
+
+def made_for(kind: str, name: str) -> Object:
+    owner = {"apiVersion": "x/v1", "kind": kind, "name": name, "uid": f"uid-of-{name}"}
+    return {"metadata": {"name": "k", "ownerReferences": [owner]}}
+
+
+def test_kinds_of_a_crossplane_of_others_go_with_packages_of_ours_only() -> None:
+    kube: Any = Revisions(ours="uid-of-package", theirs="uid-of-another")
+    crds = [
+        made_for("ProviderRevision", "ours"),
+        made_for("ProviderRevision", "theirs"),
+        made_for("ProviderRevision", "gone"),
+        made_for("CompositeResourceDefinition", "definition"),
+        made_for("Deployment", "ours"),
+        {"metadata": {"name": "plain"}},
+    ]
+    uids = {"uid-of-package", "uid-of-definition"}
+    entries = {Entry("v1", "Namespace", "", "ucp-clusters")}
+    theirs = GeneratedKinds(kube, entries, uids)
+    assert [theirs.go(each) for each in crds] == [True, False, False, True, False, False]
+    ours = GeneratedKinds(kube, {*entries, MAKER}, uids)
+    assert [ours.go(each) for each in crds] == [True, True, True, True, False, False]
+
+
+def test_managed_resources_of_others_are_told_from_ours() -> None:
+    composite = [{"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Postgres"}]
+    assert is_declared_by_us({"metadata": {"namespace": "ucp-clusters"}})
+    assert is_declared_by_us({"metadata": {"namespace": "team", "ownerReferences": composite}})
+    assert not is_declared_by_us({"metadata": {"namespace": "team"}})
