@@ -66,6 +66,49 @@ def apps(draw: st.DrawFn, name: str, databases: list[str]) -> dict[str, Any]:
 
 
 @st.composite
+def database(draw: st.DrawFn, name: str, environments: list[str]) -> dict[str, Any]:
+    provider = draw(st.sampled_from(["gcp", "aws", "local"]))
+    where = st.lists(st.sampled_from(environments), unique=True, min_size=1)
+    regions = {"gcp": "europe-west9", "aws": "eu-west-3"}
+    return written(
+        name=name,
+        provider=provider,
+        size=draw(maybe(st.sampled_from(["small", "medium", "large"]))),
+        storageGB=draw(maybe(st.integers(10, 100))),
+        version=draw(maybe(st.sampled_from(["15", "17"]))),
+        region=draw(maybe(st.just(regions[provider]))) if provider in regions else None,
+        environments=draw(maybe(where)) if environments else None,
+    )
+
+
+def guard_rails(environments: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+    acting = st.sampled_from(["warn", "deny"])
+    off = st.lists(st.sampled_from(["pinned-images", "no-host-access"]), unique=True)
+    return st.fixed_dictionaries({"off": off}, optional=dict.fromkeys(environments, acting))
+
+
+CROSSPLANE = st.fixed_dictionaries(
+    {},
+    optional={
+        "pollInterval": st.just("10m"),
+        "syncInterval": st.just("30m"),
+        "maxReconcileRate": st.integers(1, 10000),
+        "leaderElection": st.booleans(),
+        "rbacManager": st.booleans(),
+    },
+)
+RECONCILER = st.fixed_dictionaries(
+    {},
+    optional={
+        "image": st.just(f"r.example.org/ucp@sha256:{'0' * 64}"),
+        "sourceNamespaces": st.just(["ucp-clusters", "crossplane-system", "databases"]),
+        "sourcesByName": st.booleans(),
+        "tokenLifetime": st.just("1h"),
+    },
+)
+
+
+@st.composite
 def specs(draw: st.DrawFn) -> dict[str, Any]:
     provider = draw(st.sampled_from(sorted(COMBINATIONS)))
     core = COMBINATIONS[provider]
@@ -88,15 +131,11 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
             )
         )
     databases = [
-        written(
-            name=name,
-            provider=draw(st.sampled_from(["gcp", "aws"])),
-            size=draw(maybe(st.sampled_from(["small", "medium", "large"]))),
-            storageGB=draw(maybe(st.integers(10, 100))),
-        )
+        draw(database(name, names))
         for name in draw(st.lists(st.sampled_from(["quotes", "orders"]), unique=True))
     ]
-    known = [each["name"] for each in databases]
+    # An app runs on every environment, and so must its database.
+    known = [each["name"] for each in databases if "environments" not in each]
     wanted = draw(st.lists(st.sampled_from(_APPS), unique=True, max_size=4))
     found = [draw(apps(name, known)) for name in wanted]
     if "orders" in known and draw(st.booleans()):
@@ -122,12 +161,23 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     return written(
         domain=draw(maybe(st.just("shop.example.net"))),
         core=draw(clusters(provider, core=True)),
-        git={"provider": git, **(remote if git == "url" else {})},
+        git={
+            "provider": git,
+            **(remote if git == "url" else {}),
+            **written(
+                branch=draw(maybe(st.sampled_from(["trunk", "release/1.x"]))),
+                poll=draw(maybe(st.just("1m30s"))),
+            ),
+        },
         environments=environments,
         apps=found,
         databases=databases,
         mirrors=draw(maybe(st.just(mirrors))),
         addons=addons,
+        guardRails=draw(maybe(guard_rails(names))),
+        crossplane=draw(maybe(CROSSPLANE)),
+        reconciler=draw(maybe(RECONCILER)),
+        images=draw(maybe(st.just({"mirror": "r.example.org:5000/copies"}))),
         credentials={"gcp": {"project": "my-project"}},
         ci=draw(maybe(st.just(ci))),
     )

@@ -140,33 +140,6 @@ def summarize(topology: Topology, seen: Seen) -> Status:
     }
 
 
-def unwell(status: Mapping[str, Any]) -> list[str]:
-    """What is not as it should be, in words, the deepest cause first."""
-    core = status["core"]
-    if not core["ready"]:
-        return [f"core cluster {core['name']}: not ready"]
-    wrong = [
-        f"component {each['name']}: not ready" for each in status["components"] if not each["ready"]
-    ]
-    for each in status["environments"]:
-        cluster = each["cluster"]
-        if each["state"] != "running":
-            continue
-        if not cluster["ready"]:
-            wrong.append(f"environment {each['name']}: cluster {cluster['name']} not ready")
-        elif not cluster["registered"]:
-            wrong.append(f"environment {each['name']}: not registered")
-        elif not cluster["reachable"]:
-            wrong.append(f"environment {each['name']}: not reachable for Argo CD")
-    for each in status["applications"]:
-        if (each["sync"], each["health"]) != ("Synced", "Healthy"):
-            wrong.append(
-                f"application {each['name']}: {each['sync'] or 'Unknown'}, "
-                f"{each['health'] or 'Unknown'}"
-            )
-    return wrong
-
-
 def ask_components(
     components: Sequence[Component], versions: Mapping[str, str]
 ) -> list[ComponentStatus]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-DOCKER_HUB = "docker.io"
-
 _NAMED = re.compile(r'^(\s*(?:- )?image: *)(["\']?)([^\s"\']+)\2[ \t]*$', re.M)
 
 

@@ -43,11 +43,6 @@ def version() -> str:
     return str(_table()["version"])
 
 
-def is_built_in(api_version: str, kind: str) -> bool:
-    """Kubernetes itself has the kind."""
-    return f"{api_version}/{kind}" in _table()["kinds"]
-
-
 def find_misfits(item: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with the fields of an object, in words."""
     table = _table()

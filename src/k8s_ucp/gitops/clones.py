@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
@@ -74,25 +73,6 @@ def fast_forward(clone: Repository, *, branch: str = "main") -> str | None:
         reason = error.message.splitlines()[-1].strip()
         return f"{clone.folder} has commits or edits of your own, left as they are ({reason})"
     return None
-
-
-def commit_work_tree(
-    clone: Repository, message: str, paths: Sequence[str] = (), *, branch: str = "main"
-) -> str | None:
-    """Commit what lies in the work tree (or only `paths`): its id, None where nothing changed."""
-    clone.git("add", *(["--", *paths] if paths else ["--all"]))
-    tree = clone.git("write-tree").decode().strip()
-    head = clone.resolve("HEAD")
-    if head and clone.tree_of(head) == tree:
-        return None
-    who = clone.identity().committer
-    commit = clone.git(
-        "-c", f"user.name={who.name}", "-c", f"user.email={who.email}",
-        "commit-tree", *(["-p", head] if head else []), tree, stdin=message.encode(),
-    )  # fmt: skip
-    id = commit.decode().strip()
-    clone.git("update-ref", "-m", "commit", f"refs/heads/{branch}", id, head or "0" * len(id))
-    return id
 
 
 def _init(folder: Path, branch: str, *flags: str) -> None:

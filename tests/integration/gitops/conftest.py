@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.gitops.clones import commit_work_tree, make_clone
+from k8s_ucp.gitops.clones import make_clone
 from k8s_ucp.gitops.merge import NOBODY, Known
 from k8s_ucp.gitops.publish import PublishResult, Settled, publish
 from k8s_ucp.gitops.render import Facts, render
@@ -72,9 +72,17 @@ class World:
         assert old in text
         self.push(name, {path: text.replace(old, new).encode()})
 
-    def commit_in_clone(self, name: str) -> str | None:
+    def commit_in_clone(self, name: str) -> str:
         """Commit what lies in the work tree of the user's own clone."""
-        return commit_work_tree(Repository(self.folder.root / name), "Mine")
+        return commit_work_tree(Repository(self.folder.root / name))
+
+
+def commit_work_tree(clone: Repository) -> str:
+    """As a person does in a clone: the commit's id."""
+    clone.git("add", "--all")
+    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
+    clone.git(*me, "commit", "--quiet", "-m", "Mine")
+    return clone.git("rev-parse", "HEAD").decode().strip()
 
 
 @pytest.fixture

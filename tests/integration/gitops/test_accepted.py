@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.components import argocd, crossplane, manifests
 from k8s_ucp.gitops.kustomize import build
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.gitops.render import render
@@ -18,7 +17,8 @@ from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from tests import provider_fields
-from tests.control_planes import control_planes, eventually, made, namespace
+from tests.control_planes import eventually
+from tests.integration.gitops.core_kinds import serving
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
 pytestmark = pytest.mark.engines
@@ -30,37 +30,12 @@ ADDONS = {
     "external-dns": True,
     "velero": True,
 }
-NOT_OURS = ("k8s-ucp.io/v1alpha1 Postgres",)
-"""Kinds that Crossplane serves once it has seen their definition: checked against that instead."""
 
 
 @pytest.fixture(scope="module")
 def core(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Iterator[Kube]:
-    """A control plane with the kinds of Argo CD and Crossplane and with ours."""
-    with control_planes(tmp_path_factory.mktemp("accepted"), toolbox) as planes:
-        kube = made(planes.provider(), "demo-core")
-        for name in ("argocd", "crossplane-system", "ucp-clusters", "apps", "monitoring"):
-            kube.apply(namespace(name))
-        kinds = manifests.read(
-            {
-                "argocd": argocd.engine_manifests(toolbox.module("argocd"))["crds.yaml"],
-                **crossplane.engine_manifests(toolbox.module("crossplane")),
-                "ours": ours(demo()),
-            }
-        )
-        manifests.apply_all(kube, kinds)
-        manifests.wait_served(kube, kinds)
+    with serving(tmp_path_factory.mktemp("accepted"), toolbox) as kube:
         yield kube
-        kube.close()
-
-
-def ours(topology: Topology) -> bytes:
-    files = render(topology, FACTS).core
-    return b"---\n".join(
-        text
-        for path, text in sorted(files.items())
-        if path.startswith("platform/reconciler/") and b"kind: CustomResourceDefinition" in text
-    )
 
 
 def built(topology: Topology, toolbox: Toolbox, folder: Path, *roots: str) -> list[Any]:
@@ -90,7 +65,7 @@ def test_every_object_of_a_kind_that_is_served_is_accepted(
     found = [
         each
         for each in built(topology, toolbox, tmp_path, *roots)
-        if not provider_fields.is_ours_to_check(each) and provider_fields.key(each) not in NOT_OURS
+        if not provider_fields.is_ours_to_check(each)
     ]
     monitoring = render(topology, FACTS).core["platform/reconciler/monitoring.yaml"].decode()
     found += [each for each in YAML(typ="safe").load_all(monitoring) if each]
@@ -112,6 +87,7 @@ def test_every_object_of_a_kind_that_is_served_is_accepted(
         "DeploymentRuntimeConfig",
         "Function",
         "LocalCluster",
+        "Postgres",
         "Provider",
         "Secret",
         "ValidatingAdmissionPolicy",
@@ -133,26 +109,9 @@ def test_a_wrong_object_is_refused(core: Kube) -> None:
 
 
 def test_databases_are_what_their_kind_takes(core: Kube, toolbox: Toolbox, tmp_path: Path) -> None:
-    """Our composite kinds, served as CRDs with the schema of their definitions."""
-    documents = built(on_clouds(), toolbox, tmp_path, "api", "databases")
-    (definition,) = [
-        each
-        for each in documents
-        if each["kind"] == "CompositeResourceDefinition"
-        and each["spec"]["names"]["kind"] == "Postgres"
-    ]
-    core.apply(as_crd(definition))
+    documents = built(on_clouds(), toolbox, tmp_path, "databases")
     postgres = [each for each in documents if each["kind"] == "Postgres"]
     assert len(postgres) == 5
-
-    def served() -> bool:
-        try:
-            core.apply(postgres[0], dry_run=True)
-        except KubeError:
-            return False
-        return True
-
-    eventually(served)
     for each in postgres:
         core.apply(each, dry_run=True)
     for change, why in (
@@ -163,35 +122,6 @@ def test_databases_are_what_their_kind_takes(core: Kube, toolbox: Toolbox, tmp_p
     ):
         with pytest.raises(KubeError, match=why):
             core.apply({**postgres[0], "spec": {**postgres[0]["spec"], **change}}, dry_run=True)
-
-
-def as_crd(definition: dict[str, Any]) -> dict[str, Any]:
-    """What Crossplane makes of a definition, as far as the schema goes."""
-    spec = definition["spec"]
-    version = spec["versions"][0]
-    schema = version["schema"]["openAPIV3Schema"]
-    schema["properties"]["spec"]["properties"]["crossplane"] = {
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": True,
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": definition["metadata"]["name"]},
-        "spec": {
-            "group": spec["group"],
-            "scope": "Namespaced",
-            "names": {**spec["names"], "listKind": f"{spec['names']['kind']}List"},
-            "versions": [
-                {
-                    "name": version["name"],
-                    "served": True,
-                    "storage": True,
-                    "schema": version["schema"],
-                }
-            ],
-        },
-    }
 
 
 def pod(image: str = "nginx:1.29.1", **spec: Any) -> dict[str, Any]:

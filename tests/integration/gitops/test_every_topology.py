@@ -1,7 +1,11 @@
-"""Whatever a topology asks for can be built and checked, and the API server takes it."""
+"""Whatever a topology asks for can be built and checked, and the API server takes it.
+
+Kinds of clouds, which nobody here serves, are compared with a table of their providers' fields.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +19,6 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from k8s_ucp.gitops.build_many import build_many
 from k8s_ucp.gitops.check import check_rendered
 from k8s_ucp.gitops.check_files import Tree
-from k8s_ucp.gitops.check_kinds import is_built_in
 from k8s_ucp.gitops.manifests import read_manifests
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.gitops.render import Rendered, render
@@ -23,7 +26,9 @@ from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.combinations import COMBINATIONS
-from tests.control_planes import control_planes, made, namespace
+from tests import provider_fields
+from tests.control_planes import namespace
+from tests.integration.gitops.core_kinds import serving
 from tests.integration.promotion.soak import SoakRecord
 from tests.random_topologies import topologies
 from tests.unit.gitops.topologies import FACTS
@@ -41,6 +46,7 @@ RECORD = SoakRecord(
         "tests/integration/gitops/test_every_topology.py",
     ),
 )
+CLOUD_FIELDS = json.loads(provider_fields.TABLE.read_text("utf-8"))["kinds"]
 
 
 def rendered(topology: Topology, text: bytes) -> Rendered:
@@ -84,16 +90,14 @@ def test_nothing_is_wrong(toolbox: Toolbox, given_topology: tuple[Topology, byte
 
 @pytest.fixture(scope="module")
 def kube(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
-    folder = tmp_path_factory.mktemp("dry")
-    with control_planes(folder, toolbox) as planes:
-        found = made(planes.provider(), "dry")
+    with serving(tmp_path_factory.mktemp("dry"), toolbox) as found:
         found.apply(namespace("app"))
         yield found
 
 
 @pytest.mark.engines
 @with_examples(EXAMPLES)
-def test_the_api_server_takes_built_in_kinds(
+def test_the_api_server_takes_every_object(
     toolbox: Toolbox,
     kube: Kube,
     tmp_path_factory: pytest.TempPathFactory,
@@ -102,16 +106,18 @@ def test_the_api_server_takes_built_in_kinds(
     topology, text = given_topology
     folder = tmp_path_factory.mktemp("tree")
     render_to(folder, rendered(topology, text))
+    found = objects(toolbox.path("kustomize"), folder)
     refused = [
         f"{item['kind']} {item['metadata']['name']}: {error}"
-        for item in built_in(toolbox.path("kustomize"), folder)
-        if (error := dry_run(kube, item))
+        for item in found
+        if is_served(item) and (error := dry_run(kube, item))
     ]
+    refused += unknown_fields(found)
     assert not refused, "\n".join([*refused, text.decode()])
 
 
-def built_in(kustomize: Path, folder: Path) -> list[dict[str, Any]]:
-    """The objects of Kubernetes' own kinds in both repositories."""
+def objects(kustomize: Path, folder: Path) -> list[dict[str, Any]]:
+    """The objects in both repositories."""
     found: list[dict[str, Any]] = []
     for name in ("core", "apps"):
         tree = Tree.of(folder / name)
@@ -119,10 +125,23 @@ def built_in(kustomize: Path, folder: Path) -> list[dict[str, Any]]:
         wanted = [[each] for each in tree.roots if not each.endswith("/base")]
         built = build_many(kustomize, folder / name, wanted)
         assert not built.failures
-        objects = [each for items in built.objects.values() for each in items]
-        objects += [each for _, each in tree.plain()]
-        found += [dict(each) for each in objects]
-    return [each for each in found if is_built_in(str(each.get("apiVersion")), each["kind"])]
+        found += [dict(each) for items in built.objects.values() for each in items]
+        found += [dict(each) for _, each in tree.plain()]
+    return found
+
+
+def is_served(item: dict[str, Any]) -> bool:
+    """It is sent to a cluster, and no cloud's own."""
+    return item["kind"] not in FILES and not provider_fields.is_ours_to_check(item)
+
+
+def unknown_fields(found: list[dict[str, Any]]) -> list[str]:
+    """What clouds' kinds, those inside of Compositions too, would not understand."""
+    return [
+        each
+        for item in provider_fields.bases(found)
+        for each in provider_fields.problems(item, CLOUD_FIELDS)
+    ]
 
 
 def dry_run(kube: Kube, item: dict[str, Any]) -> str:
@@ -137,8 +156,15 @@ def dry_run(kube: Kube, item: dict[str, Any]) -> str:
     return ""
 
 
+FILES = ("Topology", "Environments")
+"""Read by ucp only."""
 CLUSTER_WIDE = (
     "Namespace",
+    "Composition",
+    "CompositeResourceDefinition",
+    "DeploymentRuntimeConfig",
+    "Function",
+    "Provider",
     "CustomResourceDefinition",
     "ClusterRole",
     "ClusterRoleBinding",
@@ -169,13 +195,18 @@ class Piece:
         for name in ("core", "apps"):
             tree = Tree.of(folder / name)
             wanted = {*tree.roots, *(each for each in tree.kustomizations if "/overlays/" in each)}
-            built = build_many(self.kustomize, folder / name, [[each] for each in sorted(wanted)])
-            assert not built.failures, f"{built.failures}\n{text.decode()}"
+            made = build_many(self.kustomize, folder / name, [[each] for each in sorted(wanted)])
+            assert not made.failures, f"{made.failures}\n{text.decode()}"
             self.counts["roots_and_overlays_built"] += len(wanted)
-        for item in built_in(self.kustomize, folder):
+        built = objects(self.kustomize, folder)
+        for item in filter(is_served, built):
             refused = dry_run(self.kube, item)
             assert not refused, f"{item['kind']}: {refused}\n{text.decode()}"
-            self.counts["objects_of_built-in_kinds_taken"] += 1
+            self.counts["objects_taken_by_the_API_server"] += 1
+        assert not unknown_fields(built), f"{unknown_fields(built)}\n{text.decode()}"
+        self.counts["managed_resources_in_their_providers'_words"] += len(
+            list(provider_fields.bases(built))
+        )
         shutil.rmtree(folder)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.gitops import objects
-from k8s_ucp.gitops.clones import commit_work_tree, fast_forward, make_clone, make_remote
+from k8s_ucp.gitops.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.gitops.git_failures import (
     Declined,
     DubiousOwnership,
@@ -21,6 +21,7 @@ from k8s_ucp.gitops.git_failures import (
 )
 from k8s_ucp.gitops.repository import RENDERED, Repository, Update, run_git
 from k8s_ucp.gitops.text_merge import merge_text
+from tests.integration.gitops.conftest import commit_work_tree
 
 MAIN = "refs/heads/main"
 
@@ -194,8 +195,7 @@ def test_commits_of_the_user_stay(clone: Repository) -> None:
     first = publish(clone, FILES)
     fast_forward(clone)
     (clone.folder / "mine").write_text("x")
-    own = commit_work_tree(clone, "Mine")
-    assert commit_work_tree(clone, "Again") is None
+    own = commit_work_tree(clone)
     publish(clone, {"theirs": b""}, first)
     assert fast_forward(clone) is not None
     assert clone.resolve("HEAD") == own

@@ -22,6 +22,7 @@ from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.manager import Reconciler
 from tests.integration.reconciler.conftest import Planes
+from tests.integration.reconciler.mirror_world import ALL, PROD, STAGE, Mirrors, decoded
 from tests.integration.reconciler.silent_proxy import SilentProxy
 from tests.integration.reconciler.test_recovery import api_server, expired_token
 from tests.integration.reconciler.world import (
@@ -33,7 +34,8 @@ from tests.integration.reconciler.world import (
     token_of,
 )
 
-APP = "demo-prod"
+APP = PROD
+MIRRORED = "db-conn"
 CORE = "test-core"
 LIMIT = 10.0
 AWAY = 4.0
@@ -61,6 +63,7 @@ class Scene:
     reconciler: Reconciler
     core: SilentProxy
     app: SilentProxy
+    mirrors: Mirrors
     number: int = 0
 
     def figure(self, name: str, **labels: str) -> float:
@@ -83,23 +86,26 @@ class Scene:
         )
 
     def change(self) -> str:
-        """A commit, as it were: the cluster moves to another region."""
+        """A commit, as it were: the cluster moves to another region. And a mirrored password."""
         self.number += 1
         region = f"region-{self.number}"
         change = {"metadata": {"labels": {marks.REGION: region}}}
         eventually(
             lambda: self.world.core.patch(LOCAL_CLUSTER, APP, CLUSTERS, change), "the change"
         )
+        eventually(lambda: self.mirrors.source(MIRRORED, {"password": region}), "the change")
         return region
 
     def right(self, region: str) -> Callable[[], bool]:
-        """The change has arrived, the cluster is reachable, and Argo CD gets in."""
+        """The changes have arrived, the cluster is reachable, and Argo CD gets in."""
 
         def check() -> bool:
             secret = self.world.cluster_secret(APP)
             if secret is None or secret["metadata"]["labels"].get(marks.REGION) != region:
                 return False
-            return self.reachable() and gets_in(secret)
+            wanted = {"password": region}
+            copies = [decoded(self.mirrors.copy(MIRRORED, cluster=each)) for each in (STAGE, APP)]
+            return copies == [wanted, wanted] and self.reachable() and gets_in(secret)
 
         return check
 
@@ -140,9 +146,14 @@ def scene(world: World, planes: Planes) -> Iterator[Scene]:
         reconciler = world.start(config=through(world.core_config, core), resync_seconds=1.0)
         for environment in ("stage", "prod"):
             world.declare(environment)
-        for each in ("demo-stage", APP):
+        for each in (STAGE, APP):
             world.await_registered(each)
-        yield Scene(world, planes, reconciler, core, app)
+        mirrors = Mirrors(world)
+        mirrors.source(MIRRORED, {"password": "first"})
+        mirrors.syncer("db", {"sourceName": MIRRORED, "targetNamespace": "quote", **ALL})
+        for each in (STAGE, APP):
+            mirrors.await_copy(MIRRORED, {"password": "first"}, cluster=each)
+        yield Scene(world, planes, reconciler, core, app, mirrors)
 
 
 def watch_cut(scene: Scene, _: int) -> Found:

@@ -39,7 +39,7 @@ RECORD = SoakRecord(
     "Mirrors against a model",
     (
         "src/k8s_ucp/reconciler",
-        "src/k8s_ucp/kube.py",
+        "src/k8s_ucp/kube",
         "tests/unit/reconciler/mirror_model.py",
         "tests/unit/reconciler/fake_api.py",
     ),

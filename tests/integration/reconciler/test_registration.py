@@ -19,6 +19,7 @@ from k8s_ucp.kube import (
     SERVICE_ACCOUNT,
     Forbidden,
     Kube,
+    KubeError,
     NotFound,
     Object,
 )
@@ -340,6 +341,25 @@ def test_a_kubeconfig_that_can_t_be_used_is_explained(world: World, what: str, n
     world.await_condition(marks.REGISTERED, "False", "KubeconfigInvalid")
     assert named in world.message(marks.REGISTERED)
     assert world.cluster_secret() is None
+
+
+def test_a_program_that_a_kubeconfig_wants_is_named_and_never_run(world: World) -> None:
+    proof = world.folder / "ran"
+    config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
+    wanted = {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}
+    config["users"][0]["user"] = {"exec": {**wanted, "command": "touch", "args": [str(proof)]}}
+    world.start(controllers=frozenset({REGISTRATION}))
+    plant(world, json.dumps(config))
+    world.await_condition(marks.REGISTERED, "False", "AuthenticatorMissing")
+    assert "'touch'" in world.message(marks.REGISTERED)
+    assert world.cluster_secret() is None
+    assert not proof.exists()
+
+
+def test_ten_megabytes_are_turned_away_by_the_api_server(world: World) -> None:
+    """What it takes at most is explained above, as "large"."""
+    with pytest.raises(KubeError, match=r"(?i)too (long|large)|larger"):
+        plant(world, "x" * 10_000_000)
 
 
 def test_an_authority_that_is_not_the_server_s_gets_no_token(world: World) -> None:

@@ -134,6 +134,7 @@ def changed(**cluster: Any) -> bytes:
         with_user(**{"client-certificate": "/etc/shadow", "client-key": "/etc/shadow"}),
         with_user(**{"client-certificate-data": "!!", "client-key-data": AUTHORITY}),
         b"x" * (LARGEST + 1),
+        b"x" * 10_000_000,
         b"[" * 100_000,
         b"a: &a [1]\nb: *c",
         b"!!python/object/apply:os.system ['true']",

@@ -1,0 +1,104 @@
+"""A real API server that serves every kind that the repositories hold, except those of clouds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from k8s_ucp.components import argo_rollouts, argocd, crossplane, manifests
+from k8s_ucp.gitops.render import render
+from k8s_ucp.kube import Kube
+from k8s_ucp.tools.catalogue import ROLLOUTS
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import Topology
+from tests.conftest import CACHE
+from tests.control_planes import control_planes, made, namespace
+from tests.unit.gitops.topologies import FACTS, demo, on_clouds
+
+NAMESPACES = ("argocd", "crossplane-system", "ucp-clusters", "apps", "monitoring")
+
+
+@contextmanager
+def serving(folder: Path, toolbox: Toolbox) -> Iterator[Kube]:
+    """A control plane with the kinds of Argo CD, Argo Rollouts and Crossplane, and with ours."""
+    rollouts = Installer(CACHE, lambda event: None).install(ROLLOUTS)
+    with control_planes(folder, toolbox) as planes:
+        kube = made(planes.provider(), "demo-core")
+        for name in NAMESPACES:
+            kube.apply(namespace(name))
+        kinds = manifests.read(
+            {
+                "argocd": argocd.engine_manifests(toolbox.module("argocd"))["crds.yaml"],
+                **crossplane.engine_manifests(toolbox.module("crossplane")),
+                **argo_rollouts.engine_manifests(rollouts.module(argo_rollouts.NAME)),
+                "ours": ours(demo()),
+                "composites": composites(on_clouds()),
+            }
+        )
+        manifests.apply_all(kube, kinds)
+        manifests.wait_served(kube, kinds)
+        yield kube
+        kube.close()
+
+
+def ours(topology: Topology) -> bytes:
+    """The kinds of the reconciler."""
+    files = render(topology, FACTS).core
+    return b"---\n".join(
+        text
+        for path, text in sorted(files.items())
+        if path.startswith("platform/reconciler/") and b"kind: CustomResourceDefinition" in text
+    )
+
+
+def composites(topology: Topology) -> bytes:
+    """The kinds of databases and machines, which Crossplane serves once it has their definitions.
+
+    Here they are CRDs with the schema of the definitions.
+    """
+    found = [
+        as_crd(each)
+        for path, text in sorted(render(topology, FACTS).core.items())
+        if path.startswith("api/") and path.endswith(".yaml")
+        for each in YAML(typ="safe", pure=True).load_all(text)
+        if each and each["kind"] == "CompositeResourceDefinition"
+    ]
+    assert found
+    stream = BytesIO()
+    YAML(typ="safe", pure=True).dump_all(found, stream)
+    return stream.getvalue()
+
+
+def as_crd(definition: dict[str, Any]) -> dict[str, Any]:
+    """What Crossplane makes of a definition, as far as the schema goes."""
+    spec = definition["spec"]
+    version = spec["versions"][0]
+    schema = version["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["crossplane"] = {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": definition["metadata"]["name"]},
+        "spec": {
+            "group": spec["group"],
+            "scope": "Namespaced",
+            "names": {**spec["names"], "listKind": f"{spec['names']['kind']}List"},
+            "versions": [
+                {
+                    "name": version["name"],
+                    "served": True,
+                    "storage": True,
+                    "schema": version["schema"],
+                }
+            ],
+        },
+    }
