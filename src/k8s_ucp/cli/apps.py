@@ -29,7 +29,7 @@ def _group() -> None:
     """List, add and remove apps."""
 
 
-@app.command("list")
+@app.command("list", short_help="List the apps and their versions everywhere.")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """List the apps, with the versions that the app repository has for each environment."""
     call = invocation(ctx)
@@ -64,10 +64,12 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call.console.data(table(("app", "from", *environments), rows))
 
 
-@app.command()
+@app.command(short_help="Add an app; it runs on every environment.")
 def add(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help=f"A name of your own, or: {', '.join(APPS)}.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=f"A name of your own, or: {', '.join(APPS)}.")
+    ],
     image: Annotated[
         str | None, typer.Option("--image", metavar="NAME", help="The image, without its tag.")
     ] = None,
@@ -133,10 +135,10 @@ def add(
     call.console.say(f"app {name} added; `ucp status --watch` shows how far it is")
 
 
-@app.command()
+@app.command(short_help="Remove an app from every environment.")
 def remove(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="The app's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The app's name.")],
 ) -> None:
     """Remove an app from ucp.yaml, from the app repository and from every environment."""
     call = invocation(ctx)

@@ -61,10 +61,12 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call.console.data(table(("name", "provider", "state", "version", "http"), rows))
 
 
-@app.command()
+@app.command(short_help="Deregister a cluster that will never answer again.")
 def forget(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="An app cluster, such as demo-stage.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="An app cluster, such as demo-stage.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask whether you mean it.")] = False,
     undo: Annotated[
         bool, typer.Option("--undo", help="Let it be registered again, where it is declared.")

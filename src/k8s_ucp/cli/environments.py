@@ -26,7 +26,7 @@ def _group() -> None:
     """List, add and remove environments."""
 
 
-@app.command("list")
+@app.command("list", short_help="List the environments, those of commits too.")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """List the environments of ucp.yaml, and those that somebody added to the repositories."""
     call = invocation(ctx)
@@ -64,10 +64,10 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call.console.data(table(("environment", "cluster", "provider", "promotes from", "state"), rows))
 
 
-@app.command()
+@app.command(short_help="Add an environment; its cluster comes up.")
 def add(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="The environment's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The environment's name.")],
     provider: Annotated[
         str, typer.Option("--cluster", metavar="P", help="Who makes its cluster.")
     ] = "embedded",
@@ -107,10 +107,10 @@ def add(
     call.console.say(f"environment {name} added; `ucp status --watch` shows how far it is")
 
 
-@app.command()
+@app.command(short_help="Remove an environment: its apps leave, then its cluster.")
 def remove(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="The environment's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The environment's name.")],
 ) -> None:
     """Remove an environment: its apps leave, then its cluster, its files and its line in ucp.yaml.
 

@@ -25,7 +25,7 @@ app = declare()
 @app.command()
 def history(
     ctx: typer.Context,
-    app: Annotated[str, typer.Argument(help="The app.")],
+    app: Annotated[str, typer.Argument(metavar="APP", help="The app.")],
     env: Annotated[str, typer.Option("--env", metavar="ENV", help="Only this environment.")] = "",
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="So many, the newest.")

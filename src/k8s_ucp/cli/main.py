@@ -82,12 +82,11 @@ def _load(name: str, global_options: list[Any]) -> Any:
 
 
 def _take_everywhere(command: Any, options: list[Any]) -> None:
-    """Let `ucp status -q` mean `ucp -q status`, for sub-commands too."""
+    """Let `ucp status -q` mean `ucp -q status`, for groups and their sub-commands too."""
     for each in getattr(command, "commands", {}).values():
         _take_everywhere(each, options)
-    if not hasattr(command, "commands"):
-        taken = {flag for each in command.params for flag in each.opts}
-        command.params += [each for each in options if not taken & set(each.opts)]
+    taken = {flag for each in command.params for flag in each.opts}
+    command.params += [each for each in options if not taken & set(each.opts)]
 
 
 def _keep(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:

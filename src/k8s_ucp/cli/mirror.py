@@ -25,7 +25,7 @@ def _group() -> None:
     """List, add and remove mirrors."""
 
 
-@app.command("list")
+@app.command("list", short_help="List the mirrors and how far each app cluster is.")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """List the mirrors, with what they copy and how far each app cluster is."""
     call = invocation(ctx)
@@ -55,10 +55,10 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call.console.data(table(columns, rows))
 
 
-@app.command()
+@app.command(short_help="Add a mirror to ucp.yaml and the core repository.")
 def add(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="The mirror's name, free to choose.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The mirror's name, free to choose.")],
     source: Annotated[
         str,
         typer.Option(
@@ -127,10 +127,10 @@ def add(
     call.console.say(f"mirror {name} added; `ucp mirror list` shows how far it is")
 
 
-@app.command()
+@app.command(short_help="Remove a mirror; its copies leave.")
 def remove(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="The mirror's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The mirror's name.")],
 ) -> None:
     """Remove a mirror from ucp.yaml and from the core repository, and push: its copies leave."""
     call = invocation(ctx)

@@ -62,6 +62,7 @@ def promote(
     app: Annotated[
         str,
         typer.Argument(
+            metavar="[APP]",
             help="The app, unless --batch names several.",
             envvar="UCP_PROMOTE_APP",
             show_envvar=False,

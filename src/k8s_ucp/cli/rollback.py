@@ -30,7 +30,7 @@ app = declare()
 @app.command()
 def rollback(
     ctx: typer.Context,
-    app: Annotated[str, typer.Argument(help="The app.")],
+    app: Annotated[str, typer.Argument(metavar="APP", help="The app.")],
     env: Annotated[str, typer.Option("--env", metavar="ENV", help="The environment.")] = "",
     to: Annotated[
         str,

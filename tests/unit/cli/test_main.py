@@ -101,6 +101,21 @@ def test_global_options_count_before_and_after_the_command(
     assert command == [Invocation(folder=Path("/srv"), quiet=True)]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["mirror", "--workspace", "{}", "list"],
+        ["mirror", "list", "--workspace={}"],
+        ["clusters", "--workspace={}"],
+    ],
+)
+def test_groups_take_them_too(
+    tmp_path: Path, line: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run([each.format(tmp_path) for each in line]) == 1
+    assert f"nothing was started in {tmp_path}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("line", [["prob"], ["--no-such"], ["probe", "a", "b"]])
 def test_usage_errors(
     command: list[Invocation], line: list[str], capsys: pytest.CaptureFixture[str]

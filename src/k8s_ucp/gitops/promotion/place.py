@@ -135,8 +135,9 @@ def _of_topology(
     known = sorted({*names, *remotes})
     name = topology or (known[0] if len(known) == 1 else "")
     if not name:
+        there = f"has {len(known)} topologies" if known else "has none"
         raise UsageError(
-            f"which app repository? {workspace.root} has {len(known)} topologies",
+            f"which app repository? {workspace.root} {there}",
             next="--repo URL, or --topology " + (" or ".join(known) or "NAME in its workspace"),
         )
     gitops = workspace.gitops(name)
