@@ -28,7 +28,12 @@ from k8s_ucp.kube import (
     CONFIG_MAP,
     EVENT,
     LOCAL_CLUSTER,
+    NAMESPACE,
+    ROLE,
+    ROLE_BINDING,
     SECRET,
+    SERVICE_ACCOUNT,
+    Conflict,
     Kind,
     Kube,
     KubeError,
@@ -327,6 +332,23 @@ def empty(core: Kube, apps: Mapping[str, Kube]) -> None:
                     core.delete(kind, item["metadata"]["name"], namespace)
     for kube in apps.values():
         kube.delete(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
+        end_namespace(kube, marks.IDENTITY_NAMESPACE)
+
+
+def end_namespace(kube: Kube, name: str) -> None:
+    """Have done with a namespace that is going.
+
+    Kubernetes looks at it five seconds later; the next test's registration would wait for that.
+    """
+    namespace = kube.find(NAMESPACE, name)
+    if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
+        return
+    for kind in (SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET, CONFIG_MAP):
+        for item in kube.list_all(kind, name):
+            kube.delete(kind, item["metadata"]["name"], name)
+    with contextlib.suppress(NotFound, Conflict):
+        body = {**namespace, "spec": {"finalizers": []}}
+        kube.request("PUT", f"{NAMESPACE.path(None, name)}/finalize", body=body)
 
 
 def _strip(core: Kube, kind: Kind, item: Object) -> None:
