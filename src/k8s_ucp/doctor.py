@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from k8s_ucp import status
+from k8s_ucp.applications import is_settled, kept, sync_of
 from k8s_ucp.doctor_advice import NEXT, NEXT_BY_KIND
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import LEASE, Kube, Object
@@ -252,9 +253,12 @@ def _applications(found: Examined) -> Iterator[Finding]:
     for each in found.seen.applications:
         name = each["metadata"]["name"]
         state = each.get("status") or {}
-        sync = (state.get("sync") or {}).get("status") or "Unknown"
+        sync = sync_of(each)
         health = (state.get("health") or {}).get("status") or "Unknown"
-        if (sync, health) == ("Synced", "Healthy") or each["metadata"].get("deletionTimestamp"):
+        if each["metadata"].get("deletionTimestamp"):
+            continue
+        if is_settled(each):
+            yield from _kept(name, kept(each))
             continue
         reason = f": {why[name][:300]}" if name in why else ""
         bad = health == "Degraded" or bool(reason)
@@ -263,6 +267,16 @@ def _applications(found: Examined) -> Iterator[Finding]:
             "error" if bad else "warning",
             f"Application {name} is {sync} and {health}{reason}",
             "ucp open argocd",
+        )
+
+
+def _kept(application: str, names: list[str]) -> Iterator[Finding]:
+    if names:
+        yield Finding(
+            f"application/{application}/kept",
+            "warning",
+            f"{', '.join(names)}: no longer in git, and kept: what holds data goes by hand only",
+            "leave it, or kubectl delete it once nobody needs it",
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp.applications import kept
 from k8s_ucp.components.adopted import AdoptedComponent
 from k8s_ucp.components.adopted_argocd import of_ours
 from k8s_ucp.components.argocd_trouble import trouble
@@ -237,7 +238,8 @@ def reasons(seen: Seen) -> dict[str, str]:
                 found[name] = f"{condition['reason']}: {condition['message']}"
                 break
     for item in seen.applications:
-        if said := trouble(item):
+        stays = ", ".join(kept(item))
+        if said := trouble(item) or (stays and f"no longer in git, kept: {stays}"):
             found[item["metadata"]["name"]] = said
     return found
 

@@ -164,6 +164,22 @@ def test_applications() -> None:
     assert "no such path" in found.message
 
 
+def test_what_stays_on_purpose_is_no_error() -> None:
+    place = {"group": "", "kind": "Namespace", "namespace": "", "name": "data"}
+    application = {
+        "metadata": {"name": "mirrors"},
+        "status": {
+            "sync": {"status": "OutOfSync"},
+            "health": {"status": "Healthy"},
+            "resources": [{**place, "status": "OutOfSync", "requiresPruning": True}],
+            "operationState": {"syncResult": {"resources": [{**place, "status": "PruneSkipped"}]}},
+        },
+    }
+    (found,) = findings(examined(applications=[application]))
+    assert (found.id, found.severity) == ("application/mirrors/kept", "warning")
+    assert "Namespace data" in found.message
+
+
 def test_a_mirror_that_is_not_ready() -> None:
     condition = {"type": "Ready", "status": "False", "reason": "Refused", "message": "taken"}
     syncer = {

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from k8s_ucp.applications import is_settled, sync_of
 from k8s_ucp.components.argocd_trouble import trouble
 from k8s_ucp.kube import KubeError, Object
 from k8s_ucp.pipeline import Report
@@ -73,11 +74,10 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
     missing = [f"{name}: not there yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
         status = item.get("status") or {}
-        sync = (status.get("sync") or {}).get("status")
-        health = (status.get("health") or {}).get("status")
-        if (sync, health) != ("Synced", "Healthy"):
+        if not is_settled(item):
+            health = (status.get("health") or {}).get("status") or "Unknown"
             why = f" ({said})" if (said := trouble(item)) else ""
-            missing.append(f"{name}: {sync or 'Unknown'}, {health or 'Unknown'}{why}")
+            missing.append(f"{name}: {sync_of(item)}, {health}{why}")
         elif name in waiting:
             missing.append(f"{name}: not looked at since the start")
     return missing

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.applications import kept
 from k8s_ucp.gitops.clones import make_clone
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.repository import Repository, Update
@@ -23,12 +24,14 @@ from k8s_ucp.kube import (
     CONFIG_MAP,
     DEPLOYMENT,
     LOCAL_CLUSTER,
+    NAMESPACE,
     Kind,
     Kube,
 )
 from k8s_ucp.reconciler.manager import Reconciler
 from k8s_ucp.reconciler.settings import Settings
 from k8s_ucp.steps.apply_manifests import ApplyFoundation
+from k8s_ucp.steps.await_applications import not_yet
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.publish_repositories import PublishRepositories
 from k8s_ucp.steps.start_argocd import StartArgoCD
@@ -463,3 +466,23 @@ def test_a_wave_waits_until_the_one_before_is_well(running: Running) -> None:
         running.kube.delete(CLAIM_KIND, "waves-first", "argocd")
         mine = [path for path in running.files("core") if path.startswith("waves")]
         running.push("core", dict.fromkeys(mine))
+
+
+def test_what_stays_on_purpose_holds_nothing_up(running: Running) -> None:
+    """A start waits for every Application: not for what git no longer says and nobody prunes."""
+    metadata = "{name: with-data, annotations: {argocd.argoproj.io/sync-options: Prune=false}}"
+    text = f"apiVersion: v1\nkind: Namespace\nmetadata: {metadata}\n"
+    try:
+        running.push("core", {"mirrors/with-data.yaml": text.encode()})
+        eventually(lambda: running.kube.find(NAMESPACE, "with-data"), "it is there", running.states)
+        tip = running.push("core", {"mirrors/with-data.yaml": None})
+
+        def seen() -> bool:
+            return bool(running.application("mirrors")["status"]["sync"].get("revision") == tip)
+
+        eventually(lambda: seen() and kept(running.application("mirrors")), "it is kept")
+        assert kept(running.application("mirrors")) == ["Namespace with-data"]
+        assert not_yet([], [running.application("mirrors")]) == []
+        assert running.kube.find(NAMESPACE, "with-data")
+    finally:
+        running.kube.delete(NAMESPACE, "with-data")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.applications import kept
 from k8s_ucp.steps import await_applications, await_environments, look_again
 
 
@@ -77,6 +78,31 @@ def test_a_failure_is_told_with_its_reason() -> None:
     assert await_applications.not_yet([], [broken]) == ["a: Unknown, Healthy (no such repository)"]
     del broken["status"]["conditions"]
     assert await_applications.not_yet([], [broken]) == ["a: Unknown, Healthy (one object is wrong)"]
+
+
+def differing(name: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "Namespace", "name": name, "status": "OutOfSync", **more}
+
+
+def test_what_git_no_longer_says_and_stays_on_purpose_holds_nothing_up() -> None:
+    """As Argo CD tells it of an object with Prune=false."""
+    skipped = {"group": "", "kind": "Namespace", "namespace": "", "name": "data"}
+    resources = [{"kind": "ConfigMap", "name": "a", "status": "Synced"}]
+    item = application(
+        "mirrors",
+        "OutOfSync",
+        resources=[*resources, differing("data", requiresPruning=True)],
+        operationState={"syncResult": {"resources": [{**skipped, "status": "PruneSkipped"}]}},
+    )
+    assert kept(item) == ["Namespace data"]
+    assert await_applications.not_yet([], [item]) == []
+    # Something else differs, is pruned right now, or is not well.
+    for resource in (differing("other"), differing("going", requiresPruning=True)):
+        other = {**item, "status": {**item["status"]}}
+        other["status"]["resources"] = [*item["status"]["resources"], resource]
+        assert await_applications.not_yet([], [other]) == ["mirrors: OutOfSync, Healthy"]
+    item["status"]["health"]["status"] = "Degraded"
+    assert await_applications.not_yet([], [item]) == ["mirrors: OutOfSync, Degraded"]
 
 
 def test_what_was_said_before_a_restart_does_not_count() -> None:
