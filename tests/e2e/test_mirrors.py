@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from k8s_ucp.kube import SECRET, Object
+from k8s_ucp.kube import NAMESPACE, SECRET, Object
 from tests.e2e.conftest import make_world
 from tests.e2e.test_path import add_eu_to_core
 from tests.e2e.world import World, until
@@ -104,6 +104,23 @@ def test_it_leaves_with_its_source_and_its_syncer(demo: World) -> None:
         (clone / "mirrors/db.yaml").unlink()
     until("prod lets go", lambda: password(demo, "prod") is None)
     until("status forgets it", lambda: not demo.status()["mirrors"])
+
+
+def test_a_namespace_that_nobody_read_before(demo: World) -> None:
+    """It is there and read as soon as a mirror names it; nothing stands in a start's way after."""
+    demo.ucp("mirror", "add", "login", "--from", "team/login", "--to", "quote")
+    core = demo.kube("core")
+    until("Argo CD makes the namespace", lambda: core.find(NAMESPACE, "team"))
+    metadata = {"name": "login", "namespace": "team"}
+    core.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+    prod = demo.kube("prod")
+    until("prod has it", lambda: prod.find(SECRET, "login", "quote"))
+    demo.ucp("mirror", "remove", "login")
+    until("prod lets go", lambda: prod.find(SECRET, "login", "quote") is None)
+    # The namespace may hold what people put there: it stays, and Argo CD goes on saying so.
+    demo.ucp("start", "--yes")
+    assert core.find(SECRET, "login", "team")
+    assert "Namespace team: no longer in git" in demo.ucp("doctor").stdout
 
 
 def test_the_commands_of_the_page_work(demo: World, toolbox: Toolbox) -> None:

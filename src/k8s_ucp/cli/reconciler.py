@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_topology
+from k8s_ucp.cli.chosen import STARTED, chosen_topology
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cluster_provider import Reach
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
     from k8s_ucp.cluster_provider import ClusterProvider
@@ -103,7 +104,41 @@ def run(
         )
         manager.run(settings, {})
     else:
-        manager.run(*_on_machine(call, wanted, health_port))
+        settings, providers = _on_machine(call, wanted, health_port)
+        file = call.workspace.state(settings.topology).root / STARTED
+        manager.run(
+            settings,
+            providers,
+            Outdated(file, lambda: settings_here(call, wanted, health_port) != settings),
+        )
+
+
+class Outdated:
+    """Tells whether the topology asks for other settings: whoever supervises us starts us anew.
+
+    The file is read again only when it is another one; one that can't be read changes nothing.
+    """
+
+    def __init__(self, file: Path, differs: Callable[[], bool]) -> None:
+        self._file, self._differs = file, differs
+        self._seen = self._version()
+
+    def __call__(self) -> bool:
+        version = self._version()
+        if version == self._seen:
+            return False
+        self._seen = version
+        try:
+            return self._differs()
+        except UcpError:
+            return False
+
+    def _version(self) -> tuple[int, int] | None:
+        try:
+            about = self._file.stat()
+        except OSError:
+            return None
+        return about.st_mtime_ns, about.st_ino
 
 
 def _in_pod(call: Invocation, **told: Any) -> Settings:
@@ -128,23 +163,40 @@ def _on_machine(
 ) -> tuple[Settings, Mapping[str, ClusterProvider]]:
     from k8s_ucp.clusters.access import keep_access
     from k8s_ucp.clusters.local import local_providers, used_providers
-    from k8s_ucp.gitops.render import seconds
-    from k8s_ucp.gitops.rendering.addons import password_namespaces
-    from k8s_ucp.gitops.rendering.core import in_pods
-    from k8s_ucp.reconciler.settings import Settings
     from k8s_ucp.steps.install_tools import needed_tools
     from k8s_ucp.tools.installer import Installer, Source
     from k8s_ucp.workspace import cache_folder
 
     topology = chosen_topology(call)
     state = call.workspace.state(topology.name)
-    settings = Settings(
+    source = Source(topology.spec.tools.source)
+    installer = Installer(cache_folder(), lambda _: None, source=source)
+    toolbox = installer.find(needed_tools(topology))
+    core = used_providers(call.workspace, topology, toolbox)[topology.spec.core.provider]
+    path = state.kubeconfig(topology.core_cluster)
+    keep_access(core, topology.core_cluster, path, call.console.say)
+    settings = settings_here(call, controllers, health_port)
+    return settings, local_providers(call.workspace, topology, toolbox)
+
+
+def settings_here(
+    call: Invocation, controllers: frozenset[str], health_port: int | None
+) -> Settings:
+    """What the topology, as it was started or edited last, asks of a process of this machine."""
+    from k8s_ucp.gitops.render import seconds
+    from k8s_ucp.gitops.rendering.addons import password_namespaces
+    from k8s_ucp.gitops.rendering.core import in_pods
+    from k8s_ucp.reconciler.settings import Settings
+
+    topology = chosen_topology(call)
+    state = call.workspace.state(topology.name)
+    return Settings(
         kubeconfig=state.kubeconfig(topology.core_cluster),
         machine=call.workspace.machine_id(topology.name),
         topology=topology.name,
         source_namespaces=topology.spec.reconciler.source_namespaces,
         sources_by_name=topology.spec.reconciler.sources_by_name,
-        mirror_namespaces=tuple({each.source.namespace for each in topology.spec.mirrors}),
+        mirror_namespaces=tuple(sorted({each.source.namespace for each in topology.spec.mirrors})),
         password_namespaces=password_namespaces(topology),
         token_lifetime=seconds(topology.spec.reconciler.token_lifetime),
         health_port=health_port,
@@ -152,10 +204,3 @@ def _on_machine(
         kubeconfigs=state.kubeconfigs,
         reach=Reach.PODS if in_pods(topology) else Reach.MACHINE,
     )
-    source = Source(topology.spec.tools.source)
-    installer = Installer(cache_folder(), lambda _: None, source=source)
-    toolbox = installer.find(needed_tools(topology))
-    core = used_providers(call.workspace, topology, toolbox)[topology.spec.core.provider]
-    path = state.kubeconfig(topology.core_cluster)
-    keep_access(core, topology.core_cluster, path, call.console.say)
-    return settings, local_providers(call.workspace, topology, toolbox)

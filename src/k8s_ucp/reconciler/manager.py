@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.errors import UcpError
@@ -32,8 +32,8 @@ from k8s_ucp.reconciler.workers import Workers
 STOP_SECONDS = 0.7
 """How long work in hand may take to end; what takes longer is repeatable and is left."""
 
-CHECK_SECONDS = 30.0
-"""How often the process looks whether all of its parts still live."""
+CHECK_SECONDS, LOOK_SECONDS = 30.0, 1.0
+"""How often the process looks whether all of its parts still live, and whether its settings do."""
 
 
 MAKERS: Mapping[str, Maker] = {
@@ -185,8 +185,12 @@ class Reconciler:
         return wrong
 
 
-def run(settings: Settings, providers: Mapping[str, ClusterProvider]) -> None:
-    """Work until SIGTERM or SIGINT.
+def run(
+    settings: Settings,
+    providers: Mapping[str, ClusterProvider],
+    outdated: Callable[[], bool] = lambda: False,
+) -> None:
+    """Work until SIGTERM or SIGINT, or until the settings are outdated.
 
     Raises UcpError when it can't even begin, and when a part of it ended: whoever supervises this
     process starts it again.
@@ -197,8 +201,10 @@ def run(settings: Settings, providers: Mapping[str, ClusterProvider]) -> None:
     reconciler = Reconciler(settings, providers)
     reconciler.start()
     wrong: list[str] = []
-    while not wrong and not stopping.wait(CHECK_SECONDS):
-        wrong = reconciler.unhealthy()
+    checked = time.monotonic()
+    while not wrong and not outdated() and not stopping.wait(LOOK_SECONDS):
+        if time.monotonic() - checked >= CHECK_SECONDS:
+            wrong, checked = reconciler.unhealthy(), time.monotonic()
     reconciler.stop()
     if wrong:
         raise UcpError(f"the reconciler can't go on: {', '.join(wrong)}")

@@ -1,0 +1,65 @@
+"""When a reconciler that runs on this machine is started anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from k8s_ucp.cli.chosen import remember
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.reconciler import Outdated, settings_here
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import Workspace
+
+TOPOLOGY = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+"""
+MIRROR = """\
+  mirrors:
+    - {name: a, source: {namespace: far, name: a}, targets: {namespace: a}}
+"""
+
+
+def test_a_mirror_of_another_namespace_asks_for_it(tmp_path: Path) -> None:
+    workspace = Workspace.at(tmp_path)
+    call = Invocation(folder=tmp_path, topology="demo")
+
+    def write(spec: str) -> None:
+        remember(workspace, "demo", TOPOLOGY + spec)
+
+    write("  environments: [{name: stage}]\n")
+    first = settings_here(call, frozenset(), None)
+    assert first.mirror_namespaces == ()
+    file = workspace.state("demo").root / "ucp.yaml"
+    outdated = Outdated(file, lambda: settings_here(call, frozenset(), None) != first)
+    assert not outdated()
+    write("  environments: [{name: stage}, {name: prod}]\n")
+    assert not outdated(), "it has nothing to do with these settings"
+    write("  environments: [{name: stage}]\n" + MIRROR)
+    assert outdated()
+    assert settings_here(call, frozenset(), None).mirror_namespaces == ("far",)
+
+
+def test_a_file_is_read_once_and_one_that_says_nothing_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "ucp.yaml"
+    file.write_text("a")
+    asked: list[str] = []
+
+    def differs() -> bool:
+        asked.append(file.read_text())
+        if asked[-1] == "nonsense":
+            raise UcpError("no topology")
+        return asked[-1] == "c"
+
+    outdated = Outdated(file, differs)
+    for number, text in enumerate(("nonsense", "b", "c")):
+        file.write_text(text)
+        os.utime(file, ns=(number, number))
+        assert outdated() is (text == "c")
+        assert not outdated()
+    assert asked == ["nonsense", "b", "c"]
+    file.unlink()
+    assert not Outdated(file, differs)()
