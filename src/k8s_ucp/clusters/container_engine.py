@@ -156,6 +156,10 @@ class ContainerEngine:
         """Run a program inside a running node."""
         return self.run("exec", node.id, *words, timeout=timeout)
 
+    def copy_in(self, node: Node, file: Path, path: str, *, timeout: float) -> None:
+        """Copy a file of this machine to a path in a running node."""
+        self.run("cp", str(file), f"{node.id}:{path}", timeout=timeout)
+
     def network(self, name: str) -> str | None:
         """The id of a network, None where there is none of that name."""
         try:

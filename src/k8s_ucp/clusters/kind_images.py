@@ -17,6 +17,7 @@ from k8s_ucp.clusters import kind_program
 from k8s_ucp.clusters.container_engine import ContainerEngine, Node
 from k8s_ucp.clusters.kind_nodes import KindNodes, absent
 from k8s_ucp.clusters.kind_program import KindProgram
+from k8s_ucp.clusters.node_import import import_archive
 from k8s_ucp.workspace import make_private_folder
 
 SECONDS = 600.0
@@ -67,7 +68,7 @@ class KindImages:
             return
         report(_short(wanted))
         archive = self._saved(cluster, wanted, timeout=timeout)
-        self._program.load_archive(cluster, str(archive), timeout=timeout)
+        self._copy(nodes, archive, timeout=timeout)
         self.forget(cluster)
         self._nodes.write_note(nodes, {**note, "images": {**there, **wanted}})
 
@@ -91,12 +92,18 @@ class KindImages:
         for path, known in wanted.items():
             if (loaded or {}).get(path) != known:
                 report(f"loading images of {Path(path).name}")
-                self._program.load_archive(nodes[0].cluster, path, timeout=timeout)
+                self._copy(nodes, Path(path), timeout=timeout)
         self._nodes.write_note(nodes, {**note, "archives": wanted})
 
     def forget(self, cluster: str) -> None:
         """Remove what `save` left."""
         shutil.rmtree(self._folder(cluster), ignore_errors=True)
+
+    def _copy(self, nodes: Sequence[Node], archive: Path, *, timeout: float) -> None:
+        for node in nodes:
+            if not import_archive(self._engine, node, archive, timeout=timeout):
+                self._program.load_archive(node.cluster, str(archive), timeout=timeout)
+                return
 
     def _here(self, images: Iterable[str]) -> dict[str, str]:
         """Images that the engine has, and what tells their content."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,14 @@ from k8s_ucp.clusters.images import mirrored
 from k8s_ucp.clusters.kind_images import KindImages
 from k8s_ucp.clusters.kind_nodes import KindNodes
 from k8s_ucp.clusters.kind_program import KindProgram, at_hand
+from k8s_ucp.clusters.node_import import snapshotter_of
 from k8s_ucp.errors import CommandFailed, UcpError
+
+CONFIGURED = """\
+version = 3
+[plugins.'io.containerd.cri.v1.images']
+  snapshotter = 'native'
+"""
 
 
 class Engine(ContainerEngine):
@@ -23,6 +31,10 @@ class Engine(ContainerEngine):
         super().__init__("docker")
         self.images = {"a:1": "x", "b:1": "y"}
         self.saved: list[list[str]] = []
+        self.executed: list[tuple[str, ...]] = []
+        self.copied: list[str] = []
+        self.config = CONFIGURED
+        self.failing: set[str] = {"containerd"}
 
     def image_id(self, image: str) -> str | None:
         return self.images.get(image)
@@ -30,6 +42,15 @@ class Engine(ContainerEngine):
     def save_images(self, images: Sequence[str], archive: Path, *, timeout: float) -> None:
         self.saved.append(list(images))
         archive.write_text(" ".join(images))
+
+    def execute(self, node: Node, *words: str, timeout: float = 20) -> str:
+        self.executed.append(words)
+        if words[0] in self.failing:
+            raise CommandFailed(words, 1, "flag provided but not defined")
+        return self.config if words[0] == "containerd" else ""
+
+    def copy_in(self, node: Node, file: Path, path: str, *, timeout: float) -> None:
+        self.copied.append(file.read_text())
 
 
 class Nodes(KindNodes):
@@ -126,6 +147,42 @@ def test_what_an_interrupted_start_saved_goes(machine: Machine) -> None:
 def test_no_cluster(machine: Machine) -> None:
     with pytest.raises(UcpError, match="there is no kind cluster core"):
         machine.load("a:1")
+
+
+def test_a_node_reads_an_archive_by_itself(machine: Machine) -> None:
+    machine.engine.failing = set()
+    machine.nodes.there, machine.nodes.note = True, {}
+    machine.load("a:1")
+    assert machine.engine.copied == ["a:1"]
+    assert machine.program.loaded == []
+    _, read, removed = machine.engine.executed
+    assert read[:4] == ("ctr", "--namespace=k8s.io", "images", "import")
+    assert "--snapshotter=native" in read
+    assert removed == ("rm", "-f", read[-1])
+
+
+def test_what_a_node_can_not_read_kind_loads(machine: Machine) -> None:
+    machine.engine.failing = {"ctr"}
+    machine.nodes.there, machine.nodes.note = True, {}
+    machine.load("a:1")
+    assert machine.program.loaded == ["a:1"]
+    assert machine.engine.executed[-1][0] == "rm"
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        (CONFIGURED, "native"),
+        (CONFIGURED.replace("3", "4"), "native"),
+        ('version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd]\nsnapshotter = "x"\n', "x"),
+        (CONFIGURED.replace("3", "2"), None),
+        (CONFIGURED.replace("native", ""), None),
+        ("version = 3\n", None),
+        ("plugins = 3\n", None),
+    ],
+)
+def test_where_a_node_unpacks_images(config: str, wanted: str | None) -> None:
+    assert snapshotter_of(tomllib.loads(config)) == wanted
 
 
 class Registry(Engine):
