@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +24,9 @@ CLUSTER_LABEL = "io.x-k8s.kind.cluster"
 MARKS = "/etc/k8s-ucp/"
 """Folder in a node below which a mount tells whose cluster it is."""
 
-LOOKS = 10
-"""At the containers, while some of them go between one call and the next."""
+LOOKS, BETWEEN_LOOKS = 60, 0.25
+"""At the containers, and seconds: some go between one call and the next, and one that is being made
+is listed for as long as its volumes are filled, and can't be looked at."""
 ASK_SECONDS = 20.0
 STOP_SECONDS = 10
 """For a node to end politely; etcd loses nothing when it is killed."""
@@ -116,9 +118,10 @@ class ContainerEngine:
             try:
                 found = json.loads(self.run("inspect", "--type", "container", *ids)) if ids else []
             except CommandFailed:
-                # One of them, anybody's, went between the two calls: the others are still there.
+                # One of them, anybody's, comes or goes: the others are still there.
                 if attempt == LOOKS - 1:
                     raise
+                time.sleep(BETWEEN_LOOKS)
             else:
                 break
         return sorted((read_node(each) for each in found), key=lambda each: each.name)

@@ -6,8 +6,14 @@ import json
 
 import pytest
 
+from k8s_ucp.clusters import container_engine
 from k8s_ucp.clusters.container_engine import CLUSTER_LABEL, LOOKS, ContainerEngine
 from k8s_ucp.errors import CommandFailed
+
+
+@pytest.fixture(autouse=True)
+def _in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container_engine, "BETWEEN_LOOKS", 0.0)
 
 
 class Engine(ContainerEngine):
