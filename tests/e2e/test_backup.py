@@ -21,12 +21,13 @@ from tests.e2e.world import World, until
 if TYPE_CHECKING:
     from k8s_ucp.tools.installer import Toolbox
 
+# All that matters here is on the core: no app cluster has to be made.
 TOPOLOGY = """\
 apiVersion: k8s-ucp.io/v1alpha1
 kind: Topology
 metadata: {name: demo}
 spec:
-  environments: [{name: stage}]
+  environments: [{name: stage, state: stopped}]
   databases: [{name: orders, provider: local}]
 """
 BY_HAND = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
@@ -73,6 +75,18 @@ def chosen_context(call: Invocation) -> Context:
     if context.topology.spec.core.provider == "gke":
         _renew(call, context)
     return context
+
+
+@contextmanager
+def asking_core(context: Context) -> Iterator[None]:
+    """Raises UcpError that says what to do where the core cluster doesn't answer."""
+    from k8s_ucp.kube import Unreachable
+
+    try:
+        yield
+    except Unreachable as error:
+        name = context.topology.core_cluster
+        raise UcpError(f"the core cluster {name} doesn't answer", next="ucp start") from error
 
 
 def _renew(call: Invocation, context: Context) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.chosen import asking_core, chosen_context
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
@@ -27,15 +27,16 @@ def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     context = chosen_context(call)
     context.toolbox = Toolbox({}, {})
     theirs = context.adopts(argocd.NAME)
-    found = Credentials(None, None) if theirs else argocd.initial_credentials(context.kube)
-    data = [
-        {
-            "name": argocd.NAME,
-            "url": context.argocd_url,
-            "user": found.user,
-            "password": found.password,
-        }
-    ]
+    with asking_core(context):
+        found = Credentials(None, None) if theirs else argocd.initial_credentials(context.kube)
+        data = [
+            {
+                "name": argocd.NAME,
+                "url": context.argocd_url,
+                "user": found.user,
+                "password": found.password,
+            }
+        ]
     if output is not Output.table:
         call.console.data(notation(data, output))
         return

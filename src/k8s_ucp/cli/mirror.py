@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.chosen import asking_core, chosen_context
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing import edit_topology
 from k8s_ucp.cli.output import Output, OutputOption, notation
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UsageError
 from k8s_ucp.kube import SYNCER
 from k8s_ucp.mirror_status import mirror_details
 from k8s_ucp.tools.toolbox import Toolbox
@@ -31,12 +31,8 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call = invocation(ctx)
     context = chosen_context(call)
     context.toolbox = Toolbox({}, {})
-    try:
+    with asking_core(context):
         data = mirror_details(context.kube.list_all(SYNCER))
-    except UcpError as error:
-        raise UcpError(f"the core cluster can't be asked: {error.message}", next="ucp start") from (
-            error
-        )
     if output is not Output.table:
         call.console.data(notation(data, output))
         return

@@ -82,7 +82,8 @@ def _adopted(context: Context) -> list[ComponentStatus]:
 
 def _page(data: Status, seen: Seen) -> str:
     core, why = data["core"], status.reasons(seen)
-    rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), ""]]
+    away = "" if core["ready"] else "it doesn't answer: ucp start, or ucp doctor"
+    rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), away]]
     for each in data["components"]:
         rows.append(
             [

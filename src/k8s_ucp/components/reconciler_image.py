@@ -69,6 +69,7 @@ class ReconcilerImage:
         """Build it under a name of the caller's. Raises UcpError."""
         with tempfile.TemporaryDirectory(prefix="ucp-image-") as folder:
             context = Path(folder)
+            self._pull(engine, report)
             report("its packages")
             complete = fetch_wheels(
                 engine,
@@ -95,6 +96,21 @@ class ReconcilerImage:
                     + "\n".join(error.output.strip().splitlines()[-6:]),
                     next=f"check the network, or name another base image: {BASE_VARIABLE}=IMAGE",
                 ) from error
+
+    def _pull(self, engine: ContainerEngine, report: Report) -> None:
+        """Have the base image here. Raises UcpError that says what else can be done."""
+        if engine.has_image(self.base):
+            return
+        report(f"pulling {self.base}")
+        try:
+            engine.run("pull", self.base, timeout=BUILD_SECONDS)
+        except CommandFailed as error:
+            said = error.output.strip().splitlines()[-1:] or ["it said nothing"]
+            raise UcpError(
+                f"can't pull {self.base}, which the reconciler's image is built on: {said[0]}",
+                next=f"check the network, or name an image with Python that is here: "
+                f"{BASE_VARIABLE}=IMAGE; a core that needs none: ucp start --core embedded",
+            ) from error
 
 
 def _sources() -> Iterator[Path]:

@@ -184,6 +184,9 @@ def test_a_second_run_waits_for_nobody(running: World) -> None:
 
 def test_a_port_that_was_taken_meanwhile(running: World) -> None:
     running.ucp("stop", "--yes")
+    for words in (["get", "secrets"], ["mirror", "list"]):
+        said = running.ucp(*words, expect=1).stderr
+        assert said == "ucp: the core cluster demo-core doesn't answer\n  next: ucp start\n"
     record = ClusterFolder(running.state / "clusters", "demo-core").record()
     assert record is not None
     port = record.ports["kube-apiserver"]
@@ -234,9 +237,26 @@ def test_the_state_folder_is_removed_under_it(running: World) -> None:
     shutil.rmtree(running.state)
     running.ucp("stop", "--yes")
     assert running.processes() == []
-    running.ucp("start", "--yes")
-    assert running.status()["core"]["ready"] is True
     assert running.git(running.gitops / "core.git", "rev-parse", "main") == before
+
+
+def test_killed_in_the_middle_and_healed(running: World) -> None:
+    """Without any state before, where the test above has run."""
+    running.ucp("stop", "--yes")
+    starting = subprocess.Popen(
+        [*running.command, "--workspace", running.workspace, "start", "--yes"],
+        env=running.env,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    journal = running.state / "journal.json"
+    until("it began", lambda: "start-core" in journal.read_text(), seconds=30)
+    os.kill(starting.pid, signal.SIGKILL)
+    starting.wait()
+    assert json.loads(journal.read_text())["outcome"] == "running"
+    running.ucp("start", "--yes")
+    assert json.loads(journal.read_text())["outcome"] == "done"
+    assert running.status()["core"]["ready"] is True
 
 
 def test_repositories_of_the_users_own(world: World) -> None:
@@ -266,21 +286,3 @@ def test_repositories_of_the_users_own(world: World) -> None:
     found = [each for each in kept if TOKEN.encode() in each.read_bytes()]
     others = [each for each in found if "etcd" not in each.parts]
     assert others == [login]
-
-
-def test_killed_in_the_middle_and_healed(running: World) -> None:
-    running.ucp("stop", "--yes")
-    starting = subprocess.Popen(
-        [*running.command, "--workspace", running.workspace, "start", "--yes"],
-        env=running.env,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    journal = running.state / "journal.json"
-    until("it began", lambda: "start-core" in journal.read_text(), seconds=30)
-    os.kill(starting.pid, signal.SIGKILL)
-    starting.wait()
-    assert json.loads(journal.read_text())["outcome"] == "running"
-    running.ucp("start", "--yes")
-    assert json.loads(journal.read_text())["outcome"] == "done"
-    assert running.status()["core"]["ready"] is True

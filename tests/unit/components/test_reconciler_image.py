@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from k8s_ucp import __version__
+from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.components.reconciler_image import BASE_VARIABLE, RECIPE, ReconcilerImage
+from k8s_ucp.errors import CommandFailed, UcpError
 
 
 def test_the_name_tells_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,6 +21,19 @@ def test_the_name_tells_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ReconcilerImage.wanted("mirror.example.org").name != plain.name
     monkeypatch.setenv(BASE_VARIABLE, "mine:1")
     assert ReconcilerImage.wanted("mirror.example.org").base == "mine:1"
+
+
+def test_a_base_that_can_t_be_pulled() -> None:
+    class Offline(ContainerEngine):
+        def has_image(self, image: str) -> bool:
+            return False
+
+        def run(self, *words: object, timeout: float = 0, **more: Any) -> str:
+            raise CommandFailed(["docker", *map(str, words)], 1, "Error: no such host\n")
+
+    with pytest.raises(UcpError, match=r"pull some/python, .*no such host") as caught:
+        ReconcilerImage("some/python").build(Offline(), "x", lambda line: None)
+    assert f"{BASE_VARIABLE}=IMAGE" in (caught.value.next or "")
 
 
 def test_the_recipe() -> None:
