@@ -48,7 +48,7 @@ def check_image(context: Context) -> None:
 
 
 def check_git_reach(context: Context) -> None:
-    """Argo CD in pods reads repositories over the network."""
+    """Argo CD in pods reads repositories over the network, with no SSH key of the user's."""
     git = context.topology.spec.git
     if not context.in_pods or git.provider != "url":
         return
@@ -57,6 +57,12 @@ def check_git_reach(context: Context) -> None:
             raise UcpError(
                 f"spec.git.{key} is {url}, which pods of the core cluster can't reach",
                 next="give the repositories addresses that the cluster reaches, such as https://",
+            )
+        if not url.lower().startswith(("http://", "https://", "git://")):
+            raise UcpError(
+                f"spec.git.{key} is {url}, and Argo CD in pods has no SSH key for it",
+                next="give its https:// address, and git: {auth: NAME} with the token in "
+                "creds/NAME.token",
             )
 
 

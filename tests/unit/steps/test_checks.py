@@ -12,6 +12,7 @@ import pytest
 
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.steps import check_machine
+from k8s_ucp.steps.check_core import check_git_reach
 from k8s_ucp.steps.check_versions import check_versions
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.catalogue import CATALOGUE
@@ -46,8 +47,35 @@ def test_a_version_that_is_not_brought(name: str, context: Context) -> None:
 
 
 def with_version(name: str, version: str) -> Topology:
+    return topology(f"{{{name}: {{version: {version}}}}}")
+
+
+def topology(spec: str) -> Topology:
     head = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
-    return parse(f"{head}spec: {{{name}: {{version: {version}}}}}\n", Path("ucp.yaml"))
+    return parse(f"{head}spec: {spec}\n", Path("ucp.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("git@g.example.org:a/core.git", "has no SSH key"),
+        ("ssh://git@g.example.org/core.git", "has no SSH key"),
+        ("file:///srv/core.git", "can't reach"),
+        ("http://127.0.0.1:3000/core.git", "can't reach"),
+        ("https://g.example.org/core.git", ""),
+    ],
+)
+def test_repositories_that_pods_can_not_read(url: str, why: str, context: Context) -> None:
+    git = f"git: {{provider: url, core: '{url}', apps: 'https://g.example.org/apps.git'}}"
+    context.topology = topology(f"{{core: {{provider: embedded}}, {git}}}")
+    check_git_reach(context)
+    context.topology = topology(f"{{core: {{provider: kind}}, {git}}}")
+    if not why:
+        check_git_reach(context)
+        return
+    message = refused(check_git_reach, context).message
+    assert message.startswith(f"spec.git.core is {url}, ")
+    assert why in message
 
 
 def test_no_git(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
