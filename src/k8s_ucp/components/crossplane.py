@@ -97,6 +97,7 @@ class Crossplane:
             *("--sync-interval", self.settings.sync_interval),
             *("--poll-interval", self.settings.poll_interval),
             *("--max-concurrent-reconciles", str(self.settings.max_reconcile_rate)),
+            realtime(self.settings),
             *("--tls-client-secret-name", CLIENT_SECRET),
             *("--tls-client-certs-dir", str(self._certificates())),
             *("--xpkg-cache-dir", str(self.host.folder(NAME, "packages"))),
@@ -126,6 +127,11 @@ class Crossplane:
             "TLS_SERVER_SECRET_NAME": SERVER_SECRET,
             "TLS_CLIENT_SECRET_NAME": CLIENT_SECRET,
         }
+
+
+def realtime(settings: CrossplaneSettings) -> str:
+    """The flag about realtime compositions, a beta feature that is on by default."""
+    return f"--enable-realtime-compositions={str(settings.realtime_compositions).lower()}"
 
 
 def engine_manifests(module: Path) -> dict[str, bytes]:

@@ -75,6 +75,7 @@ def of_crossplane(
         f"--sync-interval={settings.sync_interval}",
         f"--poll-interval={settings.poll_interval}",
         f"--max-concurrent-reconciles={settings.max_reconcile_rate}",
+        crossplane.realtime(settings),
     )
     values = {
         "image.tag": f"v{version}",
@@ -82,6 +83,8 @@ def of_crossplane(
         "rbacManager.deploy": str(settings.rbac_manager).lower(),
         "args": "{" + ",".join(arguments) + "}",
     }
+    limits = {"cpu": settings.limits.cpu, "memory": settings.limits.memory}
+    values |= {f"resourcesCrossplane.limits.{key}": value for key, value in limits.items() if value}
     words = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
     text = run(
         [

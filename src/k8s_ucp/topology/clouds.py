@@ -52,6 +52,13 @@ def find_unstartable_parts(spec: Spec) -> Iterator[Problem]:
                 f"the database {each.name} on {each.provider} needs Crossplane's provider pods, "
                 "which an embedded core can't run; the nearest that works is provider: local",
             )
+    for kind, found in spec.crossplane.packages:
+        if found:
+            yield Problem(
+                ("spec", "crossplane", "packages", kind),
+                "packages of Crossplane run as pods of the core cluster, and an embedded core has "
+                "none; the nearest that works is a core with provider: kind",
+            )
     for name in ("prometheus", "loki"):
         if getattr(spec.addons, name):
             yield Problem(

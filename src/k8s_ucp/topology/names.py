@@ -64,6 +64,21 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
     for place, database in enumerate(spec.databases):
         if database.name == _FILE_WITH_A_MEANING:
             yield Problem(("spec", "databases", place, "name"), _meaning("a database"))
+    yield from _bad_packages(spec)
+
+
+def package_name(reference: str) -> str:
+    """The object that stands for a package of Crossplane: the last part of its repository."""
+    return reference.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+def _bad_packages(spec: Spec) -> Iterator[Problem]:
+    for kind, references in spec.crossplane.packages:
+        names = [package_name(each) for each in references]
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                at: Loc = ("spec", "crossplane", "packages", kind, place)
+                yield Problem(at, f"the package {name} is there twice")
 
 
 def database_syncer(app: str) -> str:

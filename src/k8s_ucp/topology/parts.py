@@ -23,10 +23,12 @@ from k8s_ucp.topology.values import (
     NodeImage,
     ObjectName,
     OnePassword,
+    Package,
     Path,
     PinnedImage,
     PinnedUrl,
     PostgresVersion,
+    Quantity,
     Registry,
     Revision,
     Tag,
@@ -252,6 +254,21 @@ class GuardRails(Part):
     """Policies that are not rendered."""
 
 
+class CrossplanePackages(Part):
+    """Packages of Crossplane besides those that the clouds in use need."""
+
+    providers: tuple[Package, ...] = ()
+    configurations: tuple[Package, ...] = ()
+    functions: tuple[Package, ...] = ()
+
+
+class Limits(Part):
+    """How much a pod may take."""
+
+    cpu: Quantity | None = None
+    memory: Quantity | None = None
+
+
 class CrossplaneSettings(Part):
     """Crossplane's own settings."""
 
@@ -261,6 +278,12 @@ class CrossplaneSettings(Part):
     leader_election: bool = Field(True, alias="leaderElection")
     rbac_manager: bool = Field(True, alias="rbacManager")
     """Takes effect where Crossplane runs in pods."""
+    realtime_compositions: bool = Field(True, alias="realtimeCompositions")
+    """Composites follow their parts at once, not at the next poll."""
+    packages: CrossplanePackages = CrossplanePackages()
+    """They run as pods, so the core has to have some."""
+    limits: Limits = Limits()
+    """Of Crossplane's pod, where it runs in one."""
     version: Version | None = None
     """The version that is relied on: a ucp that brings another refuses to start."""
 

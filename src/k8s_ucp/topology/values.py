@@ -60,6 +60,27 @@ PinnedImage = Annotated[
     ),
 ]
 
+Package = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            f"^{_REPOSITORY}(:v?[0-9]+\\.[0-9]+\\.[0-9]+([-+][A-Za-z0-9.+-]{{1,40}})?"
+            "|@sha256:[0-9a-f]{64})$",
+            "a package of Crossplane by version or digest, such as xpkg.example.org/a/b:v1.2.3",
+        )
+    ),
+]
+
+Quantity = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[0-9]{1,6}(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$",
+            "a quantity such as 500m or 2Gi, in quotes where it is a plain number",
+        )
+    ),
+]
+
 NodeImage = Annotated[
     str,
     StringConstraints(

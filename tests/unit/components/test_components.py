@@ -139,6 +139,7 @@ def test_the_topology_s_settings_arrive(host: Host) -> None:
     assert value(crossplane, "--max-concurrent-reconciles") == "42"
     assert value(crossplane, "--package-runtime") == "External"
     assert "--enable-webhooks=false" in crossplane.argv
+    assert "--enable-realtime-compositions=true" in crossplane.argv
 
 
 def test_programs_that_talk_to_the_core_change_with_it(host: Host) -> None:

@@ -25,6 +25,12 @@ from k8s_ucp.topology import Topology, parse
 FILE = Path("/workspace/ucp.yaml")
 Place = tuple[str | int, ...]
 
+PACKAGES = {
+    "providers": ["calm.example.net/provider-calm:v1.2.3"],
+    "configurations": ["calm.example.net/configuration-calm:v1.2.4"],
+    "functions": ["calm.example.net/function-calm:v1.2.5"],
+}
+
 # Every text is there once: what is written where can be told by it.
 CLOUDS: dict[str, Any] = {
     "domain": "calm-domain.net",
@@ -124,7 +130,11 @@ CLOUDS: dict[str, Any] = {
         "sourceNamespaces": ["ucp-clusters", "more-calm"],
         "tokenLifetime": "25h",
     },
-    "crossplane": {"pollInterval": "61s", "syncInterval": "62s"},
+    "crossplane": {
+        "pollInterval": "61s",
+        "syncInterval": "62s",
+        "packages": PACKAGES,
+    },
     "credentials": {"gcp": {"file": "creds/calm.json", "project": "calm-project"}},
     "ci": {
         "provider": "github",
@@ -159,7 +169,11 @@ CHOICES = frozenset(["provider", "ingress", "eks-calm"])
 COUNTED = frozenset(["pollInterval", "syncInterval", "tokenLifetime"])
 GITLAB = ("apps/ci/release.yml", "apps/.gitlab-ci.yml")
 """Where $ begins a variable, so that one of a value is written twice."""
-MADE_INTO_OTHERS = COUNTED | {"region", "version", "calmquotes", "calmorders", "calmpad"}
+MADE_INTO_OTHERS = (
+    COUNTED
+    | {"region", "version", "calmquotes", "calmorders", "calmpad"}
+    | {each for references in PACKAGES.values() for each in references}
+)
 """Keys and values that are cut, completed or counted before they are written."""
 
 TOKENS = st.sampled_from(

@@ -101,6 +101,21 @@ WRONG = {
         5,
         "is not a branch",
     ),
+    "a package that moves": (
+        "  crossplane: {packages: {providers: ['x.org/provider-a:latest']}}\n",
+        5,
+        "is not a package of Crossplane by version or digest",
+    ),
+    "a package twice": (
+        "  crossplane: {packages: {functions: ['x.org/f:v1.0.0', 'y.org/f:v1.0.1']}}\n",
+        5,
+        "the package f is there twice",
+    ),
+    "a limit that is none": (
+        "  crossplane: {limits: {memory: 2 GB}}\n",
+        5,
+        "is not a quantity such as 500m or 2Gi",
+    ),
     "no such database": (
         "  databases: [{name: quotes, provider: local}]\n"
         "  apps: [{name: a, image: b, tag: c, database: quote}]\n",

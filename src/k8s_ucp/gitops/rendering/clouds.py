@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from k8s_ucp.topology import Environment, Topology
+from k8s_ucp.topology.names import package_name
 
 CLOUD_OF = {"gke": "gcp", "eks": "aws", "aks": "azure", "digitalocean": "digitalocean"}
 """Which cloud a provider of clusters is on."""
@@ -108,6 +109,21 @@ def packages(topology: Topology, cloud: str) -> list[Package]:
     found = [Package(family.rpartition("/")[2], f"{family}:{version}", family=True)]
     found += [Package(each, f"{_CONTRIB}/{each}:{version}", family=False) for each in sorted(names)]
     return found
+
+
+def other_packages(topology: Topology) -> list[tuple[str, str, str]]:
+    """(kind, name, reference) of the packages that the topology lists itself."""
+    listed = topology.spec.crossplane.packages
+    kinds = {
+        "Provider": listed.providers,
+        "Configuration": listed.configurations,
+        "Function": listed.functions,
+    }
+    return [
+        (kind, package_name(reference), reference)
+        for kind, references in kinds.items()
+        for reference in references
+    ]
 
 
 def provider_config(topology: Topology, cloud: str) -> ProviderConfig:

@@ -79,7 +79,7 @@ def optional_applications(topology: Topology) -> list[str]:
     if served(topology):
         found.append("git-server")
     # Packages of Crossplane are pods: on host placement they are rendered and not applied.
-    if clouds.clouds(topology) and in_pods(topology):
+    if (clouds.clouds(topology) or clouds.other_packages(topology)) and in_pods(topology):
         found.append("providers")
     if clouds.platform_clouds(topology) and in_pods(topology):
         found.append("api")
@@ -175,8 +175,13 @@ def _providers(path: str, topology: Topology) -> Iterator[Place]:
                 "config": clouds.provider_config(topology, cloud),
             }
             yield path.replace("{cloud}", cloud), values
-    elif used:
-        yield path, {"clouds": used, "crossplane": topology.spec.crossplane}
+        return
+    others = clouds.other_packages(topology)
+    if path == "providers/packages.yaml":
+        if others:
+            yield path, {"others": others}
+    elif used or others:
+        yield path, {"clouds": used, "others": others, "crossplane": topology.spec.crossplane}
 
 
 def _api(path: str, topology: Topology) -> Iterator[Place]:
