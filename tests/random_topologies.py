@@ -95,6 +95,14 @@ CROSSPLANE = st.fixed_dictionaries(
         "maxReconcileRate": st.integers(1, 10000),
         "leaderElection": st.booleans(),
         "rbacManager": st.booleans(),
+        "realtimeCompositions": st.booleans(),
+        "limits": st.just({"cpu": "500m", "memory": "2Gi"}),
+        "packages": st.just(
+            {
+                "providers": ["r.example.org/crossplane/provider-helm:v1.0.0"],
+                "functions": [f"r.example.org/function-quota@sha256:{'0' * 64}"],
+            }
+        ),
     },
 )
 RECONCILER = st.fixed_dictionaries(

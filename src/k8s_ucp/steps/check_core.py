@@ -58,7 +58,9 @@ def check_git_reach(context: Context) -> None:
                 f"spec.git.{key} is {url}, which pods of the core cluster can't reach",
                 next="give the repositories addresses that the cluster reaches, such as https://",
             )
-        if not url.lower().startswith(("http://", "https://", "git://")):
+        # An adopted one may have keys of its own.
+        ours = argocd.NAME not in context.topology.spec.core.adopt
+        if ours and not url.lower().startswith(("http://", "https://", "git://")):
             raise UcpError(
                 f"spec.git.{key} is {url}, and Argo CD in pods has no SSH key for it",
                 next="give its https:// address, and git: {auth: NAME} with the token in "

@@ -30,8 +30,18 @@ spec:
 """
 
 
-def syncers() -> dict[str, dict[str, Any]]:
-    files = render(parse(TEXT, Path("ucp.yaml")), FACTS).core
+NOWHERE = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+  apps: [{name: quote, image: example.org/quote, tag: "1", database: quotes}]
+  databases: [{name: quotes, provider: local}]
+"""
+
+
+def syncers(text: str = TEXT) -> dict[str, dict[str, Any]]:
+    files = render(parse(text, Path("ucp.yaml")), FACTS).core
     yaml = YAML(typ="safe", pure=True)
     return {
         path: yaml.load(text.decode())
@@ -47,6 +57,11 @@ def test_each_mirror_is_a_syncer_that_the_reconciler_understands() -> None:
         syncer = parse_syncer(item, frozenset({"ucp-clusters"}))
         assert syncer.mistakes == ()
         assert len(syncer.entries) == len(item["spec"]["data"])
+
+
+def test_a_database_that_no_environment_has_is_not_mirrored() -> None:
+    """A Syncer without an entry is none: its kind asks for a list."""
+    assert syncers(NOWHERE) == {}
 
 
 def test_an_app_gets_the_secret_of_its_database_in_each_environment() -> None:

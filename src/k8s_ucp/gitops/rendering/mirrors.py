@@ -40,9 +40,9 @@ class SyncerFile:
 
 
 def syncers(topology: Topology) -> list[SyncerFile]:
-    """One for each mirror, one for each app with a database."""
+    """One for each mirror, one for each app whose database is in an environment."""
     databases = {each.name: each for each in topology.spec.databases}
-    return [
+    found = [
         *(_of_mirror(each) for each in topology.spec.mirrors),
         *(
             _of_database(topology, each.name, databases[each.database])
@@ -50,6 +50,7 @@ def syncers(topology: Topology) -> list[SyncerFile]:
             if each.database in databases
         ),
     ]
+    return [each for each in found if each.entries]
 
 
 def _of_mirror(mirror: Mirror) -> SyncerFile:
