@@ -25,7 +25,8 @@ from k8s_ucp.components.image_wheels import BASE_VARIABLE, fetch_wheels
 from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.process import Programs
 
-NAME = "k8s-ucp/reconciler"
+NAME = "docker.io/k8s-ucp/reconciler"
+"""In full: podman would put `localhost/` before a shorter name, and nodes look for it elsewhere."""
 BASE = "docker.io/library/python:3.13-slim-trixie"
 BUILD_SECONDS = 900.0
 PACKAGE = Path(__file__).resolve().parent.parent

@@ -17,7 +17,9 @@ def test_the_name_tells_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(BASE_VARIABLE, raising=False)
     plain = ReconcilerImage.wanted()
     assert plain == ReconcilerImage.wanted(None)
-    assert re.fullmatch(rf"k8s-ucp/reconciler:{re.escape(__version__)}-[0-9a-f]{{12}}", plain.name)
+    assert re.fullmatch(
+        rf"docker\.io/k8s-ucp/reconciler:{re.escape(__version__)}-[0-9a-f]{{12}}", plain.name
+    )
     assert ReconcilerImage.wanted("mirror.example.org").name != plain.name
     monkeypatch.setenv(BASE_VARIABLE, "mine:1")
     assert ReconcilerImage.wanted("mirror.example.org").base == "mine:1"
