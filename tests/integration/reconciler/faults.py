@@ -235,9 +235,6 @@ def expired(scene: Scene, number: int) -> Found:
             lambda: source._token.text != old,  # type: ignore[attr-defined]
             told="turned down, asked for anew",
         )
-    # A token that is turned down is made anew at once, but not again and again: the one that was
-    # made last has to have been seen to work, which takes a probe's pause.
-    time.sleep(1.5)
     secret = world.cluster_secret(APP)
     assert secret is not None
     labels = {
