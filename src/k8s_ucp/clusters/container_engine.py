@@ -25,8 +25,8 @@ MARKS = "/etc/k8s-ucp/"
 """Folder in a node below which a mount tells whose cluster it is."""
 
 LOOKS, BETWEEN_LOOKS = 60, 0.25
-"""At the containers, and seconds: some go between one call and the next, and one that is being made
-is listed for as long as its volumes are filled, and can't be looked at."""
+"""At the containers, and seconds: some go between two calls; one that is being made is listed while
+its volumes are filled, and can't be looked at."""
 ASK_SECONDS = 20.0
 STOP_SECONDS = 10
 """For a node to end politely; etcd loses nothing when it is killed."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp import __version__
+from k8s_ucp.clusters.container_engine import CHOICE
 from k8s_ucp.clusters.user_kubeconfig import FILES
 from k8s_ucp.components.health import Health, probe
 from k8s_ucp.components.host import Host
@@ -15,6 +16,12 @@ from k8s_ucp.components.program import Program
 
 NAME = "reconciler"
 PORTS = ("reconciler-health",)
+ENGINE = (
+    *(CHOICE, "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY"),
+    *("DOCKER_CERT_PATH", "CONTAINER_HOST", "CONTAINERS_CONF"),
+    *("CONTAINERD_ADDRESS", "CONTAINERD_NAMESPACE"),
+)
+"""Variables of the user's that lead to the container engine of theirs."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,8 @@ class Reconciler:
             "PYTHONUNBUFFERED": "1",
             "UCP_VERSION": __version__,
             **self.host.cluster_environment(),
+            # It makes clusters with the engine that the user's own commands look at.
+            **{name: os.environ[name] for name in ENGINE if name in os.environ},
         }
         if self.kubeconfigs:
             env[FILES] = os.pathsep.join(map(str, self.kubeconfigs))

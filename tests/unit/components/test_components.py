@@ -153,6 +153,18 @@ def test_programs_that_talk_to_the_core_change_with_it(host: Host) -> None:
     }
 
 
+def test_the_reconciler_works_with_the_user_s_engine(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "podman")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///run/user/1000/docker.sock")
+    monkeypatch.delenv("DOCKER_CONTEXT", raising=False)
+    found = all_programs(host)["reconciler"].env
+    assert found["KIND_EXPERIMENTAL_PROVIDER"] == "podman"
+    assert found["DOCKER_HOST"] == "unix:///run/user/1000/docker.sock"
+    assert "DOCKER_CONTEXT" not in found
+
+
 def test_a_folder_without_manifests_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UcpError, match="does not hold"):
         argocd.engine_manifests(tmp_path)
