@@ -357,9 +357,13 @@ def test_a_program_that_a_kubeconfig_wants_is_named_and_never_run(world: World) 
 
 
 def test_ten_megabytes_are_turned_away_by_the_api_server(world: World) -> None:
-    """What it takes at most is explained above, as "large"."""
-    with pytest.raises(KubeError, match=r"(?i)too (long|large)|larger"):
+    """What it takes at most is explained above, as "large".
+
+    It may hang up before all was sent, so its words are not always heard.
+    """
+    with pytest.raises(KubeError):
         plant(world, "x" * 10_000_000)
+    assert world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None
 
 
 def test_an_authority_that_is_not_the_server_s_gets_no_token(world: World) -> None:
