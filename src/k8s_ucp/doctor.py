@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from k8s_ucp import status
-from k8s_ucp.applications import is_settled, kept, sync_of
+from k8s_ucp.applications import health_of, is_settled, kept, sync_of
 from k8s_ucp.doctor_advice import NEXT, NEXT_BY_KIND
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import LEASE, Kube, Object
@@ -252,9 +252,7 @@ def _applications(found: Examined) -> Iterator[Finding]:
     why = status.reasons(found.seen)
     for each in found.seen.applications:
         name = each["metadata"]["name"]
-        state = each.get("status") or {}
-        sync = sync_of(each)
-        health = (state.get("health") or {}).get("status") or "Unknown"
+        sync, health = sync_of(each), health_of(each)
         if each["metadata"].get("deletionTimestamp"):
             continue
         if is_settled(each):

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.applications import kept
+from k8s_ucp.applications import kept, trouble
 from k8s_ucp.components.adopted import AdoptedComponent
 from k8s_ucp.components.adopted_argocd import of_ours
-from k8s_ucp.components.argocd_trouble import trouble
 from k8s_ucp.components.component import Component
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (

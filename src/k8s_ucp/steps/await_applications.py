@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from k8s_ucp.applications import is_settled, sync_of
-from k8s_ucp.components.argocd_trouble import trouble
+from k8s_ucp.applications import health_of, is_settled, sync_of, trouble
 from k8s_ucp.kube import KubeError, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.await_environments import pulls_images, running_environments
@@ -73,11 +72,9 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
     waiting = overlooked(items, since=since)
     missing = [f"{name}: not there yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
-        status = item.get("status") or {}
         if not is_settled(item):
-            health = (status.get("health") or {}).get("status") or "Unknown"
             why = f" ({said})" if (said := trouble(item)) else ""
-            missing.append(f"{name}: {sync_of(item)}, {health}{why}")
+            missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{why}")
         elif name in waiting:
             missing.append(f"{name}: not looked at since the start")
     return missing

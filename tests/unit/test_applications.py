@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.components.argocd_trouble import LENGTH, trouble
+from k8s_ucp.applications import LENGTH, trouble
 
 ORPHANS = {"type": "OrphanedResourceWarning", "message": "4 orphaned resources"}
 FETCH = {
