@@ -25,10 +25,10 @@ PROBE_SECONDS = 3.0
 READY_SECONDS = 3.0
 """How long a new API server's start is waited for before others get their turn."""
 _AGAIN = BackOff(start=0.5, cap=5.0)
-_RENEW_AT = (1, 3, 7)
 _RENEW_EVERY = 12
-"""Refusals in a row at which the identity is made anew: soon at first, as what was refused may be
-another token by then; later so many lie between two attempts."""
+"""Refusals in a row between two attempts to make the identity anew, which the first begins."""
+_RENEW_SOON = (3, 7)
+"""And at these, since what was refused may be another token by then."""
 
 
 @dataclass
@@ -161,7 +161,7 @@ class AppAccess:
     def worth_renewing(self, key: str) -> bool:
         """The identity was turned down: making it anew helps the first times, not every time."""
         refusals = self._line(key).refusals
-        return refusals in _RENEW_AT or (refusals > _RENEW_AT[-1] and refusals % _RENEW_EVERY == 1)
+        return refusals in _RENEW_SOON or refusals % _RENEW_EVERY == 1
 
     def renewed(self, key: str) -> None:
         """The cluster Secret was written: the next probe uses what it holds now."""
