@@ -166,13 +166,30 @@ class Workspace:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def home_folder(instead: str) -> Path:
+    """The user's home. instead: variables that say the same. Raises UcpError where there is none.
+
+    As in a container that runs under a user that it doesn't know.
+    """
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise UcpError(
+            f"user {os.getuid()} has no home folder on this machine",
+            next=f"set HOME or {instead} to a folder you may write to",
+        ) from error
+
+
 def cache_folder() -> Path:
-    """The user's cache, shared by all workspaces: $UCP_CACHE_DIR, else the XDG cache folder."""
+    """The user's cache, shared by all workspaces: $UCP_CACHE_DIR, else the XDG cache folder.
+
+    Raises UcpError where neither is known.
+    """
     named = os.environ.get("UCP_CACHE_DIR")
     if named:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "k8s-ucp"
+    return (Path(base) if base else home_folder("UCP_CACHE_DIR") / ".cache") / "k8s-ucp"
 
 
 def make_private_folder(folder: Path) -> None:

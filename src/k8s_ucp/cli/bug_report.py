@@ -27,8 +27,10 @@ def write_report(error: BaseException, argv: Sequence[str]) -> Path | None:
             "".join(traceback.format_exception(error)),
         )
     )
-    folder = cache_folder() / "bugs"
+    # A path that isn't valid in the user's encoding has bytes that no encoding can write.
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     try:
+        folder = cache_folder() / "bugs"
         make_private_folder(folder)
         path = folder / f"{stamp}.txt"
         write_private_file(path, without_secrets(text))
@@ -40,5 +42,5 @@ def write_report(error: BaseException, argv: Sequence[str]) -> Path | None:
 
 def summary(error: BaseException) -> str:
     """One line on the error, fit for a terminal."""
-    words = without_secrets(f"{type(error).__name__}: {error}").split()
-    return " ".join(words)[:200]
+    text = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode("utf-8")
+    return " ".join(without_secrets(text).split())[:200]

@@ -85,8 +85,8 @@ def forget_contexts(config: dict[str, Any]) -> None:
 
     config: its kubeconfig, with the names under which it was merged.
     """
-    path = own_file()
     try:
+        path = own_file()
         base = read_file(path)
         if (left := without(base, config)) != base:
             write_file(path, left)

@@ -14,6 +14,7 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.kube import current_context, read_kubeconfig
+from k8s_ucp.workspace import home_folder
 
 FILES = "UCP_USER_KUBECONFIG"
 """In the environment of programs of ours whose KUBECONFIG is the core's: the user's files."""
@@ -81,7 +82,7 @@ def users_files() -> tuple[Path, ...]:
     """Absolute paths, there or not."""
     named = os.environ.get(FILES) or os.environ.get("KUBECONFIG", "")
     paths = [Path(each).absolute() for each in named.split(os.pathsep) if each]
-    return tuple(paths) or (Path.home() / ".kube" / "config",)
+    return tuple(paths) or (home_folder("KUBECONFIG") / ".kube" / "config",)
 
 
 def _refuse_plugins(user: Mapping[str, Any], context: str) -> None:

@@ -111,6 +111,9 @@ def run(
             _in=stdin or "",
             _out=printed,
             _err=heard,
+            _encoding="utf-8",
+            # A file name in another encoding is no reason to fail; strict, sh hands out bytes.
+            _decode_errors="replace",
             _tty_out=False,
             _tty_in=False,
             _new_session=True,

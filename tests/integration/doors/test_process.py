@@ -91,6 +91,10 @@ def test_a_stranger_with_the_same_pid_is_left_alone(
         terminate(stranger, grace=5)
 
 
+def test_output_that_is_no_utf_8_is_shown_as_far_as_it_can_be() -> None:
+    assert run(["printf", r"caf\351\n"], timeout=5) == "caf\N{REPLACEMENT CHARACTER}\n"
+
+
 def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     stubborn = spawn(

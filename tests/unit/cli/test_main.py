@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +13,7 @@ import pytest
 import typer
 
 from k8s_ucp.cli import main
+from k8s_ucp.cli.bug_report import summary, write_report
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.redaction import without_secrets
@@ -150,3 +153,49 @@ def test_alone_it_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_reports_lose_their_secrets(secret: str) -> None:
     assert "hunter2" not in without_secrets(f"before {secret} after")
+
+
+def test_a_bug_is_told_without_a_home_for_its_report(
+    command: list[Invocation], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("HOME", "UCP_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**22 + 7)
+    assert main.run(["probe", "bug"]) == main.BUG
+    assert "this is a bug in ucp" in capsys.readouterr().err
+
+
+def test_a_report_holds_what_no_encoding_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path that isn't valid in the user's encoding comes as surrogates."""
+    monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path))
+    error = ValueError("no such folder: caf\udcc3\udca9")
+    report = write_report(error, ["ucp", "--workspace", "caf\udcc3\udca9"])
+    assert report
+    assert "caf\\udcc3\\udca9" in report.read_text("utf-8")
+    assert summary(error).encode() == b"ValueError: no such folder: caf\\udcc3\\udca9"
+
+
+@pytest.mark.parametrize(
+    "word", ["a", "é", "token", "eyJ", "Zm9vYmFy/+", "password-", "a://", "a@"]
+)
+def test_a_long_line_is_redacted_in_no_time(word: str) -> None:
+    """Base64 in a log: 20,000 characters took 17 s."""
+    began = time.process_time()
+    without_secrets(word * (20_000 // len(word)))
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://user:p@ss@host/x", "https://…@host/x"),
+        ("client-key-data: abc", "client-key-data: …"),
+        ("x-my_Token_1=abc rest", "x-my_Token_1=… rest"),
+        ('"password": "abc"', '"password": …'),
+        ("the token of demo: abc", "the token of demo: abc"),
+    ],
+)
+def test_what_is_blanked_out(text: str, expected: str) -> None:
+    assert without_secrets(text) == expected
