@@ -77,7 +77,14 @@ class StateFolder:
 
     def make(self) -> None:
         """Create the folders, private to the user. Raises UcpError where that is impossible."""
-        for folder in (self.root, self.kubeconfigs, self.clusters, self.components, self.logs):
+        for folder in (
+            self.root.parent,
+            self.root,
+            self.kubeconfigs,
+            self.clusters,
+            self.components,
+            self.logs,
+        ):
             make_private_folder(folder)
 
 
@@ -205,24 +212,59 @@ def make_private_folder(folder: Path) -> None:
 
 
 def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:
-    """Write a file that only the user can read, whole or not at all.
+    """Write a file that only the user can read, whole or not at all, also through a power cut.
 
     replace: one that is there is written over; else it stays as it is.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        _write_through(temporary, text, os.O_TRUNC)
         if replace:
             temporary.replace(path)
         else:
-            with contextlib.suppress(FileExistsError):
-                path.hardlink_to(temporary)
+            _link_new(temporary, path, text)
             temporary.unlink()
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    _sync_folder(path.parent)
+
+
+def _write_through(path: Path, text: str, flag: int) -> None:
+    """To the disk: what is renamed without that can be empty after a power cut."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | flag, FILE_MODE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _link_new(temporary: Path, path: Path, text: str) -> None:
+    """Have `path`, unless it is there."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        return
+    except OSError:
+        # A file system without hard links, such as FAT or a share: not atomic, but never over
+        # a file that is there.
+        try:
+            _write_through(path, text, os.O_EXCL)
+        except FileExistsError:
+            return
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """The name as well; where a file system can't, its own order has to do."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -230,7 +272,11 @@ def replace_file(path: Path, text: str) -> None:
     place = path.resolve()
     temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        # Line ends as they are: the file may have been written on another system.
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
         temporary.chmod(stat.S_IMODE(place.stat().st_mode))
         temporary.replace(place)
     except BaseException:

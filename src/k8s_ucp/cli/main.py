@@ -169,6 +169,9 @@ def _options(
 
 def main() -> None:
     """Entry point of the `ucp` command."""
+    # What others on this machine may write into repositories would run as the user; what is
+    # nobody's business at all is made private where it is made.
+    os.umask(os.umask(0o077) | 0o022)
     code = run(sys.argv[1:])
     if code and threading.active_count() > 1:
         # Steps that were given up may hang in a foreign call; Python would wait for them.

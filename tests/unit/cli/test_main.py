@@ -177,6 +177,17 @@ def test_a_report_holds_what_no_encoding_can_write(
     assert summary(error).encode() == b"ValueError: no such folder: caf\\udcc3\\udca9"
 
 
+def test_others_never_write_into_what_it_makes() -> None:
+    script = (
+        "import os; from k8s_ucp.cli import main; os.umask(0)\n"
+        "main.run = lambda _: print(oct(os.umask(0))) or 0\nmain.main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout.strip() == "0o22"
+
+
 @pytest.mark.parametrize(
     "word", ["a", "é", "token", "eyJ", "Zm9vYmFy/+", "password-", "a://", "a@"]
 )
