@@ -1,22 +1,29 @@
 """Recognising a process, and ending that one and no other.
 
 A PID alone proves nothing (it may have been given to a stranger since), so a process is known by
-PID, executable and start time.
+PID, executable and start: which boot of the machine, and how many ticks after it. As a time of day
+the start of the same process is another one after each step of the clock.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
 from k8s_ucp.errors import DeadlineExceeded
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_SAME_START = 0.05
+_TIME = re.compile(r"[0-9]+\.[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -26,7 +33,31 @@ class Identity:
     pid: int
     executable: str
     started_at: float
-    """Seconds since the epoch, as the kernel tells it."""
+    """Seconds since the epoch, as the clock says now; what older versions wrote down."""
+    start: str = ""
+    """As `start_of` tells it; empty in what older versions wrote down."""
+
+    def same_start(self, now: Identity) -> bool:
+        """Of what has its PID now: it began when this one did."""
+        return is_start_of(self.start or f"{self.started_at:.2f}", now)
+
+
+def is_start_of(start: str, found: Identity) -> bool:
+    """Whether a process began at that start, as `Identity.start` tells it or as a time of day."""
+    if _TIME.fullmatch(start):
+        return abs(found.started_at - float(start)) < _SAME_START
+    return start == found.start
+
+
+def _start_of(process: psutil.Process) -> str:
+    """Boot and ticks since then; a time of day where the system tells no such thing."""
+    try:
+        boot = _BOOT.read_text("ascii").strip()
+        words = Path(f"/proc/{process.pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return f"{process.create_time():.2f}"
+    # After the name, which may hold anything: the 22nd field of all.
+    return f"{boot}:{words.rpartition(')')[2].split()[19]}"
 
 
 def identify(pid: int) -> Identity | None:
@@ -35,7 +66,7 @@ def identify(pid: int) -> Identity | None:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return None
-        return Identity(pid, process.exe(), process.create_time())
+        return Identity(pid, process.exe(), process.create_time(), _start_of(process))
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return None
 
@@ -47,7 +78,7 @@ def is_running(identity: Identity) -> bool:
         now is not None
         and now.executable.removesuffix(" (deleted)")
         == identity.executable.removesuffix(" (deleted)")
-        and abs(now.started_at - identity.started_at) < 0.05
+        and identity.same_start(now)
     )
 
 
@@ -112,10 +143,11 @@ def _poll_gone(identity: Identity, until: float) -> bool:
 def _is_or_was(identity: Identity) -> bool:
     """That very process still has its PID, be it that it is just ending."""
     try:
-        started_at = psutil.Process(identity.pid).create_time()
+        process = psutil.Process(identity.pid)
+        now = Identity(identity.pid, "", process.create_time(), _start_of(process))
     except psutil.Error:
         return False
-    return abs(started_at - identity.started_at) < 0.05
+    return identity.same_start(now)
 
 
 def _reap(pid: int) -> None:

@@ -26,42 +26,42 @@ RENEW = 5.0
 GIVE_UP = 10.0
 """Seconds without a renewal after which the holder stops working: well before anyone takes over."""
 RETRY = 1.0
-_SAME_START = 0.05
-_NUMBER = re.compile(r"[0-9]+\.[0-9]+")
+_START = re.compile(r"[0-9]+\.[0-9]+|[0-9a-f-]{36}:[0-9]+")
+"""A time of day, as older versions wrote it, or boot and ticks."""
 
 Now = Callable[[], float]
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A process, as a Lease names it: `<place>/<pid>/<start time>`.
+    """A process, as a Lease names it: `<place>/<pid>/<start>`.
 
     place: the machine and workspace, or the pod.
     """
 
     place: str
     pid: int
-    started: float
+    start: str
 
     @classmethod
     def here(cls, place: str) -> Holder:
         """This process."""
         mine = process.identify(os.getpid())
-        return cls(place, os.getpid(), mine.started_at if mine else 0.0)
+        return cls(place, os.getpid(), mine.start if mine else "0.0")
 
     def __str__(self) -> str:
-        return f"{self.place}/{self.pid}/{self.started:.2f}"
+        return f"{self.place}/{self.pid}/{self.start}"
 
     def outlived(self, other: str) -> bool:
         """`other` ran in this place and is no longer there, or is this very process."""
         place, _, rest = other.rpartition("/")
         place, _, pid = place.rpartition("/")
-        if place != self.place or not pid.isdigit() or not _NUMBER.fullmatch(rest):
+        if place != self.place or not pid.isdigit() or not _START.fullmatch(rest):
             return False
         if other == str(self):
             return True
         found = process.identify(int(pid))
-        return found is None or abs(found.started_at - float(rest)) > _SAME_START
+        return found is None or not process.is_start_of(rest, found)
 
 
 @dataclass

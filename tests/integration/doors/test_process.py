@@ -78,7 +78,12 @@ def test_a_spawned_process_is_recognised_and_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "difference", [{"started_at": 1.0}, {"executable": "/usr/bin/something-else"}]
+    "difference",
+    [
+        {"started_at": 1.0, "start": ""},
+        {"start": "another boot:1"},
+        {"executable": "/usr/bin/something-else"},
+    ],
 )
 def test_a_stranger_with_the_same_pid_is_left_alone(
     tmp_path: Path, difference: dict[str, object]
@@ -89,6 +94,24 @@ def test_a_stranger_with_the_same_pid_is_left_alone(
         assert is_running(stranger)
     finally:
         terminate(stranger, grace=5)
+
+
+def test_a_step_of_the_clock_makes_no_stranger(tmp_path: Path) -> None:
+    """The time of day of a start is the boot's, which moves with the clock."""
+    found = sleeper(tmp_path)
+    try:
+        before_the_step = dataclasses.replace(found, started_at=found.started_at - 3600)
+        assert is_running(before_the_step)
+    finally:
+        terminate(found, grace=5)
+
+
+def test_a_record_of_an_older_version_is_recognised(tmp_path: Path) -> None:
+    found = sleeper(tmp_path)
+    record = {"pid": found.pid, "executable": found.executable, "started_at": found.started_at}
+    assert is_running(Identity(**record))  # type: ignore[arg-type]
+    terminate(Identity(**record), grace=5)  # type: ignore[arg-type]
+    assert not is_running(found)
 
 
 def test_output_that_is_no_utf_8_is_shown_as_far_as_it_can_be() -> None:

@@ -73,7 +73,15 @@ def test_who_lives_or_lives_elsewhere_is_not_outlived(other: str) -> None:
     assert not HERE.outlived(other)
 
 
-def test_a_neighbour_that_lives_is_not_outlived() -> None:
+@pytest.mark.parametrize("older", [False, True])
+def test_a_neighbour_that_lives_is_not_outlived(older: bool) -> None:
+    """older: as versions named it that knew a start as a time of day."""
     parent = process.identify(os.getppid())
     assert parent is not None
-    assert not HERE.outlived(str(Holder("machine", parent.pid, parent.started_at)))
+    start = f"{parent.started_at:.2f}" if older else parent.start
+    assert not HERE.outlived(str(Holder("machine", parent.pid, start)))
+
+
+def test_a_neighbour_of_another_boot_is_outlived() -> None:
+    start = f"00000000-0000-0000-0000-000000000000:{HERE.start.rpartition(':')[2]}"
+    assert HERE.outlived(str(Holder("machine", HERE.pid, start)))
