@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
+import re
 import stat
 import tempfile
 from dataclasses import dataclass
@@ -18,6 +20,9 @@ from k8s_ucp.errors import UcpError
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+
+_PARENTS = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (private 0700 folders below them)
+"""Where a folder for sockets can be: on every machine, whoever is logged in."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,20 @@ class StateFolder:
     @property
     def logs(self) -> Path:
         return self.root / "logs"
+
+    @property
+    def identifier(self) -> str:
+        """Of this folder among all of this machine: what its processes are known by."""
+        return f"ucp-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}"
+
+    @property
+    def runtime_record(self) -> Path:
+        """Which folder the sockets are in."""
+        return self.root / "runtime.json"
+
+    @property
+    def supervisor_config(self) -> Path:
+        return self.components / "supervisord.conf"
 
     def kubeconfig(self, cluster: str) -> Path:
         return self.kubeconfigs / f"{cluster}.yaml"
@@ -148,15 +167,51 @@ class Workspace:
         return sorted(each.name for each in folder.iterdir() if each.is_dir())
 
     def runtime_folder(self, topology: str) -> Path:
-        """A short private folder for sockets: UNIX socket paths end at 107 bytes.
+        """A short private folder for sockets: UNIX socket paths end at 107 bytes. Not made here.
 
-        Under XDG_RUNTIME_DIR, or /tmp/ucp-<uid>; the last part is a hash of workspace + topology,
-        so that workspaces side by side don't meet. Not created here.
+        It belongs to the topology, not to the caller: a command from cron, under sudo or in
+        another login finds the sockets where the first start put them. Before that start, the
+        folder that it will take.
         """
-        base = os.environ.get("XDG_RUNTIME_DIR")
-        parent = Path(base) / "ucp" if base else Path(tempfile.gettempdir()) / f"ucp-{os.getuid()}"
-        if len(str(parent)) > 70:
-            parent = Path("/tmp") / f"ucp-{os.getuid()}"  # noqa: S108 (private 0700 folder)
+        return _recorded_runtime(self.state(topology)) or self._default_runtime(topology, _PARENTS)
+
+    def settle_runtime_folder(self, topology: str) -> Path:
+        """The folder for sockets, made and written down. Raises UcpError where none can be made.
+
+        Never below a login's folder: /run/user/UID goes with the last session, and its sockets
+        with it, while the processes stay. A name that another user took first is passed over.
+        """
+        state = self.state(topology)
+        recorded = _read_runtime_record(state)
+        candidates = [recorded] if recorded else []
+        candidates += [self._default_runtime(topology, (each,)) for each in _PARENTS]
+        for folder in candidates:
+            try:
+                make_socket_folder(folder)
+            except UcpError:
+                continue
+            break
+        else:
+            try:
+                parent = Path(tempfile.mkdtemp(prefix=f"ucp-{os.getuid()}-", dir=_PARENTS[0]))
+            except OSError as error:
+                raise UcpError(
+                    f"can't make a folder for sockets in {_PARENTS[0]}: {error.strerror}",
+                    next=f"make {_PARENTS[0]} writable for every user (mode 1777)",
+                ) from error
+            folder = self._default_runtime(topology, (parent,), own=False)
+            make_socket_folder(folder)
+        if folder != recorded:
+            make_private_folder(state.root)
+            note = {"state": state.identifier, "folder": str(folder)}
+            write_private_file(state.runtime_record, json.dumps(note) + "\n")
+        return folder
+
+    def _default_runtime(
+        self, topology: str, parents: tuple[Path, ...], *, own: bool = True
+    ) -> Path:
+        parent = parents[0] / f"ucp-{os.getuid()}" if own else parents[0]
+        # Workspaces side by side don't meet.
         digest = hashlib.sha256(f"{self.root}\0{topology}".encode()).hexdigest()[:12]
         return parent / digest
 
@@ -209,6 +264,61 @@ def make_private_folder(folder: Path) -> None:
             f"can't make the folder {folder}: {error.strerror}",
             next="choose a folder you may write to with --workspace DIR",
         ) from error
+
+
+def make_socket_folder(folder: Path) -> None:
+    """Create a folder for sockets and the one above it, both 0700 and the user's own.
+
+    Raises UcpError where that is impossible: in /tmp anybody may have made either of them first.
+    """
+    for each in (folder.parent, folder):
+        try:
+            with contextlib.suppress(FileExistsError):
+                each.mkdir(mode=FOLDER_MODE)
+            found = each.lstat()
+            # Before anything is changed: a link may lead to somebody else's folder.
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                raise UcpError(
+                    f"{each} is not a folder of this user; one is needed for sockets",
+                    next=f"have it removed (ls -ld {each} shows whose it is), then try again",
+                )
+            if stat.S_IMODE(found.st_mode) != FOLDER_MODE:
+                each.chmod(FOLDER_MODE)
+        except OSError as error:
+            raise UcpError(
+                f"can't make the folder {each} for sockets: {error.strerror}",
+                next=f"ls -ld {each.parent} shows why",
+            ) from error
+
+
+def _recorded_runtime(state: StateFolder) -> Path | None:
+    return _read_runtime_record(state) or socket_folder_of_config(state)
+
+
+def _read_runtime_record(state: StateFolder) -> Path | None:
+    """What a start wrote down; None where none did, or for a folder that was moved or copied."""
+    try:
+        note = json.loads(state.runtime_record.read_text("utf-8"))
+        if note["state"] != state.identifier:
+            return None
+        folder = Path(note["folder"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return folder if folder.is_absolute() else None
+
+
+def socket_folder_of_config(state: StateFolder) -> Path | None:
+    """Where the supervisord listens that this folder's configuration was written for.
+
+    Versions that wrote no record took the folder of the caller's login.
+    """
+    try:
+        text = state.supervisor_config.read_text("utf-8")
+    except (OSError, ValueError):
+        return None
+    found = re.search(r"^file=(/.+)/supervisor\.sock$", text, re.MULTILINE)
+    ours = f"\nidentifier={state.identifier}\n" in text
+    return Path(found[1].replace("%%", "%")) if found and ours else None
 
 
 def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:

@@ -204,7 +204,8 @@ def _played(kube: Kube, host: Host) -> Iterator[None]:
         over.set()
         thread.join(timeout=30)
         placement.stop_all()
-        left = process.marked("SUPERVISOR_SERVER_URL", f"unix://{host.runtime / 'supervisor.sock'}")
+        url = f"unix://{host.runtime / 'supervisor.sock'}"
+        left = process.marked(("SUPERVISOR_SERVER_URL", url))
         process.terminate_all([each for each, session in left if session != each.pid], grace=0)
         kube.close()
 

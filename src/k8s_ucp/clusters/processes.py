@@ -96,7 +96,7 @@ def keep_last_words(folder: ClusterFolder, component: str) -> None:
 
 
 def _marked(folder: ClusterFolder) -> list[Identity]:
-    return [identity for identity, _ in process.marked(MARK, str(folder.root))]
+    return [identity for identity, _ in process.marked((MARK, str(folder.root)))]
 
 
 def _is_kwokctl(identity: Identity) -> bool:

@@ -11,7 +11,6 @@ components' manifests, settings and `ready`.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,8 +24,14 @@ from k8s_ucp.components.control import ProgramState, SupervisorSilent
 from k8s_ucp.components.program import Program
 from k8s_ucp.components.supervisord import Supervisord
 from k8s_ucp.process import Identity
-from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_file
+from k8s_ucp.workspace import (
+    StateFolder,
+    make_private_folder,
+    socket_folder_of_config,
+    write_private_file,
+)
 
+SOCKET = "supervisor.sock"
 START_SECONDS = 10.0
 LOCK_SECONDS = 20.0
 GRACE_SECONDS = 0.7
@@ -61,6 +66,7 @@ class HostPlacement:
                     return False
                 # Somebody removed the state folder under it: it can't start anything any more.
                 self._supervisord.stop(GRACE_SECONDS)
+            self._supervisord.prepare()
             self._forget_programs()
             self._launch((), timeout)
             return True
@@ -153,12 +159,13 @@ class HostPlacement:
 
     @property
     def _supervisord(self) -> Supervisord:
-        digest = hashlib.sha256(os.fsencode(self.state.root)).hexdigest()[:16]
+        former = socket_folder_of_config(self.state)
         return Supervisord(
             folder=self.state.components,
-            socket=self.runtime / "supervisor.sock",
+            socket=self.runtime / SOCKET,
             log=self.log("supervisord"),
-            identifier=f"ucp-{digest}",
+            identifier=self.state.identifier,
+            former=former / SOCKET if former else None,
             python=self.python,
         )
 
@@ -181,9 +188,11 @@ class HostPlacement:
             path.unlink(missing_ok=True)
 
     def _launch(self, keep: Sequence[int], timeout: float) -> None:
-        self._supervisord.clear_remains(keep)
+        supervisord = self._supervisord
+        supervisord.prepare()
+        supervisord.clear_remains(keep)
         self._write_config()
-        self._supervisord.launch(timeout)
+        supervisord.launch(timeout)
 
     def _write_config(self) -> None:
         supervisord = self._supervisord

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import sys
 import time
@@ -24,7 +25,7 @@ from k8s_ucp.process import (
     terminate_all,
     wait_gone,
 )
-from k8s_ucp.workspace import make_private_folder, write_private_file
+from k8s_ucp.workspace import make_socket_folder, write_private_file
 
 ORPHAN_GRACE = 0.7
 POLL = 0.02
@@ -37,21 +38,26 @@ KEPT_VARIABLES = (
 )
 """Of the caller's environment: what finds files and reaches git. The rest may hold secrets."""
 
-_MARK = "SUPERVISOR_SERVER_URL"
-"""supervisord puts this, with its socket, into the environment of all it starts."""
+_MARK = "UCP_SUPERVISOR"
+"""In the environment of supervisord and so of all it starts, with its identifier."""
+_URL = "SUPERVISOR_SERVER_URL"
+"""supervisord puts this there, with its socket: the only mark of those that older versions started.
+"""
 
 
 @dataclass(frozen=True)
 class Supervisord:
     """folder: its config and working directory. socket: where it listens. log: its own output.
 
-    identifier: what it calls itself; no other supervisord does.
+    identifier: what it calls itself; no other supervisord does. former: a socket that the one of an
+    older version may listen on.
     """
 
     folder: Path
     socket: Path
     log: Path
     identifier: str
+    former: Path | None = None
     python: str = sys.executable
 
     @property
@@ -73,7 +79,8 @@ class Supervisord:
         """It answers on its socket. Raises UcpError when something that isn't it has the socket."""
         try:
             kind = self.socket.lstat().st_mode
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            # Not permitted: another user's folder has the name, so nothing of ours is in it.
             return False
         if not stat.S_ISSOCK(kind):
             raise UcpError(
@@ -96,16 +103,35 @@ class Supervisord:
             raise self._foreign(f"it calls itself {found}")
         return True
 
+    def prepare(self) -> None:
+        """See that a socket can be made where it listens; nothing that runs is touched.
+
+        Comes before anything is ended: a supervisord without its socket still does its work, and
+        one that can't be replaced is to go on with it. Raises UcpError.
+        """
+        make_socket_folder(self.socket.parent)
+        probe = self.socket.with_name(f".{os.getpid()}.sock")
+        try:
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(str(probe))
+        except OSError as error:
+            raise UcpError(
+                f"can't make a socket in {probe.parent}: {error.strerror or error}",
+                next=f"see that the disk of {probe.parent} has room and may be written to",
+            ) from error
+        finally:
+            with suppress(OSError):
+                probe.unlink(missing_ok=True)
+
     def launch(self, timeout: float) -> None:
-        """Start it and wait for its answer; `clear_remains` comes first.
+        """Start it and wait for its answer; `prepare` and `clear_remains` come first.
 
         Raises UcpError when it ends at once, DeadlineExceeded when it doesn't answer in time.
         """
-        self._make_socket_folder()
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         started = spawn(
             [self.python, "-P", "-m", "supervisor.supervisord", "-c", self.config],
-            env=kept,
+            env={**kept, _MARK: self.identifier},
             cwd=self.folder,
             log=self.log,
         )
@@ -142,7 +168,7 @@ class Supervisord:
     def clear_remains(self, keep: Sequence[int] = ()) -> None:
         """End what a dead or deaf one left, but for the PIDs in `keep`; remove its socket.
 
-        Its children bear its socket in their environment and are in a session that another
+        Its children bear its mark in their environment and are in a session that another
         process leads. Control planes that the reconciler started bear the mark too, but lead
         sessions of their own: they are left alone.
         """
@@ -151,7 +177,8 @@ class Supervisord:
             terminate(deaf, grace=0)
         orphans = [each for each in self._children() if each.pid not in (*keep, os.getpid())]
         terminate_all(orphans, grace=ORPHAN_GRACE)
-        self.socket.unlink(missing_ok=True)
+        with suppress(NotADirectoryError, PermissionError):
+            self.socket.unlink(missing_ok=True)
 
     def remains(self) -> list[Identity]:
         """Itself and its programs, as far as they run."""
@@ -159,11 +186,9 @@ class Supervisord:
         return [*([own] if own else []), *self._children()]
 
     def _children(self) -> list[Identity]:
-        return [
-            found
-            for found, session in marked(_MARK, f"unix://{self.socket}")
-            if session != found.pid
-        ]
+        sockets = {self.socket, *([self.former] if self.former else [])}
+        marks = {(_MARK, self.identifier), *((_URL, f"unix://{each}") for each in sockets)}
+        return [found for found, session in marked(*marks) if session != found.pid]
 
     def forget(self) -> None:
         """Remove its files, the sockets of its programs and, when it is empty, their folder."""
@@ -179,16 +204,6 @@ class Supervisord:
     @property
     def _record(self) -> Path:
         return self.folder / "supervisord.json"
-
-    def _make_socket_folder(self) -> None:
-        folder = self.socket.parent
-        for each in (folder.parent, folder):
-            make_private_folder(each)
-            if each.is_symlink() or each.stat().st_uid != os.getuid():
-                raise UcpError(
-                    f"{each} belongs to somebody else; sockets need a private folder",
-                    next="set XDG_RUNTIME_DIR to a folder of your own",
-                )
 
     def _foreign(self, what: str) -> UcpError:
         pid = peer(self.socket)

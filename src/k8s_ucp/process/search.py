@@ -13,15 +13,19 @@ import psutil
 from k8s_ucp.process.identity import Identity, identify
 
 
-def marked(name: str, value: str) -> list[tuple[Identity, int]]:
-    """This user's processes whose environment holds name=value, each with its session's id.
+def marked(*marks: tuple[str, str]) -> list[tuple[Identity, int]]:
+    """This user's processes whose environment holds one of the entries, with their sessions' ids.
 
-    A proof of descent: only what we started with that entry, and what that started, has it.
+    marks: (name, value). A proof of descent: only what we started with that entry, and what that
+    started, has it. For root everybody's: `sudo ucp stop` is to find what the owner started.
     """
     found = []
     for process in psutil.process_iter():
         try:
-            if process.uids().real == os.getuid() and _environment(process).get(name) == value:
+            if not _is_ours(process):
+                continue
+            environment = _environment(process)
+            if any(environment.get(name) == value for name, value in marks):
                 identity = identify(process.pid)
                 if identity:
                     found.append((identity, os.getsid(process.pid)))
@@ -34,9 +38,13 @@ def is_marked(pid: int, name: str, value: str) -> bool:
     """That process is this user's and its environment holds name=value."""
     try:
         process = psutil.Process(pid)
-        return process.uids().real == os.getuid() and _environment(process).get(name) == value
+        return _is_ours(process) and _environment(process).get(name) == value
     except (psutil.Error, OSError):
         return False
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    return os.getuid() == 0 or process.uids().real == os.getuid()
 
 
 def _environment(process: psutil.Process) -> Mapping[str, str]:

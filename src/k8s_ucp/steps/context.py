@@ -93,6 +93,11 @@ class Context:
     def runtime(self) -> Path:
         return self.workspace.runtime_folder(self.topology.name)
 
+    def settle_runtime(self) -> None:
+        """Make the folder for sockets and write down which one it is. Raises UcpError."""
+        self.workspace.settle_runtime_folder(self.topology.name)
+        self.__dict__.pop("host", None)  # it holds the folder as it was before
+
     @property
     def toolbox(self) -> Toolbox:
         """Of install-tools."""

@@ -8,7 +8,6 @@ from k8s_ucp.components import reconciler
 from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context, await_ready
-from k8s_ucp.workspace import make_private_folder
 
 
 @dataclass(frozen=True)
@@ -17,8 +16,7 @@ class StartHelpers:
     title: str = "Start what makes clusters on this machine"
 
     def run(self, context: Context, _: Report) -> None:
-        make_private_folder(context.runtime.parent)
-        make_private_folder(context.runtime)
+        context.settle_runtime()
         context.placement.ensure_running()
         programs = [
             *context.reconciler.programs(),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
-from k8s_ucp.workspace import make_private_folder
 
 
 @dataclass(frozen=True)
@@ -15,7 +14,6 @@ class StartSupervisor:
     title: str = "Start the supervisor and redis"
 
     def run(self, context: Context, _: Report) -> None:
-        make_private_folder(context.runtime.parent)
-        make_private_folder(context.runtime)
+        context.settle_runtime()
         context.placement.ensure_running()
         context.placement.start([*context.redis.programs(), *context.argocd.early_programs()])

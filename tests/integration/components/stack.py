@@ -99,7 +99,7 @@ class Stack:
     def processes(self) -> list[Identity]:
         """All that supervisord ever started for this stack and that still runs."""
         url = f"unix://{self.placement.runtime / 'supervisor.sock'}"
-        found = process.marked("SUPERVISOR_SERVER_URL", url)
+        found = process.marked(("SUPERVISOR_SERVER_URL", url))
         return [each for each, session in found if session != each.pid]
 
     def wait_for_new(self, name: str, old: int, seconds: float) -> None:

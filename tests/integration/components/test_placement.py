@@ -51,6 +51,14 @@ def processes_of(placement: HostPlacement) -> list[psutil.Process]:
     return found
 
 
+def runs(process: psutil.Process) -> bool:
+    """Orphans that have ended stay as zombies where PID 1 waits for nobody."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def test_programs_get_their_words_and_environment_and_nobody_else_does(
     placement: HostPlacement, tmp_path: Path
 ) -> None:
@@ -119,7 +127,7 @@ def test_restart_gives_a_new_process(placement: HostPlacement) -> None:
 def test_stop_leaves_no_process_no_socket_no_secret(placement: HostPlacement) -> None:
     run(placement, "one", "stubborn", code=STUBBORN)
     wait_until(lambda: "up" in placement.log("stubborn").read_text())
-    assert len(processes_of(placement)) == 3
+    wait_until(lambda: len(processes_of(placement)) == 3)
     placement.stop_all()
     assert processes_of(placement) == []
     assert not placement.runtime.exists()
@@ -152,7 +160,7 @@ def test_a_killed_supervisord_is_replaced_and_nothing_runs_twice(placement: Host
     wait_until(lambda: placement.supervisor() is None)
     assert placement.revive() is True
     wait_until(lambda: pid_of(placement, "one") and pid_of(placement, "two"))
-    assert len(processes_of(placement)) == 3
+    wait_until(lambda: len(processes_of(placement)) == 3)
     assert placement.revive() is False
 
 
@@ -164,7 +172,7 @@ def test_a_start_after_a_kill_of_everything_begins_empty(placement: HostPlacemen
     assert placement.ensure_running() is True
     assert placement.states() == {}
     run(placement, "two")
-    assert len(processes_of(placement)) == 2
+    wait_until(lambda: len(processes_of(placement)) == 2)
 
 
 def test_the_socket_removed_by_a_stranger_doubles_nothing(placement: HostPlacement) -> None:
@@ -173,7 +181,7 @@ def test_the_socket_removed_by_a_stranger_doubles_nothing(placement: HostPlaceme
     assert placement.is_running() is False
     assert placement.revive() is True
     wait_until(lambda: pid_of(placement, "one"))
-    assert len(processes_of(placement)) == 2
+    wait_until(lambda: len(processes_of(placement)) == 2)
 
 
 def test_stop_works_without_the_state_that_somebody_removed(placement: HostPlacement) -> None:
@@ -192,7 +200,61 @@ def test_a_start_works_without_the_state_that_somebody_removed(placement: HostPl
     placement.state.make()
     run(placement, "one")
     assert not any(each.is_running() for each in before)
-    assert len(processes_of(placement)) == 2
+    wait_until(lambda: len(processes_of(placement)) == 2)
+
+
+def test_programs_run_on_where_no_new_socket_can_be_made(placement: HostPlacement) -> None:
+    """The folder of a login goes with the login; what runs is all that there is."""
+    run(placement, "one")
+    one = pid_of(placement, "one")
+    supervisor = placement.supervisor()
+    shutil.rmtree(placement.runtime.parent)
+    placement.runtime.parent.write_text("nobody makes a folder here")
+    for attempt in (placement.revive, placement.ensure_running):
+        with pytest.raises(UcpError, match="for sockets"):
+            attempt()
+    assert placement.supervisor() == supervisor
+    assert psutil.pid_exists(one)
+    placement.runtime.parent.unlink()
+    assert placement.revive() is True
+    wait_until(lambda: pid_of(placement, "one") not in (0, one))
+    wait_until(lambda: len(processes_of(placement)) == 2)
+
+
+def test_another_folder_for_sockets_hides_no_process_from_stop(
+    placement: HostPlacement, short_folder: Path
+) -> None:
+    """As `ucp stop` of cron, or under sudo, once looked elsewhere."""
+    run(placement, "one", "two")
+    before = processes_of(placement)
+    (placement.state.components / "supervisord.conf").unlink()
+    elsewhere = HostPlacement(placement.state, short_folder / "elsewhere" / "demo")
+    assert len(elsewhere.remains()) == 3
+    elsewhere.stop_all()
+    assert not any(map(runs, before))
+    assert elsewhere.remains() == []
+
+
+@pytest.mark.parametrize("logged_out", [False, True])
+def test_what_an_older_version_started_is_taken_over(
+    placement: HostPlacement,
+    short_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    logged_out: bool,
+) -> None:
+    """It took the folder of a login, and its programs bear nothing but their socket."""
+    login = HostPlacement(placement.state, short_folder / "login" / "demo")
+    with monkeypatch.context() as older:
+        older.setattr("k8s_ucp.components.supervisord._MARK", "UCP_TEST_NOTHING")
+        run(login, "one", "two")
+    before = processes_of(login)
+    if logged_out:
+        shutil.rmtree(login.runtime.parent)
+    assert len(placement.remains()) == 3
+    assert placement.ensure_running() is True
+    run(placement, "one")
+    assert not any(map(runs, before))
+    assert len(placement.remains()) == 2
 
 
 def test_a_supervisord_that_hangs_is_ended_by_stop(
@@ -293,7 +355,9 @@ def test_two_starts_at_once_give_one_supervisord(placement: HostPlacement) -> No
         each.start()
     for each in threads:
         each.join()
-    assert len(processes_of(placement)) == 3
+    # One that was only just started shows no environment yet.
+    wait_until(lambda: len(processes_of(placement)) >= 3)
+    wait_until(lambda: len(processes_of(placement)) == 3)
 
 
 def test_logs_are_rotated(placement: HostPlacement, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,7 @@ def test_a_process_is_proven_by_its_environment(tmp_path: Path) -> None:
     )
     try:
         assert is_marked(found.pid, "MARK", str(tmp_path))
-        assert [identity for identity, _ in marked("MARK", str(tmp_path))] == [found]
+        assert [identity for identity, _ in marked(("MARK", str(tmp_path)))] == [found]
         assert not is_marked(found.pid, "MARK", "another")
         assert not is_marked(os.getpid(), "MARK", str(tmp_path))
     finally:
