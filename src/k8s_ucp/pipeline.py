@@ -64,6 +64,8 @@ class Plan(Generic[World]):
     tasks: tuple[Task[World], ...]
     checks: tuple[Callable[[World], None], ...] = ()
     """What is looked at before the first change. Each raises UcpError."""
+    whole: bool = False
+    """It is done whole or not at all: after a failure nothing of it is kept."""
 
     def __post_init__(self) -> None:
         """A step comes after those that it needs, which rules out circles."""
@@ -215,7 +217,9 @@ def run(
     Raises the first failure of a step, its message completed by what is left standing, or
     Interrupted. Steps that did not give up in time are still busy then, in daemon threads.
     """
-    again = f"{again or f'ucp {plan.name}'} (what is done is kept)"
+    again = again or f"ucp {plan.name}"
+    if not plan.whole:
+        again += " (what is done is kept)"
     going = _Run(plan, world, cancel, on_event)
     try:
         going.to_the_end()
@@ -230,7 +234,9 @@ def run(
     failed = next(each for each in going.steps.values() if each.state is State.FAILED)
     error = going.failure
     if isinstance(error, UcpError):
-        error.message = f"{failed.title}: {error.message}\n  {left_standing(going.steps.values())}"
+        error.message = f"{failed.title}: {error.message}"
+        if not plan.whole:
+            error.message += f"\n  {left_standing(going.steps.values())}"
         error.next = f"{error.next}; then {again}" if error.next else again
     raise error
 

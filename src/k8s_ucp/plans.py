@@ -136,6 +136,7 @@ def publish() -> Plan[Context]:
             Task(InstallTools()),
             Task(PublishRepositories(), after=("install-tools",)),
         ),
+        whole=True,
     )
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.cli.chosen import remember
+from k8s_ucp.cli.chosen import STARTED, remember
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.git_credentials import credential_of
-from k8s_ucp.cli.running import run_plan
+from k8s_ucp.cli.running import alone, run_plan
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.git_failures import GitFailed
 from k8s_ucp.gitops.merge import NOBODY, Known
 from k8s_ucp.gitops.repository import Repository
-from k8s_ucp.workspace import replace_file
+from k8s_ucp.pipeline import Interrupted
+from k8s_ucp.workspace import replace_file, write_private_file
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -22,50 +27,136 @@ if TYPE_CHECKING:
 Edit = Callable[[str, Path], tuple[str, "Topology"]]
 """(text, path) of ucp.yaml to (text, what it says). Raises UsageError."""
 
+PATIENCE = 60.0
+"""Seconds that an edit waits for another one in the same workspace."""
+
 
 def edit_topology(call: Invocation, edit: Edit, *, leaving: Known = NOBODY) -> Topology:
     """Change ucp.yaml; where the topology was started, render, commit and push too.
 
-    The file is written once everything that can be checked was; a push that failed is made up for
-    by the next `ucp start`. leaving: environments and apps whose folders in the repositories go
-    with all that is in them. Returns the new topology. Raises UcpError, UsageError.
+    An edit lands whole or leaves nothing: locks are held from the reading of the file to the end,
+    it is written once everything that can be checked was, and after a refused push file and
+    repositories are as before. leaving: environments and apps whose folders in the repositories
+    go with all that is in them. Returns the new topology. Raises UcpError, UsageError.
     """
+    from k8s_ucp.topology import load
+
+    path = call.workspace.topology_file
+    with _only_edit(call.workspace.root):
+        name = load(path).name
+        if call.workspace.gitops(name).core.exists():
+            with alone(call.workspace, name):
+                return _edit_and_publish(call, edit, leaving)
+        text, topology = edit(_read(path), path)
+        _write(path, text)
+    call.console.say(f"{path.name} is written; `ucp start` makes it so")
+    return topology
+
+
+def _edit_and_publish(call: Invocation, edit: Edit, leaving: Known) -> Topology:
+    """The topology's lock is held."""
     from k8s_ucp import plans
     from k8s_ucp.gitops.manifests import read_manifests
     from k8s_ucp.steps.context import Context
 
     path = call.workspace.topology_file
-    try:
-        before = path.read_text("utf-8")
-    except FileNotFoundError as error:
-        raise UsageError(f"there is no topology file {path}", next="ucp start") from error
+    before = _read(path)
     text, topology = edit(before, path)
+    # As `ucp start` reads it: the repository's copy has one kind of line ends.
+    plain = text.replace("\r\n", "\n")
+    started = call.workspace.state(topology.name).root / STARTED
+    started_before = started.read_text("utf-8") if started.exists() else None
+    written = False
 
     def write() -> None:
-        try:
-            replace_file(path, text)
-        except OSError as error:
-            raise UcpError(f"can't write {path}: {error.strerror}") from error
+        nonlocal written
+        written = True
+        # Before the pushes: killed between, the next `ucp start` brings what is missing.
+        _write(path, text)
+        remember(call.workspace, topology.name, plain)
 
-    if not call.workspace.gitops(topology.name).core.exists():
-        write()
-        call.console.say(f"{path.name} is written; `ucp start` makes it so")
-        return topology
     context = Context(
         workspace=call.workspace,
         topology=topology,
-        topology_file=text.encode(),
+        topology_file=plain.encode(),
         manifests=read_manifests(topology, path.parent),
         leaving=leaving,
+        before_push=write,
+        whole=True,
         git_credential=credential_of(topology, call.workspace),
     )
-
-    def write_both() -> None:
-        write()
-        remember(call.workspace, topology.name, text)
-
-    run_plan(plans.publish(), context, call.console, before=write_both)
+    try:
+        run_plan(plans.publish(), context, call.console, locked=True)
+    except Interrupted as error:
+        # Where a push was on its way nobody knows whether it arrived.
+        error.message += "; " + (
+            f"{path.name} has the edit, `ucp start` makes it so" if written else "nothing changed"
+        )
+        raise
+    except UcpError as error:
+        if written:
+            _write(path, before)
+            _put_back(started, started_before)
+        error.message += f"\n  {path.name} is as it was before"
+        raise
     return topology
+
+
+def _put_back(started: Path, text: str | None) -> None:
+    if text is None:
+        started.unlink(missing_ok=True)
+    else:
+        write_private_file(started, text)
+
+
+@contextlib.contextmanager
+def _only_edit(folder: Path) -> Iterator[None]:
+    """One edit of a workspace's ucp.yaml at a time; the next one waits a while.
+
+    The folder itself is locked, so that an edit of a topology that was never started leaves no
+    file behind. Raises UcpError.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no folder {folder}", next="ucp start") from error
+    try:
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise UcpError(
+                        f"another command edits {folder / 'ucp.yaml'}; nothing was changed",
+                        next="wait until it has ended, then run this one again",
+                    ) from None
+                time.sleep(0.05)
+            except OSError:
+                # Some network file systems lock no folders: the topology's own lock is left.
+                break
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: Path) -> str:
+    try:
+        # Line ends as they are: the user's file is written back.
+        with path.open(encoding="utf-8", newline="") as stream:
+            return stream.read()
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no topology file {path}", next="ucp start") from error
+    except OSError as error:
+        raise UcpError(f"can't read {path}: {error.strerror}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        replace_file(path, text)
+    except OSError as error:
+        raise UcpError(f"can't write {path}: {error.strerror}") from error
 
 
 def up_to_date(call: Invocation, topology: Topology, folder: Path) -> Repository:

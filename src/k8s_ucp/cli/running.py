@@ -18,6 +18,7 @@ from k8s_ucp.journal import Journal
 from k8s_ucp.pipeline import Event, Interrupted, Plan
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.steps.context import Context
+from k8s_ucp.workspace import Workspace
 
 LOG_BYTES = 1024 * 1024
 
@@ -28,27 +29,29 @@ def run_plan(
     console: Console,
     *,
     before: Callable[[], None] = lambda: None,
+    locked: bool = False,
 ) -> float:
     """Run a plan on a topology; the seconds it took.
 
-    before: what is written between the checks and the first step. Raises UcpError, Interrupted.
+    before: what is written between the checks and the first step, under the topology's lock.
+    locked: the caller holds that lock already. Raises UcpError, Interrupted.
     """
     began = time.monotonic()
     if plan.checks:
         pipeline.preflight(plan, context)
     for note in context.notes:
         console.say(f"note: {note}")
-    before()
     state = context.state
     state.make()
     for each in (signal.SIGTERM, signal.SIGHUP):
         # A cancelled CI job, a closed terminal: the same care as with Ctrl-C.
         signal.signal(each, _interrupt)
-    with (
-        journal.held(state.lock, context.topology.name, command_line()),
-        _log(state.logs / "ucp.log", plan.name) as log,
-        console.steps() as view,
-    ):
+    with contextlib.ExitStack() as stack:
+        if not locked:
+            stack.enter_context(alone(context.workspace, context.topology.name))
+        before()
+        log = stack.enter_context(_log(state.logs / "ucp.log", plan.name))
+        view = stack.enter_context(console.steps())
         writing = Journal(state.journal, plan.name)
 
         def hear(event: Event) -> None:
@@ -66,6 +69,15 @@ def run_plan(
             raise
         writing.end("done")
     return time.monotonic() - began
+
+
+@contextlib.contextmanager
+def alone(workspace: Workspace, topology: str) -> Iterator[None]:
+    """Hold the lock of a topology. Raises UcpError, at once, where another command has it."""
+    state = workspace.state(topology)
+    state.make()
+    with journal.held(state.lock, topology, command_line()):
+        yield
 
 
 def _interrupt(number: int, _: object) -> None:

@@ -151,6 +151,11 @@ def _write_down(call: Invocation, wanted: Wanted) -> None:
         except OSError as error:
             raise UcpError(f"can't write {wanted.path}: {error.strerror}") from error
         call.console.say(f"wrote {wanted.path}")
+    elif not wanted.path.exists() or wanted.path.read_text("utf-8") != wanted.read:
+        # Read before the lock was had: an edit has come in between.
+        raise UcpError(
+            f"{wanted.path} has changed while it was checked; nothing was started", next="ucp start"
+        )
     elif wanted.changed:
         try:
             replace_file(wanted.path, wanted.text)

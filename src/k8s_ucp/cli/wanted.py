@@ -59,6 +59,8 @@ class Wanted:
     exists: bool
     changed: str = ""
     """The key that the flags add to a file that is there."""
+    read: str = ""
+    """What that file said."""
 
 
 def parse_flags(
@@ -170,11 +172,11 @@ def _from_file(call: Invocation, flags: Flags, path: Path) -> Wanted:
         )
     if flags.describe_topology:
         _check_agreement(flags, topology, path)
-    text = path.read_text("utf-8")
+    text = read = path.read_text("utf-8")
     if new := [each for each in flags.adopt if each not in topology.spec.core.adopt]:
         text, topology = with_words(text, ("core", "adopt"), new, path)
-        return Wanted(topology, text, path, exists=True, changed="spec.core.adopt")
-    return Wanted(topology, text, path, exists=True)
+        return Wanted(topology, text, path, exists=True, changed="spec.core.adopt", read=read)
+    return Wanted(topology, text, path, exists=True, read=read)
 
 
 def _check_agreement(flags: Flags, topology: Topology, path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,12 +18,12 @@ from k8s_ucp import __version__
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.gitops.git_environment import Credential, split_credential
-from k8s_ucp.gitops.git_failures import Rejected
+from k8s_ucp.gitops.git_failures import GitFailed, Rejected
 from k8s_ucp.gitops.merge import NOBODY, Choices, Known, MergeConflict
 from k8s_ucp.gitops.render import Rendered
 from k8s_ucp.gitops.rendering.core import served
 from k8s_ucp.gitops.repository import Repository
-from k8s_ucp.gitops.target import Prepared, Target
+from k8s_ucp.gitops.target import Prepared, Pushed, Target
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import GitopsFolder
 
@@ -123,12 +124,15 @@ def publish(
     credentials: Credentials | None = None,
     settled: Settled | None = None,
     leaving: Known = NOBODY,
+    before_push: Callable[[], None] = lambda: None,
+    whole: bool = False,
 ) -> PublishResult:
     """Bring a render into both repositories, side by side.
 
     leaving: environments and apps that are to go with all that people added to them.
-    Local remotes and clones are made where absent. Raises MergeConflict (nothing is pushed) and
-    the errors of the door to git.
+    before_push: called once both can be merged. whole: where the second repository refuses, the
+    first one is put back as it was. Local remotes and clones are made where absent. Raises
+    MergeConflict (nothing is pushed) and the errors of the door to git.
     """
     urls = addresses(topology, folder)
     credentials, settled = credentials or Credentials(), settled or Settled()
@@ -165,11 +169,26 @@ def publish(
         }
         if conflicts:
             raise MergeConflict(conflicts)
+    before_push()
     # The core first: the hook of the app repository looks there for what mirrors bring.
-    return PublishResult(*map(finish, prepared))
+    core = _land(prepared[0])
+    try:
+        apps = _land(prepared[1])
+    except UcpError as error:
+        if whole and core.pushed:
+            _take_back(core, core.pushed, error)
+        raise
+    return PublishResult(core.published, apps.published)
 
 
-def finish(prepared: Prepared) -> Published:
+@dataclass(frozen=True)
+class _Landed:
+    prepared: Prepared
+    pushed: Pushed | None
+    published: Published
+
+
+def _land(prepared: Prepared) -> _Landed:
     """Push what was merged; merge again while others push. Raises Rejected, MergeConflict."""
     target = prepared.target
     for attempt in range(1, ATTEMPTS):
@@ -183,15 +202,33 @@ def finish(prepared: Prepared) -> Published:
     return _push(prepared)
 
 
-def _push(prepared: Prepared) -> Published:
+def _push(prepared: Prepared) -> _Landed:
     target = prepared.target
     clone, branch = target.clone, target.branch
     if prepared.same:
         # A clone that was deleted comes back; one that people work in is not touched.
         note = fast_forward(clone, branch=branch) if clone.resolve("HEAD") is None else None
-        return Published(target.name, clone, prepared.tip or "", False, note)
-    commit, changed = prepared.push()
-    return Published(target.name, clone, commit, changed, fast_forward(clone, branch=branch))
+        return _Landed(
+            prepared, None, Published(target.name, clone, prepared.tip or "", False, note)
+        )
+    pushed = prepared.push()
+    note = fast_forward(clone, branch=branch)
+    return _Landed(prepared, pushed, Published(target.name, clone, pushed.tip, pushed.moved, note))
+
+
+def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
+    """Undo one repository's part; where that fails too, `reason` says so."""
+    target = landed.prepared.target
+    try:
+        landed.prepared.take_back(pushed)
+    except GitFailed as error:
+        reason.message += (
+            f"\n  the {target.name} repository has its part and could not be put back: "
+            f"{error.message}"
+        )
+        reason.next = "ucp start brings both repositories back to what ucp.yaml says"
+        return
+    fast_forward(target.clone, branch=target.branch)
 
 
 def settle(

@@ -71,8 +71,8 @@ class Prepared:
     same: bool = False
     """The last render is this render: nothing to write."""
 
-    def push(self) -> tuple[str, bool]:
-        """Commit and push: (new tip, whether the branch moved). Raises Rejected."""
+    def push(self) -> Pushed:
+        """Commit and push. Raises Rejected."""
         target, merged = self.target, self.merged
         render: dict[str, Change] = dict.fromkeys(self.before.keys() - target.files.keys())
         render |= target.files
@@ -88,7 +88,36 @@ class Prepared:
         if len(written) > 1:
             updates.insert(0, Update(f"refs/heads/{target.branch}", written[1]))
         target.clone.push(updates)
-        return (written[1], True) if len(written) > 1 else (self.tip or "", False)
+        moved = len(written) > 1
+        return Pushed(written[0], written[1] if moved else self.tip or "", moved)
+
+    def take_back(self, pushed: Pushed) -> str:
+        """Undo a push by one more commit, and put the last render back: the branch's tip.
+
+        Nothing is forced on the branch: what others pushed since makes it Rejected.
+        """
+        target, main = self.target, f"refs/heads/{self.target.branch}"
+        if self.last is None:
+            return pushed.tip
+        tip, updates = pushed.tip, [Update(RENDERED, self.last, expect=pushed.render)]
+        if pushed.moved:
+            before = {path: self.there.get(path) for path in self.merged.changes}
+            subject = target.message.partition("\n")[0]
+            message = f"Take back: {subject}\n\nThe other repository didn't take its part.\n"
+            (tip,) = target.clone.write_commits([NewCommit(message, before, (pushed.tip,))])
+            updates.insert(0, Update(main, tip))
+        target.clone.push(updates)
+        return tip
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What a push left in the remote: commits of the last render and of the branch."""
+
+    render: str
+    tip: str
+    moved: bool
+    """The branch has a new commit."""
 
 
 def _look(clone: Repository, branch: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -71,6 +71,10 @@ class Context:
     """Conflicts that the user has decided."""
     leaving: Known = NOBODY
     """Environments and apps whose folders go, with what people added there."""
+    before_push: Callable[[], None] = lambda: None
+    """Called once everything that can be checked was, before anything is pushed."""
+    whole: bool = False
+    """Both repositories get the change, or neither."""
     git_credential: Credential | None = None
     """For repositories of the user's over http(s); their own git settings count without it."""
     cancel: Cancel = field(default_factory=Cancel)

@@ -51,6 +51,8 @@ class PublishRepositories:
             credentials=Credentials(credential, credential),
             settled=context.settled,
             leaving=context.leaving,
+            before_push=context.before_push,
+            whole=context.whole,
         )
         notes = [each.note for each in (context.published.core, context.published.apps)]
         if context.topology.spec.git.provider == "local":

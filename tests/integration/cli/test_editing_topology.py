@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from k8s_ucp import journal
 from k8s_ucp.cli.main import app
+from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.merge import Known
+from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Environment, default, load
 from k8s_ucp.topology.text import topology_text
+from k8s_ucp.workspace import GitopsFolder, Workspace, write_private_file
 from tests.integration.gitops.conftest import World, world  # noqa: F401 (a fixture)
 from tests.unit.gitops.topologies import demo
 
@@ -64,6 +71,61 @@ def test_apps_come_and_go(workspace: Path) -> None:
     assert [each.name for each in load(workspace / "ucp.yaml").spec.apps] == ["echo", "quote"]
     with pytest.raises(Exception, match="no app is known by the name 'wbe'"):
         ucp(workspace, "app", "add", "wbe")
+
+
+def test_an_edit_beside_another_command_changes_nothing(workspace: Path) -> None:
+    Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
+    state = Workspace.at(workspace).state("demo")
+    state.make()
+    write_private_file(state.root / "ucp.yaml", "as it was started\n")
+    before = (workspace / "ucp.yaml").read_text()
+    with journal.held(state.lock, "demo", "ucp start"), pytest.raises(UcpError, match="works on"):
+        ucp(workspace, "env", "add", "eu")
+    assert (workspace / "ucp.yaml").read_text() == before
+    assert (state.root / "ucp.yaml").read_text() == "as it was started\n"
+
+
+def test_edits_at_once_all_land(workspace: Path) -> None:
+    names = [f"env-{number}" for number in range(3)]
+    program = "import sys; from k8s_ucp.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    edits = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, "--workspace", str(workspace), "env", "add", each],
+            stderr=subprocess.PIPE,
+        )
+        for each in names
+    ]
+    for each in edits:
+        _, said = each.communicate(timeout=120)
+        assert each.returncode == 0, said
+    found = {each.name for each in load(workspace / "ucp.yaml").spec.environments}
+    assert found == {"stage", "prod", *names}
+    assert not (workspace / ".ucp").exists()
+
+
+def test_a_refused_edit_leaves_nothing(workspace: Path, toolbox: Toolbox) -> None:
+    place = Workspace.at(workspace)
+    gitops, started = place.gitops("demo"), place.state("demo").root / "ucp.yaml"
+    gitops.core.mkdir(parents=True)
+    ucp(workspace, "app", "add", "web", "--image", "a/b", "--tag", "1")
+    before = (workspace / "ucp.yaml").read_text()
+    assert started.read_text() == before
+    trees = {each: Repository(each).tree_of("main") for each in _remotes(gitops)}
+    hook = gitops.apps_remote / "hooks" / "pre-receive"
+    ours = hook.read_text()
+    hook.write_text("#!/bin/sh\necho no such app here >&2\nexit 1\n")
+    with pytest.raises(UcpError, match="no such app here") as refused:
+        ucp(workspace, "app", "add", "shop", "--image", "a/c", "--tag", "1")
+    assert "what is done is kept" not in str(refused.value)
+    assert (workspace / "ucp.yaml").read_text() == started.read_text() == before
+    assert {each: Repository(each).tree_of("main") for each in _remotes(gitops)} == trees
+    hook.write_text(ours)
+    ucp(workspace, "app", "add", "mail", "--image", "a/d", "--tag", "1")
+    assert [each.name for each in load(workspace / "ucp.yaml").spec.apps] == ["echo", "web", "mail"]
+
+
+def _remotes(gitops: GitopsFolder) -> tuple[Path, Path]:
+    return gitops.core_remote, gitops.apps_remote
 
 
 def test_what_leaves_takes_what_people_added_along(world: World) -> None:  # noqa: F811

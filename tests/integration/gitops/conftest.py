@@ -30,9 +30,10 @@ class World:
         topology: Topology | None = None,
         settled: Settled | None = None,
         leaving: Known = NOBODY,
+        whole: bool = False,
         **spec: Any,
     ) -> PublishResult:
-        """What `ucp start` does to the repositories."""
+        """What `ucp start` does to the repositories; whole: what an edit does."""
         topology = topology or demo(**spec)
         text = topology.model_dump_json(by_alias=True, indent=1).encode()
         facts = Facts(
@@ -44,7 +45,7 @@ class World:
             versions=FACTS.versions,
         )
         files = render(topology, facts)
-        return publish(topology, files, self.folder, settled=settled, leaving=leaving)
+        return publish(topology, files, self.folder, settled=settled, leaving=leaving, whole=whole)
 
     def refs(self) -> dict[str, str]:
         """Every ref of both remotes."""

@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.clones import make_clone
+from k8s_ucp.gitops.git_failures import Declined
 from k8s_ucp.gitops.merge import MergeConflict
 from k8s_ucp.gitops.publish import Settled, settle
 from k8s_ucp.gitops.render import render
@@ -48,6 +50,28 @@ def test_first_publish(world: World) -> None:
         path: text for path, text in world.files("core").items() if path.startswith("projects/")
     }
     assert (result.core.note, result.apps.note) == (None, None)
+
+
+def test_an_edit_that_one_repository_refuses_is_in_neither(world: World) -> None:
+    world.start()
+    world.push("core", {"mine.yaml": b"a: 1\n"})
+    before = {name: world.files(name) for name in ("core", "apps")}
+    rendered = {name: id for name, id in world.refs().items() if name.endswith(RENDERED)}
+    hook = world.folder.apps_remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    three = (*demo().spec.environments, EU)
+    with pytest.raises(Declined):
+        world.start(environments=three, whole=True)
+    assert {name: world.files(name) for name in before} == before
+    assert {name: id for name, id in world.refs().items() if name.endswith(RENDERED)} == rendered
+    assert not (world.folder.core / "clusters" / "overlays" / "eu").exists()
+    hook.unlink()
+    assert not world.start().changed
+    assert world.start(environments=three, whole=True).core.environments() == [
+        "eu", "prod", "stage",
+    ]  # fmt: skip
 
 
 def test_a_rerun_writes_nothing(world: World) -> None:

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.start import _write_down
 from k8s_ucp.cli.wanted import Flags, find_wanted, parse_flags
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.topology import default
+from k8s_ucp.topology.text import topology_text
 
 
 @pytest.mark.parametrize(
@@ -59,3 +62,18 @@ def test_what_can_not_be_adopted_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'adopt' is for provider existing"):
         find_wanted(Invocation(tmp_path), adopting("argocd", core="embedded"))
     assert not any(tmp_path.iterdir())
+
+
+def test_a_file_that_changed_while_it_was_checked_is_not_started(tmp_path: Path) -> None:
+    """An edit came in between: the start would push a render without it."""
+    path = tmp_path / "ucp.yaml"
+    path.write_text(topology_text(default()))
+    call = Invocation(tmp_path)
+    flags = parse_flags(yes=True, file=None, core=None, environments=None, apps=None)
+    wanted = find_wanted(call, flags)
+    path.write_text(topology_text(default(environments=("stage", "prod", "eu"))))
+    with pytest.raises(UcpError, match="has changed while it was checked"):
+        _write_down(call, wanted)
+    assert not (tmp_path / ".ucp").exists()
+    _write_down(call, find_wanted(call, flags))
+    assert (tmp_path / ".ucp" / "demo" / "ucp.yaml").read_text() == path.read_text()
