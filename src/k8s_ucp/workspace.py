@@ -7,13 +7,16 @@ Folders with state are 0700 and their files 0600: certificates and kubeconfigs l
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import re
+import secrets
 import stat
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
@@ -21,6 +24,7 @@ from k8s_ucp.errors import UcpError
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 
+_MACHINE_ID = Path("/etc/machine-id")
 _PARENTS = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (private 0700 folders below them)
 """Where a folder for sockets can be: on every machine, whoever is logged in."""
 
@@ -131,6 +135,20 @@ class GitopsFolder:
 
 
 @dataclass(frozen=True)
+class Identity:
+    """What tells a workspace from all others, and from its own copies.
+
+    id: random. root, machine: where it was used last; a folder elsewhere with the same id is a copy
+    as long as the original is there. former: by topology, ids made by versions without all this.
+    """
+
+    id: str
+    root: str
+    machine: str
+    former: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Workspace:
     """The folder a user works in; `root` is absolute."""
 
@@ -216,16 +234,121 @@ class Workspace:
         return parent / digest
 
     def machine_id(self, topology: str) -> str:
-        """Who makes LocalClusters here: stable for this machine, user and workspace.
+        """Who makes clusters here: stable for this workspace, wherever it is moved to.
 
-        A LocalCluster carries it as `spec.machine`; a controller elsewhere never touches it.
+        A LocalCluster carries it as `spec.machine`, a kind cluster in its owner's mark; a
+        controller elsewhere never touches them. Nothing is written: before the first start it is
+        what versions without `settle_identity` took.
         """
+        identity = self._identity()
+        if identity is None:
+            return self._former_machine_id(topology)
+        if topology in identity.former:
+            return identity.former[topology]
+        return hashlib.sha256(f"{identity.id}\0{topology}".encode()).hexdigest()[:16]
+
+    def settle_identity(self) -> None:
+        """Give this workspace a random identity, once; one that was moved here keeps its own.
+
+        Machine id, user and path are the same for two jobs in containers of one image: each
+        would take the other's kind clusters for its own. It lies outside `.ucp`, so that removing
+        that folder leaves nothing without an owner. Topologies that were started without it keep
+        the id that their clusters are marked with.
+        """
+        folder = self._identity_file.parent
         try:
-            machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
+            folder.mkdir(parents=True, exist_ok=True)
+            with _folder_locked(folder):
+                identity = self._identity()
+                if identity is None:
+                    former = {each: self._former_machine_id(each) for each in self._begun()}
+                    identity = Identity(secrets.token_hex(16), "", "", former)
+                    if self._identity_file.exists():
+                        # A copy: its clusters are the original's.
+                        identity = replace(identity, former={})
+                settled = replace(
+                    identity, root=str(self.root), machine=_machine() or identity.machine
+                )
+                if settled != identity:
+                    text = json.dumps(asdict(settled), indent=1) + "\n"
+                    write_private_file(self._identity_file, text)
+        except OSError as error:
+            raise UcpError(
+                f"can't write {self._identity_file}: {error.strerror}",
+                next="choose a folder you may write to with --workspace DIR",
+            ) from error
+
+    @property
+    def _identity_file(self) -> Path:
+        return self.root / "gitops" / ".workspace.json"
+
+    def _identity(self) -> Identity | None:
+        """None where there is none yet, or the folder is a copy of another workspace."""
+        identity = _read_identity(self._identity_file)
+        if identity is None:
+            return None
+        if _machine() and identity.machine and _machine() != identity.machine:
+            return None
+        if identity.root != str(self.root):
+            there = Path(identity.root) / self._identity_file.relative_to(self.root)
+            original = _read_identity(there)
+            if original and original.id == identity.id and not _is_same(there, self._identity_file):
+                return None
+        return identity
+
+    def _begun(self) -> list[str]:
+        """Topologies of which there are repositories or a journal."""
+        bare = self.root.glob("gitops/*/core.git")
+        found = [*self.root.glob("gitops/*/core"), *bare, *self.root.glob(".ucp/*/journal.json")]
+        return sorted({each.parent.name for each in found})
+
+    def _former_machine_id(self, topology: str) -> str:
+        """As versions made it that kept no identity; to the letter, for their clusters bear it."""
+        try:
+            machine = _MACHINE_ID.read_text(encoding="ascii").strip()
         except OSError:
             machine = os.uname().nodename
-        text = f"{machine}\0{os.getuid()}\0{self.root}\0{topology}"
+        state = self.root / ".ucp"
+        # Its owner's also under sudo.
+        owner = state.stat().st_uid if state.is_dir() else os.getuid()
+        text = f"{machine}\0{owner}\0{self.root}\0{topology}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _machine() -> str:
+    """A digest of this machine's id; empty where it has none, as in containers and fresh images."""
+    try:
+        found = _MACHINE_ID.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+    return "" if found in ("", "uninitialized") else hashlib.sha256(found.encode()).hexdigest()[:16]
+
+
+def _read_identity(path: Path) -> Identity | None:
+    try:
+        found = Identity(**json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    return found if found.id and isinstance(found.former, dict) else None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _folder_locked(folder: Path) -> Iterator[None]:
+    """Held for moments only; where a file system knows no locks, without."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def home_folder(instead: str) -> Path:

@@ -50,6 +50,8 @@ def run_plan(
         if not locked:
             stack.enter_context(alone(context.workspace, context.topology.name))
         before()
+        if plan.name != "stop":  # which works on a full disk, too
+            context.workspace.settle_identity()
         log = stack.enter_context(_log(state.logs / "ucp.log", plan.name))
         view = stack.enter_context(console.steps())
         writing = Journal(state.journal, plan.name)
