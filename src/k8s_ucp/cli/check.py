@@ -10,7 +10,7 @@ import typer
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.check import Checkout, Finding, check, check_rendered
+from k8s_ucp.gitops.check import Checkout, Finding, check, check_rendered, transports
 from k8s_ucp.process import find_program
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.workspace import cache_folder
@@ -81,8 +81,9 @@ def _check_workspace(call: Invocation, program: Path, path: Path) -> list[Findin
     topology = load(path)
     manifests = read_manifests(topology, path.parent)
     rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, None)
-    findings = check_rendered(program, rendered)
+    findings = check_rendered(program, rendered, also=transports(topology))
     clones = call.workspace.gitops(topology.name)
     if clones.core.is_dir() and clones.apps.is_dir():
-        findings += check(program, Checkout(clones.core, clones.apps))
+        found = Checkout(clones.core, clones.apps)
+        findings += check(program, found, also=transports(topology))
     return sorted(set(findings))

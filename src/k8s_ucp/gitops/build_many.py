@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,10 +31,13 @@ class Built:
     """{folder: why kustomize can't build it}"""
 
 
-def build_many(kustomize: Path, root: Path, groups: Sequence[Sequence[str]]) -> Built:
+def build_many(
+    kustomize: Path, root: Path, groups: Sequence[Sequence[str]], *, also: Collection[str] = ()
+) -> Built:
     """Build folders below root. groups: folders that have no object in common, side by side.
 
-    Folders that can't be built together are halved until each that fails stands alone.
+    Folders that can't be built together are halved until each that fails stands alone. also:
+    transports of git besides https and ssh.
     """
     chunks = [
         list(group[start : start + AT_ONCE])
@@ -42,17 +45,27 @@ def build_many(kustomize: Path, root: Path, groups: Sequence[Sequence[str]]) -> 
         for start in range(0, len(group), AT_ONCE)
     ]
     built = Built()
+    program = _Kustomize(kustomize, frozenset(also))
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
-        for each in pool.map(lambda chunk: _build(kustomize, root.resolve(), chunk), chunks):
+        for each in pool.map(lambda chunk: _build(program, root.resolve(), chunk), chunks):
             built.objects |= each.objects
             built.failures |= each.failures
     return built
 
 
-def _build(kustomize: Path, root: Path, folders: list[str]) -> Built:
+@dataclass(frozen=True)
+class _Kustomize:
+    program: Path
+    also: frozenset[str]
+
+    def objects(self, folder: Path) -> list[Object]:
+        return objects(build(self.program, folder, also=self.also))
+
+
+def _build(kustomize: _Kustomize, root: Path, folders: list[str]) -> Built:
     try:
         if len(folders) == 1:
-            return Built({folders[0]: objects(build(kustomize, root / folders[0]))})
+            return Built({folders[0]: kustomize.objects(root / folders[0])})
         return Built(_indexed(kustomize, root, folders))
     except UcpError as error:
         if len(folders) == 1:
@@ -62,7 +75,7 @@ def _build(kustomize: Path, root: Path, folders: list[str]) -> Built:
     return Built({**one.objects, **other.objects}, {**one.failures, **other.failures})
 
 
-def _indexed(kustomize: Path, root: Path, folders: list[str]) -> dict[str, list[Object]]:
+def _indexed(kustomize: _Kustomize, root: Path, folders: list[str]) -> dict[str, list[Object]]:
     found: dict[str, list[Object]] = {each: [] for each in folders}
     with tempfile.TemporaryDirectory(prefix="ucp-index-") as temporary:
         index = Path(temporary).resolve()
@@ -74,7 +87,7 @@ def _indexed(kustomize: Path, root: Path, folders: list[str]) -> dict[str, list[
             (place / "kustomization.yaml").write_text(text, "utf-8")
         names = "".join(f'  - "{number}"\n' for number in range(len(folders)))
         (index / "kustomization.yaml").write_text(f"resources:\n{names}", "utf-8")
-        for each in objects(build(kustomize, index)):
+        for each in kustomize.objects(index):
             annotations = each["metadata"]["annotations"]
             found[folders[int(annotations.pop(_OVERLAY))]].append(each)
     return found

@@ -26,7 +26,7 @@ from k8s_ucp.gitops.check_mirrors import mirrored_in
 from k8s_ucp.gitops.check_objects import Object, find_faults, hosts
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.gitops.render import Rendered
-from k8s_ucp.topology import parse
+from k8s_ucp.topology import Topology, parse
 
 SHOWN = 20
 
@@ -53,9 +53,16 @@ class Checkout:
 
 
 def check(
-    kustomize: Path, checkout: Checkout, only: Collection[str] | None = None
+    kustomize: Path,
+    checkout: Checkout,
+    only: Collection[str] | None = None,
+    *,
+    also: Collection[str] = (),
 ) -> list[Finding]:
-    """Everything that is wrong. only: apps that changed; the others are not built again."""
+    """Everything that is wrong. only: apps that changed; the others are not built again.
+
+    also: transports of git besides https and ssh for what overlays take in.
+    """
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
     findings: set[Finding] = set()
@@ -66,7 +73,7 @@ def check(
     core_objects: list[Object] = []
     if core is not None and checkout.core:
         roots = [each for each in core.roots if only is None or each.startswith("mirrors")]
-        built = build_many(kustomize, checkout.core, [[each] for each in roots])
+        built = build_many(kustomize, checkout.core, [[each] for each in roots], also=also)
         core_objects = [each for found in built.objects.values() for each in found]
         core_objects += [each for _, each in core.plain()]
     if core is not None and only is None:
@@ -81,7 +88,9 @@ def check(
             for environment in sorted({each[2] for each in wanted})
         ]
         others = [] if only is not None else [e for e in apps.roots if not e.startswith("apps/")]
-        built = build_many(kustomize, checkout.apps, [*groups, *([each] for each in others)])
+        built = build_many(
+            kustomize, checkout.apps, [*groups, *([each] for each in others)], also=also
+        )
         add("apps", find_file_faults(apps))
         add("apps", find_environment_faults(apps))
         add("apps", _object_faults(apps, built, core_objects if core is not None else None))
@@ -89,11 +98,23 @@ def check(
     return sorted(findings)
 
 
-def check_rendered(kustomize: Path, rendered: Rendered) -> list[Finding]:
-    """What is wrong with a render."""
+def check_rendered(
+    kustomize: Path, rendered: Rendered, *, also: Collection[str] = ()
+) -> list[Finding]:
+    """What is wrong with a render. also: as in `check`."""
     with tempfile.TemporaryDirectory(prefix="ucp-check-") as folder:
         render_to(Path(folder), rendered)
-        return check(kustomize, Checkout(Path(folder, "core"), Path(folder, "apps")))
+        found = Checkout(Path(folder, "core"), Path(folder, "apps"))
+        return check(kustomize, found, also=also)
+
+
+def transports(topology: Topology) -> set[str]:
+    """Transports of git that its owner relies on, besides those that are always there."""
+    named = [topology.spec.git.core, topology.spec.git.apps, *(e.repo for e in topology.spec.apps)]
+    found = {str(each).partition("://")[0] for each in named if each and "://" in str(each)}
+    return found | ({"file"} if topology.spec.git.provider == "local" else set())
+
+
 
 
 def _object_faults(tree: Tree, built: Built, core_objects: list[Object] | None) -> Iterator[Fault]:

@@ -126,7 +126,7 @@ def classify(action: str, where: str, output: str, folder: str = "") -> GitFaile
 
     action: what was tried ("fetch"); where: on what; output: redacted stdout and stderr.
     """
-    tail = "\n".join(f"  {line}" for line in _telling(output)[-_KEPT_LINES:])
+    tail = "\n".join(f"  {line}" for line in telling(output)[-_KEPT_LINES:])
     message = f"git {action} failed on {where}" + (f":\n{tail}" if tail else "")
     if action == "push":
         kind = _push_class(output)
@@ -159,7 +159,7 @@ def _push_class(output: str) -> type[GitFailed] | None:
     return Declined if _PUSH_DECLINED.search(output) else None
 
 
-def _telling(output: str) -> Sequence[str]:
+def telling(output: str) -> Sequence[str]:
     """Lines that say something: no progress, no hints about git's own settings."""
     lines = (line.strip() for line in output.replace("\r", "\n").splitlines())
     return [line for line in lines if line and not line.startswith("hint:")]

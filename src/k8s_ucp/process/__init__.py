@@ -3,6 +3,7 @@
 argv is public on every machine: secrets go through `stdin` or `env`, never through argv.
 """
 
+from k8s_ucp.process.environment import passed_on
 from k8s_ucp.process.identity import (
     Identity,
     identify,
@@ -27,6 +28,7 @@ __all__ = [
     "is_start_of",
     "listeners",
     "marked",
+    "passed_on",
     "run",
     "spawn",
     "terminate",

@@ -11,7 +11,7 @@ from pathlib import Path
 from k8s_ucp.clusters.local import REPOSITORIES
 from k8s_ucp.components import argocd, crossplane, workloads
 from k8s_ucp.components.reconciler_image import ReconcilerImage
-from k8s_ucp.gitops.check import check_rendered, refuse
+from k8s_ucp.gitops.check import check_rendered, refuse, transports
 from k8s_ucp.gitops.check_hook import ensure_check_hook
 from k8s_ucp.gitops.manifests import Manifests
 from k8s_ucp.gitops.publish import Credentials, publish, read_addresses
@@ -41,7 +41,9 @@ class PublishRepositories:
             context.manifests,
             context.toolbox,
         )
-        wrong = check_rendered(context.toolbox.path("kustomize"), rendered)
+        wrong = check_rendered(
+            context.toolbox.path("kustomize"), rendered, also=transports(context.topology)
+        )
         refuse(wrong, "what ucp.yaml stands for can't work")
         credential = context.git_credential
         context.published = publish(

@@ -19,6 +19,7 @@ from k8s_ucp.gitops.check_hook import changed_apps
 from k8s_ucp.gitops.check_kinds import find_misfits, version
 from k8s_ucp.gitops.check_mirrors import mirrored_in
 from k8s_ucp.gitops.check_objects import Mirrored, find_faults, hosts, is_moving, unpinned_image
+from k8s_ucp.gitops.kustomize_sources import refused
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import parse
 
@@ -253,6 +254,28 @@ def test_files_without_faults() -> None:
         "platform/argocd/engine/crds.yaml": "a: [",
     }
     assert list(find_file_faults(tree(good))) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("file:///x?ref=--upload-pack=a", "the revision in"),
+        ("https://g/a/b?timeout=5&version=%2d-upload-pack=a", "the revision in"),
+        ("https://g/a/b?ref=+-u", None),
+        ("ssh://-oProxyCommand=a/b/c?ref=v1", "the host in"),
+        ("git@-oProxyCommand=a:b/c", "the host in"),
+        ("git::ssh://-o/b/c", "the host in"),
+        ("ext::sh -c a?ref=v1", "a program as its transport"),
+        ("git::https://g/a/b?ref=v1", None),
+        ("https://g/a-b//c-d?ref=v1-2", None),
+        ("../../base", None),
+        ("-odd-name.yaml", None),
+        ("kind: A\nurl: ext::x@-y", None),
+    ],
+)
+def test_what_git_would_take_for_an_option_is_refused(entry: str, words: str | None) -> None:
+    found = refused(entry)
+    assert (found is None) if words is None else (found is not None and words in found)
 
 
 def test_environments() -> None:

@@ -1,0 +1,194 @@
+"""What a repository of others can't do to whoever checks it: run programs, see secrets."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.gitops import kustomize as door
+from k8s_ucp.gitops.check import Checkout, check
+from k8s_ucp.gitops.kustomize import BuildFailed, build
+from k8s_ucp.gitops.kustomize_sources import FIELDS
+from k8s_ucp.gitops.repository import GitFailed
+from tests.conftest import CACHE
+from tests.integration.gitops.conftest import World
+
+OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"
+LOCAL = ("file",)
+SECRET = "canary-of-the-caller"
+
+
+@pytest.fixture(scope="module")
+def kustomize() -> Path:
+    from k8s_ucp.tools.installer import Installer
+
+    return Installer(CACHE, lambda event: None).install(("kustomize",)).path("kustomize")
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A repository with a kustomization, tagged v1."""
+    folder = tmp_path / "base"
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text("resources: [map.yaml]\n")
+    (folder / "map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: far}\n")
+    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
+    for words in (("init", "-q"), ("add", "-A"), (*me, "commit", "-qm", "Mine"), ("tag", "v1")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    return folder
+
+
+def overlay(tmp_path: Path, text: str) -> Path:
+    folder = tmp_path / "apps" / "apps" / "web" / "overlays" / "stage"
+    folder.mkdir(parents=True)
+    (folder / "kustomization.yaml").write_text(text)
+    return folder
+
+
+def program(tmp_path: Path) -> tuple[Path, Path]:
+    """(a program, the file that it writes its environment to)"""
+    proof = tmp_path / "proof"
+    script = tmp_path / "evil.sh"
+    script.write_text(f"#!/bin/sh\nenv > {proof}\nexit 1\n")
+    script.chmod(0o755)
+    return script, proof
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_pull_request_runs_no_program(
+    field: str, kustomize: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UCP_GIT_TOKEN", SECRET)
+    script, proof = program(tmp_path)
+    overlay(tmp_path, f'{field}: ["file:///x?ref=--upload-pack={script}"]\n')
+    found = check(kustomize, Checkout(apps=tmp_path / "apps"), also=LOCAL)
+    assert not proof.exists()
+    assert any("begins with '-'" in each.message for each in found)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "file:///x?ref=--upload-pack={script}",
+        "file:///x?version=%2D%2Dupload-pack={script}",
+        "ssh://-oProxyCommand={script}/a/b?ref=v1",
+        "git::file://-x/y?ref=--upload-pack={script}",
+        "git@-oProxyCommand={script}:a/b?ref=v1",
+    ],
+)
+def test_what_gets_past_the_look_at_the_files_runs_nothing(
+    entry: str, kustomize: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A base on a host of others is not at hand before kustomize has fetched it."""
+    script, proof = program(tmp_path)
+    text = f'resources: ["{entry.format(script=script)}"]\n'
+    (base / "kustomization.yaml").write_text(text)
+    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
+    subprocess.run(["git", *me, "commit", "-qam", "Evil"], cwd=base, check=True)
+    subprocess.run(["git", "tag", "-f", "v1"], cwd=base, check=True, capture_output=True)
+    with pytest.raises(BuildFailed):
+        build(kustomize, overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v1']\n"), also=LOCAL)
+    assert not proof.exists()
+
+
+def answers(tmp_path: Path) -> Path:
+    """What answers any question for a password."""
+    script = tmp_path / "askpass"
+    script.write_text(f"#!/bin/sh\necho {SECRET}\n")
+    script.chmod(0o755)
+    return script
+
+
+class Attacker(BaseHTTPRequestHandler):
+    """A git host that asks for a password and notes what it is told."""
+
+    heard: list[str]
+
+    def do_GET(self) -> None:
+        self.heard.append(f"{self.path} {self.headers}")
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="git"')
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def attacker() -> Iterator[tuple[str, list[str]]]:
+    Attacker.heard = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Attacker)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/a/b", Attacker.heard
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_hostile_git_host_hears_no_secret(
+    kustomize: Path,
+    attacker: tuple[str, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url, heard = attacker
+    # As a pipeline sets git up: a credential for every host.
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "http.extraHeader")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", f"Authorization: Bearer {SECRET}")
+    monkeypatch.setenv("GIT_ASKPASS", str(answers(tmp_path)))
+    folder = overlay(tmp_path, f"resources: ['{url}?ref=v1']\n")
+    with pytest.raises(BuildFailed, match="not allowed"):
+        build(kustomize, folder, also=LOCAL)
+    # kustomize itself has looked whether it is a file.
+    assert "info/refs" not in "".join(heard)
+    # Where ucp.yaml names such an address, the host is asked; it learns nothing.
+    with pytest.raises(BuildFailed, match=r"401|could not read Username|Authentication failed"):
+        build(kustomize, folder, also=("http",))
+    assert "info/refs" in "".join(heard)
+    assert "Authorization" not in "".join(heard)
+
+
+def test_nothing_of_the_callers_environment_reaches_git(
+    kustomize: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its git is a program of the person's: what that sees, its helpers and filters see."""
+    seen = tmp_path / "seen"
+    mine = tmp_path / "bin" / "git"
+    mine.parent.mkdir()
+    real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout
+    mine.write_text(f'#!/bin/sh\nenv >> {seen}\nexec {real.strip()} "$@"\n')
+    mine.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{mine.parent}:{os.environ['PATH']}")
+    for name in ("AWS_SECRET_ACCESS_KEY", "UCP_GIT_TOKEN", "GIT_DIR", "GIT_ASKPASS", "KUBECONFIG"):
+        monkeypatch.setenv(name, SECRET)
+    made = build(
+        kustomize, overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v1']\n"), also=LOCAL
+    )
+    assert "name: far" in made
+    assert "GIT_ALLOW_PROTOCOL=file:https:ssh" in seen.read_text()
+    assert SECRET not in seen.read_text()
+
+
+def test_gits_own_words_are_in_the_error(kustomize: Path, base: Path, tmp_path: Path) -> None:
+    folder = overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v9']\n")
+    with pytest.raises(BuildFailed, match="couldn't find remote ref v9"):
+        build(kustomize, folder, also=LOCAL)
+    with pytest.raises(BuildFailed, match="transport 'file' not allowed"):
+        build(kustomize, folder)
+
+
+def test_nothing_is_left_in_the_temporary_folder(
+    kustomize: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setattr(door.tempfile, "tempdir", str(place))
+    build(kustomize, overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v1']\n"), also=LOCAL)
+    assert list(place.iterdir()) == []
