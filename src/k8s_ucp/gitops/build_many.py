@@ -88,8 +88,12 @@ def _indexed(kustomize: _Kustomize, root: Path, folders: list[str]) -> dict[str,
         names = "".join(f'  - "{number}"\n' for number in range(len(folders)))
         (index / "kustomization.yaml").write_text(f"resources:\n{names}", "utf-8")
         for each in kustomize.objects(index):
-            annotations = each["metadata"]["annotations"]
-            found[folders[int(annotations.pop(_OVERLAY))]].append(each)
+            try:
+                number = int(each["metadata"]["annotations"].pop(_OVERLAY))
+            except (KeyError, TypeError, ValueError, AttributeError):
+                # An object on which kustomize can't leave its mark is judged by itself.
+                raise UcpError(f"an object without the mark {_OVERLAY}") from None
+            found[folders[number]].append(each)
     return found
 
 
@@ -100,5 +104,7 @@ def objects(text: str) -> list[Object]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return [each for each in yaml.load_all(text, Loader=loader) if isinstance(each, dict)]
-    except yaml.YAMLError as error:
-        raise UcpError(f"not valid YAML: {str(error).splitlines()[0]}") from error
+    except (yaml.YAMLError, ValueError, LookupError, OverflowError, RecursionError) as error:
+        # Some values end PyYAML with errors of Python's own.
+        words = str(error).splitlines()[:1] or [type(error).__name__]
+        raise UcpError(f"not valid YAML: {words[0]}") from error

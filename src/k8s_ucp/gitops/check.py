@@ -8,8 +8,9 @@ check_kinds.py; here they meet the repositories.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
@@ -61,14 +62,16 @@ def check(
 ) -> list[Finding]:
     """Everything that is wrong. only: apps that changed; the others are not built again.
 
-    also: transports of git besides https and ssh for what overlays take in.
+    also: transports of git besides https and ssh for what overlays take in. What can't be judged
+    is a finding.
     """
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
     findings: set[Finding] = set()
 
-    def add(repository: str, faults: Iterator[Fault]) -> None:
-        findings.update(Finding(repository, path, words) for path, words in faults)
+    def add(repository: str, where: str, faults: Iterator[Fault]) -> None:
+        found = _guarded(where, lambda: faults)
+        findings.update(Finding(repository, path, words) for path, words in found)
 
     core_objects: list[Object] = []
     if core is not None and checkout.core:
@@ -77,10 +80,10 @@ def check(
         core_objects = [each for found in built.objects.values() for each in found]
         core_objects += [each for _, each in core.plain()]
     if core is not None and only is None:
-        add("core", find_file_faults(core))
-        add("core", find_core_faults(core, apps))
-        add("core", find_topology_faults(core, lambda text: parse(text, Path("ucp.yaml"))))
-        add("core", _object_faults(core, built, None))
+        add("core", ".", find_file_faults(core))
+        add("core", "bootstrap", find_core_faults(core, apps))
+        add("core", "ucp.yaml", find_topology_faults(core, _parse))
+        add("core", ".", _object_faults(core, built, None))
     if apps is not None and checkout.apps:
         wanted = [each for each in apps.overlays if only is None or each[1] in only]
         groups = [
@@ -91,10 +94,11 @@ def check(
         built = build_many(
             kustomize, checkout.apps, [*groups, *([each] for each in others)], also=also
         )
-        add("apps", find_file_faults(apps))
-        add("apps", find_environment_faults(apps))
-        add("apps", _object_faults(apps, built, core_objects if core is not None else None))
-        add("apps", _host_faults(apps, built))
+        add("apps", ".", find_file_faults(apps))
+        add("apps", "environments.yaml", find_environment_faults(apps))
+        known = core_objects if core is not None else None
+        add("apps", ".", _object_faults(apps, built, known))
+        add("apps", "apps", _host_faults(apps, built))
     return sorted(findings)
 
 
@@ -115,19 +119,43 @@ def transports(topology: Topology) -> set[str]:
     return found | ({"file"} if topology.spec.git.provider == "local" else set())
 
 
+def _parse(text: str) -> Topology:
+    return parse(text, Path("ucp.yaml"))
+
+
+def _guarded(path: str, faults: Callable[[], Iterator[Fault]]) -> Iterator[Fault]:
+    """The same faults; an error of our own is one more, on that path.
+
+    People write files in any shape. One that a rule doesn't expect must neither end the check nor
+    pass it.
+    """
+    try:
+        yield from faults()
+    except Exception as error:  # noqa: BLE001 (said above)
+        yield path, f"can't be checked: {type(error).__name__}: {error}"
 
 
 def _object_faults(tree: Tree, built: Built, core_objects: list[Object] | None) -> Iterator[Fault]:
     yield from built.failures.items()
     apps = {folder: app for folder, app, _ in tree.overlays}
     for folder, found in built.objects.items():
-        known = None
-        if core_objects is not None and folder in apps:
-            known = mirrored_in(core_objects, apps[folder], folder.rpartition("/")[2])
-        yield from ((folder, words) for words in find_faults(found, known))
+        yield from _guarded(folder, partial(_overlay_faults, folder, apps, found, core_objects))
     for path, item in tree.plain():
-        # Argo CD reads it with its neighbours, and with manifests that are not read here.
-        yield from ((path, words) for words in find_faults([item], None, whole=False))
+        yield from _guarded(path, partial(_plain_faults, path, item))
+
+
+def _overlay_faults(
+    folder: str, apps: Mapping[str, str], found: list[Object], core_objects: list[Object] | None
+) -> Iterator[Fault]:
+    known = None
+    if core_objects is not None and folder in apps:
+        known = mirrored_in(core_objects, apps[folder], folder.rpartition("/")[2])
+    yield from ((folder, words) for words in find_faults(found, known))
+
+
+def _plain_faults(path: str, item: Object) -> Iterator[Fault]:
+    # Argo CD reads it with its neighbours, and with manifests that are not read here.
+    yield from ((path, words) for words in find_faults([item], None, whole=False))
 
 
 def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
@@ -144,7 +172,11 @@ def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
                 for each in content
             ]
         for item in items:
-            claimed = set(hosts(item))
+            try:
+                claimed = set(hosts(item))
+            except (TypeError, ValueError, AttributeError):
+                yield folder, f"the hosts of a {item.get('kind')} can't be read"
+                continue
             for host in sorted({host for host, _ in claimed}):
                 other = owners.setdefault(host, folder)
                 if other != folder:

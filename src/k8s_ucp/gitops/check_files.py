@@ -15,6 +15,7 @@ from typing import Any
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.build_many import Object, objects
 from k8s_ucp.gitops.check_objects import is_moving, unpinned_image
+from k8s_ucp.gitops.kustomize_sources import FIELDS, entries
 from k8s_ucp.gitops.rendering.own_manifests import KUSTOMIZATIONS
 from k8s_ucp.topology.names import taken_namespace
 
@@ -53,12 +54,23 @@ class Tree:
         for path, content in self.files.items():
             if not path.endswith((".yaml", ".yml")) or _SKIPPED.search(path):
                 continue
+            if any(path.startswith(f"{each}templates/") for each in self.charts):
+                continue
             try:
                 found[path] = objects(content.decode("utf-8"))
             except (UcpError, ValueError) as error:
                 message = error.message if isinstance(error, UcpError) else "not text in UTF-8"
                 self.unreadable.append((path, message))
         return found
+
+    @cached_property
+    def charts(self) -> list[str]:
+        """Folders of Helm charts, each with a slash at its end: their templates are no YAML."""
+        return [
+            each.removesuffix("Chart.yaml")
+            for each in self.files
+            if each == "Chart.yaml" or each.endswith("/Chart.yaml")
+        ]
 
     @cached_property
     def kustomizations(self) -> dict[str, Object]:
@@ -85,7 +97,7 @@ class Tree:
         used = {
             posixpath.normpath(posixpath.join(folder, entry))
             for folder, content in self.kustomizations.items()
-            for entry in _entries(content)
+            for entry in entries(content)
         }
         return sorted(self.kustomizations.keys() - used)
 
@@ -99,13 +111,22 @@ class Tree:
         """(path, object) of the files that no kustomization takes in."""
         for path, content in self.documents.items():
             folders = [path[:place] for place, each in enumerate(path) if each == "/"]
+            if any(path.startswith(each) for each in self.charts):
+                continue
             if not any(each in self.kustomizations for each in folders):
                 yield from ((path, each) for each in content if "kind" in each)
 
 
-def _entries(kustomization: Object) -> list[str]:
-    keys = ("resources", "components", "bases")
-    return [each for key in keys for each in kustomization.get(key) or () if isinstance(each, str)]
+def _list(item: Object, name: str) -> list[Any]:
+    """A list, whatever else a person wrote there."""
+    content = item.get(name)
+    return list(content) if isinstance(content, list | tuple) else []
+
+
+def _misshapen(item: Object, *names: str) -> Iterator[str]:
+    for name in names:
+        if item.get(name) is not None and not isinstance(item[name], list | tuple):
+            yield f"{name} is no list"
 
 
 def find_file_faults(tree: Tree) -> Iterator[Fault]:
@@ -113,10 +134,11 @@ def find_file_faults(tree: Tree) -> Iterator[Fault]:
     documents = tree.documents
     yield from tree.unreadable
     for folder, content in sorted(tree.kustomizations.items()):
-        for entry in _entries(content):
+        yield from ((folder, words) for words in _misshapen(content, *FIELDS, "helmCharts"))
+        for entry in entries(content):
             if words := _unpinned_base(entry):
                 yield folder, words
-        for chart in content.get("helmCharts") or ():
+        for chart in _list(content, "helmCharts"):
             if isinstance(chart, dict) and (words := _unpinned_chart(chart, "version", "name")):
                 yield folder, words
     for path, text in tree.files.items():
@@ -160,23 +182,27 @@ def _unpinned_packages(item: Object) -> Iterator[str]:
 
 def sources_of(application: Object) -> list[Object]:
     spec = application.get("spec") or {}
-    found = [spec.get("source"), *(spec.get("sources") or ())]
+    if not isinstance(spec, dict):
+        return []
+    found = [spec.get("source"), *_list(spec, "sources")]
     return [each for each in found if isinstance(each, dict)]
 
 
 def find_environment_faults(tree: Tree) -> Iterator[Fault]:
     """The app repository's list of environments, and overlays for others."""
     path = "environments.yaml"
-    entries = [
+    found = [
         each
         for content in tree.documents.get(path, [])
-        for each in content.get("environments") or ()
+        for each in _list(content, "environments")
         if isinstance(each, dict)
     ]
-    names = [str(each.get("name")) for each in entries]
+    for content in tree.documents.get(path, []):
+        yield from ((path, words) for words in _misshapen(content, "environments"))
+    names = [str(each.get("name")) for each in found]
     for name in sorted({each for each in names if names.count(each) > 1}):
         yield path, f"the environment {name} is there twice"
-    for each in entries:
+    for each in found:
         source = each.get("promotesFrom")
         if source is not None and str(source) not in names:
             yield path, f"{each.get('name')} promotes from {source}, which is no environment"

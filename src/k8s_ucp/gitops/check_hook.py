@@ -1,33 +1,49 @@
 """Refuses pushes to a local repository that bring something wrong: a hook, and what it starts.
 
-What was wrong before the push is no reason. Where nothing can be checked (the Python that wrote the
-hook or kustomize has moved, time is up) the push passes.
+What was wrong before the push is no reason. What can't be checked is wrong: an error of the check's
+own, or time that is up. Where the check itself is gone (the Python that wrote the hook or kustomize
+has moved) the push passes, and whoever pushes is told.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.check import Checkout, check
+from k8s_ucp.gitops.check import Checkout, Finding, check
 from k8s_ucp.gitops.hooks import write_hook
 
 _SECONDS = 50
-"""The program ends by then, and the push passes."""
+"""For each of the two looks, at what is pushed and at what was there: our pushes wait longer."""
+FINDINGS = 10
+"""Exit code for findings: Python's own is 1 when it can't start, and 2 for wrong arguments."""
+_OLD_FINDINGS = 1
+"""What hooks of earlier versions ask for, which name no code."""
+_ALSO = ("file", "http")
+"""Transports that a topology with local repositories may name for its apps."""
 _MARK = "# Written by k8s-ucp: checks a push before it lands."
 _HOOK = """#!/bin/sh
 {mark}
 python={python}
 kustomize={kustomize}
 core={core}
-test -x "$python" && test -x "$kustomize" || exit 0
-work=$(mktemp -d "${{TMPDIR:-/tmp}}/ucp-check.XXXXXX") || exit 0
+unchecked() {{ # WHY
+  echo "this push was not checked: $1" >&2
+  exit 0
+}}
+test -x "$python" && test -x "$kustomize" ||
+  unchecked 'the check is not where it was; next: ucp start'
+# What runs left that were killed.
+find "${{TMPDIR:-/tmp}}/" -maxdepth 1 -name 'ucp-check.??????' -user "$(id -u)" -mmin +60 \\
+  -exec rm -rf {{}} + 2>/dev/null
+work=$(mktemp -d "${{TMPDIR:-/tmp}}/ucp-check.XXXXXX") ||
+  unchecked 'there is no room for its files'
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
@@ -38,9 +54,16 @@ files_of() {{ # REPOSITORY COMMIT FOLDER: git's variables name this repository a
       checkout-index --all --prefix="$3/" 2>/dev/null
 }}
 
-look() {{ # FOLDER: 0 nothing is wrong, 1 findings, else it can't be told
-  "$python" -P -m k8s_ucp.gitops.check_hook --kustomize "$kustomize" --repository {name} \\
-    --folder "$1" --changed "$work/changed" --core "$work/core" </dev/null 2>"$work/log"
+look() {{ # FOLDER: 0 nothing is wrong, {findings} findings, else there is no check to start
+  TMPDIR="$work" "$python" -P -m k8s_ucp.gitops.check_hook --kustomize "$kustomize" \\
+    --repository {name} --code {findings} --folder "$1" \\
+    --changed "$work/changed" --core "$work/core" </dev/null 2>"$work/log"
+  code=$?
+  case $code in 0 | {findings}) return $code ;; esac
+  # Whatever ended it, be it what is pushed: only a check that isn't there lets a push through.
+  "$python" -P -c 'import k8s_ucp.gitops.check_hook' </dev/null 2>/dev/null || return 1
+  echo ".: can't be checked: the check ended with code $code"
+  return {findings}
 }}
 
 if test -n "$core" && test -d "$core"; then
@@ -54,12 +77,15 @@ while read -r old new ref; do
     echo '*' >"$work/changed"
   # The backup is encrypted, and nothing refers to it.
   grep -qv '^backup/' "$work/changed" || continue
-  files_of "$PWD" "$new" "$work/new" || exit 0
+  files_of "$PWD" "$new" "$work/new" || unchecked "the files of $new can't be read"
   look "$work/new" >"$work/findings"
-  test $? = 1 || exit 0
+  case $? in
+    0) continue ;;
+    1) unchecked "$(tail -n 1 "$work/log"); next: ucp start" ;;
+  esac
   : >"$work/before"
   if files_of "$PWD" "$old" "$work/old"; then look "$work/old" >"$work/before"; fi
-  grep -vxF -f "$work/before" "$work/findings" >"$work/brought" || exit 0
+  grep -vxF -f "$work/before" "$work/findings" >"$work/brought" || continue
   {{ echo 'this push is refused, since it brings:'; sed 's/^/  /' "$work/brought"
     echo '  next: correct it, run `ucp check`, commit, push again'; }} >&2
   exit 1
@@ -83,6 +109,7 @@ def ensure_check_hook(
         core=shlex.quote(str(core or "")),
         ref=shlex.quote(f"refs/heads/{branch}"),
         name=name,
+        findings=FINDINGS,
     )
     if write_hook(bare, "pre-receive", text, mark=_MARK):
         return None
@@ -102,33 +129,50 @@ def changed_apps(paths: Iterable[str]) -> set[str] | None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """What the hook starts: prints findings, one a line. Exit code 1 where there are some."""
+    """What the hook starts: prints findings, one a line. Ends with `--code` if there are some."""
     parser = argparse.ArgumentParser(prog="k8s_ucp.gitops.check_hook", description=__doc__)
     parser.add_argument("--kustomize", type=Path, required=True)
     parser.add_argument("--repository", choices=("core", "apps"), required=True)
     parser.add_argument("--folder", type=Path, required=True, help="the pushed files")
     parser.add_argument("--changed", type=Path, required=True, help="file of the changed paths")
     parser.add_argument("--core", type=Path, help="files of the core repository, for an app's")
+    parser.add_argument("--code", type=int, default=_OLD_FINDINGS, help="exit code for findings")
     wanted = parser.parse_args(arguments)
+    signal.signal(signal.SIGALRM, _expire(wanted.code))
     signal.alarm(_SECONDS)
-    if wanted.repository == "core":
-        findings = check(wanted.kustomize, Checkout(core=wanted.folder))
-    else:
-        core = wanted.core if wanted.core and wanted.core.is_dir() else None
-        only = changed_apps(wanted.changed.read_text("utf-8", "replace").splitlines())
-        findings = [
-            each
-            for each in check(wanted.kustomize, Checkout(core, wanted.folder), only)
-            if each.repository == "apps"
-        ]
+    try:
+        findings = _findings(wanted)
+    except Exception as error:  # noqa: BLE001 (a push decides what is met here: no pass)
+        findings = [Finding(wanted.repository, ".", f"can't be checked: {_words(error)}")]
+    signal.alarm(0)
     for each in findings:
         print(f"{each.path}: {each.message}")  # noqa: T201 (for the hook)
-    return 1 if findings else 0
+    return int(wanted.code) if findings else 0
+
+
+def _findings(wanted: argparse.Namespace) -> list[Finding]:
+    if wanted.repository == "core":
+        return check(wanted.kustomize, Checkout(core=wanted.folder), also=_ALSO)
+    core = wanted.core if wanted.core and wanted.core.is_dir() else None
+    only = changed_apps(wanted.changed.read_text("utf-8", "replace").splitlines())
+    found = check(wanted.kustomize, Checkout(core, wanted.folder), only, also=_ALSO)
+    return [each for each in found if each.repository == "apps"]
+
+
+def _expire(code: int) -> Callable[..., None]:
+    def expire(*_: object) -> None:
+        # At once: kustomize, which others wait for, may take longer than the push.
+        print(f".: can't be checked in {_SECONDS} s", flush=True)  # noqa: T201 (for the hook)
+        os._exit(code)
+
+    return expire
+
+
+def _words(error: Exception) -> str:
+    """One line, the same for the same error: the hook compares it with that of the old tree."""
+    lines = str(error).splitlines()[:1]
+    return f"{type(error).__name__}: {''.join(lines)}" if lines else type(error).__name__
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except UcpError as error:
-        print(error, file=sys.stderr)  # noqa: T201 (the hook's log)
-        sys.exit(2)
+    sys.exit(main())

@@ -38,9 +38,15 @@ def find_faults(
     mirrored: what comes from outside; None where that isn't known. whole: these are all objects of
     it; others may bring what they refer to otherwise.
     """
-    known = {(each.get("kind"), name_of(each)): each for each in objects}
-    seen = set()
+    sound = []
     for each in objects:
+        if words := misshapen(each):
+            yield f"{each.get('kind')}: {words}"
+        else:
+            sound.append(each)
+    known = {(each.get("kind"), name_of(each)): each for each in sound}
+    seen = set()
+    for each in sound:
         title = f"{each.get('kind')} {name_of(each)}"
         identity = (each.get("apiVersion"), title, each.get("metadata", {}).get("namespace"))
         if identity in seen:
@@ -56,6 +62,20 @@ def find_faults(
                 yield f"{title}: {words}"
         for words in _dangling(each, known) if whole else ():
             yield f"{title}: {words}"
+
+
+def misshapen(item: Object) -> str | None:
+    """What of an object's outer form no API server takes; the other rules rely on it."""
+    metadata = item.get("metadata", {})
+    if not isinstance(metadata, dict):
+        return "metadata is no map"
+    for name in ("apiVersion", "kind"):
+        if not isinstance(item.get(name, ""), str):
+            return f"{name} is no text"
+    for name in ("labels", "annotations"):
+        if not isinstance(metadata.get(name) or {}, dict):
+            return f"metadata.{name} is no map"
+    return None
 
 
 def _from_outside(item: Object) -> frozenset[str]:

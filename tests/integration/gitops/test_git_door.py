@@ -14,6 +14,8 @@ import pytest
 
 from k8s_ucp.gitops import kustomize as door
 from k8s_ucp.gitops.check import Checkout, check
+from k8s_ucp.gitops.check_hook import FINDINGS, ensure_check_hook
+from k8s_ucp.gitops.check_hook import main as check_of_a_push
 from k8s_ucp.gitops.kustomize import BuildFailed, build
 from k8s_ucp.gitops.kustomize_sources import FIELDS
 from k8s_ucp.gitops.repository import GitFailed
@@ -192,3 +194,97 @@ def test_nothing_is_left_in_the_temporary_folder(
     monkeypatch.setattr(door.tempfile, "tempdir", str(place))
     build(kustomize, overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v1']\n"), also=LOCAL)
     assert list(place.iterdir()) == []
+
+
+@pytest.fixture
+def checked(world: World, kustomize: Path) -> World:
+    world.start()
+    for name, bare in (("core", world.folder.core_remote), ("apps", world.folder.apps_remote)):
+        ensure_check_hook(bare, name, python=Path(sys.executable), kustomize=kustomize)
+    return world
+
+
+def test_a_push_of_an_app_by_repository_is_taken(checked: World, base: Path) -> None:
+    """In a hook git's variables name the repository that is pushed to."""
+    text = f"resources:\n  - {base.as_uri()}?ref=v1\n"
+    checked.push(
+        "apps",
+        {
+            "apps/far/base/kustomization.yaml": text.encode(),
+            "apps/far/overlays/stage/kustomization.yaml": b"resources: [../../base]\n",
+        },
+    )
+    assert "apps/far/base/kustomization.yaml" in checked.files("apps")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("odd.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n"),
+        ("odd.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: [a]\n"),
+        ("odd.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: [a]}\n"),
+        ("odd.yaml", "apiVersion: v1\nkind: [a]\nmetadata: {name: a}\n"),
+        ("odd.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 5}\n"),
+        ("odd.yaml", "kind: Ingress\nmetadata: {name: a}\nspec: [1]\n"),
+        ("odd.yaml", 'kind: A\nx: "\\U7fffffff"\n'),
+        ("odd.yaml", "kind: A\nx: !!bool maybe\n"),
+        ("odd.yaml", "kind: A\nx: " + "[" * 200_000 + "]" * 200_000 + "\n"),
+        ("apps/odd/overlays/stage/kustomization.yaml", "resources: 5\n"),
+        ("apps/odd/overlays/stage/kustomization.yaml", "helmCharts: 5\n"),
+    ],
+)
+def test_an_odd_file_does_not_switch_the_check_off(path: str, text: str, checked: World) -> None:
+    before = checked.refs()
+    broken = checked.files("apps")[OVERLAY].replace(b"0.9.2", b"latest")
+    with pytest.raises(GitFailed) as caught:
+        checked.push("apps", {path: text.encode(), OVERLAY: broken})
+    assert "this push is refused" in caught.value.message
+    assert checked.refs() == before
+
+
+def test_a_hook_of_an_earlier_version_still_refuses(
+    checked: World, kustomize: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It names no code for findings and takes 1; whatever else it took for a pass."""
+    overlay(tmp_path, "resources: [../../base]\n")
+    (tmp_path / "apps" / "odd.yaml").write_text("kind: A\nmetadata:\n")
+    (tmp_path / "changed").write_text("odd.yaml\n")
+    words = [
+        *("--kustomize", str(kustomize), "--repository", "apps"),
+        *("--folder", str(tmp_path / "apps"), "--changed", str(tmp_path / "changed")),
+    ]
+    assert check_of_a_push(words) == 1
+    assert check_of_a_push([*words, "--code", str(FINDINGS)]) == FINDINGS
+    assert "metadata is no map" in capsys.readouterr().out
+
+
+def test_whoever_pushes_is_told_that_nothing_was_checked(
+    world: World, kustomize: Path, tmp_path: Path
+) -> None:
+    world.start()
+    ensure_check_hook(
+        world.folder.apps_remote, "apps", python=tmp_path / "gone", kustomize=kustomize
+    )
+    clone = world.person / "mine"
+    words = ["git", "clone", "-q", world.folder.apps_remote.as_uri(), str(clone)]
+    subprocess.run(words, check=True)
+    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
+    commit = ["git", *me, "commit", "-q", "--allow-empty", "-m", "Mine"]
+    subprocess.run(commit, cwd=clone, check=True)
+    pushed = subprocess.run(
+        ["git", "push", "origin", "main"], cwd=clone, check=True, capture_output=True, text=True
+    )
+    assert "this push was not checked" in pushed.stderr
+
+
+def test_a_push_clears_what_killed_checks_left(
+    checked: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "shared"
+    old, new = place / "ucp-check.aB3dE6", place / "ucp-check.fG4hI7"
+    for each in (old, new):
+        (each / "new").mkdir(parents=True)
+    os.utime(old, (0, 0))
+    monkeypatch.setenv("TMPDIR", str(place))
+    checked.push("apps", {"notes.md": b"mine\n"})
+    assert list(place.iterdir()) == [new]

@@ -230,6 +230,8 @@ FILES: dict[str, tuple[dict[str, str], str]] = {
         {"a.yaml": "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nspec: {package: x/y}"},
         "the package x/y has no tag",
     ),
+    "a list that is none": ({OVERLAY: "resources: 5"}, "resources is no list"),
+    "charts that are no list": ({OVERLAY: "helmCharts: 5"}, "helmCharts is no list"),
     "an action by tag": (
         {".github/workflows/a.yml": "steps:\n  - uses: actions/checkout@v4\n"},
         "actions/checkout@v4 is not pinned",
@@ -256,6 +258,18 @@ def test_files_without_faults() -> None:
     assert list(find_file_faults(tree(good))) == []
 
 
+def test_templates_of_a_chart_are_no_yaml() -> None:
+    chart = {
+        "apps/web/overlays/stage/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        "apps/web/overlays/stage/values.yaml": "kind: nothing\n",
+        "apps/web/overlays/stage/templates/a.yaml": "a: {{ .Values.a }}\n{{- end }}\n",
+    }
+    assert list(find_file_faults(tree(chart))) == []
+    assert list(tree(chart).plain()) == []
+    beside = {"apps/web/templates/a.yaml": "a: {{ .Values.a }}\n{{- end }}\n"}
+    assert [path for path, _ in find_file_faults(tree(chart | beside))] == list(beside)
+
+
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
@@ -276,6 +290,20 @@ def test_files_without_faults() -> None:
 def test_what_git_would_take_for_an_option_is_refused(entry: str, words: str | None) -> None:
     found = refused(entry)
     assert (found is None) if words is None else (found is not None and words in found)
+
+
+@pytest.mark.parametrize("text", ["environments: 5", "environments: {a: b}"])
+def test_environments_that_are_no_list(text: str) -> None:
+    found = [words for _, words in find_environment_faults(tree({"environments.yaml": text}))]
+    assert found == ["environments is no list"]
+
+
+@pytest.mark.parametrize(
+    "text", ["metadata:", "metadata: [a]", "metadata: {annotations: [a]}", "metadata: {labels: a}"]
+)
+def test_an_object_without_proper_metadata_is_a_finding(text: str) -> None:
+    (found,) = find_faults(objects(f"kind: A\n{text}\n"), None)
+    assert " is no map" in found
 
 
 def test_environments() -> None:
