@@ -34,9 +34,11 @@ KEPT_VARIABLES = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
     *("XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "UCP_CACHE_DIR", "SSH_AUTH_SOCK"),
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *("XDG_CONFIG_HOME", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSH_COMMAND", "GIT_SSH"),
 )
-"""Of the caller's environment: what finds files and reaches git. The rest may hold secrets."""
+"""Of the caller's environment: what finds files and reaches git, for Argo CD and the backup as for
+`ucp start` itself. The rest may hold secrets."""
 
 _MARK = "UCP_SUPERVISOR"
 """In the environment of supervisord and so of all it starts, with its identifier."""

@@ -7,13 +7,15 @@ CD afterwards. Argo CD runs the same parts as on a host, so without dex and noti
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from k8s_ucp.clusters.images import from_mirror
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.errors import UcpError
-from k8s_ucp.process import Programs, run
+from k8s_ucp.gitops.helm import template
+from k8s_ucp.process import Programs
 from k8s_ucp.topology import CrossplaneSettings
 
 FILE = "workloads.yaml"
@@ -35,6 +37,10 @@ _NAMESPACED = (
     *("Deployment", "StatefulSet", "NetworkPolicy"),
 )
 _WIDE = ("ClusterRole", "ClusterRoleBinding")
+_NO_VERSION = re.compile(
+    r"""^( +(?:helm\.sh/chart: crossplane-|app\.kubernetes\.io/version: )["']?)0\.0\.1(["']?)$""",
+    re.M,
+)
 _KIND = re.compile(r"^kind: (\S+)$", re.M)
 _NAME = re.compile(r"^  name: (\S+)$", re.M)
 
@@ -86,18 +92,24 @@ def of_crossplane(
     limits = {"cpu": settings.limits.cpu, "memory": settings.limits.memory}
     values |= {f"resourcesCrossplane.limits.{key}": value for key, value in limits.items() if value}
     words = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
-    text = run(
-        [
-            *(helm, "template", crossplane.NAME, module / "cluster/charts/crossplane"),
-            *("--namespace", crossplane.NAMESPACE, *words),
-        ],
-        timeout=HELM_SECONDS,
-        programs=programs,
-    )
+    with tempfile.TemporaryDirectory(prefix="ucp-charts-") as home:
+        text = template(
+            helm,
+            [
+                *(crossplane.NAME, module / "cluster/charts/crossplane"),
+                *("--namespace", crossplane.NAMESPACE, *words),
+            ],
+            home=Path(home),
+            timeout=HELM_SECONDS,
+            programs=programs,
+        )
     documents = [each for each in re.split(r"^---\n", text, flags=re.M) if _KIND.search(each)]
-    # The chart in the sources carries no version of its own.
-    joined = _joined(documents).replace("0.0.1", version)
-    return from_mirror(joined, mirror).encode()
+    return from_mirror(with_version(_joined(documents), version), mirror).encode()
+
+
+def with_version(text: str, version: str) -> str:
+    """Crossplane's objects with a version: the chart in the sources has 0.0.1 in its labels."""
+    return _NO_VERSION.sub(lambda found: found[1] + version + found[2], text)
 
 
 def _ask_often(text: str) -> str:

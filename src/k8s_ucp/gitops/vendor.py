@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.gitops.clones import fast_forward, make_clone
+from k8s_ucp.gitops.helm import template
 from k8s_ucp.gitops.publish import addresses
 from k8s_ucp.gitops.rendering import addons
 from k8s_ucp.gitops.rendering.addons import Addon
 from k8s_ucp.gitops.repository import Update
-from k8s_ucp.process import run
 
 if TYPE_CHECKING:
     from k8s_ucp.gitops.git_environment import Credential
@@ -116,19 +116,16 @@ def _render(addon: Addon, place: _Place, values: bytes, helm: Path, work: Path) 
     chart = [f"oci://{addon.repository}/{addon.chart}"]
     if not addon.oci:
         chart = [addon.chart, "--repo", addon.repository]
-    argv: list[str | Path] = [
-        helm,
-        *("template", addon.name, *chart),
+    words: list[str | Path] = [
+        *(addon.name, *chart),
         *("--version", addon.version, "--namespace", addon.namespace),
         *("--kube-version", KUBERNETES, "--include-crds", "--values", file),
     ]
     for name, value in place.parameters:
-        argv += ["--set-string", f"{name}={value}"]
-    homes = {f"HELM_{each}_HOME": str(work / each) for each in ("CACHE", "CONFIG", "DATA")}
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(work), **homes}
+        words += ["--set-string", f"{name}={value}"]
     what = f"the chart {addon.chart} {addon.version} of {addon.repository}"
     try:
-        first, second = (run(argv, timeout=CHART_SECONDS, env=env) for _ in range(2))
+        first, second = (template(helm, words, home=work, timeout=CHART_SECONDS) for _ in range(2))
     except (CommandFailed, DeadlineExceeded) as error:
         output = error.output if isinstance(error, CommandFailed) else error.message
         last = output.strip().splitlines()[-1:]

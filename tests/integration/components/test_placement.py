@@ -75,6 +75,23 @@ def test_programs_get_their_words_and_environment_and_nobody_else_does(
     assert nasty not in " ".join(running.cmdline())
 
 
+def test_programs_reach_git_as_their_starter_does(
+    placement: HostPlacement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a private CA, or with an SSH key of its own: Argo CD, the backup keeper."""
+    given = {
+        "GIT_SSL_CAINFO": "/etc/company ca.pem",
+        "GIT_SSH_COMMAND": "ssh -i '/home/me/key' -o \"IdentitiesOnly yes\"",
+        "XDG_CONFIG_HOME": "/home/me/.settings",
+        "REQUESTS_CA_BUNDLE": "/etc/company ca.pem",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    run(placement, "one")
+    found = psutil.Process(pid_of(placement, "one")).environ()
+    assert {name: found.get(name) for name in given} == given
+
+
 def test_a_second_start_changes_nothing(placement: HostPlacement) -> None:
     run(placement, "one", "two")
     before = placement.states()

@@ -38,3 +38,5 @@ def test_settings_of_crossplane_reach_its_pod() -> None:
     } <= set(container["args"])
     assert container["resources"]["limits"] == {"cpu": 2, "memory": "3Gi"}
     assert container["image"].endswith(f":v{version}")
+    assert f"helm.sh/chart: crossplane-{version}\n".encode() in text
+    assert b"crossplane-0.0.1" not in text
