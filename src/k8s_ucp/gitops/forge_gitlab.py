@@ -26,12 +26,28 @@ _NOT_YET = (405, 406, 409, 422)
 """What GitLab answers while it works out whether a merge request can be merged."""
 
 
+class _OneHost(requests.Session):
+    """Leaves the token at its host; requests does so for its own header only."""
+
+    def rebuild_auth(
+        self, prepared_request: requests.PreparedRequest, response: requests.Response
+    ) -> None:
+        super().rebuild_auth(prepared_request, response)
+        old, new = str(response.request.url), str(prepared_request.url)
+        if self.should_strip_auth(old, new):
+            prepared_request.headers.pop("PRIVATE-TOKEN", None)
+
+
 class GitLab:
     """One project there."""
 
     def __init__(self, site: Site, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._client = Gitlab(
-            site.root, private_token=site.token, timeout=REQUEST_SECONDS, keep_base_url=True
+            site.root,
+            private_token=site.token,
+            timeout=REQUEST_SECONDS,
+            keep_base_url=True,
+            session=_OneHost(),
         )
         self._project = self._client.projects.get(site.path, lazy=True)
         self._requests = f"/projects/{quote(site.path, safe='')}/merge_requests"

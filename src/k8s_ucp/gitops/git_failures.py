@@ -49,9 +49,15 @@ class Locked(GitFailed):
     """Another git process works in the same repository, or one died there."""
 
 
+class SettingsUnreadable(GitFailed):
+    """git can't read the settings of the person, so it does nothing at all."""
+
+
 class NoSpace(GitFailed):
     """The disk is full, or the folder can't be written."""
 
+
+SETTINGS_ADVICE = "mend your git settings: git config --list --show-origin"
 
 _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     (
@@ -83,6 +89,11 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         Locked,
         r"\.lock': file exists|another git process seems to be running|cannot lock ref",
         "wait for the other git process; if none runs, delete the .lock file named above",
+    ),
+    (
+        SettingsUnreadable,
+        r"bad (?:\w+ )?config|invalid config|bad boolean config",
+        SETTINGS_ADVICE,
     ),
     (
         NoSpace,

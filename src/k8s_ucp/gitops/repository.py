@@ -8,7 +8,10 @@ error. Clones and remotes are made by clones.py; how git is called stands in git
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import random
+import re
 import signal
 import subprocess
 import time
@@ -19,8 +22,16 @@ from pathlib import Path
 
 from k8s_ucp.errors import DeadlineExceeded, ProgramMissing
 from k8s_ucp.gitops.git_environment import FALLBACK as FALLBACK
-from k8s_ucp.gitops.git_environment import Credential, git_call, identity_of
-from k8s_ucp.gitops.git_failures import GitFailed, classify, redact
+from k8s_ucp.gitops.git_environment import Call, Credential, git_call, identity_of
+from k8s_ucp.gitops.git_failures import (
+    SETTINGS_ADVICE,
+    GitFailed,
+    Locked,
+    SettingsUnreadable,
+    classify,
+    redact,
+)
+from k8s_ucp.gitops.git_settings import FILE, chosen, is_local, settings_file
 from k8s_ucp.gitops.objects import (
     COMMIT_FORMAT,
     Change,
@@ -35,6 +46,8 @@ from k8s_ucp.process import find_program
 
 LOCAL_SECONDS = 60.0
 NETWORK_SECONDS = 120.0
+LOCK_PAUSES = (0.1, 0.3, 1.0, 2.0)
+"""Seconds until a call is made again that met another git in the same repository."""
 RENDERED = "refs/ucp/rendered"
 """The last render of a repository: what three-way merges start from."""
 
@@ -236,20 +249,27 @@ def run_git(
     where: what errors call the place. codes: exit codes that are no failure. Raises GitFailed or
     one of its subclasses, ProgramMissing, DeadlineExceeded (git and its children are ended).
     """
-    out, errors, code = execute(
-        arguments, timeout=timeout, folder=folder, stdin=stdin, credential=credential
-    )
-    if code in codes:
-        return out
     action = next(word for word in arguments if not word.startswith("-") and "=" not in word)
-    said = errors.decode("utf-8", "replace")
-    if action == "push":
-        said = out.decode("utf-8", "replace") + said
-    if action in _NETWORK and folder is not None:
-        with contextlib.suppress(GitFailed):
-            where = Repository(folder).url() or where
-    secrets = [credential.password] if credential else []
-    raise classify(action, redact(where), redact(said, secrets), str(folder or where))
+    for pause in (*LOCK_PAUSES, None):
+        out, errors, code = execute(
+            arguments, timeout=timeout, folder=folder, stdin=stdin, credential=credential
+        )
+        if code in codes:
+            return out
+        said = errors.decode("utf-8", "replace")
+        if action == "push":
+            said = out.decode("utf-8", "replace") + said
+        place = where
+        if action in _NETWORK and folder is not None:
+            with contextlib.suppress(GitFailed):
+                place = Repository(folder).url() or where
+        secrets = [credential.password] if credential else []
+        failure = classify(action, redact(place), redact(said, secrets), str(folder or where))
+        # Somebody else works in the same clone, an editor or another command: for a moment.
+        if pause is None or not isinstance(failure, Locked):
+            break
+        time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
+    raise failure
 
 
 def execute(
@@ -264,9 +284,28 @@ def execute(
     if find_program("git") is None:
         raise ProgramMissing("the program git is not on this machine", next="install git")
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-    from git.cmd import Git
+    own = _own_settings(folder) if folder else None
+    call = git_call(
+        arguments,
+        folder=folder,
+        credential=credential,
+        remote=_remote(folder, arguments) if credential else "",
+        own=own,
+        local=own is not None and is_local(own.read_text("utf-8", "surrogateescape")),
+    )
+    return _run(call, arguments[0], timeout=timeout, folder=folder, stdin=stdin)
 
-    call = git_call(arguments, folder=folder, credential=credential)
+
+def _run(
+    call: Call, action: str, *, timeout: float, folder: Path | None, stdin: bytes | None = None
+) -> tuple[bytes, bytes, int]:
+    try:
+        from git.cmd import Git
+    except ImportError as error:
+        # It asks git for its version, which ends so where the settings can't be read.
+        said = re.search(r"(?:fatal|error): [^\n']+", str(error))
+        words = f"git doesn't run: {said[0] if said else error}"
+        raise SettingsUnreadable(words, next=SETTINGS_ADVICE) from error
     # The wrapper ends the process when it is collected: it has to live as long as the call.
     wrapper = Git().execute(
         call.argv,
@@ -284,9 +323,55 @@ def execute(
         if not isinstance(error, subprocess.TimeoutExpired):
             raise
         raise DeadlineExceeded(
-            f"`git {arguments[0]}` in {folder}", timeout, "it was still running"
+            f"`git {action}` in {folder}", timeout, "it was still running"
         ) from None
     return out, errors, running.returncode
+
+
+def keep_settings(folder: Path, *, local: bool) -> None:
+    """From now on, only these settings of a person's count in a repository that we made.
+
+    local: its remote is on this machine. Raises GitFailed where git can't read the settings.
+    """
+    git_folder = folder / ".git" if (folder / ".git").is_dir() else folder
+    file = git_folder / FILE
+    words = ("config", "--null", "--list", "--show-scope")
+    call = git_call(words, folder=git_folder, credential=None)
+    out, errors, code = _run(call, "config", timeout=LOCAL_SECONDS, folder=folder)
+    if code != 0:
+        said = errors.decode("utf-8", "replace").strip()
+        raise SettingsUnreadable(f"git can't read your settings: {said}", next=SETTINGS_ADVICE)
+    text = chosen(out, local=local)
+    if file.is_file() and file.read_text("utf-8", "surrogateescape") == text:
+        return
+    temporary = file.with_name(f".{FILE}.{uuid.uuid4().hex}")
+    temporary.write_text(text, "utf-8", "surrogateescape")
+    temporary.replace(file)
+
+
+def _own_settings(folder: Path) -> Path | None:
+    file = settings_file(folder)
+    if file is not None:
+        with contextlib.suppress(OSError):
+            _renew(folder, file, os.environ.get("HOME"), os.environ.get("GIT_CONFIG_GLOBAL"))
+    return file
+
+
+@functools.cache
+def _renew(folder: Path, file: Path, *_: str | None) -> None:
+    """Once a process: the person may have changed their settings."""
+    keep_settings(folder, local=is_local(file.read_text("utf-8", "surrogateescape")))
+
+
+def _remote(folder: Path | None, arguments: Sequence[str]) -> str:
+    """The address that a call goes to, as a person's settings may rewrite it."""
+    named = [each for each in arguments if "://" in each and not each.startswith("-")]
+    if folder is None or named:
+        return named[0] if named else ""
+    own = settings_file(folder)
+    call = git_call(("ls-remote", "--get-url", "origin"), folder=folder, credential=None, own=own)
+    out, _, _ = _run(call, "ls-remote", timeout=LOCAL_SECONDS, folder=folder)
+    return out.decode("utf-8", "replace").strip()
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:

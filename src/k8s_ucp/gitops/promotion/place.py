@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.git_environment import Credential
-from k8s_ucp.gitops.git_failures import GitFailed
+from k8s_ucp.gitops.git_failures import GitFailed, SettingsUnreadable
 from k8s_ucp.gitops.objects import Author
 from k8s_ucp.gitops.promotion.branch import RemoteBranch, Writer, shallow_clone, working_clone
 from k8s_ucp.gitops.promotion.tip import GitTip
@@ -119,6 +119,8 @@ def _at(path: Path, branch: str, credential: Credential | None) -> Place:
         return Place(url=path.as_uri(), branch=branch)
     try:
         Repository(path).git("rev-parse", "--is-inside-work-tree")
+    except SettingsUnreadable:
+        raise
     except (GitFailed, NotADirectoryError) as error:
         raise UsageError(
             f"{path} is no git repository", next="give --repo a clone, a bare repository or a URL"

@@ -1,0 +1,242 @@
+"""Our own work on repositories that we made isn't led by a person's git settings."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.gitops.clones import make_clone
+from k8s_ucp.gitops.forge import ForgeFailed, Site
+from k8s_ucp.gitops.forge_gitlab import GitLab
+from k8s_ucp.gitops.git_environment import Credential
+from k8s_ucp.gitops.git_failures import AuthenticationFailed, GitFailed, Locked
+from k8s_ucp.gitops.git_settings import chosen
+from k8s_ucp.gitops.repository import Repository
+from tests.integration.gitops.conftest import World
+
+FILTER = """\
+[core]
+    attributesFile = {home}/attributes
+[filter "odd"]
+    clean = sed s/a/b/
+    smudge = tr a-z A-Z
+    required = true
+"""
+SIGNING = "[pull]\n\trebase = true\n[commit]\n\tgpgSign = true\n[push]\n\tgpgSign = true\n"
+SETTINGS = {
+    "line ends": "[core]\n\tautocrlf = true\n\teol = crlf\n",
+    "a filter": FILTER,
+    "no file protocol": '[protocol "file"]\n\tallow = never\n[protocol]\n\tallow = never\n',
+    "another address": '[url "https://127.0.0.1:1/"]\n\tinsteadOf = file://\n',
+    "another address to push to": '[url "https://127.0.0.1:1/"]\n\tpushInsteadOf = file://\n',
+    "objects are refused": "[transfer]\n\tfsckObjects = true\n[fetch]\n\tfsckObjects = true\n",
+    "rebase and sign": SIGNING,
+}
+
+
+def status(clone: Path) -> str:
+    words = ["git", "-c", "core.autocrlf=false", "-C", str(clone), "status", "--porcelain"]
+    return subprocess.run(
+        words,
+        env={"HOME": "/nowhere", "PATH": "/usr/bin:/bin"},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_a_persons_settings_do_not_reach_local_repositories(
+    case: str, world: World, home: Path
+) -> None:
+    (home / "attributes").write_text("* filter=odd\n")
+    (home / ".gitconfig").write_text(SETTINGS[case].format(home=home))
+    world.start()
+    assert world.start(domain="example.com").changed
+    for name in ("core", "apps"):
+        assert status(world.folder.root / name) == ""
+        clone, remote = (Repository(world.folder.root / each) for each in (name, f"{name}.git"))
+        assert clone.git("rev-parse", "HEAD") == remote.git("rev-parse", "main")
+
+
+@pytest.mark.parametrize("name", ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_ATTR_SOURCE"])
+def test_variables_of_git_do_not_lead_elsewhere(
+    name: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path / "mine")], check=True)
+    monkeypatch.setenv(name, str(tmp_path / "mine" / ".git"))
+    world.start()
+    assert world.start(domain="example.com").changed
+    monkeypatch.undo()
+    for each in ("core", "apps"):
+        assert status(world.folder.root / each) == ""
+
+
+def test_settings_from_the_environment_do_not_either(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.file.allow")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "never")
+    world.start()
+    assert world.start(domain="example.com").changed
+
+
+def test_identity_is_the_persons(world: World, home: Path) -> None:
+    (home / "more").write_text("[user]\n\temail = ada@example.org\n")
+    (home / ".gitconfig").write_text("[user]\n\tname = Ada\n[include]\n\tpath = more\n")
+    world.start()
+    (commit, *_) = Repository(world.folder.core_remote).history("main")
+    assert (commit.author.name, commit.author.email) == ("Ada", "ada@example.org")
+
+
+def test_a_configuration_that_git_cannot_read_is_named(world: World, home: Path) -> None:
+    (home / ".gitconfig").write_text("[user\n")
+    with pytest.raises(GitFailed, match=r"bad config line 1 in file .*gitconfig") as caught:
+        world.start()
+    assert "--show-origin" in str(caught.value.next)
+
+
+def test_settings_that_git_cannot_read_are_no_bug_of_ours(tmp_path: Path) -> None:
+    """The library that runs git asks for its version first: in a process of its own."""
+    (tmp_path / ".gitconfig").write_text("[user\n")
+    ended = subprocess.run(
+        [
+            str(Path(sys.executable).parent / "ucp"),
+            "promote",
+            "a",
+            "--env",
+            "b",
+            "--tag",
+            "c",
+            "--repo",
+            ".",
+        ],
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert "bad config line 1" in ended.stderr
+    assert "--show-origin" in ended.stderr
+
+
+def test_ways_to_a_remote_elsewhere_are_the_persons() -> None:
+    listing = (
+        b'system\0http.proxy\nhttp://p:1\0global\0user.name\nAda "L" \\ ;#\n2\0'
+        b"global\0url.https://a/.insteadof\nhttps://b/\0global\0core.autocrlf\ntrue\0"
+        b"local\0user.email\nx\0global\0credential.https://a.b/c.helper\n\0"
+        b"global\0commit.gpgsign\0global\0filter.lfs.clean\nx\0"
+    )
+    here, elsewhere = chosen(listing, local=True), chosen(listing, local=False)
+    assert "proxy" in elsewhere
+    assert "insteadof" in elsewhere
+    for name in ("proxy", "insteadof"):
+        assert name not in here
+    for each in (here, elsewhere):
+        for name in ("autocrlf", "filter", "email"):
+            assert name not in each
+    done = subprocess.run(
+        ["git", "config", "--null", "--list", "--file", "-"],
+        input=elsewhere,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert done.stdout.split("\0")[:-1] == [
+        "http.proxy\nhttp://p:1",
+        'user.name\nAda "L" \\ ;#\n2',
+        "url.https://a/.insteadof\nhttps://b/",
+        "credential.https://a.b/c.helper\n",
+        "commit.gpgsign",
+    ]
+
+
+def test_another_git_in_the_same_clone_is_waited_for(world: World) -> None:
+    """An editor that fetches, or `ucp env list`, while a start publishes."""
+    world.start()
+    clone = Repository(world.folder.core)
+    lock = world.folder.core / ".git/refs/remotes/origin/main.lock"
+    world.push("core", {"a": b"1"})
+    lock.touch()
+    with pytest.raises(Locked):
+        clone.fetch()
+    threading.Timer(1.0, lock.unlink).start()
+    clone.fetch()
+    assert clone.resolve("origin/main") == Repository(world.folder.core_remote).resolve("main")
+
+
+class Attacker(BaseHTTPRequestHandler):
+    """A host that asks for a password, or sends on to one that does."""
+
+    heard: list[str]
+    to = ""
+
+    def do_GET(self) -> None:
+        self.heard.append(f"{self.headers.get('Authorization')}")
+        self.send_response(302 if self.to else 401)
+        if self.to:
+            self.send_header("Location", self.to + self.path)
+        else:
+            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+def test_a_credential_is_for_its_own_host_only(world: World) -> None:
+    heard: list[str] = []
+    asking = type("Asking", (Attacker,), {"heard": heard})
+    with (
+        serving(asking) as evil,
+        serving(type("Sending", (Attacker,), {"heard": [], "to": evil})) as own,
+    ):
+        clone = make_clone(world.person / "x", f"{own}/a.git", credential=Credential("u", "pw"))
+        with pytest.raises(AuthenticationFailed):
+            clone.fetch()
+        assert heard
+        assert set(heard) == {"None"}
+    heard.clear()
+    with serving(asking) as own:
+        clone = make_clone(world.person / "y", f"{own}/a.git", credential=Credential("u", "pw"))
+        with pytest.raises(AuthenticationFailed):
+            clone.fetch()
+        assert any(each.startswith("Basic ") for each in heard)
+
+
+@contextlib.contextmanager
+def serving(handler: type[Attacker]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_gitlabs_token_is_for_its_own_host_only() -> None:
+    """GitLab's own header, which requests sends on to wherever it is led."""
+    heard: list[str] = []
+
+    class Evil(Attacker):
+        def do_GET(self) -> None:
+            heard.append(str(self.headers.get("PRIVATE-TOKEN")))
+            self.send_response(404)
+            self.end_headers()
+
+    with (
+        serving(Evil) as evil,
+        serving(type("Sending", (Attacker,), {"heard": [], "to": evil})) as own,
+        pytest.raises(ForgeFailed),
+    ):
+        GitLab(Site("gitlab", own, "a/b", "secret")).find("x", "main")
+    assert heard == ["None"]
