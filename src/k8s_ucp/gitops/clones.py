@@ -7,6 +7,7 @@ from pathlib import Path
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.git_environment import Credential, split_credential
 from k8s_ucp.gitops.git_failures import GitFailed
+from k8s_ucp.gitops.leftovers import sweep_repository
 from k8s_ucp.gitops.repository import Repository, keep_settings, run_git
 
 # A clean-up in the background would outlive `ucp stop`, and a global hooksPath of the user would
@@ -28,6 +29,7 @@ def make_remote(folder: Path, *, branch: str = "main") -> Repository:
         with (folder / "config").open("a", encoding="utf-8") as stream:
             stream.write(_REMOTE_CONFIG)
     keep_settings(folder, local=True)
+    sweep_repository(folder)
     return Repository(folder)
 
 
@@ -53,6 +55,7 @@ def make_clone(
             stream.write(_remote_config(address, branch))
     elif repository.url() != address:
         repository.git("config", "--replace-all", "remote.origin.url", address)
+    sweep_repository(folder / ".git")
     keep_settings(folder, local=address.startswith("file://"))
     return repository
 

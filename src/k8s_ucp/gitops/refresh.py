@@ -39,6 +39,10 @@ REFRESH = {"argocd.argoproj.io/refresh": "normal"}
 REFRESH_SET = {"argocd.argoproj.io/application-set-refresh": "true"}
 _GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 
+_MOST, _LARGEST = 50, 65_536
+"""Notes that wait for a look at most, and bytes of each."""
+_STALE = 3600.0
+
 _HOOK = """#!/bin/sh
 {mark}
 # It runs after the push has landed and can neither stop nor delay it.
@@ -48,9 +52,17 @@ notes="$PWD/ucp-refresh"
 pushed=
 while read -r old new ref; do
   test "$ref" = {ref} || continue
-  mkdir -p "$notes" || exit 0
-  git diff-tree -r --name-only --no-renames "$old" "$new" >>"$notes/paths" 2>/dev/null ||
-    echo '*' >>"$notes/paths"
+  mkdir -p "$notes" && note=$(mktemp "$notes/new.XXXXXX") || exit 0
+  git diff-tree -r --name-only --no-renames "$old" "$new" >"$note" 2>/dev/null || echo '*' >"$note"
+  # Nobody may look for a long time: more than this is told as "everything".
+  test "$(wc -c <"$note")" -le {largest} || echo '*' >"$note"
+  set -- "$notes"/changed.*
+  if test "$#" -ge {most}; then
+    rm -f "$@"
+    echo '*' >"$note"
+  fi
+  # Whole or not at all, so that no line is lost to a look meanwhile.
+  mv "$note" "$notes/changed.${{note##*.}}" || exit 0
   pushed=1
 done
 test -n "$pushed" && test -x "$python" && test -f "$kubeconfig" || exit 0
@@ -78,6 +90,8 @@ def ensure_hook(
         kubeconfig=shlex.quote(str(kubeconfig)),
         ref=shlex.quote(f"refs/heads/{branch}"),
         url=shlex.quote(url or bare.as_uri()),
+        most=_MOST,
+        largest=_LARGEST,
     )
     if write_hook(bare, "post-receive", text, mark=_MARK):
         return None
@@ -189,16 +203,27 @@ def _take_notes(notes: Path) -> Iterator[str]:
     """The paths noted by hooks since somebody looked; a later push starts another program."""
     with contextlib.suppress(OSError):
         (notes / "waiting").rmdir()
-    mine = notes / f"paths.{os.getpid()}"
-    try:
-        (notes / "paths").replace(mine)
-        lines = mine.read_text("utf-8", "replace").splitlines()
+    for each in notes.glob("new.*"):
+        # Of a hook that was killed.
+        with contextlib.suppress(OSError):
+            if time.time() - each.stat().st_mtime > _STALE:
+                each.unlink()
+    # `paths` is what hooks of older versions write.
+    for each in [notes / "paths", *sorted(notes.glob("changed.*"))]:
+        mine = notes / f"taken.{os.getpid()}"
+        try:
+            each.replace(mine)
+        except OSError:
+            continue
+        try:
+            lines = mine.read_text("utf-8", "replace").splitlines()
+        except OSError:
+            # Another user pushed it.
+            lines = [EVERYTHING]
         mine.unlink()
-    except OSError:
-        return
-    for line in lines:
-        # git quotes a path with unusual characters: then every Application is asked.
-        yield EVERYTHING if line.startswith('"') else line
+        for line in lines:
+            # git quotes a path with unusual characters: then every Application is asked.
+            yield EVERYTHING if line.startswith('"') else line
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -13,6 +13,7 @@ from k8s_ucp.components import argocd, crossplane, workloads
 from k8s_ucp.components.reconciler_image import ReconcilerImage
 from k8s_ucp.gitops.check import check_rendered, refuse, transports
 from k8s_ucp.gitops.check_hook import ensure_check_hook
+from k8s_ucp.gitops.leftovers import sweep_temporary
 from k8s_ucp.gitops.manifests import Manifests
 from k8s_ucp.gitops.publish import Credentials, publish, read_addresses
 from k8s_ucp.gitops.refresh import ensure_hook
@@ -41,6 +42,7 @@ class PublishRepositories:
             context.manifests,
             context.toolbox,
         )
+        sweep_temporary()
         wrong = check_rendered(
             context.toolbox.path("kustomize"), rendered, also=transports(context.topology)
         )

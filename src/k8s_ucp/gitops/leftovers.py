@@ -1,0 +1,63 @@
+"""What programs that were killed leave behind: half packs in repositories, temporary folders.
+
+git cleans up after itself unless it is killed, and would keep the rest for weeks or for good.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+OLD_SECONDS = 24 * 3600.0
+"""Nothing of ours works on a file or folder for so long without writing to it."""
+_IN_OBJECTS = (
+    "tmp_objdir-*",
+    "pack/tmp_*",
+    "pack/.tmp-*",
+    "[0-9a-f][0-9a-f]/tmp_obj_*",
+    "tmp_obj_*",
+)
+_TEMPORARY = ("check.*", "check-*", "build-*", "index-*", "charts-*", "promote-*")
+
+
+def sweep_repository(git_folder: Path, *, older_than: float = OLD_SECONDS) -> None:
+    """Remove what was being received or written in a repository when somebody was killed."""
+    objects = git_folder / "objects"
+    _remove((each for name in _IN_OBJECTS for each in objects.glob(name)), older_than)
+
+
+def sweep_temporary(*, older_than: float = OLD_SECONDS) -> None:
+    """Remove our temporary folders whose process was killed."""
+    place = Path(tempfile.gettempdir())
+    _remove((each for name in _TEMPORARY for each in place.glob(f"ucp-{name}")), older_than)
+
+
+def _remove(found: Iterable[Path], older_than: float) -> None:
+    for each in found:
+        try:
+            known = each.lstat()
+            # In a shared folder others may have files of the same name.
+            if known.st_uid != os.getuid() or time.time() - _newest(each) < older_than:
+                continue
+            if stat.S_ISDIR(known.st_mode):
+                shutil.rmtree(each, ignore_errors=True)
+            elif stat.S_ISREG(known.st_mode):
+                each.unlink(missing_ok=True)
+        except OSError:
+            continue
+
+
+def _newest(path: Path) -> float:
+    """When it, or something in it, was last written."""
+    return max(_times(path))
+
+
+def _times(path: Path) -> Iterator[float]:
+    yield path.lstat().st_mtime
+    for folder, _, files in os.walk(path):
+        yield from (Path(folder, name).lstat().st_mtime for name in (*files, ""))

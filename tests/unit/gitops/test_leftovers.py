@@ -1,0 +1,78 @@
+"""What programs that were killed leave behind goes, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.gitops.clones import make_clone, make_remote
+from k8s_ucp.gitops.leftovers import sweep_temporary
+from k8s_ucp.gitops.repository import Repository
+
+DAY = 25 * 3600
+
+
+def aged(path: Path, seconds: float = DAY) -> Path:
+    then = time.time() - seconds
+    for each in [*path.rglob("*"), path]:
+        os.utime(each, (then, then))
+    return path
+
+
+def left(folder: Path) -> list[Path]:
+    """Half packs as git leaves them: of a push, of a fetch, of a loose object."""
+    incoming = folder / "objects/tmp_objdir-incoming-aB3dE6"
+    (incoming / "pack").mkdir(parents=True)
+    (incoming / "pack/tmp_pack_aB3dE6").write_bytes(b"half")
+    pack = folder / "objects/pack"
+    pack.mkdir(exist_ok=True)
+    (pack / "tmp_pack_Xy12Zz").write_bytes(b"half")
+    (folder / "objects/ab").mkdir()
+    (folder / "objects/ab/tmp_obj_Xy12Zz").write_bytes(b"half")
+    return [incoming, pack / "tmp_pack_Xy12Zz", folder / "objects/ab/tmp_obj_Xy12Zz"]
+
+
+def test_half_packs_of_a_killed_git_go(tmp_path: Path, home: Path) -> None:
+    bare = make_remote(tmp_path / "a.git")
+    commit = bare.write_commit("A", {}, parent=None)
+    bare.git("update-ref", "refs/heads/main", commit)
+    clone = make_clone(tmp_path / "a", bare.folder.as_uri())
+    for folder in (bare.folder, clone.folder / ".git"):
+        old = [aged(each) for each in left(folder)]
+        make_remote(bare.folder)
+        make_clone(clone.folder, bare.folder.as_uri())
+        assert not any(each.exists() for each in old)
+    assert Repository(bare.folder).resolve("main") == commit
+
+
+def test_what_is_being_received_stays(tmp_path: Path, home: Path) -> None:
+    bare = make_remote(tmp_path / "a.git")
+    fresh = left(bare.folder)
+    # The folder of a long push is old; what it writes isn't.
+    aged(fresh[0])
+    os.utime(fresh[0] / "pack/tmp_pack_aB3dE6")
+    make_remote(bare.folder)
+    assert all(each.exists() for each in fresh)
+
+
+def test_temporary_folders_of_killed_runs_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("ucp-check.aB3dE6", "ucp-check-x", "ucp-build-x", "ucp-other-x", "check-x"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("x")
+        aged(tmp_path / name)
+    (tmp_path / "ucp-index-new").mkdir()
+    (tmp_path / "ucp-check-link").symlink_to(tmp_path / "check-x")
+    sweep_temporary()
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "check-x",
+        "ucp-check-link",
+        "ucp-index-new",
+        "ucp-other-x",
+    ]
