@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.lists import ItemConflict, merge_lists
 from k8s_ucp.gitops.objects import blob_id
+from k8s_ucp.gitops.promotion.edit import read_images, set_pin
+from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
 
 _SHOWN_LINES = 40
 _OVERLAY = re.compile(r"(?:apps/(?P<app>[^/]+)|clusters)/overlays/(?P<environment>[^/]+)/")
@@ -218,15 +220,31 @@ def _merge_as_lists(
 
 
 def with_tags(text: bytes, other: bytes) -> bytes:
-    """A rendered overlay with the tags that another version of it has for the same images."""
+    """A rendered overlay with the tags and digests that another version has for the same images.
+
+    Those in the render's own spelling are copied as they are written, so that texts stay equal.
+    """
     tags = {
         found["image"]: found["tag"]
         for found in _TAGS.finditer(other.decode("utf-8", "surrogateescape"))
     }
-    return _TAGS.sub(
+    copied = _TAGS.sub(
         lambda found: found[1] + tags.get(found["image"], found["tag"]),
         text.decode("utf-8", "surrogateescape"),
-    ).encode("utf-8", "surrogateescape")
+    )
+    return _with_pins(copied, other).encode("utf-8", "surrogateescape")
+
+
+def _with_pins(text: str, other: bytes) -> str:
+    """The same for whatever way people and promotions write them; not of what nobody can read."""
+    try:
+        pins = {each.name: each.pin for each in read_images(other.decode("utf-8"), "it")}
+        for each in read_images(text, "the render"):
+            if pins.get(each.name):
+                text = set_pin(text, each.name, pins[each.name], "the render")
+    except (NotEditable, UnicodeDecodeError):
+        pass
+    return text
 
 
 def _hunks(text: bytes) -> str:

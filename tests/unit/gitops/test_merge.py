@@ -8,6 +8,7 @@ import pytest
 
 from k8s_ucp.gitops.merge import Choices, Known, MergeConflict, Merged, merge, with_tags
 from k8s_ucp.gitops.objects import blob_id
+from k8s_ucp.gitops.promotion.edit import Pin, read_images
 
 KNOWN = Known(frozenset({"stage", "prod"}), frozenset({"echo"}))
 OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"
@@ -127,6 +128,44 @@ def test_no_render_changes_a_tag() -> None:
         {OVERLAY: overlay("2", count=3)},
         Choices(theirs=frozenset({OVERLAY})),
     ) == Merged({OVERLAY: overlay("7", count=3)})
+
+
+DIGEST = f"sha256:{'d' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("ours", "pin"),
+    [
+        (f"- name: ealen/echo-server\n  digest: {DIGEST}", Pin(digest=DIGEST)),
+        (f"- name: ealen/echo-server\n  newTag: '7'\n  digest: {DIGEST}", Pin("7", DIGEST)),
+        ('- name: "ealen/echo-server"\n  newTag: "7"', Pin("7")),
+        ("- newTag: v7\n  name: 'ealen/echo-server'", Pin("v7")),
+        ("- {name: ealen/echo-server, newTag: v7}", Pin("v7")),
+        ("  - name:  ealen/echo-server\n    newName: mine/echo\n    newTag: v7", Pin("v7")),
+    ],
+)
+def test_taking_the_renders_side_keeps_what_was_promoted(ours: str, pin: Pin) -> None:
+    """However a person or a promotion has written it."""
+    taken = three(
+        {OVERLAY: overlay("1")},
+        {OVERLAY: f"images:\n{ours}\n".encode()},
+        {OVERLAY: overlay("2", count=3)},
+        Choices(theirs=frozenset({OVERLAY})),
+    ).changes[OVERLAY]
+    assert taken is not None
+    assert [each.pin for each in read_images(taken.decode(), OVERLAY)] == [pin]
+    assert b"count: 3" in taken
+
+
+def test_a_file_that_nobody_can_read_gives_way_to_the_render() -> None:
+    for ours in (b"images: [\n", b"\xff", b"replicas: []\n"):
+        found = three(
+            {OVERLAY: overlay("1")},
+            {OVERLAY: ours},
+            {OVERLAY: overlay("2")},
+            Choices(theirs=frozenset({OVERLAY})),
+        )
+        assert found == Merged({OVERLAY: overlay("2")})
 
 
 def test_another_image_brings_its_own_tag() -> None:

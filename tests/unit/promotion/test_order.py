@@ -97,6 +97,13 @@ def test_semver_orders_by_precedence(current: str, wanted: str, expected: str) -
     assert kind(Mark(), Order(semver=True), Pin(current), Pin(wanted)) == expected
 
 
+def test_a_version_that_was_promoted_without_an_order_counts() -> None:
+    mark = Mark(version="1.0.0")
+    assert kind(mark, Order(semver=True), Pin("2.0.0"), Pin("1.5.0")) == "superseded"
+    assert kind(mark, Order(semver=True), Pin("2.0.0"), Pin("2.0.1")) == "passes"
+    assert kind(mark, Order(semver=True), Pin("nightly"), Pin("1.5.0")) == "passes"
+
+
 def test_semver_remembers_the_highest_beyond_a_rollback() -> None:
     mark = hold(Mark(version="2.0.0"), Pin("2.0.0"), OLD)
 

@@ -209,8 +209,10 @@ def _level(same: bool) -> Literal["level", "below"]:
 
 
 def _versions(mark: Mark, current: Pin) -> tuple[str, ...]:
-    """What a version is compared with: a held one too, or the bad tag would come straight back."""
-    return (mark.version, *mark.held) if mark.version or mark.held else (current.tag,)
+    """What a version is compared with: a held one too, or the bad tag would come straight back, and
+    the one that is there, which somebody may have promoted without an order.
+    """
+    return (mark.version, *mark.held, current.tag)
 
 
 def _reference(mark: Mark, order: Order, current: Pin) -> str:
