@@ -41,6 +41,9 @@ def test_the_wheel_renders_as_the_checkout_does(tmp_path: Path) -> None:
         check=True,
         timeout=60,
     )
+    # The rendered pipelines install it with exactly these.
+    locked = (installed / "k8s_ucp" / "requirements.txt").read_text()
+    assert locked == (CHECKOUT / "requirements" / "promote.txt").read_text()
     render_to(tmp_path / "c", render(demo(), FACTS))
     assert _files(tmp_path / "w") == _files(tmp_path / "c")
 
