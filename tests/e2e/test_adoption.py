@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.components.adopted_argocd import PROJECTS
+from k8s_ucp.components.adopted_argocd import FORMER_PROJECT, PROJECTS
 from k8s_ucp.components.ledger import Ledger
 from k8s_ucp.gitops.refresh import REFRESH
 from k8s_ucp.kube import (
@@ -74,7 +74,7 @@ def test_what_is_there_is_used_and_left_as_it_was(
     assert not {each.name for each in ledger} & {"argocd", "crossplane-system"}
     assert {each["metadata"]["name"] for each in kube.list_all(APP_PROJECT)} == {
         "default",
-        *PROJECTS,
+        *(each for each in PROJECTS if each != FORMER_PROJECT),
     }
 
     set_up_environment(world, kube, theirs)

@@ -21,7 +21,9 @@ _BY_ANNOTATION = ("annotation", "annotation+label")
 _IN_CLUSTER = "cluster.inClusterEnabled"
 _POLICY = "applicationsetcontroller.policy"
 _OVERRIDE = "applicationsetcontroller.enable.policy.override"
-PROJECTS = ("infrastructure", "applications", "application-sets")
+FORMER_PROJECT = "application-sets"
+"""In older topologies, of the ApplicationSets while the app repository had them."""
+PROJECTS = ("infrastructure", "applications", FORMER_PROJECT)
 """AppProjects of ours."""
 HEALTH = tuple(
     f"resource.customizations.health.{each}"
@@ -107,10 +109,11 @@ def of_ours(items: Iterable[Object], adopt: Iterable[str]) -> list[Object]:
     """
     if NAME not in adopt:
         return list(items)
-    return [each for each in items if _project(each) in PROJECTS]
+    return [each for each in items if project_of(each) in PROJECTS]
 
 
-def _project(item: Object) -> str:
+def project_of(item: Object) -> str:
+    """The project of an Application, or of those that a set makes."""
     spec = item["spec"]
     return str(((spec.get("template") or {}).get("spec") or spec).get("project", ""))
 

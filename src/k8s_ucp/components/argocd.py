@@ -129,6 +129,9 @@ class ArgoCD:
                 *("--webhook-addr", self.host.address(f"{APPLICATION_SETS}-webhook")),
                 *("--argocd-repo-server", self.host.address(REPO_SERVER)),
                 "--repo-server-plaintext",
+                # Our sets read clusters and git, no forge: none is asked, and no Secret is sent to
+                # an address that a set names.
+                *("--enable-scm-providers=false", "--token-ref-strict-mode"),
             ),
         )
 

@@ -225,7 +225,13 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
     }
     places: dict[Any, Tree] = {addresses.get("root"): tree}
     if apps is not None:
-        places[addresses.get("applications")] = apps
+        # The project of the apps admits one repository: theirs.
+        admitted = [
+            (each.get("spec") or {}).get("sourceRepos") or ()
+            for _, each in found
+            if each.get("kind") == "AppProject" and _name(each) == "applications"
+        ]
+        places |= {url: apps for urls in admitted for url in urls}
     for path, each in applications:
         project = (each.get("spec") or {}).get("project")
         if projects and project not in projects:

@@ -24,6 +24,9 @@ _APP = re.compile(r"apps/(?P<app>[^/]+)/")
 _TAGS = re.compile(r"^(  - name: (?P<image>.+)\n    newTag: )(?P<tag>.+)$", re.MULTILINE)
 _ENVIRONMENT_LISTS = ("clusters/kustomization.yaml", "environments.yaml")
 
+MOVED = ("applications/protected.yaml", "applications/unprotected.yaml")
+"""Files of the app repository, in older topologies, that the core repository has now."""
+
 TextMerge = Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
 """(base, ours, theirs) -> (text, True when no conflict is left in it)."""
 
@@ -118,7 +121,7 @@ def merge(
             if there == before or path in choices.theirs:
                 changes[path] = None
             else:
-                conflicts.append(Conflict(path, "  edited there, and the render drops it"))
+                conflicts.append(Conflict(path, f"  {_dropped(path)}"))
         elif there is None:
             if before is not None and path not in choices.theirs:
                 continue
@@ -139,6 +142,17 @@ def merge(
         elif outcome != texts[ours[path]]:
             changes[path] = outcome
     return Merged(changes, tuple(conflicts))
+
+
+def _dropped(path: str) -> str:
+    """Why an edited file is in conflict with a render that has it no more."""
+    if path in MOVED:
+        return (
+            "edited there, and it is now a file of the core repository, the only one whose "
+            f"ApplicationSets count: commit the edit there, then `--ours core:{path} "
+            f"--theirs apps:{path}`"
+        )
+    return "edited there, and the render drops it"
 
 
 def _leaves(path: str, leaving: Known) -> bool:

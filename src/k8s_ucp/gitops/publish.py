@@ -19,7 +19,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.gitops.git_environment import Credential, split_credential
 from k8s_ucp.gitops.git_failures import GitFailed, Rejected
-from k8s_ucp.gitops.merge import NOBODY, Choices, Known, MergeConflict
+from k8s_ucp.gitops.merge import MOVED, NOBODY, Choices, Known, MergeConflict
 from k8s_ucp.gitops.render import Rendered
 from k8s_ucp.gitops.rendering.core import served
 from k8s_ucp.gitops.repository import Repository
@@ -32,6 +32,9 @@ ATTEMPTS = 8
 
 GIT_SERVER = "http://git-server.ucp-git.svc"
 """The Service of templates/core/platform/git-server."""
+
+SETS = "applications/"
+"""Folder of the core repository, and of the app repository in older topologies."""
 
 _OVERLAY = re.compile(r"clusters/overlays/([^/]+)/")
 
@@ -169,6 +172,13 @@ def publish(
         }
         if conflicts:
             raise MergeConflict(conflicts)
+        if left := left_behind(*prepared):
+            raise UcpError(
+                f"the app repository has {', '.join(left)}: ApplicationSets count in the core "
+                "repository only now, and what these bring would leave",
+                next=f"bring them into {SETS} of the core repository by a commit, or delete them, "
+                "then try again",
+            )
     before_push()
     # The core first: the hook of the app repository looks there for what mirrors bring.
     core = _land(prepared[0])
@@ -179,6 +189,21 @@ def publish(
             _take_back(core, core.pushed, error)
         raise
     return PublishResult(core.published, apps.published)
+
+
+def left_behind(core: Prepared, apps: Prepared) -> list[str]:
+    """Files that people added beside the ApplicationSets, which move to the core repository.
+
+    Argo CD follows the sets there; what isn't there as well it would prune.
+    """
+    if apps.same or not any(path in apps.before for path in MOVED):
+        return []
+    moved = core.target.clone.listing(core.tip, SETS) if core.tip else {}
+    return sorted(
+        path
+        for path in apps.there.keys() - apps.before.keys() - moved.keys()
+        if path.startswith(SETS) and path.endswith((".yaml", ".yml", ".json"))
+    )
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.applications import health_of, is_settled, sync_of, trouble
-from k8s_ucp.kube import KubeError, Object
+from k8s_ucp.components.adopted_argocd import FORMER_PROJECT, project_of
+from k8s_ucp.components.belongings import tracker
+from k8s_ucp.gitops.publish import SETS
+from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
 from k8s_ucp.pipeline import Report
+from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
 from k8s_ucp.steps.await_environments import pulls_images, running_environments
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.look_again import LookAgain, overlooked
@@ -33,12 +37,14 @@ class AwaitApplications:
             running_environments(context),
         )
 
+        moved = sets_have_moved(context)
         again = LookAgain(context.kube, context.topology.spec.core.adopt)
 
         def look() -> str:
             try:
                 items = context.applications()
-                missing = "; ".join(not_yet(wanted, items, since=context.argocd_since))
+                waiting = not_yet(wanted, items, since=context.argocd_since)
+                missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
                 if missing:
                     again.ask(items, since=context.argocd_since)
             except KubeError as error:
@@ -54,6 +60,40 @@ class AwaitApplications:
             pause=PAUSE,
             next="see `ucp status`",
         )
+        if moved:
+            remove_former_project(context.kube)
+
+
+def sets_have_moved(context: Context) -> bool:
+    """The core repository has the ApplicationSets, and no project for the app repository's."""
+    core = context.published.core
+    return not core.clone.listing(core.commit, f"projects/{FORMER_PROJECT}.yaml")
+
+
+def not_moved(items: Iterable[Object]) -> list[str]:
+    """What still keeps the ApplicationSets as they are in the app repository, in words."""
+    return [
+        f"{each['metadata']['name']}: still in the project {FORMER_PROJECT}"
+        for each in items
+        if each["metadata"]["name"] == SETS.strip("/")
+        and each["spec"].get("project") == FORMER_PROJECT
+    ]
+
+
+def remove_former_project(kube: Kube) -> None:
+    """Delete the project of ApplicationSets in the app repository; Argo CD never prunes projects.
+
+    One of others, or in use, stays.
+    """
+    found = kube.find(APP_PROJECT, FORMER_PROJECT, ARGOCD_NAMESPACE)
+    if found is None or not tracker(found):
+        return
+    items = [
+        *kube.list_all(APPLICATION, ARGOCD_NAMESPACE),
+        *kube.list_all(APPLICATION_SET, ARGOCD_NAMESPACE),
+    ]
+    if not any(project_of(each) == FORMER_PROJECT for each in items):
+        kube.delete(APP_PROJECT, FORMER_PROJECT, ARGOCD_NAMESPACE, uid=found["metadata"]["uid"])
 
 
 def expected(paths: Iterable[str], environments: Iterable[str]) -> list[str]:

@@ -14,6 +14,7 @@ from k8s_ucp.components.belongings import tracker
 from k8s_ucp.components.ledger import Entry, find
 from k8s_ucp.components.manifests import Manifest, read, refused
 from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.publish import SETS
 from k8s_ucp.gitops.rendering.clouds import SECRETS, clouds
 from k8s_ucp.gitops.rendering.core import of_others
 from k8s_ucp.kube import APPLICATION, SECRET, Kind, NotFound
@@ -64,10 +65,9 @@ def rendered(context: Context) -> list[Manifest]:
     whole = render_all(
         context.workspace, context.topology, context.topology_file, context.manifests, None
     )
-    wanted = ("bootstrap/", "projects/", "providers/", "api/", "platform/reconciler/")
+    wanted = ("bootstrap/", "projects/", SETS, "providers/", "api/", "platform/reconciler/")
     core = {path: text for path, text in whole.core.items() if path.startswith(wanted)}
-    sets = {path: text for path, text in whole.apps.items() if path.startswith("applications/")}
-    return [*read(only_yaml(core)), *read(only_yaml(sets))]
+    return read(only_yaml(core))
 
 
 def _taken(context: Context, core: Core, manifests: Iterable[Manifest]) -> list[str]:

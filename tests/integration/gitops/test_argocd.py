@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +22,22 @@ from k8s_ucp.gitops.clones import make_clone
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.repository import Repository, Update
 from k8s_ucp.kube import (
+    APP_PROJECT,
     APPLICATION,
     APPLICATION_SET,
+    CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
     DEPLOYMENT,
     LOCAL_CLUSTER,
     NAMESPACE,
     Kind,
     Kube,
+    NotFound,
 )
 from k8s_ucp.reconciler.manager import Reconciler
 from k8s_ucp.reconciler.settings import Settings
 from k8s_ucp.steps.apply_manifests import ApplyFoundation
-from k8s_ucp.steps.await_applications import not_yet
+from k8s_ucp.steps.await_applications import AwaitApplications, not_yet
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.publish_repositories import PublishRepositories
 from k8s_ucp.steps.start_argocd import StartArgoCD
@@ -40,6 +46,7 @@ from k8s_ucp.steps.start_supervisor import StartSupervisor
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
 from k8s_ucp.workspace import Workspace
+from tests.integration.gitops.older import write_older_layout
 from tests.unit.gitops.topologies import demo
 
 pytestmark = pytest.mark.engines
@@ -174,19 +181,25 @@ def test_everything_is_well_without_warnings(running: Running) -> None:
 
 
 def test_a_refresh_does_not_make_an_application_set_drift(running: Running) -> None:
-    def generation() -> int:
-        found = running.kube.get(APPLICATION_SET, "applications", "argocd")
-        assert not any("refresh" in each for each in found["metadata"].get("annotations", {}))
-        return int(found["metadata"]["generation"])
+    def found() -> dict[str, Any]:
+        item = running.kube.get(APPLICATION_SET, "applications", "argocd")
+        return dict(item["metadata"])
 
-    before = generation()
-    tip = running.push("apps", {"applications/notes.md": b"news\n"})
+    def asked() -> bool:
+        return any("refresh" in each for each in found().get("annotations", {}))
+
+    eventually(lambda: not asked(), "no mark before")
+    before = found()["generation"]
+    # The sets read the one, and the Application that keeps them the other.
+    running.push("apps", {"notes.md": b"news\n"})
+    tip = running.push("core", {"applications/notes.md": b"news\n"})
     eventually(
         lambda: running.application("applications")["status"]["sync"].get("revision") == tip,
         "the Application saw the push",
     )
-    assert running.well("applications")
-    assert generation() == before
+    eventually(lambda: running.well("applications"), "well", running.states)
+    eventually(lambda: not asked(), "no mark afterwards")
+    assert found()["generation"] == before
 
 
 def test_people_have_roles_for_crossplane(running: Running) -> None:
@@ -217,31 +230,234 @@ def test_a_setting_is_changed_by_commit(running: Running) -> None:
     )
 
 
+ESCALATION = """\
+- op: replace
+  path: /apiVersion
+  value: rbac.authorization.k8s.io/v1
+- op: replace
+  path: /kind
+  value: ClusterRoleBinding
+- op: replace
+  path: /metadata
+  value: {name: evil}
+- op: remove
+  path: /spec
+- op: add
+  path: /roleRef
+  value: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+- op: add
+  path: /subjects
+  value: [{kind: Group, name: evil, apiGroup: rbac.authorization.k8s.io}]
+"""
+"""Makes another object of whatever a repository holds."""
+
+
+def evil_sets(core: str, apps: str, forge: str) -> list[dict[str, Any]]:
+    """ApplicationSets that reach for the core: by project, by source, by generator."""
+    options = {"allowKindChange": True, "allowNameChange": True}
+    target = {"kind": "AppProject", "name": "default"}
+    patch = {"target": target, "options": options, "patch": ESCALATION}
+    token = {"secretName": "argocd-secret", "key": "server.secretkey"}
+    gitea = {"owner": "evil", "api": forge, "tokenRef": token}
+    stage = {"matchLabels": {"k8s-ucp.io/environment": "stage"}}
+    sources = [
+        {"repoURL": core, "path": "projects", "kustomize": {"patches": [patch]}},
+        {"repoURL": core, "path": "projects"},
+        {"repoURL": apps, "path": "apps/echo/overlays/stage"},
+        {"repoURL": f"{forge}/charts", "chart": "evil"},
+    ]
+    generators: list[dict[str, Any]] = [
+        {"list": {"elements": [{"evil": "yes"}]}},
+        {"clusters": {"selector": stage}},
+        {"git": {"repoURL": apps, "revision": "main", "directories": [{"path": "apps/echo"}]}},
+        {"git": {"repoURL": core, "revision": "main", "files": [{"path": "ucp.yaml"}]}},
+        {"scmProvider": {"gitea": gitea}},
+        {"pullRequest": {"gitea": {**gitea, "repo": "evil"}}},
+        {"matrix": {"generators": [{"list": {"elements": [{}]}}, {"clusters": {}}]}},
+    ]
+    wanted = [
+        *((project, sources[0], generators[0]) for project in ("infrastructure", "default")),
+        *(("application-sets", source, generators[0]) for source in sources),
+        *(("infrastructure", source, generators[0]) for source in sources),
+        *(("infrastructure", sources[0], generator) for generator in generators),
+        *(("applications", source, generators[0]) for source in sources),
+    ]
+    return [
+        {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "ApplicationSet",
+            "metadata": {"name": f"evil-{number}", "namespace": "argocd"},
+            "spec": {
+                "goTemplate": True,
+                "generators": [generator],
+                "template": {
+                    "metadata": {"name": f"evil-{number}"},
+                    "spec": {
+                        "project": project,
+                        "source": {"targetRevision": "main", **source},
+                        "destination": {"name": "in-cluster", "namespace": "argocd"},
+                        "syncPolicy": {"automated": {}},
+                    },
+                },
+            },
+        }
+        for number, (project, source, generator) in enumerate(wanted)
+    ]
+
+
+class Forge(ThreadingHTTPServer):
+    """What a set may name as the address of a forge: it notes who calls, and with which token."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        calls = self.calls
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                calls.append(f"{self.path} {self.headers.get('Authorization')}")
+                self.send_error(404)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
 def test_the_app_repository_has_no_rights_on_the_core(running: Running) -> None:
-    """Neither directly nor through an ApplicationSet of its own."""
-    rendered = running.files("apps")["applications/unprotected.yaml"].decode()
-    evil = (
-        rendered.replace("name: applications\n", "name: evil\n", 1)
-        .replace("name: '{{", "name: 'evil-{{", 1)
-        .replace('name: "{{ .name }}"', "name: in-cluster")
-        .replace("Prune=false,Delete=false", "Prune=true")
+    """Neither by objects of its own, nor by Applications that read the core repository."""
+    core, apps = (
+        (running.context.gitops.root / f"{name}.git").as_uri() for name in ("core", "apps")
     )
-    for project in ("infrastructure", "applications", "application-sets", "default"):
-        text = evil.replace("project: applications", f"project: {project}")
-        running.push("apps", {"applications/evil.yaml": text.encode()})
-        eventually(lambda: running.kube.find(APPLICATION_SET, "evil", "argocd"), "the set is there")
-        time.sleep(1)
-        for each in running.kube.list_all(APPLICATION, "argocd"):
-            if each["metadata"]["name"].startswith("evil"):
-                assert not _well(each)
-        assert running.kube.find(DEPLOYMENT, "echo", "echo") is None, project
-    running.push("apps", {"applications/evil.yaml": None})
-    evil_map = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: evil, namespace: argocd}\n"
-    running.push("apps", {"applications/map.yaml": evil_map})
-    eventually(lambda: "not permitted" in running.message("applications"), "Argo CD refuses")
-    assert running.kube.find(CONFIG_MAP, "evil", "argocd") is None
-    running.push("apps", {"applications/map.yaml": None})
-    eventually(lambda: running.well("applications"), "well again")
+    forge = Forge()
+    threading.Thread(target=forge.serve_forever, daemon=True).start()
+    sets = evil_sets(core, apps, f"http://127.0.0.1:{forge.server_port}")
+    template = sets[0]["spec"]["template"]
+    application = {**sets[0], "kind": "Application", "spec": template["spec"]}
+    plain = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "evil", "namespace": "argocd"},
+    }
+    objects = [*sets, application, plain]
+    overlay = "apps/echo/overlays/stage/kustomization.yaml"
+    before = running.files("apps")
+    pushed: dict[str, bytes | None] = {overlay: before[overlay] + b"# seen\n"}
+    for number, each in enumerate(objects):
+        for folder in ("applications", "projects", "bootstrap/embedded", "apps/tenant/base"):
+            pushed[f"{folder}/evil-{number}.yaml"] = json.dumps(each).encode()
+    for number in range(len(sets), len(objects)):
+        # Beside them, where sets were once taken from, one of another kind would stop all.
+        del pushed[f"applications/evil-{number}.yaml"]
+    pushed["apps/tenant/overlays/stage/kustomization.yaml"] = json.dumps(
+        {"resources": ["../../base"]}
+    ).encode()
+    pushed["apps/tenant/base/kustomization.yaml"] = json.dumps(
+        {"resources": [f"evil-{number}.yaml" for number in range(len(objects))]}
+    ).encode()
+
+    def reached() -> list[str]:
+        kinds = (APPLICATION, APPLICATION_SET, CONFIG_MAP)
+        items = [each for kind in kinds for each in running.kube.list_all(kind, "argocd")]
+        items += running.kube.list_all(CLUSTER_ROLE_BINDING)
+        names = [f"{each.get('kind')} {each['metadata']['name']}" for each in items]
+        return [*(each for each in names if "evil" in each), *forge.calls]
+
+    try:
+        tip = running.push("apps", pushed)
+        eventually(
+            lambda: running.application("echo-stage")["status"]["sync"].get("revision") == tip,
+            "Argo CD saw the push",
+            running.states,
+        )
+        eventually(
+            lambda: running.application("tenant-stage"), "the other app is there", running.states
+        )
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            assert not reached()
+            time.sleep(0.5)
+        assert running.kube.find(DEPLOYMENT, "echo", "echo") is None
+    finally:
+        running.push("apps", {**dict.fromkeys(pushed), overlay: before[overlay]})
+        forge.shutdown()
+        forge.server_close()
+
+    def left() -> bool:
+        found = running.application("tenant-stage")
+        if found.get("metadata", {}).get("deletionTimestamp"):
+            # Argo CD deletes none whose sync it tries again and again.
+            loose = {"metadata": {"finalizers": None}}
+            with suppress(NotFound):
+                running.kube.patch(APPLICATION, "tenant-stage", "argocd", loose)
+        return not found
+
+    eventually(left, "it left", running.states)
+    eventually(lambda: running.well("echo-stage", "applications"), "all is well", running.states)
+
+
+def test_no_forge_is_asked_for_a_set_of_the_core_repository(running: Running) -> None:
+    """So no Secret of Argo CD's namespace goes to an address that somebody wrote into a set."""
+    forge = Forge()
+    threading.Thread(target=forge.serve_forever, daemon=True).start()
+    sets = [
+        each
+        for each in evil_sets("", "", f"http://127.0.0.1:{forge.server_port}")
+        if each["spec"]["generators"][0].keys() & {"scmProvider", "pullRequest"}
+    ]
+    assert len(sets) == 2
+    names = [each["metadata"]["name"] for each in sets]
+
+    def answered(name: str) -> bool:
+        found = running.kube.get(APPLICATION_SET, name, "argocd")
+        conditions = found.get("status", {}).get("conditions") or []
+        return any(each["type"] == "ErrorOccurred" for each in conditions)
+
+    try:
+        for each in sets:
+            running.kube.apply(each)
+        eventually(lambda: all(answered(name) for name in names), "the controller's answers")
+        assert forge.calls == []
+    finally:
+        for name in names:
+            running.kube.delete(APPLICATION_SET, name, "argocd")
+        forge.shutdown()
+        forge.server_close()
+
+
+def test_an_older_topology_is_taken_over_with_all_that_runs(running: Running) -> None:
+    """Its app repository had the ApplicationSets: they move, and nothing is made anew."""
+    context, kube = running.context, running.kube
+    apps = context.gitops.apps_remote.as_uri()
+
+    def source() -> str:
+        return str(running.application("applications")["spec"]["source"]["repoURL"])
+
+    def uids() -> dict[str, str]:
+        found = [*kube.list_all(APPLICATION, "argocd"), *kube.list_all(APPLICATION_SET, "argocd")]
+        for environment in ("stage", "prod"):
+            kubeconfig = context.state.kubeconfig(f"demo-{environment}")
+            with closing(Kube.from_file(kubeconfig)) as there:
+                found += [there.get(DEPLOYMENT, "echo", "echo"), there.get(NAMESPACE, "echo")]
+        return {
+            f"{number} {each['metadata']['name']}": each["metadata"]["uid"]
+            for number, each in enumerate(found)
+        }
+
+    write_older_layout(context.gitops, context.workspace.root / "person")
+    names = ("root", "applications", "echo-stage", "echo-prod")
+    eventually(
+        lambda: source() == apps and running.well(*names), "the older topology", running.states
+    )
+    before = uids()
+    assert kube.find(APP_PROJECT, "application-sets", "argocd")
+    for step in (PublishRepositories(), ApplyFoundation(), StartArgoCD(), AwaitApplications()):
+        step.run(context, lambda line: None)
+    assert source() == context.gitops.core_remote.as_uri()
+    assert running.application("applications")["spec"]["project"] == "infrastructure"
+    assert not any(path.startswith("applications/") for path in running.files("apps"))
+    assert kube.find(APP_PROJECT, "application-sets", "argocd") is None
+    eventually(lambda: running.well(*names), "all is well", running.states)
+    assert uids() == before
 
 
 def test_apps_of_a_protected_environment_stay_without_their_overlay(running: Running) -> None:
@@ -482,7 +698,11 @@ def test_what_stays_on_purpose_holds_nothing_up(running: Running) -> None:
 
         eventually(lambda: seen() and kept(running.application("mirrors")), "it is kept")
         assert kept(running.application("mirrors")) == ["Namespace with-data"]
-        assert not_yet([], [running.application("mirrors")]) == []
+        eventually(
+            lambda: not not_yet([], [running.application("mirrors")]),
+            "nothing is waited for",
+            running.states,
+        )
         assert running.kube.find(NAMESPACE, "with-data")
     finally:
         running.kube.delete(NAMESPACE, "with-data")

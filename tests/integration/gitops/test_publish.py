@@ -17,6 +17,7 @@ from k8s_ucp.gitops.render import render
 from k8s_ucp.gitops.repository import RENDERED, Repository
 from k8s_ucp.topology import App, Environment
 from tests.integration.gitops.conftest import World
+from tests.integration.gitops.older import SETS, write_older_layout
 from tests.unit.gitops.topologies import demo
 
 STAGE = "apps/echo/overlays/stage/kustomization.yaml"
@@ -372,3 +373,48 @@ def test_the_published_tree_is_the_render(world: World) -> None:
     rendered = render(topology, facts)
     assert world.files("core") == rendered.core
     assert world.files("apps") == rendered.apps
+
+
+def test_application_sets_move_to_the_core_repository(world: World) -> None:
+    world.start()
+    now = {name: world.files(name) for name in ("core", "apps")}
+    write_older_layout(world.folder, world.person)
+    assert SETS[0] in world.files("apps")
+    assert world.start().changed
+    assert {name: world.files(name) for name in ("core", "apps")} == now
+    assert not world.start().changed
+
+
+def test_an_edited_application_set_is_not_moved_unasked(world: World) -> None:
+    """Nor dropped: what the app repository says must not get rights on the core by itself."""
+    world.start()
+    write_older_layout(world.folder, world.person)
+    world.edit("apps", SETS[1], "maxDuration: 30s", "maxDuration: 60s")
+    before = world.refs()
+    with pytest.raises(MergeConflict, match="now a file of the core repository"):
+        world.start()
+    assert world.refs() == before
+    mine = world.files("apps")[SETS[1]]
+    world.push("core", {SETS[1]: mine})
+    world.start(settled=settle([f"core:{SETS[1]}"], [f"apps:{SETS[1]}"]))
+    assert world.files("core")[SETS[1]] == mine
+    assert SETS[1] not in world.files("apps")
+
+
+def test_people_s_application_sets_are_not_left_behind(world: World) -> None:
+    """Argo CD would prune what isn't in the repository that it looks into from now on."""
+    world.start()
+    write_older_layout(world.folder, world.person)
+    mine = "applications/mine.yaml"
+    text = world.files("apps")[SETS[1]].replace(b"name: applications\n", b"name: mine\n")
+    world.push("apps", {mine: text, "applications/notes.md": b"news\n"})
+    before = world.refs()
+    with pytest.raises(UcpError, match=f"the app repository has {mine}"):
+        world.start()
+    assert world.refs() == before
+    world.push("core", {mine: text})
+    world.start()
+    assert mine in world.files("core")
+    # Without effect by now.
+    world.push("apps", {"applications/more.yaml": text})
+    world.start(domain="example.com")

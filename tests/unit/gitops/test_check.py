@@ -330,13 +330,15 @@ def test_applications_that_read_nothing() -> None:
     files: dict[str, str] = {
         "projects/infrastructure.yaml": "kind: AppProject\nmetadata: {name: infrastructure}\n",
         "bootstrap/root.yaml": application("root", "core", "bootstrap"),
-        "bootstrap/apps.yaml": application("applications", "apps", "applications"),
+        "projects/apps.yaml": "kind: AppProject\nmetadata: {name: applications}\n"
+        "spec: {sourceRepos: [apps]}\n",
+        "bootstrap/apps.yaml": application("one-more", "apps", "apps/one", "applications"),
         "bootstrap/a.yaml": application("a", "core", "platform/a"),
         "bootstrap/b.yaml": application("b", "elsewhere", "b", "infrastrcture"),
     }
     found = [words for _, words in find_core_faults(tree(files), tree({"x": ""}))]
     assert found == [
-        "the Application applications reads applications, which isn't there",
+        "the Application one-more reads apps/one, which isn't there",
         "the Application a reads platform/a, which isn't there",
         "the Application b names the project infrastrcture, which isn't there",
     ]

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.render import Facts, Rendered, render, seconds
 from k8s_ucp.gitops.scalars import scalar
-from k8s_ucp.topology import App, Environment
+from k8s_ucp.topology import App, CoreCluster, Environment
 from tests.unit.gitops.topologies import FACTS, demo
 
 
@@ -32,6 +32,8 @@ def test_the_layout() -> None:
         "bootstrap/embedded/root.yaml",
         "projects/infrastructure.yaml",
         "projects/applications.yaml",
+        "applications/unprotected.yaml",
+        "applications/protected.yaml",
         "platform/argocd/config/argocd-cm.yaml",
         "platform/argocd/engine/crds.yaml",
         "platform/reconciler/crds.yaml",
@@ -42,8 +44,6 @@ def test_the_layout() -> None:
     } <= set(rendered.core)
     assert {
         "environments.yaml",
-        "applications/unprotected.yaml",
-        "applications/protected.yaml",
         "apps/echo/base/deployment.yaml",
         "apps/echo/overlays/stage/kustomization.yaml",
         "apps/echo/overlays/prod/hosts.yaml",
@@ -92,7 +92,7 @@ def test_projects_restrict() -> None:
     core = render(demo(), FACTS).core
     projects = {
         name: parse(core[f"projects/{name}.yaml"])["spec"]
-        for name in ("infrastructure", "applications", "application-sets", "default")
+        for name in ("infrastructure", "applications", "default")
     }
     assert projects["infrastructure"]["sourceRepos"] == [FACTS.core_url]
     assert [each["name"] for each in projects["infrastructure"]["destinations"]] == [
@@ -101,9 +101,6 @@ def test_projects_restrict() -> None:
     ]
     assert projects["applications"]["sourceRepos"] == [FACTS.apps_url]
     assert [each["name"] for each in projects["applications"]["destinations"]] == ["demo-*"]
-    assert projects["application-sets"]["namespaceResourceWhitelist"] == [
-        {"group": "argoproj.io", "kind": "ApplicationSet"}
-    ]
     assert projects["default"] == {
         "description": "Locked: name a project",
         "sourceRepos": [],
@@ -111,11 +108,24 @@ def test_projects_restrict() -> None:
     }
 
 
+def test_nothing_but_generated_applications_reads_the_app_repository() -> None:
+    """Whoever may write what Argo CD's namespace receives is admin of the core cluster."""
+    for topology in (demo(), demo(core=CoreCluster(provider="kind"))):
+        rendered = render(topology, FACTS)
+        for path, text in rendered.core.items():
+            if path.endswith(".yaml") and b"kind: Application\n" in text:
+                assert FACTS.apps_url.encode() not in text, path
+        for path, text in rendered.apps.items():
+            assert b"argoproj.io/v1alpha1" not in text, path
+        sets = parse(rendered.core["applications/unprotected.yaml"])
+        assert sets["spec"]["template"]["spec"]["project"] == "applications"
+
+
 def test_application_sets_by_protection() -> None:
-    apps = render(demo(), FACTS).apps
+    core = render(demo(), FACTS).core
     found = {}
     for name in ("unprotected", "protected"):
-        spec = parse(apps[f"applications/{name}.yaml"])["spec"]
+        spec = parse(core[f"applications/{name}.yaml"])["spec"]
         clusters = spec["generators"][0]["matrix"]["generators"][0]["clusters"]["selector"]
         rule = [each for each in clusters["matchExpressions"] if "protected" in each["key"]]
         found[rule[0]["operator"]] = spec["syncPolicy"]["applicationsSync"]
