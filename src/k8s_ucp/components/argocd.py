@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp.components.certificates import Certificates
 from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, Health, combine, probe
 from k8s_ucp.components.host import Host
 from k8s_ucp.components.program import Program
@@ -67,7 +68,8 @@ class ArgoCD:
             *("--port", str(self.host.ports[REPO_SERVER]), "--address", ADDRESS),
             *("--metrics-port", str(self.host.ports[f"{REPO_SERVER}-metrics"])),
             *("--metrics-address", ADDRESS, "--parallelismlimit", "4"),
-            *("--disable-tls", "--client-ca-path", ""),
+            # Whoever is let in may have it run any program.
+            *("--client-ca-path", str(self.certificates.authority)),
             *("--redis", self.host.address("redis"), "--redis-compress", "none"),
             *("--revision-cache-expiration", REVISION_CACHE),
         )
@@ -105,6 +107,20 @@ class ArgoCD:
         }[name]
         return probe(self.host.ports[port], path)
 
+    @property
+    def certificates(self) -> Certificates:
+        """Those of the repo-server and its clients."""
+        return Certificates(self.host.folder(NAME, "config"))
+
+    def _client(self) -> tuple[str, ...]:
+        """How a program gets in at the repo-server."""
+        certificate, key = self.certificates.client
+        return (
+            *("--repo-server-ca-cert-path", str(self.certificates.authority)),
+            *("--repo-server-client-cert-path", str(certificate)),
+            *("--repo-server-client-cert-key-path", str(key)),
+        )
+
     def _controller(self) -> Program:
         return self._program(
             CONTROLLER,
@@ -112,7 +128,7 @@ class ArgoCD:
                 *("--namespace", NAMESPACE),
                 *("--metrics-port", str(self.host.ports[f"{CONTROLLER}-metrics"])),
                 *("--redis", self.host.address("redis"), "--redis-compress", "none"),
-                *("--repo-server", self.host.address(REPO_SERVER), "--repo-server-plaintext"),
+                *("--repo-server", self.host.address(REPO_SERVER), *self._client()),
                 *("--app-resync", str(self.resync), "--app-resync-jitter", "0"),
                 *("--status-processors", "8", "--operation-processors", "8"),
                 *("--kubectl-parallelism-limit", "8"),
@@ -128,7 +144,7 @@ class ArgoCD:
                 *("--probe-addr", self.host.address(f"{APPLICATION_SETS}-probe")),
                 *("--webhook-addr", self.host.address(f"{APPLICATION_SETS}-webhook")),
                 *("--argocd-repo-server", self.host.address(REPO_SERVER)),
-                "--repo-server-plaintext",
+                *self._client(),
                 # Our sets read clusters and git, no forge: none is asked, and no Secret is sent to
                 # an address that a set names.
                 *("--enable-scm-providers=false", "--token-ref-strict-mode"),
@@ -144,14 +160,14 @@ class ArgoCD:
                 *("--metrics-port", str(self.host.ports[f"{SERVER}-metrics"])),
                 *("--metrics-address", ADDRESS),
                 *("--redis", self.host.address("redis"), "--redis-compress", "none"),
-                *("--repo-server", self.host.address(REPO_SERVER), "--repo-server-plaintext"),
+                *("--repo-server", self.host.address(REPO_SERVER), *self._client()),
                 *("--staticassets", str(self.host.folder(NAME, "assets"))),
             ),
         )
 
     def _program(self, name: str, flags: tuple[str, ...]) -> Program:
-        """--insecure and plaintext: all of it stays on loopback, where TLS without a check of the
-        client's identity keeps nobody out and costs a key pair at every start."""
+        """--insecure: the server asks for a login, and TLS without a check of the client's
+        identity would keep nobody out on loopback."""
         argv = (str(self.host.toolbox.path(NAME)), *flags, "--logformat", "text")
         env = {**self._environment(), "ARGOCD_BINARY_NAME": name}
         if name != REPO_SERVER:
@@ -165,6 +181,8 @@ class ArgoCD:
         wanted = (NAME, "kustomize", "helm")
         tools = {toolbox.path(name).parent for name in wanted if name in toolbox.programs}
         return {
+            "ARGOCD_APP_CONF_PATH": str(self.certificates.folder),
+            "UCP_CERTIFICATES_DIGEST": self.certificates.ensure(),
             "REDIS_PASSWORD": Redis(self.host).password(),
             "PATH": self.host.path(toolbox.module(NAME) / "hack", *sorted(tools)),
             "HOME": str(folder(NAME)),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,6 +18,7 @@ import pytest
 from k8s_ucp import process
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import initial_credentials
+from k8s_ucp.components.certificates import Certificates
 from k8s_ucp.kube import SECRET
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.control_planes import control_planes, eventually
@@ -69,6 +73,41 @@ def test_no_secret_in_any_argument_or_log(running: Stack) -> None:
     for log in running.host.state.logs.iterdir():
         text = log.read_text(errors="replace")
         assert not any(secret in text for secret in secrets), log
+
+
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a client begins: HTTP/2's preface and its settings, of which there are none."""
+
+
+def hello(stack: Stack, client: Certificates | None, *, secured: bool = True) -> bytes:
+    """What the repo-server says to whoever connects; raises OSError where it hangs up."""
+    context = ssl.create_default_context(cafile=str(stack.argocd.certificates.authority))
+    context.set_alpn_protocols(["h2"])
+    if client:
+        context.load_cert_chain(*client.client)
+    address = ("127.0.0.1", stack.host.ports[argocd.REPO_SERVER])
+    with socket.create_connection(address, timeout=60) as plain:
+        if not secured:
+            plain.sendall(HELLO)
+            return plain.recv(9)
+        with context.wrap_socket(plain, server_hostname="127.0.0.1") as found:
+            found.sendall(HELLO)
+            return found.recv(9)
+
+
+def test_the_repo_server_turns_strangers_away(running: Stack, tmp_path: Path) -> None:
+    """It runs any program for whoever gets in, and every user of the machine can connect."""
+    settings = b"\0\0"
+    answer = hello(running, running.argocd.certificates)
+    assert answer.startswith(settings) and answer[3] == 4
+    others = Certificates(tmp_path / "others")
+    others.ensure()
+    for client in (None, others):
+        with pytest.raises(OSError):
+            hello(running, client)
+    with suppress(ConnectionError):
+        # TLS's own alert, or nothing.
+        assert hello(running, None, secured=False)[:1] in (b"", b"\x15")
 
 
 def test_state_is_private(running: Stack) -> None:

@@ -1,0 +1,166 @@
+"""Certificates with which the programs of one topology know each other on this machine.
+
+Whoever is on the machine may connect to a loopback port; a key in a private folder is what tells
+the topology's own programs from the rest. The authority signs one certificate for the server and
+one for its clients, and its key is forgotten: what is about to expire is made anew as a whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import stat
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.components.health import ADDRESS
+from k8s_ucp.workspace import make_private_folder, write_private_file
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+LIFETIME = timedelta(days=3650)
+"""Programs read their keys when they start, and a topology may run for long."""
+RENEWAL = timedelta(days=365)
+"""With less time left they are made anew at a start."""
+_BACK = timedelta(days=1)
+"""Clocks are set back sometimes."""
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """folder: a private one of their own."""
+
+    folder: Path
+
+    @property
+    def authority(self) -> Path:
+        """Who signed both: with it, each side checks the other."""
+        return self.folder / "ca.crt"
+
+    @property
+    def server(self) -> tuple[Path, Path]:
+        """Certificate and key, where Argo CD's repo-server looks for them in its own folder."""
+        return self.folder / "reposerver/tls/tls.crt", self.folder / "reposerver/tls/tls.key"
+
+    @property
+    def client(self) -> tuple[Path, Path]:
+        """Certificate and key."""
+        return self.folder / "client.crt", self.folder / "client.key"
+
+    def ensure(self, now: datetime | None = None) -> str:
+        """Make them where they are missing, damaged, not private, or soon too old.
+
+        Returns a digest: who uses them has to be started anew when it changes.
+        """
+        now = now or datetime.now(UTC)
+        if not self._is_good(now):
+            self._make(now)
+        public = (self.authority, self.server[0], self.client[0])
+        return hashlib.sha256(b"".join(each.read_bytes() for each in public)).hexdigest()[:16]
+
+    def _is_good(self, now: datetime) -> bool:
+        from cryptography import x509
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        try:
+            authority = x509.load_pem_x509_certificate(self.authority.read_bytes())
+            if not _lasts(authority, now):
+                return False
+            for certificate, key in (self.server, self.client):
+                found = x509.load_pem_x509_certificate(certificate.read_bytes())
+                private = load_pem_private_key(key.read_bytes(), None)
+                found.verify_directly_issued_by(authority)
+                if found.public_key() != private.public_key() or not _lasts(found, now):
+                    return False
+                if stat.S_IMODE(key.stat().st_mode) & 0o077:
+                    return False
+        except (OSError, ValueError, TypeError, InvalidSignature):
+            return False
+        return True
+
+    def _make(self, now: datetime) -> None:
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.serialization import (
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
+        )
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        signing = ec.generate_private_key(ec.SECP256R1())
+        authority = _signed("k8s-ucp", signing, None, signing, now)
+        sides = (
+            ("server", self.server, ExtendedKeyUsageOID.SERVER_AUTH),
+            ("client", self.client, ExtendedKeyUsageOID.CLIENT_AUTH),
+        )
+        make_private_folder(self.folder)
+        for name, (certificate, key), use in sides:
+            private = ec.generate_private_key(ec.SECP256R1())
+            signed = _signed(f"k8s-ucp-{name}", private, authority, signing, now, use)
+            for each in reversed(certificate.relative_to(self.folder).parents):
+                make_private_folder(self.folder / each)
+            text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            write_private_file(key, text.decode())
+            write_private_file(certificate, signed.public_bytes(Encoding.PEM).decode())
+        write_private_file(self.authority, authority.public_bytes(Encoding.PEM).decode())
+
+
+def _lasts(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - RENEWAL
+
+
+def _signed(
+    name: str,
+    key: EllipticCurvePrivateKey,
+    authority: x509.Certificate | None,
+    signing: EllipticCurvePrivateKey,
+    now: datetime,
+    use: x509.ObjectIdentifier | None = None,
+) -> x509.Certificate:
+    """A certificate of this machine's loopback interface; without `use`, an authority."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+    is_authority = use is None
+    usage = x509.KeyUsage(
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    length = 0 if is_authority else None
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(authority.subject if authority else subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACK)
+        .not_valid_after(now + LIFETIME)
+        .add_extension(x509.BasicConstraints(is_authority, length), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(identifier, critical=False)
+        .add_extension(issuer, critical=False)
+    )
+    if use is not None:
+        names: list[x509.GeneralName] = [
+            x509.IPAddress(ipaddress.ip_address(ADDRESS)),
+            x509.DNSName("localhost"),
+        ]
+        builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False).add_extension(
+            x509.SubjectAlternativeName(names), critical=False
+        )
+    return builder.sign(signing, hashes.SHA256())
