@@ -64,7 +64,7 @@ class _Form:
 
 
 def place_of(topology: Topology, workspace: Workspace, name: str) -> Place:
-    """Where a credential comes from. name: of a cloud, or what `spec.git.auth` says."""
+    """Where a credential comes from. name: of a cloud, or what `spec.git` says."""
     source = getattr(topology.spec.credentials, name, None)
     if source is not None and source.env:
         return Place(variable=source.env)

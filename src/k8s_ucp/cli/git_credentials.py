@@ -31,6 +31,19 @@ def credential_of(topology: Topology, workspace: Workspace) -> Credential | None
     name = topology.spec.git.auth
     if (said := git_credential()) or name is None:
         return said
+    return _named(name, topology, workspace)
+
+
+def read_credential_of(topology: Topology, workspace: Workspace) -> Credential | None:
+    """What `spec.git.readAuth` names, for Argo CD; None: it reads with what pushes.
+
+    Raises BadCredential.
+    """
+    name = topology.spec.git.read_auth
+    return None if name is None else _named(name, topology, workspace)
+
+
+def _named(name: str, topology: Topology, workspace: Workspace) -> Credential:
     from k8s_ucp.credentials import load_login, place_of
 
     username, password = load_login(name, place_of(topology, workspace, name))

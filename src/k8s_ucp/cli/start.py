@@ -11,7 +11,7 @@ import typer
 from k8s_ucp.cli.closing import closing_table
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.existing import Existing, decide
-from k8s_ucp.cli.git_credentials import credential_of
+from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
 from k8s_ucp.cli.running import run_plan
 from k8s_ucp.cli.wanted import Wanted, find_wanted, parse_flags
 from k8s_ucp.errors import UcpError
@@ -120,6 +120,7 @@ def start(
         manifests=read_manifests(wanted.topology, wanted.path.parent),
         settled=settle(ours or [], theirs or []),
         git_credential=credential_of(wanted.topology, call.workspace),
+        git_read_credential=read_credential_of(wanted.topology, call.workspace),
     )
     if not decide(call, context, existing, ask=not yes):
         call.console.say(f"{wanted.topology.name} is stopped; its repositories stay.")

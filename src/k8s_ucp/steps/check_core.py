@@ -68,6 +68,18 @@ def check_git_reach(context: Context) -> None:
             )
 
 
+def check_git_rights(context: Context) -> None:
+    """What Argo CD holds in Secrets of the core need not be able to push; a note where it is."""
+    git = context.topology.spec.git
+    pushing = context.git_credential if context.git_read_credential is None else None
+    urls = [url for url in (git.core, git.apps) if git.provider == "url" and url]
+    if pushing and any(url.lower().startswith(("http://", "https://")) for url in urls):
+        context.notes.append(
+            "Argo CD gets the credential that pushes to the repositories, to read them with: "
+            "name one that may only read in spec.git.readAuth"
+        )
+
+
 def check_nothing_there(context: Context) -> None:
     """A core of others has no Argo CD, no Crossplane and no topology, but ours and adopted ones."""
     core = context.topology.spec.core

@@ -18,7 +18,12 @@ from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.steps.check_adoption import check_adopted
 from k8s_ucp.steps.check_backup_key import check_backup_key
 from k8s_ucp.steps.check_collisions import check_collisions
-from k8s_ucp.steps.check_core import check_git_reach, check_image, check_nothing_there
+from k8s_ucp.steps.check_core import (
+    check_git_reach,
+    check_git_rights,
+    check_image,
+    check_nothing_there,
+)
 from k8s_ucp.steps.check_versions import check_versions
 from k8s_ucp.steps.cloud_credentials import check_cloud_credentials
 from k8s_ucp.steps.context import Context
@@ -188,6 +193,7 @@ CHECKS = (
     check_versions,
     check_image,
     check_git_reach,
+    check_git_rights,
     check_system,
     check_folders,
     check_limits,

@@ -77,6 +77,8 @@ class Context:
     """Both repositories get the change, or neither."""
     git_credential: Credential | None = None
     """For repositories of the user's over http(s); their own git settings count without it."""
+    git_read_credential: Credential | None = None
+    """What Argo CD reads them with; without it, the one that pushes."""
     cancel: Cancel = field(default_factory=Cancel)
     notes: list[str] = field(default_factory=list)
     """What the checks found that is no reason to stop, and that people should know."""

@@ -57,8 +57,11 @@ def first_applications(context: Context) -> list[Manifest]:
 
 
 def repository_secrets(context: Context) -> list[Object]:
-    """What lets Argo CD read the user's repositories, where a token was given for them."""
-    credential = context.git_credential
+    """What lets Argo CD read the user's repositories, where a token was given for them.
+
+    One that may only read comes first: whoever gets at Argo CD's Secrets gets this one.
+    """
+    credential = context.git_read_credential or context.git_credential
     if credential is None or context.topology.spec.git.provider == "local":
         return []
     urls = read_addresses(context.topology, context.gitops)

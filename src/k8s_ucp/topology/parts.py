@@ -93,6 +93,8 @@ class Git(Part):
     """The branch that is deployed."""
     auth: Name | None = None
     """Which of the credentials opens the repositories over http(s)."""
+    read_auth: Name | None = Field(None, alias="readAuth")
+    """Which of the credentials Argo CD reads them with; it need not be able to push."""
     poll: Duration = "30s"
     """How often Argo CD looks for commits."""
 
@@ -324,7 +326,7 @@ class GcpCredentialSource(CredentialSource):
 
 
 class Credentials(Part):
-    """Of clouds, and by any other name the one that `git.auth` names."""
+    """Of clouds, and by any other name those that `git.auth` and `git.readAuth` name."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, CredentialSource] = Field(init=False)

@@ -141,20 +141,22 @@ def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
         at: Loc = ("spec", "credentials", name)
         if source is not None and len(source.model_fields_set - {"project"}) > 1:
             yield Problem(at, f"{shown(at)} takes one of the keys file, env, onepassword")
-        if name in others and name != spec.git.auth:
+        if name in others and name not in (spec.git.auth, spec.git.read_auth):
             near = nearest(name, clouds)
             hint = f"did you mean '{near}'? " if near else ""
-            words = f"{hint}nothing uses it, unless spec.git.auth names it"
+            words = f"{hint}nothing uses it, unless spec.git.auth or spec.git.readAuth names it"
             yield Problem(at, f"{shown(at)}: {words}", on_key=True)
-    yield from _bad_git_credential(spec, clouds)
+    for key, named in (("auth", spec.git.auth), ("readAuth", spec.git.read_auth)):
+        if named is not None:
+            yield from _bad_git_credential(spec, ("spec", "git", key), named, clouds)
 
 
-def _bad_git_credential(spec: Spec, clouds: Iterable[str]) -> Iterator[Problem]:
-    git, at = spec.git, ("spec", "git", "auth")
-    if git.auth is None:
-        return
-    if git.auth in clouds:
-        yield Problem(at, f"{shown(at)}: '{git.auth}' is a cloud's; give git one of its own")
+def _bad_git_credential(
+    spec: Spec, at: Loc, named: str, clouds: Iterable[str]
+) -> Iterator[Problem]:
+    git = spec.git
+    if named in clouds:
+        yield Problem(at, f"{shown(at)}: '{named}' is a cloud's; give git one of its own")
     if git.provider == "local":
         yield Problem(at, f"{shown(at)}: local repositories need no credential")
     for key, url in (("core", git.core), ("apps", git.apps)):

@@ -10,11 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
 from k8s_ucp.errors import ProgramMissing, UcpError
+from k8s_ucp.gitops.git_environment import Credential
 from k8s_ucp.steps import check_machine
-from k8s_ucp.steps.check_core import check_git_reach
+from k8s_ucp.steps.check_core import check_git_reach, check_git_rights
 from k8s_ucp.steps.check_versions import check_versions
 from k8s_ucp.steps.context import Context
+from k8s_ucp.steps.start_argocd import repository_secrets
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import Topology, default, parse
 from k8s_ucp.workspace import Workspace
@@ -144,3 +147,39 @@ def test_credentials_that_others_may_read(context: Context, mode: int) -> None:
     error = refused(check_machine.check_credentials, context)
     assert "may read gcp.json" in error.message
     assert error.next == f"chmod 600 '{folder / 'gcp.json'}'"
+
+
+def test_argo_cd_reads_with_a_credential_that_need_not_push(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever gets at Argo CD's Secrets could write both repositories with the other one."""
+    git = "provider: url, core: 'https://g/core.git', apps: 'https://g/apps.git', auth: forge"
+    context.topology = topology(f"{{git: {{{git}, readAuth: reader}}}}")
+    folder = context.workspace.credentials
+    folder.mkdir(parents=True)
+    for name in ("forge", "reader"):
+        (folder / f"{name}.token").write_text(f"token-of-{name}\n")
+        (folder / f"{name}.token").chmod(0o600)
+    monkeypatch.delenv("UCP_GIT_TOKEN", raising=False)
+    context.git_credential = credential_of(context.topology, context.workspace)
+    context.git_read_credential = read_credential_of(context.topology, context.workspace)
+    check_git_rights(context)
+    assert context.notes == []
+    found = [each["stringData"] for each in repository_secrets(context)]
+    assert [each["url"] for each in found] == ["https://g/core.git", "https://g/apps.git"]
+    assert {each["password"] for each in found} == {"token-of-reader"}
+    # The variable is for pushing, too.
+    monkeypatch.setenv("UCP_GIT_TOKEN", "another")
+    assert read_credential_of(context.topology, context.workspace) == context.git_read_credential
+
+
+def test_an_argo_cd_that_may_push_is_told(context: Context) -> None:
+    git = "provider: url, core: 'https://g/core.git', apps: 'https://g/apps.git'"
+    context.topology = topology(f"{{git: {{{git}}}}}")
+    check_git_rights(context)
+    assert context.notes == []
+    context.git_credential = Credential("me", "secret")
+    assert read_credential_of(context.topology, context.workspace) is None
+    check_git_rights(context)
+    assert "spec.git.readAuth" in context.notes[0]
+    assert {each["stringData"]["password"] for each in repository_secrets(context)} == {"secret"}

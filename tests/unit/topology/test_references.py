@@ -195,6 +195,16 @@ WRONG = {
         "'aws' is a cloud's",
     ),
     "a credential for local git": ("  git: {auth: forge}\n", 5, "need no credential"),
+    "a credential to read local git with": (
+        "  git: {readAuth: forge}\n",
+        5,
+        "spec.git.readAuth: local repositories need no credential",
+    ),
+    "git read with a cloud's credential": (
+        "  git: {provider: url, core: 'https://g/c', apps: 'https://g/a', readAuth: gcp}\n",
+        5,
+        "'gcp' is a cloud's",
+    ),
     "a credential for SSH": (
         "  git: {provider: url, core: 'git@g:c', apps: 'https://g/a', auth: forge}\n",
         5,
@@ -282,3 +292,11 @@ def test_combinations_of_cores_and_environments(core: str, provider: str) -> Non
         assert "provider: kind" in next(find_unstartable(accepted(text))).message
     else:
         assert f"the nearest that works is provider: {table.environments[0]}" in refused(text)
+
+
+def test_git_may_have_two_credentials() -> None:
+    git = "provider: url, core: 'https://g/c', apps: 'https://g/a', auth: forge, readAuth: reader"
+    spec = accepted(
+        f"  git: {{{git}}}\n  credentials: {{forge: {{env: A}}, reader: {{env: B}}}}\n"
+    ).spec
+    assert (spec.git.auth, spec.git.read_auth) == ("forge", "reader")
