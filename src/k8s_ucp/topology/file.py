@@ -99,19 +99,14 @@ def load(path: Path) -> Topology:
 
 def parse(text: str, path: Path) -> Topology:
     """Check the text of a topology file; path: for messages. Raises UsageError."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from k8s_ucp.topology.reading import BadYaml, read
 
     advice = f"edit {path}"
     try:
-        content = YAML(typ="safe", pure=True).load(text)
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        reason = (error.problem or "no YAML").splitlines()[0]
-        raise UsageError(f"{path.name}:{line}: not valid YAML: {reason}", next=advice) from error
-    except (YAMLError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UsageError(f"{path.name}: not valid YAML: {reason}", next=advice) from error
+        content = read(text)
+    except BadYaml as error:
+        place = path.name if error.line is None else f"{path.name}:{error.line}"
+        raise UsageError(f"{place}: not valid YAML: {error.reason}", next=advice) from error
     if content is None:
         raise UsageError(
             f"{path.name} is empty", next=f"remove {path} and let `ucp start` write a new one"

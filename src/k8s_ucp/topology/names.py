@@ -35,13 +35,15 @@ _FILE_WITH_A_MEANING = "kustomization"
 def find_bad_names(topology: Topology) -> Iterator[Problem]:
     """Names that are too long together, or taken by something else."""
     spec = topology.spec
+    longest = max((each.name for each in spec.apps), key=len, default="")
     for place, each in enumerate(spec.environments):
         at: Loc = ("spec", "environments", place, "name")
         if each.name == "core":
             yield Problem(at, "an environment can't be called 'core': the core cluster is")
+        # With many apps on many environments only the longest name is worth joining.
         for name in (
             topology.app_cluster(each.name),
-            *(f"{a.name}-{each.name}" for a in spec.apps),
+            *([f"{longest}-{each.name}"] if longest else []),
         ):
             if len(name) > NAME_LENGTH:
                 words = f"'{name}' would be {len(name)} characters long, {NAME_LENGTH} are allowed"

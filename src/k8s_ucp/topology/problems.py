@@ -6,6 +6,7 @@ Pure: text and pydantic's findings in, sentences out.
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 import typing
 from collections.abc import Iterable, Mapping
@@ -37,7 +38,10 @@ def from_pydantic(errors: Iterable[Mapping[str, Any]], model: type[BaseModel]) -
 
 def sentences(problems: Iterable[Problem], text: str, name: str) -> list[str]:
     """`<name>:<line>: <message>` for each problem, in the order of the file."""
-    lines = sorted({(_line(text, each), _printable(each.message)) for each in problems})
+    from k8s_ucp.topology.reading import compose
+
+    root = compose(text)
+    lines = sorted({(_line(root, each), _printable(each.message)) for each in problems})
     shown = [f"{name}:{line}: {message}" for line, message in lines[:SHOWN]]
     if len(lines) > SHOWN:
         shown.append(f"... and {len(lines) - SHOWN} more")
@@ -49,6 +53,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     by_lower = {each.lower().replace("_", ""): each for each in known}
     found = difflib.get_close_matches(word.lower().replace("_", ""), by_lower, 1, 0.6)
     return by_lower[found[0]] if found else None
+
+
+def some(names: Iterable[str]) -> str:
+    """The first of them, for a message; "none" where there are none."""
+    found = list(itertools.islice(names, SHOWN + 1))
+    return ", ".join([*found[:SHOWN], *(["..."] if len(found) > SHOWN else [])]) or "none"
 
 
 def shown(loc: Loc) -> str:
@@ -147,16 +157,21 @@ def _without_password(value: Any) -> str:
 def _yaml(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, int) and value.bit_length() > 200:
+        # Python refuses to write thousands of digits.
+        return "a number that long"
     text = f"'{value}'" if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _line(text: str, problem: Problem) -> int:
-    """Line (from 1) of the key or value at a path, or of the nearest thing around it."""
-    from ruamel.yaml import YAML
+def _line(root: Any, problem: Problem) -> int:
+    """Line (from 1) of the key or value at a path, or of the nearest thing around it.
+
+    root: the node of the whole file.
+    """
     from ruamel.yaml.nodes import MappingNode, SequenceNode
 
-    node = YAML(typ="safe", pure=True).compose(text)
+    node = root
     line = node.start_mark.line if node is not None else 0
     for depth, each in enumerate(problem.at):
         last = depth == len(problem.at) - 1

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from k8s_ucp.topology.parts import CLOUD_PROVIDERS
-from k8s_ucp.topology.problems import Loc, Problem, nearest, shown
+from k8s_ucp.topology.problems import Loc, Problem, nearest, shown, some
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.file import Spec
@@ -54,18 +54,22 @@ def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
 
 def find_dangling(spec: Spec) -> Iterator[Problem]:
     """Names of environments and databases that don't exist."""
-    environments = [each.name for each in spec.environments]
-    databases = {each.name: each.environments or environments for each in spec.databases}
+    environments = dict.fromkeys(each.name for each in spec.environments)
+    databases = {each.name: frozenset(each.environments or environments) for each in spec.databases}
+    missing_in = {
+        name: [each for each in environments if each not in there]
+        for name, there in databases.items()
+    }
     for index, app in enumerate(spec.apps):
         at: Loc = ("spec", "apps", index, "database")
         if app.database is None:
             continue
         if app.database not in databases:
             yield _dangling(at, app.database, "database", databases)
-        elif missing := [each for each in environments if each not in databases[app.database]]:
+        elif missing := missing_in[app.database]:
             yield Problem(
                 at,
-                f"the app {app.name} runs on {', '.join(missing)}, where the database "
+                f"the app {app.name} runs on {some(missing)}, where the database "
                 f"{app.database} doesn't exist: add it to the database's environments",
             )
     for index, database in enumerate(spec.databases):
@@ -87,7 +91,7 @@ def find_dangling(spec: Spec) -> Iterator[Problem]:
             yield _dangling(("spec", "guardRails", name), name, "environment", environments)
 
 
-def _unknown(at: Loc, names: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
+def _unknown(at: Loc, names: Iterable[str], known: Collection[str]) -> Iterator[Problem]:
     for place, name in enumerate(names):
         if name not in known:
             yield _dangling((*at, place), name, "environment", known)
@@ -96,8 +100,7 @@ def _unknown(at: Loc, names: Iterable[str], known: Iterable[str]) -> Iterator[Pr
 def _dangling(at: Loc, name: str, what: str, known: Iterable[str]) -> Problem:
     near = nearest(name, known)
     hint = f"did you mean '{near}'? " if near else ""
-    others = ", ".join(known) or "none"
-    return Problem(at, f"{shown(at)}: '{name}' is no {what}: {hint}there are: {others}")
+    return Problem(at, f"{shown(at)}: '{name}' is no {what}: {hint}there are: {some(known)}")
 
 
 def find_bad_clusters(spec: Spec) -> Iterator[Problem]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from k8s_ucp.topology.clouds import find_cloud_problems
 from k8s_ucp.topology.combinations import find_impossible
 from k8s_ucp.topology.names import find_bad_names, find_credentials_in_urls
-from k8s_ucp.topology.problems import Loc, Problem
+from k8s_ucp.topology.problems import Loc, Problem, some
 from k8s_ucp.topology.references import (
     find_bad_apps,
     find_bad_clusters,
@@ -20,6 +19,9 @@ from k8s_ucp.topology.references import (
 if TYPE_CHECKING:
     from k8s_ucp.topology.file import Topology
     from k8s_ucp.topology.parts import Environment, Git
+
+_SHOWN = 10
+"""Environments of a circle that are named."""
 
 
 def find_problems(topology: Topology) -> list[Problem]:
@@ -44,39 +46,53 @@ def find_problems(topology: Topology) -> list[Problem]:
 
 
 def _duplicates(key: str, names: list[str]) -> Iterator[Problem]:
-    counts = Counter(names)
+    seen = set()
     for place, name in enumerate(names):
-        if counts[name] > 1 and name in names[:place]:
+        if name in seen:
             yield Problem(
                 ("spec", key, place, "name"), f"the name '{name}' is there twice in {key}"
             )
+        seen.add(name)
 
 
 def _bad_references(environments: tuple[Environment, ...]) -> Iterator[Problem]:
     sources = {each.name: each.promotes_from for each in environments}
+    places = {each.name: place for place, each in enumerate(environments)}
     for place, each in enumerate(environments):
-        at: Loc = ("spec", "environments", place, "promotesFrom")
-        if each.promotes_from is None:
-            continue
-        if each.promotes_from not in sources:
-            known = ", ".join(name for name in sources if name != each.name) or "none"
+        if each.promotes_from is not None and each.promotes_from not in sources:
+            known = some(name for name in sources if name != each.name)
             yield Problem(
-                at,
+                ("spec", "environments", place, "promotesFrom"),
                 f"promotesFrom of '{each.name}' names '{each.promotes_from}', "
                 f"which is no environment; others here: {known}",
             )
-        elif cycle := _cycle(each.name, sources):
-            yield Problem(at, f"promotesFrom goes in a circle: {' <- '.join(cycle)}")
+    for cycle in _cycles(sources):
+        yield Problem(
+            ("spec", "environments", places[cycle[0]], "promotesFrom"),
+            f"promotesFrom goes in a circle: {_way_round(cycle)}",
+        )
 
 
-def _cycle(start: str, sources: dict[str, str | None]) -> list[str]:
-    """The circle that an environment is part of, empty when it is in none."""
-    seen = [start]
-    following = sources.get(start)
-    while following is not None and following not in seen:
-        seen.append(following)
-        following = sources.get(following)
-    return [*seen, start] if following == start else []
+def _cycles(sources: dict[str, str | None]) -> Iterator[list[str]]:
+    """Each circle once, from its first environment on. Every environment is walked over once."""
+    walked: set[str] = set()
+    order = {name: place for place, name in enumerate(sources)}
+    for start in sources:
+        way: dict[str, None] = {}
+        name: str | None = start
+        while name is not None and name in sources and name not in walked:
+            walked.add(name)
+            way[name] = None
+            name = sources[name]
+        if name in way:
+            members = list(way)[list(way).index(name) :]
+            first = min(range(len(members)), key=lambda place: order[members[place]])
+            yield members[first:] + members[:first]
+
+
+def _way_round(cycle: list[str]) -> str:
+    shown = cycle if len(cycle) <= _SHOWN else [*cycle[:_SHOWN], f"({len(cycle) - _SHOWN} more)"]
+    return " <- ".join([*shown, cycle[0]])
 
 
 def _git_problems(git: Git) -> Iterator[Problem]:

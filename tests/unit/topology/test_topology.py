@@ -97,6 +97,18 @@ WRONG = {
         5,
         "two repositories",
     ),
+    "a character beyond Unicode": ('spec:\n  domain: "\\U7fffffff"\n', 5, "not valid YAML"),
+    "a value of another type than its tag": (
+        "spec:\n  domain: !!bool maybe\n",
+        5,
+        "'maybe' is not",
+    ),
+    "a number of thousands of digits": (f"spec: {{domain: 0x{'f' * 5000}}}\n", 4, "must be text"),
+    "a map as a key": ("spec:\n  ? - {a: b}\n  : c\n", 5, "not valid YAML"),
+    "itself within itself": ("spec: {apps: &a [*a]}\n", 4, "spec.apps[0]"),
+    "a day that no month has": ("spec:\n  domain: 2026-02-31\n", 5, "not valid YAML"),
+    "lists in lists": (f"spec:\n  apps: {'[' * 3000}{']' * 3000}\n", 5, "lists and maps in each"),
+    "maps in maps": (f"spec: {'{a: ' * 3000}1{'}' * 3000}\n", 4, "lists and maps in each"),
     "duplicate key": ("spec:\n  domain: a.org\n  domain: b.org\n", 6, "duplicate key"),
     "no YAML": ("spec: {core: [}\n", 4, "not valid YAML"),
     "a tab": ("spec:\n\tcore: {}\n", 5, "not valid YAML"),
@@ -207,3 +219,32 @@ def test_an_unknown_app_is_refused() -> None:
 def test_names_are_checked_in_code_too() -> None:
     with pytest.raises(ValidationError):
         default("No Name")
+
+
+MANY = 1000
+LARGE = {
+    "a circle of all": lambda each: f"{{name: e{each}, promotesFrom: e{(each + 1) % MANY}}}",
+    "nothing wrong": lambda each: f"{{name: e{each}}}",
+    "names that are none": lambda each: f"{{name: E{each}}}",
+    "sources that don't exist": lambda each: f"{{name: e{each}, promotesFrom: x{each}}}",
+    "one name for all": lambda each: "{name: e}",
+}
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("case", LARGE)
+def test_a_large_file_is_answered_in_time_that_grows_with_it(case: str) -> None:
+    """About a second each; what grows with the square of the file takes many minutes."""
+    lines = [f"    - {LARGE[case](each)}\n" for each in range(MANY)]
+    text = HEAD + "spec:\n  environments:\n" + "".join(lines)
+    if case == "nothing wrong":
+        assert len(parse(text, FILE).spec.environments) == MANY
+    else:
+        assert len(refused(text)) < 10_000
+
+
+def test_a_circle_is_told_once_by_its_first_environment() -> None:
+    links = ("a", "b"), ("b", "c"), ("c", "d"), ("d", "b"), ("e", "b")
+    lines = "".join(f"    - {{name: {name}, promotesFrom: {source}}}\n" for name, source in links)
+    message = refused(HEAD + "spec:\n  environments:\n" + lines)
+    assert message == "ucp.yaml:7: promotesFrom goes in a circle: b <- c <- d <- b"
