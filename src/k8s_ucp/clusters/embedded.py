@@ -43,6 +43,17 @@ class Programs(Protocol):
     def path(self, program: str) -> Path: ...
 
 
+def check_path(folder: Path) -> None:
+    """Clusters can be made in this folder. Raises UcpError."""
+    # kwok's controller splits the path of its settings at these.
+    if set(str(folder)) & set(',"\n\r'):
+        raise UcpError(
+            f"the embedded engine can't work in {str(folder)!r}: a comma, a double quote "
+            "or a line break is in the path",
+            next="use a workspace with a plainer path (--workspace DIR)",
+        )
+
+
 class EmbeddedProvider:
     """Control planes in `folder`, one topology's. Implements ClusterProvider."""
 
@@ -83,13 +94,7 @@ class EmbeddedProvider:
                 f"Kubernetes {wanted} is not available for embedded clusters, {available} is",
                 next=f"set version: {available}, or leave it out",
             )
-        # kwok's controller splits the path of its settings at these.
-        if set(str(self._base)) & set(',"\n'):
-            raise UcpError(
-                f"the embedded engine can't work in {str(self._base)!r}: a comma, a double quote "
-                "or a line break is in the path",
-                next="use a workspace with a plainer path (--workspace DIR)",
-            )
+        check_path(self._base)
         Parameters.of(request)
         self._paths()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from k8s_ucp.cluster_provider import Reach
 from k8s_ucp.clusters import local
+from k8s_ucp.clusters.embedded import check_path
 from k8s_ucp.clusters.kind_checks import check_inotify
 from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.errors import ProgramMissing, UcpError
@@ -44,11 +45,18 @@ WATCHES, INSTANCES = 8192, 32
 INOTIFY = Path("/proc/sys/fs/inotify")
 
 
-def check_system(_: Context) -> None:
-    """Linux, and git."""
-    if sys.platform != "linux":
+def check_system(context: Context) -> None:
+    """Linux where the embedded engine is used, else Linux or macOS; and git."""
+    spec = context.topology.spec
+    used = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
+    if sys.platform != "linux" and "embedded" in used:
         raise UcpError(
             f"the embedded engine runs on Linux only, this is {sys.platform}",
+            next="run ucp on a Linux machine, or set provider: kind for core and environments",
+        )
+    if sys.platform not in ("linux", "darwin"):
+        raise UcpError(
+            f"ucp runs on Linux and macOS, this is {sys.platform}",
             next="run ucp on a Linux machine",
         )
     if find_program("git") is None:
@@ -155,6 +163,8 @@ def check_socket(context: Context) -> None:
 def check_clusters(context: Context) -> None:
     """What clusters need of others: an engine, free ports, names that nobody has; contexts."""
     topology = context.topology
+    if topology.spec.core.provider == "embedded" or environment_requests(topology)["embedded"]:
+        check_path(context.state.clusters)
     if topology.spec.core.provider in ("existing", "gke"):
         context.provider.preflight(core_request(context.workspace, topology))
     for each in environment_requests(topology)["existing"]:

@@ -9,8 +9,9 @@ from k8s_ucp.topology import Topology
 
 
 def check_versions(context: Context) -> None:
-    """As `refuse_other_versions`."""
+    """Of the engines, and of Kubernetes on embedded clusters."""
     refuse_other_versions(context.topology)
+    refuse_unknown_kubernetes(context.topology)
 
 
 def relied_on(topology: Topology) -> dict[str, str | None]:
@@ -36,4 +37,25 @@ def refuse_other_versions(topology: Topology) -> None:
             raise UsageError(
                 f"spec.{name}.version is {version}, and this ucp brings {brought}",
                 next=f"a ucp that brings {version}, or change the key once {brought} will do",
+            )
+
+
+def refuse_unknown_kubernetes(topology: Topology) -> None:
+    """Embedded clusters run the one Kubernetes that is brought. Raises UsageError."""
+    brought = CATALOGUE["kubernetes"].version
+    spec = topology.spec
+    clusters = [
+        ("spec.core", spec.core.provider, spec.core.version),
+        *(
+            (f"the environment {each.name}", each.cluster.provider, each.cluster.version)
+            for each in spec.environments
+        ),
+    ]
+    for where, provider, version in clusters:
+        wanted = (version or "").removeprefix("v")
+        if provider == "embedded" and wanted and not f"{brought}.".startswith(f"{wanted}."):
+            raise UsageError(
+                f"{where}: Kubernetes {version} is not available for embedded clusters, "
+                f"{brought} is",
+                next=f"set version: {brought}, or leave it out",
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from k8s_ucp.topology.problems import Loc, Problem, shown
+from k8s_ucp.topology.values import HOST_LENGTH
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.file import Spec, Topology
@@ -48,6 +49,14 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
             if len(name) > NAME_LENGTH:
                 words = f"'{name}' would be {len(name)} characters long, {NAME_LENGTH} are allowed"
                 yield Problem(at, words)
+    yield from _long_hosts(spec)
+    for place, namespace in enumerate(spec.reconciler.source_namespaces):
+        if reserved_namespace(namespace):
+            yield Problem(
+                ("spec", "reconciler", "sourceNamespaces", place),
+                f"'{namespace}' can't be a source: Secrets of Kubernetes or of the platform are "
+                "there, which are nobody's kubeconfigs",
+            )
     for place, app in enumerate(spec.apps):
         taken = taken_namespace(app.name)
         if taken:
@@ -67,6 +76,25 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
         if database.name == _FILE_WITH_A_MEANING:
             yield Problem(("spec", "databases", place, "name"), _meaning("a database"))
     yield from _bad_packages(spec)
+
+
+def _long_hosts(spec: Spec) -> Iterator[Problem]:
+    """`<host>.<environment>.<domain>` is what the API server checks."""
+    longest = max((each.name for each in spec.environments), key=len, default="")
+    for index, app in enumerate(spec.apps):
+        for place, host in enumerate(app.hosts):
+            name = f"{host}.{longest}.{spec.domain}"
+            if longest and len(name) > HOST_LENGTH:
+                yield Problem(
+                    ("spec", "apps", index, "hosts", place),
+                    f"the host of {app.name} on {longest} would have {len(name)} characters, "
+                    f"{HOST_LENGTH} are allowed (RFC 1123): shorten it or spec.domain",
+                )
+
+
+def reserved_namespace(name: str) -> bool:
+    """Of Kubernetes, of a component or of an add-on."""
+    return name.startswith("kube-") or name == "argocd" or name in PLATFORM_NAMESPACES
 
 
 def package_name(reference: str) -> str:

@@ -13,12 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from k8s_ucp.topology.values import (
     Branch,
     DataKey,
-    Duration,
     GitUrl,
     Host,
     Image,
+    Interval,
     LabelKey,
     LabelValue,
+    Lifetime,
     Name,
     NodeImage,
     ObjectName,
@@ -95,7 +96,7 @@ class Git(Part):
     """Which of the credentials opens the repositories over http(s)."""
     read_auth: Name | None = Field(None, alias="readAuth")
     """Which of the credentials Argo CD reads them with; it need not be able to push."""
-    poll: Duration = "30s"
+    poll: Interval = "30s"
     """How often Argo CD looks for commits."""
 
 
@@ -274,8 +275,8 @@ class Limits(Part):
 class CrossplaneSettings(Part):
     """Crossplane's own settings."""
 
-    poll_interval: Duration = Field("1m", alias="pollInterval")
-    sync_interval: Duration = Field("1h", alias="syncInterval")
+    poll_interval: Interval = Field("1m", alias="pollInterval")
+    sync_interval: Interval = Field("1h", alias="syncInterval")
     max_reconcile_rate: int = Field(100, alias="maxReconcileRate", ge=1, le=10000)
     leader_election: bool = Field(True, alias="leaderElection")
     rbac_manager: bool = Field(True, alias="rbacManager")
@@ -305,7 +306,7 @@ class ReconcilerSettings(Part):
     sources_by_name: bool = Field(False, alias="sourcesByName")
     """There, a kubeconfig Secret with -k8s- in its name counts without an owner or a label; what
     follows is its environment."""
-    token_lifetime: Duration = Field("24h", alias="tokenLifetime")
+    token_lifetime: Lifetime = Field("24h", alias="tokenLifetime")
     """How long the tokens live that Argo CD gets into app clusters with."""
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, StringConstraints
 
 from k8s_ucp.topology.problems import means
 
@@ -91,6 +94,18 @@ NodeImage = Annotated[
     ),
 ]
 
+HOST_LENGTH = 253
+"""Longest RFC 1123 subdomain: the API server refuses an Ingress with a longer host."""
+
+
+def _host(value: str) -> str:
+    if len(value) > HOST_LENGTH:
+        raise ValueError(
+            f"a DNS name of {len(value)} characters, {HOST_LENGTH} are allowed (RFC 1123)"
+        )
+    return value
+
+
 Host = Annotated[
     str,
     StringConstraints(
@@ -99,6 +114,7 @@ Host = Annotated[
             "a DNS name in lower case",
         )
     ),
+    AfterValidator(_host),
 ]
 
 Registry = Annotated[
@@ -117,6 +133,31 @@ Duration = Annotated[
         pattern=means(r"^([1-9][0-9]*(s|m|h))+$", "a duration such as 30s, 1m or 1h30m")
     ),
 ]
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def _between(least: str, most: str) -> Callable[[str], str]:
+    """A check of durations: what is out of these bounds can't work, or is a slip."""
+
+    def check(value: str) -> str:
+        if not in_seconds(least) <= in_seconds(value) <= in_seconds(most):
+            raise ValueError(f"'{value}' is out of bounds: from {least} to {most}")
+        return value
+
+    return check
+
+
+def in_seconds(duration: str) -> int:
+    """Of a duration that fits its pattern."""
+    return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([smh])", duration))
+
+
+Interval = Annotated[Duration, AfterValidator(_between("1s", "168h"))]
+"""How often something is looked at: a week at most."""
+
+Lifetime = Annotated[Duration, AfterValidator(_between("10m", "8760h"))]
+"""Of tokens: no API server grants less than ten minutes; more than a year is no lifetime."""
 
 Word = Annotated[
     str,
@@ -187,6 +228,20 @@ Path = Annotated[
     ),
 ]
 
+
+def _url(value: str) -> str:
+    """Brackets and ports have to be right. Raises ValueError, without the URL: it may hold a
+    password."""
+    try:
+        parts = urlsplit(value)
+        _ = parts.hostname, parts.port
+    except ValueError as error:
+        # Some of the messages quote a part of the URL.
+        reason = "a bad host or port" if "'" in str(error) else str(error).partition(":")[0]
+        raise ValueError(f"not the URL of a git repository: {reason}") from None
+    return value
+
+
 _NO_URL = r"""\s"'{}?#$`<>|;&*()^\\"""
 GitUrl = Annotated[
     str,
@@ -199,8 +254,37 @@ GitUrl = Annotated[
             "other characters than -._~/:@+%= and so on as %XX",
         ),
     ),
+    AfterValidator(_url),
 ]
 """git, kustomize, shells and pipelines read it: nothing in it means anything to them."""
+
+
+def _ref(value: str) -> str:
+    """What `git check-ref-format` refuses beyond the patterns, and names that git reads otherwise.
+
+    Raises ValueError.
+    """
+    parts = value.split("/")
+    for wrong, why in (
+        (any(each.endswith(".lock") for each in parts), "a part ends with .lock"),
+        (any(each.startswith(".") for each in parts), "a part begins with a dot"),
+        ("" in parts, "a part between two '/' is empty"),
+        (".." in value, "it holds '..'"),
+        (value.endswith("."), "it ends with a dot"),
+    ):
+        if wrong:
+            raise ValueError(f"git takes no name like '{value}': {why} (git check-ref-format)")
+    return value
+
+
+def _branch(value: str) -> str:
+    if value.startswith("refs/"):
+        short = value.removeprefix("refs/").removeprefix("heads/")
+        raise ValueError(f"'{value}' is a whole ref: write the branch alone, such as '{short}'")
+    if re.fullmatch(r"HEAD|[A-Z]+_HEAD|[0-9a-f]{40}|[0-9a-f]{64}", value):
+        raise ValueError(f"'{value}' can't be a branch: git reads it as something else")
+    return _ref(value)
+
 
 Branch = Annotated[
     str,
@@ -211,6 +295,7 @@ Branch = Annotated[
             "a branch: letters, digits, '_', '+', '@', '-', with '.' and '/' between them",
         ),
     ),
+    AfterValidator(_branch),
 ]
 
 Revision = Annotated[
@@ -221,6 +306,7 @@ Revision = Annotated[
             "a tag or a commit of a git repository",
         )
     ),
+    AfterValidator(_ref),
 ]
 
 Variable = Annotated[

@@ -49,6 +49,27 @@ def test_a_version_that_is_not_brought(name: str, context: Context) -> None:
     assert error.message == f"spec.{name}.version is 1.0.0, and this ucp brings {brought}"
 
 
+def test_a_kubernetes_that_is_not_brought_is_told_before_the_first_change(
+    context: Context,
+) -> None:
+    brought = CATALOGUE["kubernetes"].version
+    for version in (brought, f"v{brought}", brought.rpartition(".")[0]):
+        context.topology = topology(f"{{core: {{version: '{version}'}}}}")
+        check_versions(context)
+    for spec, where in (
+        ("{core: {version: '1.3'}}", "spec.core"),
+        ("{environments: [{name: a, cluster: {version: 1.2.3}}]}", "the environment a"),
+    ):
+        context.topology = topology(spec)
+        error = refused(check_versions, context)
+        assert error.message.startswith(f"{where}: Kubernetes 1.")
+        assert error.next == f"set version: {brought}, or leave it out"
+    context.topology = topology(
+        "{environments: [{name: a, cluster: {provider: kind, version: 1.2.3}}]}"
+    )
+    check_versions(context)
+
+
 def with_version(name: str, version: str) -> Topology:
     return topology(f"{{{name}: {{version: {version}}}}}")
 
@@ -91,6 +112,12 @@ def test_no_git(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_system(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_machine.sys, "platform", "darwin")
     assert "Linux only, this is darwin" in refused(check_machine.check_system, context).message
+    kind = "{provider: kind}"
+    context.topology = topology(f"{{core: {kind}, environments: [{{name: a, cluster: {kind}}}]}}")
+    monkeypatch.setattr(check_machine, "find_program", lambda _: "git")
+    check_machine.check_system(context)
+    monkeypatch.setattr(check_machine.sys, "platform", "win32")
+    assert "Linux and macOS, this is win32" in refused(check_machine.check_system, context).message
 
 
 def test_a_full_disk(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,3 +210,12 @@ def test_an_argo_cd_that_may_push_is_told(context: Context) -> None:
     check_git_rights(context)
     assert "spec.git.readAuth" in context.notes[0]
     assert {each["stringData"]["password"] for each in repository_secrets(context)} == {"secret"}
+
+
+@pytest.mark.parametrize("name", ["a,b", 'a"b', "a\nb"])
+def test_a_path_that_the_embedded_engine_would_split(context: Context, name: str) -> None:
+    """Known before anything is made."""
+    context.workspace = Workspace.at(context.workspace.root / name)
+    error = refused(check_machine.check_clusters, context)
+    assert "comma, a double quote or a line break" in error.message
+    assert "--workspace DIR" in str(error.next)

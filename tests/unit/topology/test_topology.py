@@ -97,6 +97,47 @@ WRONG = {
         5,
         "two repositories",
     ),
+    "a branch that git can't write": ("spec:\n  git: {branch: x.lock}\n", 5, "ends with .lock"),
+    "a branch that is a whole ref": ("spec:\n  git: {branch: refs/heads/a}\n", 5, "such as 'a'"),
+    "a branch that git reads otherwise": ("spec:\n  git: {branch: FETCH_HEAD}\n", 5, "else"),
+    "an address without its end": (
+        "spec:\n  git: {provider: url, core: 'http://[::1', apps: 'https://x/y'}\n",
+        5,
+        "core: not the URL of a git repository: Invalid IPv6 URL",
+    ),
+    "a port that is none": (
+        "spec:\n  apps: [{name: a, repo: 'https://x:99999/y', revision: a}]\n",
+        5,
+        "repo: not the URL of a git repository: Port out of range 0-65535",
+    ),
+    "a revision that is a range": (
+        "spec:\n  apps: [{name: a, repo: 'https://x/y', revision: a..b}]\n",
+        5,
+        "it holds '..'",
+    ),
+    "a domain that is too long": (
+        f"spec:\n  domain: {'a' * 60 + ('.' + 'b' * 60) * 4}\n",
+        5,
+        "253",
+    ),
+    "a host that is too long with its domain": (
+        f"spec:\n  domain: {'a' * 60 + ('.' + 'b' * 60) * 3}\n  environments: [{{name: stage}}]\n"
+        "  apps: [{name: a, image: b, tag: c, hosts: [www.shop]}]\n",
+        7,
+        "would have 258 characters, 253 are allowed",
+    ),
+    "a token for ever": (
+        "spec:\n  reconciler: {tokenLifetime: 99999999999h}\n",
+        5,
+        "out of bounds: from 10m to 8760h",
+    ),
+    "a token that no API server grants": ("spec:\n  reconciler: {tokenLifetime: 9m}\n", 5, "10m"),
+    "a poll once a year": ("spec:\n  git: {poll: 9000h}\n", 5, "from 1s to 168h"),
+    "kubeconfigs among Secrets of Kubernetes": (
+        "spec:\n  reconciler: {sourceNamespaces: [ucp-clusters, kube-system]}\n",
+        5,
+        "'kube-system' can't be a source",
+    ),
     "a character beyond Unicode": ('spec:\n  domain: "\\U7fffffff"\n', 5, "not valid YAML"),
     "a value of another type than its tag": (
         "spec:\n  domain: !!bool maybe\n",
@@ -248,3 +289,9 @@ def test_a_circle_is_told_once_by_its_first_environment() -> None:
     lines = "".join(f"    - {{name: {name}, promotesFrom: {source}}}\n" for name, source in links)
     message = refused(HEAD + "spec:\n  environments:\n" + lines)
     assert message == "ucp.yaml:7: promotesFrom goes in a circle: b <- c <- d <- b"
+
+
+@pytest.mark.parametrize("name", ["release/1.x", "fix_a", "HEADS", "feature@2", "a.b", "locks"])
+def test_branches_that_git_takes(name: str) -> None:
+    text = f"{HEAD}spec:\n  git: {{branch: {name}}}\n"
+    assert parse(text, FILE).spec.git.branch == name
