@@ -9,6 +9,7 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing, UcpError
 from k8s_ucp.process import run
+from k8s_ucp.redaction import HIDDEN
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -51,8 +53,14 @@ class Place:
 
     def __str__(self) -> str:
         if self.variable:
-            return f"the variable {self.variable}"
+            # A token that was pasted there may pass for a name.
+            known = self.variable in os.environ or _NAME.fullmatch(self.variable)
+            return f"the variable {self.variable if known else self.variable[:3] + HIDDEN}"
         return self.reference or str(self.file)
+
+
+_NAME = re.compile(r"(?!AKIA|ASIA)[A-Z_][A-Z0-9_]{0,47}")
+"""What variables are called; not how keys of clouds and tokens of forges begin."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,9 @@ def _read(cloud: str, place: Place, form: _Form) -> str:
 
 
 def _from_file(cloud: str, place: Place, file: Path, form: _Form) -> str:
+    if ".." in file.parts:
+        # A shared ucp.yaml would name files of whoever runs it.
+        raise _bad(cloud, place, "its path may lead out of the workspace by '..'", form)
     try:
         mode = file.stat().st_mode
         if stat.S_IMODE(mode) & 0o077:

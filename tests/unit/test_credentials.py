@@ -108,6 +108,13 @@ def test_a_file_that_others_may_read(tmp_path: Path) -> None:
     assert caught.value.next.startswith("chmod 600")
 
 
+def test_a_file_outside_the_workspace_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "outside.token").write_text("a-token\n")
+    (tmp_path / "outside.token").chmod(0o600)
+    with pytest.raises(BadCredential, match="out of the workspace"):
+        load_login("forge", Place(file=tmp_path / "workspace" / ".." / "outside.token"))
+
+
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(BadCredential, match="there is no such file"):
         load("gcp", Place(file=tmp_path / "nothing"))
@@ -154,3 +161,11 @@ def test_onepassword_fails(failure: Exception, words: str, monkeypatch: pytest.M
         load("gcp", Place(reference="op://a/b/c"))
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert caught.value.next
+
+
+def test_a_token_in_place_of_a_variable_s_name_is_not_repeated() -> None:
+    """Some look like names: the refusal may end in a log of CI."""
+    for pasted in ("ghp_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", "AKIA0123456789ABCDEF"):
+        with pytest.raises(BadCredential) as caught:
+            load("digitalocean", Place(variable=pasted))
+        assert pasted[4:] not in str(caught.value)

@@ -142,6 +142,11 @@ def check_same_ports(request: ClusterRequest, node: Node) -> None:
 
 def check_archives(archives: Iterable[Path]) -> None:
     for each in archives:
+        if ".." in each.parts:
+            raise UsageError(
+                f"images.archives names {each}, which may lie outside the workspace",
+                next="copy the archive below the workspace and name it there",
+            )
         if not each.is_file():
             raise UcpError(
                 f"images.archives names {each}, which is no file",

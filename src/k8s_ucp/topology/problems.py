@@ -13,10 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from k8s_ucp.redaction import HIDDEN
+
 if typing.TYPE_CHECKING:
     from pydantic import BaseModel
 
 Loc = tuple[str | int, ...]
+
+_LOGINS = (("spec", "git", "auth"), ("spec", "git", "readAuth"))
 
 SHOWN = 10
 """Problems shown at once."""
@@ -71,7 +75,7 @@ def shown(loc: Loc) -> str:
 
 def _translate(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     loc: Loc = tuple(error["loc"])
-    kind, value, context = error["type"], error.get("input"), error.get("ctx", {})
+    kind, value, context = error["type"], _repeatable(loc, error.get("input")), error.get("ctx", {})
     if kind == "extra_forbidden":
         return Problem(loc, _unknown_key(loc, model), on_key=True)
     if kind == "missing":
@@ -79,9 +83,7 @@ def _translate(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     if kind in ("literal_error", "enum"):
         return Problem(loc, _wrong_value(loc, value, context["expected"]))
     if kind == "string_pattern_mismatch":
-        return Problem(
-            loc, f"{shown(loc)}: '{_without_password(value)}' is not {_MEANING[context['pattern']]}"
-        )
+        return Problem(loc, f"{shown(loc)}: '{value}' is not {_MEANING[context['pattern']]}")
     if kind == "string_type" and isinstance(value, int | float | bool):
         return Problem(loc, f"{shown(loc)} must be text: put quotes around {_yaml(value)}")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
@@ -149,9 +151,16 @@ def _printable(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
-def _without_password(value: Any) -> str:
-    """A wrong value as a message may repeat it."""
-    return re.sub(r"//[^/\s]*@", "//...@", str(value))
+def _repeatable(loc: Loc, value: Any) -> Any:
+    """A wrong value as a message may repeat it: logs of CI are read by many.
+
+    Where a credential is only named, people paste the credential itself.
+    """
+    if not isinstance(value, str):
+        return value
+    if loc[:2] == ("spec", "credentials") or loc in _LOGINS:
+        return HIDDEN
+    return re.sub(r"//\S*@", "//...@", value)
 
 
 def _yaml(value: Any) -> str:

@@ -295,3 +295,24 @@ def test_a_circle_is_told_once_by_its_first_environment() -> None:
 def test_branches_that_git_takes(name: str) -> None:
     text = f"{HEAD}spec:\n  git: {{branch: {name}}}\n"
     assert parse(text, FILE).spec.git.branch == name
+
+
+SECRET = "hunter2/verysecret"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        f'credentials: {{gcp: {{env: "{SECRET}"}}}}',
+        f'credentials: {{aws: {{onepassword: "{SECRET}"}}}}',
+        f'credentials: {{digitalocean: ["{SECRET}"]}}',
+        f'git: {{auth: "{SECRET}"}}',
+        f'images: {{mirror: "https://user:{SECRET}@example.org"}}',
+        f'ci: {{provider: github, install: "https://user:{SECRET}@example.org/x"}}',
+        f'git: {{provider: url, core: "https://user:{SECRET}@example.org/x"}}',
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_repeated(spec: str) -> None:
+    message = refused(f"{HEAD}spec:\n  {spec}\n")
+    assert "hunter2" not in message
+    assert "verysecret" not in message
