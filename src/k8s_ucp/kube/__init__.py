@@ -5,6 +5,7 @@ header or a body.
 """
 
 from k8s_ucp.kube.client import FIELD_MANAGER, Kube
+from k8s_ucp.kube.connection import LARGEST_OF_OTHERS
 from k8s_ucp.kube.errors import (
     Conflict,
     Expired,
@@ -51,6 +52,7 @@ __all__ = [
     "DEPLOYMENT",
     "EVENT",
     "FIELD_MANAGER",
+    "LARGEST_OF_OTHERS",
     "LEASE",
     "LOCAL_CLUSTER",
     "NAMESPACE",

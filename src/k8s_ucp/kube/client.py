@@ -6,7 +6,9 @@ import base64
 import contextlib
 import json
 import os
+import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -14,14 +16,22 @@ from typing import Any, Literal
 from urllib3.exceptions import HTTPError
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube.connection import REQUEST_SECONDS, Connection
-from k8s_ucp.kube.errors import KubeError, NotFound, refusal
+from k8s_ucp.kube.connection import LARGEST, REQUEST_SECONDS, Connection
+from k8s_ucp.kube.errors import KubeError, NotFound, TooLarge, Unreachable, refusal
 from k8s_ucp.kube.identity import KubeconfigToken, TokenFile, TokenSource
 from k8s_ucp.kube.kinds import KNOWN, SERVICE_ACCOUNT, Kind, Object
 from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
+from k8s_ucp.kube.limits import Limits
 
 FIELD_MANAGER = "k8s-ucp"
+PAGE = 500
+"""Objects of a list that are asked for at once; fewer where they are too large together."""
+MOST_OBJECTS = 100_000
+LIST_SECONDS = 300.0
+"""What a list may have and take as a whole: the server alone decides how many pages there are."""
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+_TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 
 PatchType = Literal["merge", "json", "strategic"]
 
@@ -41,9 +51,10 @@ class Kube(Connection):
         *,
         token: TokenSource | None = None,
         longest: float = float("inf"),
+        largest: int = LARGEST,
     ) -> None:
         """As Connection is made."""
-        super().__init__(config, token=token, longest=longest)
+        super().__init__(config, token=token, longest=longest, largest=largest)
         self._discovered: dict[tuple[str, str], Kind] = {}
         self._lock = threading.Lock()
 
@@ -135,10 +146,22 @@ class Kube(Connection):
 
         keep: what of each is returned, None for nothing; never more than a page is held whole.
         """
-        query = _present(labelSelector=labels, fieldSelector=fields, limit="500")
+        query = _present(labelSelector=labels, fieldSelector=fields, limit=str(PAGE))
         items: list[Object] = []
+        until, count = time.monotonic() + LIST_SECONDS, 0
         while True:
-            page = self.request("GET", kind.path(namespace), query=query, timeout=timeout)
+            if count > MOST_OBJECTS or time.monotonic() > until:
+                raise TooLarge(f"GET {self.server}{kind.path(namespace)}: the list does not end")
+            try:
+                page = self.request("GET", kind.path(namespace), query=query, timeout=timeout)
+            except TooLarge:
+                if query["limit"] == "1":
+                    raise
+                query["limit"] = str(max(1, int(query["limit"]) // 8))
+                continue
+            if not _is_list(page):
+                raise Unreachable(f"GET {self.server}{kind.path(namespace)}: the answer is no list")
+            count += len(page["items"])
             for item in page["items"]:
                 item.setdefault("apiVersion", kind.api_version)
                 item.setdefault("kind", kind.kind)
@@ -175,18 +198,20 @@ class Kube(Connection):
             timeoutSeconds=str(int(seconds)),
         )
         path = kind.path(namespace)
-        response = self._send(
-            "GET", path, query, None, "application/json", silence or seconds + REQUEST_SECONDS
-        )
+        wait = silence or seconds + REQUEST_SECONDS
+        limits = Limits(time.monotonic() + wait, self._largest)
+        response = self._send("GET", path, query, None, "application/json", limits)
         raw = response.response
+        # From here on each event has its own time; the server ends it, or we do.
+        limits.wait, limits.until = wait, time.monotonic() + seconds + wait
         try:
-            for line in _lines(raw):
+            for line in _lines(raw, limits):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     raise refusal("WATCH", path, event["object"].get("code", 0), event["object"])
                 yield event["type"], event["object"]
-        except (HTTPError, OSError, ValueError) as error:
-            raise self._unreachable("WATCH", path, error) from error
+        except (HTTPError, OSError, ValueError, RecursionError) as error:
+            raise self._unreachable("WATCH", path, error, limits) from error
         finally:
             with contextlib.suppress(HTTPError, OSError):
                 raw.close()
@@ -292,7 +317,12 @@ class Kube(Connection):
                 "spec": {"expirationSeconds": seconds},
             },
         )
-        return answer["status"]["token"], answer["status"]["expirationTimestamp"]
+        status = answer.get("status") if isinstance(answer, dict) else None
+        status = status if isinstance(status, dict) else {}
+        token = status.get("token")
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+            raise Unreachable(f"{self.server} answered a TokenRequest without a usable token")
+        return token, str(status.get("expirationTimestamp", ""))
 
     def kind_of(self, api_version: str, kind: str) -> Kind:
         """Look a kind up on the server (remembered). Raises NotFound."""
@@ -319,14 +349,31 @@ class Kube(Connection):
         return kind, namespace, metadata["name"]
 
 
-def _lines(raw: Any) -> Iterator[bytes]:
-    rest = b""
+def _lines(raw: Any, limits: Limits) -> Iterator[bytes]:
+    parts: list[bytes] = []
     for chunk in raw.stream(65536, decode_content=False):
-        rest += chunk
-        while b"\n" in rest:
-            line, rest = rest.split(b"\n", 1)
+        first, *others = chunk.split(b"\n")
+        parts.append(first)
+        for each in others:
+            line, parts = b"".join(parts), [each]
+            limits.start_anew()
             if line.strip():
                 yield line
+
+
+def _is_list(page: Any) -> bool:
+    """An API server's list, as far as it is read here."""
+    return (
+        isinstance(page, dict)
+        and isinstance(page.get("metadata"), dict)
+        and isinstance(page.get("items"), list)
+        and all(
+            isinstance(each, dict)
+            and isinstance(each.get("metadata"), dict)
+            and isinstance(each["metadata"].get("name"), str)
+            for each in page["items"]
+        )
+    )
 
 
 def _present(**query: str | None) -> dict[str, str]:

@@ -9,17 +9,25 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from urllib3.exceptions import ClosedPoolError, HTTPError
 
-from k8s_ucp.kube.errors import Unreachable, plain, refusal
+from k8s_ucp.kube.errors import TooLarge, Unreachable, plain, refusal
 from k8s_ucp.kube.identity import CredentialFiles, TokenSource
 from k8s_ucp.kube.kubeconfig import current_context
+from k8s_ucp.kube.limits import Limits, bound, bounded
 
 REQUEST_SECONDS = 10.0
+LARGEST = 64 * 1024 * 1024
+"""Bytes of an answer of a server that we trust: a page of a list, with its objects at their largest
+now and then."""
+LARGEST_OF_OTHERS = 4 * 1024 * 1024
+"""The same of an app cluster. One object fits in always; what somebody made to be large takes up
+twenty times as much once it is parsed."""
 
 _IMPORTING = threading.Lock()
 """Of threads that import a package's parts at once, one may see the package half made."""
@@ -34,11 +42,13 @@ class Connection:
         *,
         token: TokenSource | None = None,
         longest: float = float("inf"),
+        largest: int = LARGEST,
     ) -> None:
         """config: a kubeconfig whose current context holds inlined data only.
 
         token: takes the place of the user's credentials; after a 401 it is asked once more.
         longest: seconds that any answer may take, whatever the request allows; not for watches.
+        largest: bytes that any answer may have, or any event of a watch.
         Exec plugins and file references are never followed: they raise UcpError.
         """
         with _IMPORTING:
@@ -53,6 +63,7 @@ class Connection:
             user = {}
         self._token = token
         self._longest = longest
+        self._largest = largest
         self.server = str(cluster["server"])
         self._files = CredentialFiles()
         settings = Configuration(host=self.server)
@@ -72,6 +83,7 @@ class Connection:
         if user.get("token"):
             self._headers["Authorization"] = f"Bearer {user['token']}"
         self._rest = RESTClientObject(settings)
+        bound(self._rest.pool_manager)
         self._client_error: type[Exception] = ApiException
 
     def close(self) -> None:
@@ -89,16 +101,17 @@ class Connection:
         content: str = "application/json",
         timeout: float = REQUEST_SECONDS,
     ) -> Any:
-        """One request; the decoded JSON answer, or the text where it isn't JSON."""
+        """One request; the decoded JSON answer, or the text where it isn't JSON.
+
+        timeout: seconds for all of it, however the answer trickles in. Raises KubeError.
+        """
         limit = min(timeout, self._longest)
-        response = self._send(method, path, query, body, content, limit)
-        try:
-            text = response.read().decode()
-        except (HTTPError, OSError) as error:
-            raise self._unreachable(method, path, error) from error
+        limits = Limits(time.monotonic() + limit, self._largest, seconds=limit)
+        response = self._send(method, path, query, body, content, limits)
+        text = self._read(method, path, response, limits).decode(errors="replace")
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return text
 
     def _send(
@@ -108,18 +121,24 @@ class Connection:
         query: Mapping[str, str] | None,
         body: Any,
         content: str,
-        timeout: float,
+        limits: Limits,
     ) -> Any:
+        """An answer whose headers are there. Raises KubeError."""
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = content
-        limits = (min(timeout, REQUEST_SECONDS), timeout)
 
         def send() -> Any:
-            return self._rest.request(  # type: ignore[no-untyped-call]
-                method, url, headers=headers, body=body, _request_timeout=limits
-            )
+            wait = limits.remaining()
+            with bounded(limits):
+                return self._rest.request(  # type: ignore[no-untyped-call]
+                    method,
+                    url,
+                    headers=headers,
+                    body=body,
+                    _request_timeout=(min(wait, REQUEST_SECONDS), wait),
+                )
 
         def send_as(rejected: str | None = None) -> Any:
             if self._token is not None:
@@ -133,20 +152,40 @@ class Connection:
         try:
             response = send_as()
             if response.status == 401 and self._token is not None:
-                response.read()
+                self._read(method, path, response, limits)
                 response = send_as(headers["Authorization"].removeprefix("Bearer "))
         except (HTTPError, OSError, self._client_error) as error:
-            raise self._unreachable(method, path, error) from error
+            raise self._unreachable(method, path, error, limits) from error
+        if 300 <= response.status < 400:
+            # Never followed: it would lead our credential somewhere else.
+            response.response.close()
+            raise Unreachable(f"{method} {self.server}{path}: it answers with a redirect")
         if response.status >= 400:
+            text = self._read(method, path, response, limits)
+            sent = headers.get("Authorization", "").removeprefix("Bearer ")
+            if sent:
+                # Its words end up in logs and conditions: it may repeat what it was sent.
+                text = text.replace(sent.encode(), b"***")
             try:
-                answer = json.loads(response.read() or b"{}")
-            except (ValueError, HTTPError):
+                answer = json.loads(text or b"{}")
+            except (ValueError, RecursionError):
                 answer = {}
             raise refusal(method, path, response.status, answer)
         return response
 
-    def _unreachable(self, method: str, path: str, error: Exception) -> Unreachable:
+    def _read(self, method: str, path: str, response: Any, limits: Limits) -> bytes:
+        """The whole content, as it was sent: what is packed is not unpacked."""
+        try:
+            return b"".join(response.response.stream(65536, decode_content=False))
+        except (HTTPError, OSError, ValueError) as error:
+            raise self._unreachable(method, path, error, limits) from error
+
+    def _unreachable(self, method: str, path: str, error: Exception, limits: Limits) -> Unreachable:
         # Other idle connections went the same way to the same server: one that is half-open would
         # cost the next request its whole timeout.
         self._rest.close()
-        return Unreachable(f"{method} {self.server}{path}: {plain(error)}")
+        if limits.exceeded:
+            where = f"{method} {self.server}{path}"
+            return TooLarge(f"{where}: the answer is larger than {limits.largest} bytes")
+        words = plain(error, limits.seconds)
+        return Unreachable(f"{self.server} doesn't answer: {words} ({method} {path})")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
+import socket
+import ssl
 from typing import Any
+
+import urllib3.exceptions
 
 from k8s_ucp.errors import UcpError
 
@@ -44,6 +49,13 @@ class Unreachable(KubeError):
     """No answer: refused, timed out, TLS failure, or the server is failing (5xx, 429)."""
 
 
+class TooLarge(Unreachable):
+    """The answer is larger than the connection takes."""
+
+
+LONGEST_MESSAGE = 1_000
+"""Characters of what a server says of a refusal: it is written into logs and conditions."""
+
 _BY_STATUS: dict[int, type[KubeError]] = {
     400: Invalid,
     401: Unauthorized,
@@ -58,15 +70,57 @@ _BY_STATUS: dict[int, type[KubeError]] = {
 
 def refusal(method: str, path: str, status: int, answer: Any) -> KubeError:
     """What an answer of 400 and above means. answer: its body, a Status as a rule."""
-    reason = answer.get("reason", "") if isinstance(answer, dict) else ""
-    message = answer.get("message", "") if isinstance(answer, dict) else ""
+    reason, message = (
+        str(answer.get(each) or "")[:LONGEST_MESSAGE] if isinstance(answer, dict) else ""
+        for each in ("reason", "message")
+    )
     kind = _BY_STATUS.get(status) or (Unreachable if status >= 500 else KubeError)
     text = f"{method} {path}: {status} {message or reason or 'no message'}"
     return kind(text, status=status, reason=reason)
 
 
-def plain(error: BaseException) -> str:
-    """The innermost reason, without the object addresses urllib3 puts around it."""
-    reason = getattr(error, "reason", None)
-    text = str(reason if reason is not None else error) or type(error).__name__
+def plain(error: BaseException, seconds: float) -> str:
+    """Why no answer came, in plain words. seconds: what the request was allowed."""
+    for each in _causes(error):
+        for kind, words in _WORDS:
+            if isinstance(each, kind):
+                time = f"within {seconds:g} s" if seconds else "in time"
+                return words.format(time=time, said=_said(each))
+    return _said(error)
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The innermost first: libraries wrap what the system says."""
+    found: list[BaseException] = []
+    todo: list[object] = [error]
+    while todo:
+        each = todo.pop(0)
+        if isinstance(each, BaseException) and each not in found:
+            found.append(each)
+            todo += [getattr(each, "reason", None), each.__cause__, each.__context__, *each.args]
+    return found[::-1]
+
+
+_WORDS: tuple[tuple[type[BaseException], str], ...] = (
+    (ssl.SSLCertVerificationError, "its certificate isn't the one that is trusted: {said}"),
+    (ssl.SSLError, "no TLS connection: {said}"),
+    (socket.gaierror, "its name can't be resolved: {said}"),
+    # One of these is a ConnectionResetError, too.
+    (http.client.RemoteDisconnected, "it hung up without an answer"),
+    (ConnectionRefusedError, "connection refused: nothing listens there"),
+    (ConnectionResetError, "the connection was reset"),
+    (BrokenPipeError, "the connection was reset"),
+    (http.client.IncompleteRead, "it hung up in the middle of its answer"),
+    (TimeoutError, "no answer {time}"),
+    (urllib3.exceptions.TimeoutError, "no answer {time}"),
+)
+
+
+def _said(error: BaseException) -> str:
+    """An error's own words, without the object addresses that urllib3 puts around them."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message or "not trusted"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    text = str(error) or type(error).__name__
     return text.split("object at 0x")[-1].split(">: ")[-1].split(">, ")[-1].strip("'\")")

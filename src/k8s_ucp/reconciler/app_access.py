@@ -10,7 +10,15 @@ import time
 from dataclasses import dataclass
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Forbidden, Kube, KubeError, Object, Unauthorized, Unreachable
+from k8s_ucp.kube import (
+    LARGEST_OF_OTHERS,
+    Forbidden,
+    Kube,
+    KubeError,
+    Object,
+    Unauthorized,
+    Unreachable,
+)
 from k8s_ucp.reconciler import identities, marks, tokens
 from k8s_ucp.reconciler.authenticators import Login, NoAccess
 from k8s_ucp.reconciler.clock import Clock
@@ -99,7 +107,7 @@ class AppAccess:
                 config = as_argocd(secret)
                 if config is None:
                     return "there is no way in"
-                kube = Kube(config)
+                kube = Kube(config, largest=LARGEST_OF_OTHERS)
         except UcpError as error:
             return error.message
         try:
@@ -130,7 +138,7 @@ class AppAccess:
             if config is None:
                 raise Unauthorized("the cluster Secret holds no token", status=401)
             self._close(line)
-            line.kube, line.version = Kube(config), version
+            line.kube, line.version = Kube(config, largest=LARGEST_OF_OTHERS), version
         try:
             identities.probe(line.kube, namespaces, timeout=PROBE_SECONDS)
         except (Unauthorized, Forbidden):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k8s_ucp.kube import Kube, Object
+from k8s_ucp.kube import LARGEST_OF_OTHERS, Kube, Object
 from k8s_ucp.reconciler.authenticator_aws import Aws
 from k8s_ucp.reconciler.authenticator_azure import Azure
 from k8s_ucp.reconciler.authenticator_digitalocean import DigitalOcean
@@ -47,7 +47,7 @@ class Logins:
     def open(self, login: Login) -> Kube:
         """A connection as whoever the kubeconfig names. Raises NoAccess, KubeError."""
         config = choose(login, AUTHENTICATORS).connect(login, self._cloud)
-        return Kube(config, longest=ANSWER_SECONDS)
+        return Kube(config, longest=ANSWER_SECONDS, largest=LARGEST_OF_OTHERS)
 
     def refused(self) -> None:
         """A cluster turned one of our identities down: what was remembered may be the reason."""

@@ -11,6 +11,10 @@ from collections.abc import Mapping
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import NAMESPACE, ROLE, ROLE_BINDING, Conflict, Kube, KubeError, Object
 from k8s_ucp.reconciler import identities, marks
+from k8s_ucp.reconciler.authenticators import NoAccess
+
+MOST_NAMESPACES = 1_000
+"""Each is a watch with a thread of its own, and the app cluster alone says how many there are."""
 
 Fields = dict[str, set[str]]
 """{namespace: kinds} that copies lie in, or may."""
@@ -22,11 +26,17 @@ _VERBS = ["get", "list", "watch", "create", "update", "patch", "delete"]
 
 
 def known(admin: Kube) -> Fields:
-    """Where the mirror identity has rights now. Raises KubeError."""
+    """Where the mirror identity has rights now. Raises KubeError, NoAccess."""
     found: Fields = {}
     for role in admin.list_all(ROLE, labels=f"{marks.MANAGED_BY}={marks.OURS}"):
         if role["metadata"]["name"] == marks.MIRROR_IDENTITY:
             found[role["metadata"]["namespace"]] = _kinds(role)
+    if len(found) > MOST_NAMESPACES:
+        raise NoAccess(
+            "TooManyNamespaces",
+            f"the cluster says that copies may lie in {len(found)} namespaces;"
+            f" more than {MOST_NAMESPACES} are not watched",
+        )
     return found
 
 
@@ -61,7 +71,7 @@ def withdraw(admin: Kube, namespace: str, kinds: set[str]) -> None:
 def grant_all(admin: Kube, wanted: Mapping[str, set[str]]) -> tuple[Fields, dict[str, str]]:
     """Rights for everything wanted beside what there is: (all fields, {namespace: refusal}).
 
-    Raises KubeError where the cluster doesn't answer.
+    Raises KubeError where the cluster doesn't answer, NoAccess.
     """
     fields = known(admin)
     refused = {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import NAMESPACE, Kube, NotFound, Object
+from k8s_ucp.kube import LARGEST_OF_OTHERS, NAMESPACE, Kube, NotFound, Object
 from k8s_ucp.reconciler import identities, marks, tokens
 from k8s_ucp.reconciler.authenticators import Login, NoAccess, kubeconfig
 from k8s_ucp.reconciler.clock import Clock
@@ -103,7 +103,7 @@ class Targets:
             if known and known[0] == key:
                 return known[1]
             token = Renewing(lambda: self._grant(cluster), cluster, self._clock)
-            kube = Kube(kubeconfig(login.cluster, {}), token=token)
+            kube = Kube(kubeconfig(login.cluster, {}), token=token, largest=LARGEST_OF_OTHERS)
             self._lines[cluster] = (key, kube)
         if known:
             known[1].close()
