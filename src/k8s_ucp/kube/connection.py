@@ -18,7 +18,7 @@ from urllib3.exceptions import ClosedPoolError, HTTPError
 
 from k8s_ucp.kube.errors import TooLarge, Unreachable, plain, refusal
 from k8s_ucp.kube.identity import CredentialFiles, TokenSource
-from k8s_ucp.kube.kubeconfig import current_context
+from k8s_ucp.kube.kubeconfig import current_context, proxy_of
 from k8s_ucp.kube.limits import Limits, bound, bounded
 
 REQUEST_SECONDS = 10.0
@@ -67,7 +67,8 @@ class Connection:
         self.server = str(cluster["server"])
         self._files = CredentialFiles()
         settings = Configuration(host=self.server)
-        settings.proxy = None
+        # The kubeconfig's alone: HTTPS_PROXY would lead requests to 127.0.0.1 away.
+        settings.proxy, settings.no_proxy = proxy_of(cluster), ""
         settings.retries = False
         settings.connection_pool_maxsize = 16
         settings.verify_ssl = not cluster.get("insecure-skip-tls-verify", False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ruamel.yaml import YAML
 
@@ -47,3 +48,21 @@ def current_context(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
         if user.get(field):
             raise UcpError(f"kubeconfig: the user needs {field}, which is never run")
     return cluster, user
+
+
+def proxy_of(cluster: Mapping[str, Any]) -> str | None:
+    """The proxy that a cluster asks for. Raises UcpError for one that we can't go through."""
+    url = cluster.get("proxy-url")
+    if not url:
+        return None
+    try:
+        parts = urlsplit(str(url))
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise UcpError(
+            "kubeconfig: the cluster's proxy-url is no http:// or https:// address",
+            next="use a proxy that speaks HTTP, or leave proxy-url out",
+        )
+    return str(url)

@@ -45,6 +45,11 @@ def read(content: bytes, facts: Facts | None = None) -> Login:
             "KubeconfigInvalid",
             "insecure-skip-tls-verify is set: a token would go to a server that nobody checked",
         )
+    if cluster.get("proxy-url"):
+        raise NoAccess(
+            "KubeconfigInvalid",
+            "proxy-url is set: whoever makes the Secret would choose where requests go first",
+        )
     _check_encoded(cluster, "certificate-authority-data")
     _check_authority(cluster)
     for name in ("client-certificate-data", "client-key-data"):

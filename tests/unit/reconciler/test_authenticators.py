@@ -128,6 +128,7 @@ def changed(**cluster: Any) -> bytes:
         changed(server="https://"),
         changed(server=["https://a"]),
         changed(**{"insecure-skip-tls-verify": True}),
+        changed(**{"proxy-url": "http://127.0.0.1:3128"}),
         changed(**{"certificate-authority": "/etc/shadow"}),
         changed(**{"certificate-authority-data": "!!"}),
         with_user(tokenFile="/etc/shadow"),
