@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import random
 import threading
 import zlib
 from collections.abc import Callable
@@ -10,10 +13,16 @@ from dataclasses import dataclass
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.clock import Clock, parse_stamp, stamp
+from k8s_ucp.reconciler.work_queue import BackOff
 
 SHORTEST = 600
 """TokenRequest refuses less, in seconds."""
+LEAST = 60.0
+"""Nothing lives shorter, whatever a server says: renewals end somewhere."""
+MOST = 10 * 365 * 86_400.0
 RENEW_AT = 2 / 3
+RETRY = BackOff(start=1.0, cap=30.0)
+"""Between attempts to renew a token that still lives: each is a request to a busy server."""
 JITTER = 1 / 30
 """Up to this part of its life earlier, so that clusters registered together part ways."""
 
@@ -41,13 +50,34 @@ class Token:
 def request(
     kube: Kube, namespace: str, service_account: str, *, lifetime: float, clock: Clock
 ) -> Token:
-    """Ask for a token. The server may grant a shorter or a longer life. Raises KubeError."""
+    """Ask for a token. The server may grant a shorter or a longer life. Raises KubeError.
+
+    Its life counts from now by our clock, for the server's may be hours away from it.
+    """
     issued = clock()
     text, expires = kube.request_token(
         namespace, service_account, seconds=max(SHORTEST, int(lifetime))
     )
-    granted = parse_stamp(expires)
-    return Token(text, issued, granted if granted is not None else issued + SHORTEST)
+    life = _life(text)
+    if life is None:
+        granted = parse_stamp(expires)
+        life = granted - issued if granted is not None else SHORTEST
+        if life < LEAST:
+            life = SHORTEST
+    return Token(text, issued, issued + min(max(life, LEAST), MOST))
+
+
+def _life(text: str) -> float | None:
+    """Seconds between the times in a token itself, both by the server's clock; None: unknown."""
+    parts = text.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        life = float(claims["exp"]) - float(claims["iat"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+    return life if life > 0 else None
 
 
 def renew_at(issued: str | None, expires: str | None, whose: str) -> float:
@@ -75,20 +105,36 @@ class Renewing:
         self._whose = whose
         self._clock = clock
         self._token: Token | None = None
+        self._failures = 0
+        self._again_at = 0.0
+        """While the token lives, no new one is asked for before."""
         self._lock = threading.Lock()
 
     def __call__(self, *, rejected: str | None = None) -> str:
         token = self._token
         usable = token is not None and token.text != rejected
-        if token and usable and self._clock() < token.renew_at(self._whose):
+        if token and usable and not self._is_due(token):
             return token.text
         with self._lock:
             if self._token and self._token is not token:
                 return self._token.text
+            if token and usable and not self._is_due(token):
+                # Another thread has just tried in vain.
+                return token.text
             try:
                 self._token = self._take()
             except UcpError:
                 if token is None or not usable or self._clock() >= token.expires_at:
                     raise
+                self._failures += 1
+                delay = RETRY.delay(self._failures, random.random())  # noqa: S311
+                self._again_at = self._clock() + delay
                 return token.text
+            self._failures, self._again_at = 0, 0.0
             return self._token.text
+
+    def _is_due(self, token: Token) -> bool:
+        now = self._clock()
+        if now >= token.expires_at:
+            return True
+        return now >= token.renew_at(self._whose) and not now < self._again_at <= now + RETRY.cap
