@@ -17,6 +17,12 @@ NEXT = {
     "KubeconfigMissing": "wait for its provider to write it; ucp logs reconciler",
     "KubeconfigInvalid": "write a kubeconfig into the Secret with one context, https, and a token "
     "or a client certificate",
+    "NotNamedByOwner": "delete the Secret; where it is yours, take its ownerReferences off and "
+    "label it k8s-ucp.io/kubeconfig",
+    "SourceDiffers": "find out who changed the Secret that it names, and delete it: its owner "
+    "writes it anew",
+    "SourceUnproven": "wait until the owner's status tells the cluster's address; ucp logs "
+    "reconciler",
     "CredentialsMissing": "put the credential into creds/, then ucp start",
     "CredentialsInvalid": "put a credential that is whole into creds/, then ucp start",
     "AuthenticatorMissing": "put a token or a client certificate into the kubeconfig",

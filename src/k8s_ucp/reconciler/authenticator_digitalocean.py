@@ -31,20 +31,23 @@ class DigitalOcean:
                 "the kubeconfig doesn't tell DigitalOcean's id of the cluster, nor does its owner",
             )
         text = cloud.credential(DIGITALOCEAN)
-        key = f"{DIGITALOCEAN} {cluster} {hashlib.sha256(text.encode()).hexdigest()}"
-        token = cloud.remembered(key, lambda: _take(text, cluster, cloud))
+        key = hashlib.sha256(json.dumps([text, login.authority]).encode()).hexdigest()
+        token = cloud.remembered(
+            f"{DIGITALOCEAN} {cluster} {key}",
+            lambda: _take(text, cluster, login.authority, cloud),
+        )
         return kubeconfig(login.cluster, {"token": token})
 
 
 def _cluster(login: Login) -> str:
-    if login.plugin is None:
+    if login.plugin is None or not login.facts.as_a_whole:
         return login.facts.id
     # doctl kubernetes cluster kubeconfig exec-credential --version=... <id>
     words = [each for each in login.arguments if not each.startswith("-")]
     return words[-1] if "exec-credential" in words[:-1] else login.facts.id
 
 
-def _take(text: str, cluster: str, cloud: Cloud) -> tuple[str, float]:
+def _take(text: str, cluster: str, authority: str | None, cloud: Cloud) -> tuple[str, float]:
     answer = cloud.fetch(
         f"{API}/v2/kubernetes/clusters/{quote(cluster, safe='')}/credentials"
         f"?expiry_seconds={LIFETIME}",
@@ -53,6 +56,13 @@ def _take(text: str, cluster: str, cloud: Cloud) -> tuple[str, float]:
     token = answer.get("token")
     if not isinstance(token, str) or not token:
         raise NoAccess("TokenRefused", "DigitalOcean's answer holds no token")
+    told = answer.get("certificate_authority_data")
+    if isinstance(told, str) and authority and told.split() != authority.split():
+        raise NoAccess(
+            "SourceDiffers",
+            f"the kubeconfig holds another CA than DigitalOcean tells of cluster {cluster}; delete"
+            " the Secret, and its owner writes it anew",
+        )
     return token, float(LIFETIME)
 
 

@@ -49,6 +49,16 @@ class Facts:
     id: str = ""
     trusted: bool = True
     """Our cloud credentials may be used on its word. Not on that of a label."""
+    distrust: str = ""
+    """Why not, where it is no label's word."""
+    servers: tuple[str, ...] = ()
+    """Addresses of the API server, public and private, as the cloud told the owner."""
+    authority: str = ""
+    """CA certificates, base64, as the cloud told the owner."""
+    digest: str = ""
+    """What a LocalCluster's controller wrote down of the kubeconfig that it made."""
+    as_a_whole: bool = True
+    """The kubeconfig itself is vouched for, so that the arguments of its plugin count."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,12 @@ class Login:
 
     @property
     def arguments(self) -> list[str]:
-        """Of the program that it wants."""
+        """Of the program that it wants; none where only the owner's word counts."""
+        return self.said if self.facts.as_a_whole else []
+
+    @property
+    def said(self) -> list[str]:
+        """The same, whoever wrote them."""
         wanted = self.user.get("exec")
         found = wanted.get("args") if isinstance(wanted, Mapping) else None
         return [str(each) for each in found] if isinstance(found, list) else []
@@ -167,6 +182,11 @@ def choose(login: Login, known: tuple[Authenticator, ...]) -> Authenticator:
     for each in known:
         if each.recognises(login):
             if each.name != Static.name and not login.facts.trusted:
+                if login.facts.distrust:
+                    raise NoAccess(
+                        "SourceUnproven",
+                        f"it would take the credentials of {each.name}, but {login.facts.distrust}",
+                    )
                 raise NoAccess(
                     "CredentialsMissing",
                     f"it would take the credentials of {each.name}, which are not used on the word"

@@ -34,6 +34,7 @@ from k8s_ucp.reconciler.local_cluster_rules import (
     waits_for,
 )
 from k8s_ucp.reconciler.owners import same_but_status
+from k8s_ucp.reconciler.proof import digest_of
 from k8s_ucp.reconciler.runtime import Runtime
 from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS
 from k8s_ucp.reconciler.status import StatusWriter
@@ -151,6 +152,8 @@ class LocalClustersController:
             return self._look_again(key, state)
         config = provider.kubeconfig(name)
         shared = provider.kubeconfig(name, reach=self._settings.reach)
+        # First, since registration takes the Secret only on this word.
+        self._vouch(item, digest_of(shared))
         if not self._kubeconfigs.write(item, config, shared, state.version):
             secret = marks.kubeconfig_secret(name)
             message = f"Secret {secret} was made by somebody else and is left alone"
@@ -240,6 +243,14 @@ class LocalClustersController:
         return self._kube.patch(
             LOCAL_CLUSTER, metadata["name"], metadata["namespace"], {"metadata": change}
         )
+
+    def _vouch(self, item: Object, digest: str) -> None:
+        """Write down what the kubeconfig is, where the Secret's writers can't."""
+        metadata = item["metadata"]
+        if (metadata.get("annotations") or {}).get(marks.KUBECONFIG_DIGEST, "") == digest:
+            return
+        change = {"metadata": {"annotations": {marks.KUBECONFIG_DIGEST: digest or None}}}
+        self._kube.patch(LOCAL_CLUSTER, metadata["name"], metadata["namespace"], change)
 
     def _remove_finalizer(self, item: Object) -> None:
         """Whatever else changed, status above all: only that list counts. Raises Conflict."""

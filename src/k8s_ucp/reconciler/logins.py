@@ -11,6 +11,7 @@ from k8s_ucp.reconciler.authenticators import Authenticator, Login, NoAccess, St
 from k8s_ucp.reconciler.cloud_access import CloudAccess
 from k8s_ucp.reconciler.kubeconfig_text import read
 from k8s_ucp.reconciler.owners import Owners
+from k8s_ucp.reconciler.proof import proven
 from k8s_ucp.reconciler.sources import Source, describe, owner_of
 from k8s_ucp.reconciler.views import Views
 
@@ -30,12 +31,15 @@ class Logins:
         self._cloud = cloud
 
     def describe(self, key: str, owner: Object | None) -> Source | None:
-        """What the source declares; None where there is no Secret, or `owner` isn't its owner."""
+        """What the source declares; None where there is no Secret, or `owner` isn't its owner.
+
+        Raises KubeError.
+        """
         secret = self._views.source(key)
         ref = owner_of(secret) if secret else None
         if secret is None or owner is None or ref is None or ref.uid != owner["metadata"]["uid"]:
             return None
-        return describe(secret, owner)
+        return describe(secret, owner, self._owners.cluster_of(owner))
 
     def of(self, key: str) -> Login | None:
         """How to get in; None where the source isn't there. Raises NoAccess, KubeError."""
@@ -55,8 +59,8 @@ class Logins:
 
 
 def login_of(source: Source) -> Login:
-    """What its kubeconfig says. Raises NoAccess."""
-    return read(source.kubeconfig, source.known)
+    """What its kubeconfig says, as far as its owner vouches for it. Raises NoAccess."""
+    return proven(source, read(source.kubeconfig, source.known))
 
 
 def login_or_why(source: Source) -> Login | NoAccess:

@@ -49,6 +49,9 @@ OWNER = f"{GROUP}/owner"
 FORGET = f"{GROUP}/forget"
 """On an owner, and on its cluster Secret: `ucp clusters forget` was used. Deregisters it, and keeps
 it from being registered until the annotation is taken off the owner."""
+KUBECONFIG_DIGEST = f"{GROUP}/kubeconfig-digest"
+"""On a LocalCluster: digest of the kubeconfig that its controller made, but for credentials.
+Whoever can change the Secret alone can't change this."""
 TOKEN_EXPIRES = f"{GROUP}/token-expires-at"
 TOKEN_ISSUED = f"{GROUP}/token-issued-at"
 DRAINING_SINCE = f"{GROUP}/draining-since"

@@ -56,6 +56,7 @@ class Observer:
                 existing=existing,
                 now=self._clock(),
                 forgotten=_forgotten(owner) or (ours is not None and ours.forgotten),
+                ours=ours is not None,
             )
             decision = registration_rules.decide(seen)
             if isinstance(decision, Register | Relabel | Keep):

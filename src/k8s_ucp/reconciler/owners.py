@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from k8s_ucp.kube import Kube, NotFound, Object
 from k8s_ucp.reconciler.conditions import is_true
-from k8s_ucp.reconciler.sources import OwnerRef
+from k8s_ucp.reconciler.sources import OwnerRef, pointed_to
 from k8s_ucp.reconciler.views import Views
 
 
@@ -41,6 +41,17 @@ class Owners:
         found.setdefault("apiVersion", ref.api_version)
         found.setdefault("kind", ref.kind)
         return found
+
+    def cluster_of(self, owner: Object) -> Object | None:
+        """The object that knows the cluster where the owner only points to it, if it is there.
+
+        Raises KubeError.
+        """
+        reference = pointed_to(owner)
+        if reference is None or not reference[2]:
+            return None
+        kind, namespace, name = reference
+        return self.find(OwnerRef(owner["apiVersion"], kind, namespace, name, ""))
 
 
 def same_but_status(

@@ -31,6 +31,8 @@ from k8s_ucp.reconciler.deregistration import Departure
 from k8s_ucp.reconciler.observation import Observer
 from k8s_ucp.reconciler.owners import same_but_status
 from k8s_ucp.reconciler.registration_rules import (
+    NOT_NAMED,
+    UNPROVEN,
     Keep,
     Leave,
     Refuse,
@@ -45,6 +47,8 @@ from k8s_ucp.reconciler.work_queue import WorkQueue
 
 SOON = 0.3
 """Seconds until a look that came too early is repeated."""
+UNPROVEN_SECONDS = 3.0
+"""The same for an owner whose status nobody watches."""
 
 
 class RegistrationController:
@@ -257,12 +261,17 @@ class RegistrationController:
     def _refuse(self, key: str, owner: Object | None, decision: Refuse) -> float:
         state = "True" if decision.standing else "False"
         condition = Condition(marks.REGISTERED, state, decision.reason, decision.message)
+        if decision.reason == NOT_NAMED:
+            # Told of the Secret itself: a claim must not show on what it claims to belong to.
+            secret = self._views.source(key)
+            owner = {**secret, "apiVersion": "v1", "kind": "Secret"} if secret else None
         self._metrics.refusals.labels(key, decision.reason).inc()
         if self._told.show(key, owner, [condition]):
             self._log.warning(
                 "not registered", object=key, reason=decision.reason, why=decision.message
             )
-        return self._settings.resync_seconds
+        again = self._settings.resync_seconds
+        return min(again, UNPROVEN_SECONDS) if decision.reason == UNPROVEN else again
 
     def _patch(self, existing: Registration, change: Object) -> None:
         self._kube.patch(SECRET, existing.name, marks.ARGOCD_NAMESPACE, change)

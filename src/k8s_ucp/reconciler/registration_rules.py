@@ -32,6 +32,8 @@ class Seen:
     now: float
     forgotten: bool = False
     """A person said so on the owner, or on the cluster Secret."""
+    ours: bool = True
+    """`existing`, where we made it, was made from this source and no other."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,19 @@ class Keep:
 
 _NOTHING_THERE = "there is no kubeconfig Secret, or nothing vouches for it any more"
 
+NOT_NAMED = "NotNamedByOwner"
+"""Said of the Secret: what it claims to belong to has nothing to do with it."""
+UNPROVEN = "SourceUnproven"
+"""Its owner doesn't tell yet where the cluster is; looked at again soon."""
+
 Decision = Nothing | Leave | Refuse | Register | Relabel | Keep
 
 
 def decide(seen: Seen) -> Decision:
     """What to do about one source."""
     existing, source = seen.existing, seen.source
-    ours = existing is not None and existing.ours
+    # Of another source's registration nothing is taken away on the word of this one.
+    ours = existing is not None and existing.ours and seen.ours
     if existing and ours and seen.forgotten:
         return Leave(existing, gone=True)
     if existing and ours and seen.fate is not Fate.ALIVE:
@@ -107,6 +115,8 @@ def decide(seen: Seen) -> Decision:
         )
     if source is None:
         return Refuse("KubeconfigMissing", _NOTHING_THERE, standing=ours)
+    if source.disowned:
+        return Refuse(NOT_NAMED, source.disowned, standing=ours)
     taken = _name_taken(source, existing)
     if taken:
         return taken

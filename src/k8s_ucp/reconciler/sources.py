@@ -21,13 +21,19 @@ from k8s_ucp.reconciler.authenticators import Facts
 # Groups whose managed resources write kubeconfigs as connection Secrets.
 OWNER_GROUPS = (".upbound.io", ".crossplane.io")
 
-# Parts of the API groups of managed resources, and the provider of the cluster that each makes.
-_CLOUDS = {
-    ".gcp.": "gke",
-    ".aws.": "eks",
-    ".azure.": "aks",
-    ".digitalocean.": "digitalocean",
+CLUSTER_KINDS = {
+    ("container.gcp", "Cluster"): "gke",
+    ("eks.aws", "Cluster"): "eks",
+    ("eks.aws", "ClusterAuth"): "eks",
+    ("containerservice.azure", "KubernetesCluster"): "aks",
+    ("kubernetes.digitalocean", "Cluster"): "digitalocean",
 }
+"""(API group without its ending, kind) of what makes clusters, and the provider. Nothing else gets
+our clouds' credentials used."""
+
+TELL_AUTHORITY = ("gke", "eks")
+"""Providers whose objects say in their status by which CA the API server is known. Those of Azure
+and DigitalOcean hold it to be a secret, so that it is in the connection Secret only."""
 
 
 NAMED = "-k8s-"
@@ -85,6 +91,8 @@ class Source:
     kubeconfig: bytes = b""
     known: Facts = field(default_factory=Facts)
     """What authenticators may want to know."""
+    disowned: str = ""
+    """Why the owner doesn't vouch for this Secret although it claims so; empty: it does."""
 
 
 def known_owner(api_version: str, kind: str) -> bool:
@@ -131,8 +139,11 @@ def _labelled_by_name(secret: Object) -> Object:
     return {**secret, "metadata": {**metadata, "labels": labels}}
 
 
-def describe(secret: Object, owner: Object) -> Source:
-    """What a Secret and the object that vouches for it (itself, where a person did) declare."""
+def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Source:
+    """What a Secret and the object that vouches for it (itself, where a person did) declare.
+
+    cluster: the object that knows the cluster, where the owner only points to it.
+    """
     ref = owner_of(secret)
     assert ref is not None, "watches keep sources only"
     metadata = owner["metadata"]
@@ -157,25 +168,111 @@ def describe(secret: Object, owner: Object) -> Source:
         namespaces=tuple(sorted({each.strip() for each in named.split(",")} - {""})),
         facts={name: value for name, value in facts.items() if value},
         kubeconfig=_decoded(secret),
-        known=_known(ref, owner, facts),
+        known=_known(ref, owner, cluster or owner, facts),
+        disowned=_disowned(secret, ref, owner),
     )
 
 
-def _known(ref: OwnerRef, owner: Object, facts: Mapping[str, str | None]) -> Facts:
+def pointed_to(owner: Object) -> tuple[str, str, str] | None:
+    """(kind, namespace, name) of the cluster that an owner only points to; None: it is itself one.
+
+    A ClusterAuth of AWS writes the kubeconfig of a Cluster, and knows nothing of it but its name.
+    """
+    if owner.get("kind") != "ClusterAuth" or cluster_provider(owner["apiVersion"], "Cluster") != (
+        "eks"
+    ):
+        return None
+    wanted = (owner.get("spec") or {}).get("forProvider") or {}
+    reference = wanted.get("clusterNameRef") or {}
+    name = _text(reference.get("name")) or _text(wanted.get("clusterName")) or ""
+    namespace = _text(reference.get("namespace")) or owner["metadata"].get("namespace") or ""
+    return "Cluster", namespace, name
+
+
+def cluster_provider(api_version: str, kind: str) -> str:
+    """Whose clusters such a managed resource makes; empty where it makes none."""
+    group = api_version.rpartition("/")[0]
+    for ending in (".m.upbound.io", ".m.crossplane.io", *OWNER_GROUPS):
+        if group.endswith(ending):
+            return CLUSTER_KINDS.get((group.removesuffix(ending), kind), "")
+    return ""
+
+
+def _disowned(secret: Object, ref: OwnerRef, owner: Object) -> str:
+    """An ownerReference is only a claim; the owner says by name which Secret it writes."""
+    if _is_person_s(ref):
+        return ""
+    name, namespace = secret["metadata"]["name"], secret["metadata"]["namespace"]
+    if ref.local_cluster:
+        wanted, where = marks.kubeconfig_secret(ref.name), marks.CLUSTERS_NAMESPACE
+    else:
+        reference = (owner.get("spec") or {}).get("writeConnectionSecretToRef") or {}
+        wanted = _text(reference.get("name")) or ""
+        where = _text(reference.get("namespace")) or owner["metadata"].get("namespace") or ""
+    if (wanted, where) == (name, namespace):
+        return ""
+    says = f"writes its kubeconfig to Secret {where}/{wanted}" if wanted else "writes none"
+    return (
+        f"it names {ref.kind} {ref.name} as its owner, which {says}; label the Secret"
+        f" {marks.KUBECONFIG_LABEL} and take the owner off it if it is yours"
+    )
+
+
+def _known(ref: OwnerRef, owner: Object, cluster: Object, facts: Mapping[str, str | None]) -> Facts:
     spec = (owner.get("spec") or {}).get("forProvider") or {}
-    at = (owner.get("status") or {}).get("atProvider") or {}
-    notes: Mapping[str, str] = owner["metadata"].get("annotations") or {}
-    cloud = next((way for part, way in _CLOUDS.items() if part in ref.api_version), "")
+    at = (cluster.get("status") or {}).get("atProvider") or {}
+    notes: Mapping[str, str] = cluster["metadata"].get("annotations") or {}
+    cloud = cluster_provider(ref.api_version, ref.kind)
+    servers, authority = _told_servers(at), _told_authority(at)
+    distrust = ""
+    if not ref.local_cluster and not _is_person_s(ref):
+        distrust = _distrust(ref, cloud, servers, authority)
+    own: Mapping[str, str] = owner["metadata"].get("annotations") or {}
     return Facts(
         provider=cloud or facts[marks.PROVIDER] or "",
         region=facts[marks.REGION]
         or _text(spec.get("region"))
         or _text(spec.get("location"))
         or "",
-        name=notes.get("crossplane.io/external-name") or ref.name,
+        name=notes.get("crossplane.io/external-name") or cluster["metadata"]["name"],
         id=_text(at.get("id")) or notes.get("crossplane.io/external-name") or "",
-        trusted=(ref.api_version, ref.kind) != ("v1", "Secret"),
+        trusted=not distrust and not _is_person_s(ref),
+        distrust=distrust,
+        servers=servers,
+        authority=authority,
+        digest=_text(own.get(marks.KUBECONFIG_DIGEST)) or "" if ref.local_cluster else "",
+        as_a_whole=ref.local_cluster,
     )
+
+
+def _distrust(ref: OwnerRef, cloud: str, servers: tuple[str, ...], authority: str) -> str:
+    if not cloud:
+        return f"a {ref.kind} of {ref.api_version} is no cluster of a cloud"
+    if not servers:
+        return f"the status of {ref.kind} {ref.name} does not tell the cluster's address (yet)"
+    if not authority and cloud in TELL_AUTHORITY:
+        return f"the status of {ref.kind} {ref.name} does not tell the cluster's CA (yet)"
+    return ""
+
+
+def _told_servers(at: Mapping[str, Any]) -> tuple[str, ...]:
+    """Google, AWS and DigitalOcean tell an endpoint, Azure a public and a private name."""
+    found = (_text(at.get(name)) for name in ("endpoint", "fqdn", "privateFqdn"))
+    return tuple(each for each in found if each)
+
+
+def _told_authority(at: Mapping[str, Any]) -> str:
+    for name, key in (("masterAuth", "clusterCaCertificate"), ("certificateAuthority", "data")):
+        found = at.get(name)
+        # A list of one in older versions of the providers.
+        part = found[0] if isinstance(found, list) and found else found
+        if isinstance(part, dict) and _text(part.get(key)):
+            return str(part[key])
+    return ""
+
+
+def _is_person_s(ref: OwnerRef) -> bool:
+    return (ref.api_version, ref.kind) == ("v1", "Secret")
 
 
 def _cluster_name(owner: OwnerRef) -> str:

@@ -25,6 +25,7 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.clock import parse_stamp
+from k8s_ucp.reconciler.proof import digest_of
 from k8s_ucp.reconciler.settings import REGISTRATION
 from tests.integration.reconciler.world import (
     ARGOCD,
@@ -269,7 +270,7 @@ def test_a_name_registers_where_that_was_asked_for(world: World) -> None:
 
 def plant(world: World, text: str) -> None:
     """A LocalCluster whose kubeconfig is `text`, with no controller that would repair it."""
-    owner = world.declare()
+    owner = world.declare(annotations=vouched(text))
     reference = {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -289,6 +290,14 @@ def plant(world: World, text: str) -> None:
             "stringData": {"kubeconfig": text},
         }
     )
+
+
+def vouched(text: str) -> dict[str, str]:
+    """What the controller of LocalClusters writes down of a kubeconfig that it made."""
+    try:
+        return {marks.KUBECONFIG_DIGEST: digest_of(json.loads(text))}
+    except ValueError:
+        return {}
 
 
 def malformed(world: World, what: str) -> str:
@@ -379,6 +388,7 @@ def test_an_authority_that_is_not_the_server_s_gets_no_token(world: World) -> No
     text = base64.b64encode(json.dumps(world.provider.configs["demo-stage"]).encode()).decode()
     change = {"data": {"kubeconfig": text}}
     world.core.patch(SECRET, "demo-stage-kubeconfig", CLUSTERS, change)
+    world.declare(annotations=vouched(json.dumps(world.provider.configs["demo-stage"])))
     world.await_registered()
 
 

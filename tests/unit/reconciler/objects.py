@@ -15,7 +15,8 @@ from cryptography.x509.oid import NameOID
 from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.authenticators import Login, kubeconfig
 from k8s_ucp.reconciler.cluster_secret import Registration, build
-from k8s_ucp.reconciler.kubeconfig_text import read
+from k8s_ucp.reconciler.logins import login_of
+from k8s_ucp.reconciler.proof import digest_of
 from k8s_ucp.reconciler.sources import Source, describe
 from k8s_ucp.reconciler.tokens import Token
 
@@ -95,13 +96,20 @@ def kubeconfig_secret(owner: Object, content: Any = None) -> Object:
     }
 
 
+def vouching(owner: Object, content: Any = None) -> Object:
+    """A LocalCluster whose controller has written down what its kubeconfig is."""
+    digest = digest_of(content if content is not None else config())
+    notes = {**owner["metadata"]["annotations"], marks.KUBECONFIG_DIGEST: digest}
+    return {**owner, "metadata": {**owner["metadata"], "annotations": notes}}
+
+
 def source(owner: Object | None = None, content: Any = None) -> Source:
-    owner = owner or local_cluster()
+    owner = vouching(owner or local_cluster(), content)
     return describe(kubeconfig_secret(owner, content), owner)
 
 
 def login(of: Source) -> Login:
-    return read(of.kubeconfig, of.known)
+    return login_of(of)
 
 
 def cluster_secret(of: Source, *, lifetime: float = 86_400, issued: float = NOW) -> Object:
