@@ -23,6 +23,8 @@ NEXT = {
     "writes it anew",
     "SourceUnproven": "wait until the owner's status tells the cluster's address; ucp logs "
     "reconciler",
+    "NameReserved": "give the kubeconfig Secret another name, <topology>-<environment>",
+    "AddressReserved": "delete the kubeconfig Secret: it leads to the core cluster",
     "CredentialsMissing": "put the credential into creds/, then ucp start",
     "CredentialsInvalid": "put a credential that is whole into creds/, then ucp start",
     "AuthenticatorMissing": "put a token or a client certificate into the kubeconfig",

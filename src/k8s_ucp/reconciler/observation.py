@@ -10,7 +10,7 @@ from k8s_ucp.reconciler.clock import Clock
 from k8s_ucp.reconciler.cluster_secret import Registration
 from k8s_ucp.reconciler.logins import Logins, login_or_why
 from k8s_ucp.reconciler.owners import Owners
-from k8s_ucp.reconciler.registration_rules import Decision, Keep, Register, Relabel, Seen
+from k8s_ucp.reconciler.registration_rules import Decision, Keep, Register, Relabel, Reserved, Seen
 from k8s_ucp.reconciler.sources import Fate, OwnerRef, owner_of
 from k8s_ucp.reconciler.views import Views
 
@@ -18,11 +18,14 @@ from k8s_ucp.reconciler.views import Views
 class Observer:
     """Puts together what registration_rules.decide wants to know."""
 
-    def __init__(self, views: Views, owners: Owners, logins: Logins, clock: Clock) -> None:
+    def __init__(
+        self, views: Views, owners: Owners, logins: Logins, clock: Clock, reserved: Reserved
+    ) -> None:
         self._views = views
         self._owners = owners
         self._logins = logins
         self._clock = clock
+        self._reserved = reserved
         self._claims: dict[str, str] = {}
         """Environments that sources were granted and may not have written yet, by source."""
         self._lock = threading.Lock()
@@ -56,6 +59,7 @@ class Observer:
                 existing=existing,
                 now=self._clock(),
                 forgotten=_forgotten(owner) or (ours is not None and ours.forgotten),
+                reserved=self._reserved,
                 ours=ours is not None,
             )
             decision = registration_rules.decide(seen)

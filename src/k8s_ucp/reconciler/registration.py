@@ -38,6 +38,7 @@ from k8s_ucp.reconciler.registration_rules import (
     Refuse,
     Register,
     Relabel,
+    Reserved,
 )
 from k8s_ucp.reconciler.runtime import Runtime
 from k8s_ucp.reconciler.settings import REGISTRATION
@@ -68,7 +69,8 @@ class RegistrationController:
         self._log = log
         self._clock = clock
         self._metrics = runtime.metrics
-        self._observer = Observer(views, runtime.owners, runtime.logins, clock)
+        reserved = Reserved.of(settings.core_cluster, kube.server)
+        self._observer = Observer(views, runtime.owners, runtime.logins, clock, reserved)
         self._access = AppAccess(runtime.logins, runtime.metrics, clock, settings.topology)
         self._told = Announcements(kube, runtime.events, runtime.metrics, clock)
         self._departure = Departure(runtime, self._access, self._told)

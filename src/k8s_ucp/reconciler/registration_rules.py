@@ -8,11 +8,34 @@ leave the registration as it is, and say so.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from k8s_ucp.reconciler.authenticators import Login, NoAccess
 from k8s_ucp.reconciler.cluster_secret import Registration, wanted_access
+from k8s_ucp.reconciler.proof import address
 from k8s_ucp.reconciler.sources import Fate, Source
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """What Argo CD knows the core cluster by: taken by an app cluster, GitOps of the core ends."""
+
+    names: frozenset[str] = frozenset()
+    addresses: frozenset[tuple[str, int]] = frozenset()
+
+    @classmethod
+    def of(cls, core: str, server: str) -> Reserved:
+        """core: the core cluster's name; server: where its API server is for us."""
+        inside = [f"https://{each}" for each in _INSIDE]
+        return cls(frozenset({"in-cluster", core}), frozenset(map(address, [*inside, server])))
+
+
+_INSIDE = (
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "kubernetes.default",
+    "kubernetes",
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +55,7 @@ class Seen:
     now: float
     forgotten: bool = False
     """A person said so on the owner, or on the cluster Secret."""
+    reserved: Reserved = field(default_factory=Reserved)
     ours: bool = True
     """`existing`, where we made it, was made from this source and no other."""
 
@@ -117,10 +141,29 @@ def decide(seen: Seen) -> Decision:
         return Refuse("KubeconfigMissing", _NOTHING_THERE, standing=ours)
     if source.disowned:
         return Refuse(NOT_NAMED, source.disowned, standing=ours)
+    reserved = _reserved(seen, source, standing=ours)
+    if reserved:
+        return reserved
     taken = _name_taken(source, existing)
     if taken:
         return taken
     return _environment_refused(seen, source) or _access(seen, source)
+
+
+def _reserved(seen: Seen, source: Source, *, standing: bool) -> Refuse | None:
+    if source.cluster in seen.reserved.names:
+        return Refuse(
+            "NameReserved",
+            f"{source.cluster} is what Argo CD calls the core cluster; give it another name",
+            standing=standing,
+        )
+    if isinstance(seen.login, Login) and address(seen.login.server) in seen.reserved.addresses:
+        return Refuse(
+            "AddressReserved",
+            f"{seen.login.server} is the core cluster itself, which is no app cluster",
+            standing=standing,
+        )
+    return None
 
 
 def _name_taken(source: Source, existing: Registration | None) -> Refuse | None:

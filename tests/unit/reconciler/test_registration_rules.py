@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -19,10 +21,11 @@ from k8s_ucp.reconciler.registration_rules import (
     Refuse,
     Register,
     Relabel,
+    Reserved,
     Seen,
     decide,
 )
-from k8s_ucp.reconciler.sources import Fate
+from k8s_ucp.reconciler.sources import Fate, describe
 from tests.unit.reconciler.objects import (
     NOW,
     cluster_secret,
@@ -269,3 +272,47 @@ def test_a_new_environment_is_taken_only_when_listed_and_free(one: Seen) -> None
 @given(situations())
 def test_deciding_twice_changes_nothing(one: Seen) -> None:
     assert decide(one) == decide(one)
+
+
+def named_source(name: str, server: str = "https://127.0.0.1:6443") -> Seen:
+    """A cluster that a person vouches for under a name of their own."""
+    secret = {
+        "metadata": {
+            "name": f"{name}-kubeconfig",
+            "namespace": "ucp-clusters",
+            "uid": "u",
+            "labels": {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "stage"},
+        },
+        "data": {"kubeconfig": base64.b64encode(json.dumps(config(server)).encode()).decode()},
+    }
+    reserved = Reserved.of("demo-core", "https://10.0.0.7:6443")
+    return seen(source=describe(secret, secret), reserved=reserved)
+
+
+@pytest.mark.parametrize("name", ["in-cluster", "demo-core"])
+def test_the_names_of_the_core_are_taken_by_no_app_cluster(name: str) -> None:
+    """Argo CD, with two clusters of one name, applies nothing to either."""
+    decision = decide(named_source(name))
+    assert isinstance(decision, Refuse)
+    assert decision.reason == "NameReserved"
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "https://kubernetes.default.svc",
+        "https://kubernetes.default.svc/",
+        "https://KUBERNETES.default.svc.:443",
+        "https://kubernetes.default.svc.cluster.local",
+        "https://kubernetes.default",
+        "https://10.0.0.7:6443",
+    ],
+)
+def test_the_core_s_own_address_is_no_app_cluster(server: str) -> None:
+    decision = decide(named_source("mine", server))
+    assert isinstance(decision, Refuse)
+    assert decision.reason == "AddressReserved"
+
+
+def test_other_names_and_addresses_are_free() -> None:
+    assert isinstance(decide(named_source("mine", "https://10.0.0.7:7443")), Register)
