@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from k8s_ucp.kube import LARGEST_OF_OTHERS, Kube, Object
 from k8s_ucp.reconciler.authenticator_aws import Aws
 from k8s_ucp.reconciler.authenticator_azure import Azure
@@ -29,6 +31,10 @@ class Logins:
         self._views = views
         self._owners = owners
         self._cloud = cloud
+        self._read: dict[str, tuple[bytes, Login | NoAccess]] = {}
+        """What each source's kubeconfig says, with what was read: reading YAML takes a while."""
+        for each in views.sources.values():
+            each.listen(self._source_changed)
 
     def describe(self, key: str, owner: Object | None) -> Source | None:
         """What the source declares; None where there is no Secret, or `owner` isn't its owner.
@@ -46,7 +52,35 @@ class Logins:
         secret = self._views.source(key)
         ref = owner_of(secret) if secret else None
         source = self.describe(key, self._owners.find(ref)) if ref else None
-        return login_of(source) if source else None
+        return self.login_of(source) if source else None
+
+    def login_of(self, source: Source) -> Login:
+        """As the function of that name, with each kubeconfig read once. Raises NoAccess."""
+        content, login = self._read.get(source.key, (None, None))
+        if login is None or content != source.kubeconfig:
+            try:
+                login = read(source.kubeconfig)
+            except NoAccess as error:
+                login = error
+            self._read[source.key] = (source.kubeconfig, login)
+            if self._views.source(source.key) is None:
+                # It went meanwhile; nobody will tell of it again.
+                self._read.pop(source.key, None)
+        if isinstance(login, NoAccess):
+            # A new one: a traceback grows with every time that the same one is raised.
+            raise NoAccess(login.reason, login.message)
+        return proven(source, replace(login, facts=source.known))
+
+    def login_or_why(self, source: Source) -> Login | NoAccess:
+        """Like login_of, for decisions: the reason instead of an error."""
+        try:
+            return self.login_of(source)
+        except NoAccess as error:
+            return error
+
+    def _source_changed(self, before: Object | None, after: Object | None) -> None:
+        if before and not after:
+            self._read.pop(f"{before['metadata']['namespace']}/{before['metadata']['name']}", None)
 
     def open(self, login: Login) -> Kube:
         """A connection as whoever the kubeconfig names. Raises NoAccess, KubeError."""
@@ -61,11 +95,3 @@ class Logins:
 def login_of(source: Source) -> Login:
     """What its kubeconfig says, as far as its owner vouches for it. Raises NoAccess."""
     return proven(source, read(source.kubeconfig, source.known))
-
-
-def login_or_why(source: Source) -> Login | NoAccess:
-    """Like login_of, for decisions: the reason instead of an error."""
-    try:
-        return login_of(source)
-    except NoAccess as error:
-        return error

@@ -8,7 +8,7 @@ from k8s_ucp.kube import KubeError, Object
 from k8s_ucp.reconciler import marks, registration_rules
 from k8s_ucp.reconciler.clock import Clock
 from k8s_ucp.reconciler.cluster_secret import Registration
-from k8s_ucp.reconciler.logins import Logins, login_or_why
+from k8s_ucp.reconciler.logins import Logins
 from k8s_ucp.reconciler.owners import Owners
 from k8s_ucp.reconciler.registration_rules import Decision, Keep, Register, Relabel, Reserved, Seen
 from k8s_ucp.reconciler.sources import Fate, OwnerRef, owner_of
@@ -47,7 +47,7 @@ class Observer:
             owner = None
         fate = _fate(owner, ours)
         source = self._logins.describe(key, owner)
-        login = login_or_why(source) if source else None
+        login = self._logins.login_or_why(source) if source else None
         # One at a time: two sources that claim one environment must not both find it free.
         with self._lock:
             seen = Seen(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import time
+from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -11,11 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from k8s_ucp.kube import SECRET
 from k8s_ucp.reconciler.authenticators import Facts, NoAccess, choose, kubeconfig
 from k8s_ucp.reconciler.kubeconfig_text import LARGEST, read
-from k8s_ucp.reconciler.logins import AUTHENTICATORS
+from k8s_ucp.reconciler.logins import AUTHENTICATORS, Logins
+from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.metrics import Metrics
+from k8s_ucp.reconciler.views import Views
+from k8s_ucp.reconciler.watches import Selection, Watch
 from tests.unit.reconciler.clouds import NoCloud
-from tests.unit.reconciler.objects import AUTHORITY, config
+from tests.unit.reconciler.objects import (
+    AUTHORITY,
+    config,
+    kubeconfig_secret,
+    local_cluster,
+    source,
+)
 
 CANARY = "canary-5f1c"
 
@@ -28,6 +42,12 @@ def with_user(**user: Any) -> bytes:
     return encoded(
         kubeconfig({"server": "https://a:1", "certificate-authority-data": AUTHORITY}, user)
     )
+
+
+def as_yaml(content: Any) -> bytes:
+    stream = StringIO()
+    YAML(typ="safe", pure=True).dump(content, stream)
+    return stream.getvalue().encode()
 
 
 def refusal(content: bytes) -> NoAccess:
@@ -47,12 +67,31 @@ def test_static_credentials_get_in(user: dict[str, str]) -> None:
     assert answer["clusters"][0]["cluster"]["server"] == "https://a:1"
 
 
-def test_yaml_is_read_too(tmp_path: Any) -> None:
-    from io import StringIO
+def test_a_kubeconfig_is_read_once_and_again_when_it_changed() -> None:
+    """At every look, the largest that is taken would cost half a second."""
+    nobody: Any = None
+    selection = Selection(SECRET, "ucp-clusters")
+    watch = Watch(nobody, selection, Log(StringIO()), metrics=Metrics(), seconds=6)
+    logins = Logins(Views(nobody, nobody, nobody, {"ucp-clusters": watch}), nobody, nobody)
+    watch.store.put(kubeconfig_secret(local_cluster()))
+    padding = "".join(f"# {number}\nk{number}: v\n" for number in range(2_400))
+    owner = local_cluster()
+    one = replace(source(owner), kubeconfig=as_yaml(config()) + padding.encode())
+    began = time.perf_counter()
+    first = logins.login_of(one)
+    took = time.perf_counter() - began
+    began = time.perf_counter()
+    for _ in range(10):
+        assert logins.login_of(one) == first
+    assert time.perf_counter() - began < took
+    for _ in range(2):
+        with pytest.raises(NoAccess):
+            logins.login_of(replace(one, kubeconfig=b"words"))
+    assert logins.login_of(one) == first
 
-    stream = StringIO()
-    YAML(typ="safe", pure=True).dump(config(), stream)
-    assert read(stream.getvalue().encode()).server == "https://127.0.0.1:6443"
+
+def test_yaml_is_read_too() -> None:
+    assert read(as_yaml(config())).server == "https://127.0.0.1:6443"
 
 
 @pytest.mark.parametrize(
@@ -127,6 +166,11 @@ def changed(**cluster: Any) -> bytes:
         changed(server=""),
         changed(server="https://"),
         changed(server=["https://a"]),
+        changed(server="https://[::1"),
+        changed(server="https://a:99999999"),
+        changed(server="https://a:port"),
+        b"a:\n" + b"- b\n" * 60_000,
+        b"".join(b"k%d: v\r" % number for number in range(15_000)),
         changed(**{"insecure-skip-tls-verify": True}),
         changed(**{"proxy-url": "http://127.0.0.1:3128"}),
         changed(**{"certificate-authority": "/etc/shadow"}),
