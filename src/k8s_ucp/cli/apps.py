@@ -11,7 +11,7 @@ import typer
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing import edit_topology, up_to_date
-from k8s_ucp.cli.leaving import remove_applications
+from k8s_ucp.cli.leaving import check_core_answers, remove_applications
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.merge import Known
@@ -142,11 +142,13 @@ def remove(
 ) -> None:
     """Remove an app from ucp.yaml, from the app repository and from every environment."""
     call = invocation(ctx)
-    topology = edit_topology(
-        call,
-        lambda text, file: without_item(text, "apps", name, file),
-        leaving=Known(frozenset(), frozenset([name])),
-    )
+
+    def edit(text: str, file: Path) -> tuple[str, Topology]:
+        edited = without_item(text, "apps", name, file)
+        check_core_answers(call, edited[1], name)
+        return edited
+
+    topology = edit_topology(call, edit, leaving=Known(frozenset(), frozenset([name])))
     remove_applications(call, topology, name)
     call.console.say(f"app {name} removed")
 

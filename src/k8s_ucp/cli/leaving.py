@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, Kube, KubeError
+from k8s_ucp.reconciler.marks import PROTECTED
 from k8s_ucp.waiting import Cancel, wait_until
 
 if TYPE_CHECKING:
@@ -32,6 +33,24 @@ def await_cluster_gone(call: Invocation, topology: Topology, cluster: str) -> No
         return "; ".join(words) or "it is there"
 
     _wait(f"cluster {cluster} gone", look)
+
+
+def check_core_answers(call: Invocation, topology: Topology, app: str) -> None:
+    """An app's Applications on protected environments can be deleted. Raises UcpError.
+
+    No commit deletes them, so with a core that is silent they would stay, and nobody would notice.
+    """
+    gitops = call.workspace.gitops(topology.name).core
+    protected = {each.name for each in topology.spec.environments if each.deletion_protection}
+    for file in gitops.glob("clusters/overlays/*/kustomization.yaml"):
+        if PROTECTED in file.read_text("utf-8", errors="replace"):
+            protected.add(file.parent.name)
+    if protected and gitops.exists() and _core(call, topology) is None:
+        raise UcpError(
+            f"the core cluster {topology.core_cluster} does not answer, and it alone can delete "
+            f"{app} from protected environments ({', '.join(sorted(protected))})",
+            next=f"ucp start, then: ucp app remove {app}",
+        )
 
 
 def remove_applications(call: Invocation, topology: Topology, app: str) -> None:

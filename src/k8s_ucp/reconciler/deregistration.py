@@ -11,7 +11,7 @@ from k8s_ucp.reconciler.authenticators import Login
 from k8s_ucp.reconciler.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.cluster_secret import Registration, drain_change
 from k8s_ucp.reconciler.conditions import Condition
-from k8s_ucp.reconciler.registration_rules import Leave
+from k8s_ucp.reconciler.registration_rules import Leave, why_give_up
 from k8s_ucp.reconciler.runtime import Runtime
 
 SETTLED = 1.5
@@ -46,12 +46,17 @@ class Departure:
         applications = self._delete_applications(existing)
         left, others = applications or ([], [])
         if left:
-            given_up = self._given_up(key, existing, now - since)
+            words = draining.in_words(left, "Application")
+            silent = self._silent_for(key, existing)
+            since_then = now - since
+            given_up = why_give_up(decision, self._settings, since=since_then, silent=silent)
             if given_up is None:
-                self._tell(key, owner, "False", "Draining", draining.in_words(left, "Application"))
+                if silent and not decision.is_known_dead:
+                    words += f"; {self._warning()}"
+                reason = "Unreachable" if silent else "Draining"
+                self._tell(key, owner, "False", reason, words)
                 return PAUSE
             self._deregister(key, existing, given_up)
-            words = draining.in_words(left, "Application")
             self._tell(key, owner, "True", "GivenUp", f"{given_up}; {words}")
             return None
         if applications and now - since < SETTLED:
@@ -76,17 +81,17 @@ class Departure:
         draining.delete_applications(self._kube, ours)
         return _names(ours), _names(others)
 
-    def _given_up(self, key: str, existing: Registration, seconds: float) -> str | None:
-        """Why the drain is not waited for any longer; None to go on waiting."""
-        if seconds > self._settings.drain_seconds:
-            return f"not drained within {self._settings.drain_seconds:g} s"
+    def _silent_for(self, key: str, existing: Registration) -> float:
         secret = self._kube.find(SECRET, existing.name, marks.ARGOCD_NAMESPACE)
         namespaces = tuple(filter(None, existing.access[2].split(",")))
-        silent = self._access.silent_for(key, secret, namespaces) if secret else 0.0
-        if silent > self._settings.dead_seconds:
-            # Argo CD drops the finalizers of Applications whose cluster it doesn't know.
-            return "the cluster does not answer"
-        return None
+        return self._access.silent_for(key, secret, namespaces) if secret else 0.0
+
+    def _warning(self) -> str:
+        return (
+            "the cluster does not answer: once that has lasted "
+            f"{self._settings.dead_seconds:g} s it is let go as it is, and what its load balancers "
+            "and volumes are in a cloud stays there"
+        )
 
     def _deregister(self, key: str, existing: Registration, why: str) -> None:
         secret = self._kube.find(SECRET, existing.name, marks.ARGOCD_NAMESPACE)

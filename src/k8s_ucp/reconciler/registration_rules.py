@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from k8s_ucp.reconciler.authenticators import Login, NoAccess
 from k8s_ucp.reconciler.cluster_secret import Registration, wanted_access
 from k8s_ucp.reconciler.proof import address
+from k8s_ucp.reconciler.settings import Settings
 from k8s_ucp.reconciler.sources import Fate, Source
 
 
@@ -72,6 +73,17 @@ class Leave:
     existing: Registration
     gone: bool
     """Nothing keeps the declaration any more: the cluster Secret goes at the end."""
+    forgotten: bool = False
+    """A person said that it will never answer again."""
+
+    @property
+    def is_known_dead(self) -> bool:
+        """Its silence is no surprise: a person said so, or what made it has removed it.
+
+        A kubeconfig that a person deleted says nothing about the cluster.
+        """
+        owner = self.existing.owner
+        return self.forgotten or (self.gone and owner is not None and owner.kind != "Secret")
 
 
 @dataclass(frozen=True)
@@ -126,7 +138,7 @@ def decide(seen: Seen) -> Decision:
     # Of another source's registration nothing is taken away on the word of this one.
     ours = existing is not None and existing.ours and seen.ours
     if existing and ours and seen.forgotten:
-        return Leave(existing, gone=True)
+        return Leave(existing, gone=True, forgotten=True)
     if existing and ours and seen.fate is not Fate.ALIVE:
         return Leave(existing, gone=seen.fate is Fate.GONE)
     if seen.fate is not Fate.ALIVE:
@@ -164,6 +176,19 @@ def _reserved(seen: Seen, source: Source, *, standing: bool) -> Refuse | None:
             standing=standing,
         )
     return None
+
+
+def why_give_up(leave: Leave, settings: Settings, *, since: float, silent: float) -> str | None:
+    """Why Applications that are left on a leaving cluster aren't waited for any longer.
+
+    since: seconds since the drain began; silent: for which the cluster hasn't answered. None: wait.
+    """
+    if not silent:
+        limit = settings.drain_seconds
+        return f"not drained within {limit:g} s" if since > limit else None
+    limit = settings.gone_seconds if leave.is_known_dead else settings.dead_seconds
+    # Argo CD drops the finalizers of Applications whose cluster it doesn't know.
+    return f"the cluster has not answered for {limit:g} s" if silent > limit else None
 
 
 def _name_taken(source: Source, existing: Registration | None) -> Refuse | None:

@@ -50,8 +50,11 @@ class Settings:
     """Where those run who use the kubeconfig Secrets of LocalClusters: Argo CD and registration."""
     drain_seconds: float = 120
     """How long a leaving cluster may take to let go of its apps, load balancers and volumes."""
-    dead_seconds: float = 10
-    """How long a leaving cluster may be silent until its registration is given up."""
+    dead_seconds: float = 300
+    """How long a leaving cluster may be silent until it is let go without having been drained. What
+    its load balancers and volumes are in a cloud stays there then, so a restart must fit in."""
+    gone_seconds: float = 10
+    """The same for one that a person forgot, or that what made it has removed."""
     mirror_leave_seconds: float = 60
     """How long a deleted Syncer waits for clusters that don't answer; their copies go later."""
     resync_seconds: float = 15

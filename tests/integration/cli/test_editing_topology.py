@@ -73,6 +73,26 @@ def test_apps_come_and_go(workspace: Path) -> None:
         ucp(workspace, "app", "add", "wbe")
 
 
+@pytest.mark.parametrize("committed", [False, True], ids=["in-the-topology", "by-a-commit"])
+def test_an_app_that_would_stay_on_a_protected_environment_is_not_removed(
+    workspace: Path, committed: bool
+) -> None:
+    """No commit deletes its Application there, and the core does not answer."""
+    core = Workspace.at(workspace).gitops("demo").core
+    if committed:
+        overlay = core / "clusters" / "overlays" / "eu" / "kustomization.yaml"
+        overlay.parent.mkdir(parents=True)
+        overlay.write_text('labels: [{pairs: {k8s-ucp.io/protected: "true"}}]\n')
+    else:
+        ucp(workspace, "env", "add", "eu", "--protected")
+        core.mkdir(parents=True)
+    before = (workspace / "ucp.yaml").read_text()
+    with pytest.raises(UcpError, match=r"delete echo from protected environments \(eu\)") as caught:
+        ucp(workspace, "app", "remove", "echo")
+    assert caught.value.next == "ucp start, then: ucp app remove echo"
+    assert (workspace / "ucp.yaml").read_text() == before
+
+
 def test_an_edit_beside_another_command_changes_nothing(workspace: Path) -> None:
     Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
     state = Workspace.at(workspace).state("demo")

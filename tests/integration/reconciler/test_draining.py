@@ -145,6 +145,25 @@ def test_a_dead_cluster_can_t_hang_its_deletion(world: World, planes: Planes) ->
     assert leaving(world, "echo-prod")
 
 
+def test_a_leaving_cluster_that_is_silent_is_told_of_and_waited_for(
+    world: World, planes: Planes
+) -> None:
+    world.start(drain_seconds=600, dead_seconds=600)
+    world.declare("prod")
+    world.await_registered("demo-prod")
+    application(world, "echo-prod", "demo-prod", labels=OURS)
+    planes.provider.stop("demo-prod")
+    try:
+        world.delete("demo-prod")
+        world.await_condition(marks.DRAINED, "False", "Unreachable", "demo-prod")
+        assert world.cluster_secret("demo-prod")
+    finally:
+        planes.provider.start("demo-prod")
+    world.await_condition(marks.DRAINED, "False", "Draining", "demo-prod")
+    finish(world, "echo-prod")
+    world.await_gone("demo-prod")
+
+
 def test_a_load_balancer_that_a_cloud_gave_is_waited_for(world: World) -> None:
     world.start()
     world.declare()

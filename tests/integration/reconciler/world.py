@@ -144,6 +144,7 @@ class World:
             "kubeconfigs": self.folder / "kubeconfigs",
             "resync_seconds": 0.5,
             "dead_seconds": 1.0,
+            "gone_seconds": 1.0,
             **settings,
         }
         reconciler = Reconciler(

@@ -24,7 +24,9 @@ from k8s_ucp.reconciler.registration_rules import (
     Reserved,
     Seen,
     decide,
+    why_give_up,
 )
+from k8s_ucp.reconciler.settings import Settings
 from k8s_ucp.reconciler.sources import Fate, describe
 from tests.unit.reconciler.objects import (
     NOW,
@@ -182,6 +184,52 @@ def test_only_what_is_gone_or_going_leaves(fate: Fate, gone: bool, with_secret: 
     changes: dict[str, Any] = {} if with_secret else {"source": None, "login": None}
     decision = decide(seen(**changes, fate=fate, existing=registration(one)))
     assert decision == Leave(registration(one), gone=gone)
+
+
+SETTINGS = Settings(kubeconfig=None, machine="here", topology="demo")
+
+
+def leave(owner: str = "LocalCluster", **changes: Any) -> Leave:
+    one = registration(source())
+    assert one.owner
+    existing = replace(one, owner=replace(one.owner, kind=owner))
+    return Leave(existing, **{"gone": False, **changes})
+
+
+def test_a_leaving_cluster_that_is_silent_is_waited_for_as_long_as_a_restart_takes() -> None:
+    """Let go without a drain it leaves load balancers and volumes behind."""
+    for silent in (0.5, 11.0, 120.0, 299.0):
+        assert why_give_up(leave(), SETTINGS, since=1000.0, silent=silent) is None
+    assert why_give_up(leave(), SETTINGS, since=1000.0, silent=301.0) == (
+        "the cluster has not answered for 300 s"
+    )
+
+
+def test_a_drain_on_a_cluster_that_answers_has_a_limit_of_its_own() -> None:
+    assert why_give_up(leave(), SETTINGS, since=119.0, silent=0.0) is None
+    assert why_give_up(leave(), SETTINGS, since=121.0, silent=0.0) == "not drained within 120 s"
+
+
+@pytest.mark.parametrize(
+    ("decision", "dead"),
+    [
+        (leave(gone=True), True),
+        (leave("Cluster", gone=True), True),
+        (leave(forgotten=True, gone=True), True),
+        (leave("Secret", forgotten=True, gone=True), True),
+        (leave("Secret", gone=True), False),
+        (leave(), False),
+    ],
+)
+def test_nobody_waits_for_a_cluster_that_is_known_to_be_gone(decision: Leave, dead: bool) -> None:
+    """A kubeconfig that a person deleted does not say that."""
+    assert (why_give_up(decision, SETTINGS, since=20.0, silent=11.0) is not None) is dead
+
+
+def test_a_person_who_forgets_a_cluster_need_not_wait_for_it() -> None:
+    decision = decide(seen(existing=registration(source()), forgotten=True))
+    assert isinstance(decision, Leave)
+    assert decision.is_known_dead
 
 
 def test_nothing_is_done_for_what_left_before_it_was_registered() -> None:
