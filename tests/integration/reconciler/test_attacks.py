@@ -1,0 +1,436 @@
+"""What an attacker gains: by a Secret in a source namespace, a kubeconfig, an API server. Nothing.
+
+No credential of ours, or of anybody else's cluster, reaches a server of theirs; no cluster of
+others is deregistered or held up; memory stays within bounds.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Object
+from k8s_ucp.reconciler import marks
+from k8s_ucp.reconciler.announcements import read_notes
+from tests.integration.reconciler.hostile import (
+    TOKEN,
+    Hostile,
+    Playing,
+    brackets,
+    flood,
+    hostile,
+    nulls,
+    numbers,
+    refuse,
+    repeat,
+    trickle,
+)
+from tests.integration.reconciler.mirror_world import PROD, SOURCES, Mirrors
+from tests.integration.reconciler.test_clouds import (
+    Endpoint,
+    account,
+    credential,
+    endpoint,
+)
+from tests.integration.reconciler.world import ARGOCD, CLUSTERS, World, eventually, token_of
+
+__all__ = ["endpoint"]
+
+pytestmark = [
+    pytest.mark.engines,
+    # The attacker's server runs in this process: what its threads leave open when it ends, in the
+    # middle of an answer, is no leak of ours.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+SECONDS = 90
+CANARY = "canary-of-the-cloud-9d1e"
+GKE = "container.gcp.m.upbound.io"
+MEGABYTES = 1024 * 1024
+
+
+@pytest.fixture
+def evil(tmp_path: Path) -> Iterator[Hostile]:
+    with hostile(tmp_path, refuse) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def managed_clusters(planes: Any) -> None:
+    """Google's clusters as Crossplane's provider declares them, and our right to read them."""
+    core = planes.core
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
+    core.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"clusters.{GKE}"},
+            "spec": {
+                "group": GKE,
+                "scope": "Namespaced",
+                "names": {"kind": "Cluster", "plural": "clusters", "singular": "cluster"},
+                "versions": [
+                    {
+                        "name": "v1beta1",
+                        "served": True,
+                        "storage": True,
+                        "subresources": {"status": {}},
+                        "schema": {"openAPIV3Schema": schema},
+                    }
+                ],
+            },
+        },
+        manager="test",
+    )
+    role = {"name": "test-owners", "namespace": CLUSTERS}
+    rule = {"apiGroups": [GKE], "resources": ["clusters"], "verbs": ["get"]}
+    rbac = "rbac.authorization.k8s.io"
+    core.apply(
+        {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": role, "rules": [rule]},
+        manager="test",
+    )
+    subject = {"kind": "ServiceAccount", "name": marks.RECONCILER, "namespace": CLUSTERS}
+    core.apply(
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": role,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "test-owners"},
+            "subjects": [subject],
+        },
+        manager="test",
+    )
+    path = f"/apis/{GKE}/v1beta1/namespaces/{CLUSTERS}/clusters"
+    eventually(lambda: core.request("GET", path), "Google's clusters served", seconds=SECONDS)
+
+
+def declare_managed(world: World, told: Object, secret: str = "demo-stage-kubeconfig") -> Object:
+    """A GKE cluster, with what the cloud told of it."""
+    core, metadata = world.core, {"name": "demo-stage", "namespace": CLUSTERS}
+    path = f"/apis/{GKE}/v1beta1/namespaces/{CLUSTERS}/clusters"
+    for item in core.request("GET", path)["items"]:
+        core.request("DELETE", f"{path}/{item['metadata']['name']}")
+    body = {
+        "apiVersion": f"{GKE}/v1beta1",
+        "kind": "Cluster",
+        "metadata": {**metadata, "labels": {marks.ENVIRONMENT: "stage", marks.TOPOLOGY: "demo"}},
+        "spec": {"forProvider": {}, "writeConnectionSecretToRef": {"name": secret}},
+    }
+    made: Object = core.request("POST", path, body=body)
+    made["status"] = {"atProvider": told}
+    answer: Object = core.request("PUT", f"{path}/demo-stage/status", body=made)
+    return answer
+
+
+def secret_of(
+    world: World,
+    owner: Object | None,
+    config: Any,
+    name: str = "demo-stage-kubeconfig",
+    **more: Any,
+) -> str:
+    """A Secret as whoever may write Secrets there can make it; its key as a source."""
+    metadata: Object = {"name": name, "namespace": CLUSTERS, **more}
+    if owner is not None:
+        metadata["ownerReferences"] = [
+            {
+                "apiVersion": owner["apiVersion"],
+                "kind": owner["kind"],
+                "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"],
+                "controller": True,
+            }
+        ]
+    text = config if isinstance(config, str) else json.dumps(config)
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+    world.core.apply({**body, "stringData": {"kubeconfig": text}}, manager="attacker")
+    return f"{CLUSTERS}/{name}"
+
+
+def reasons(world: World, source: str) -> list[str]:
+    note = read_notes(world.core).get(source) or {}
+    return [each["reason"] for each in (note.get("status") or {}).get("conditions") or []]
+
+
+def await_reason(world: World, source: str, *wanted: str) -> None:
+    eventually(
+        lambda: set(wanted) & set(reasons(world, source)),
+        f"{source}: {wanted}, not {reasons(world, source)}\n{world.logs.getvalue()[-2000:]}",
+        seconds=SECONDS,
+    )
+
+
+def cloud(world: World, endpoint: Endpoint) -> None:
+    """The project's service account, whose tokens are worth having."""
+    credential(world, "gcp-creds", account(endpoint))
+    endpoint.answer = {"access_token": CANARY, "expires_in": 3600}
+
+
+def stands(world: World) -> None:
+    """demo-prod is registered with its own server and answers."""
+    secret = world.await_registered(PROD)
+    server = base64.b64decode(secret["data"]["server"]).decode()
+    assert server == world.provider.configs[PROD]["clusters"][0]["cluster"]["server"]
+    assert "deletionTimestamp" not in secret["metadata"]
+
+
+FORGED = ["not named", "address", "certificate", "no address", "label", "exec"]
+
+
+@pytest.mark.usefixtures("managed_clusters")
+@pytest.mark.parametrize("how", FORGED)
+def test_a_secret_brings_no_credential_of_a_cloud_to_its_own_server(
+    world: World, endpoint: Endpoint, evil: Hostile, how: str
+) -> None:
+    cloud(world, endpoint)
+    ours = {"endpoint": "192.0.2.1", "masterAuth": {"clusterCaCertificate": evil.authority}}
+    real = world.provider.configs["demo-stage"]["clusters"][0]["cluster"]
+    config = evil.kubeconfig(user={})
+    match how:
+        case "not named":
+            owner, wanted = declare_managed(world, ours, secret="another"), "NotNamedByOwner"
+        case "address" | "exec":
+            owner, wanted = declare_managed(world, ours), "SourceDiffers"
+        case "certificate":
+            told = {
+                "endpoint": evil.server,
+                "masterAuth": {"clusterCaCertificate": real["certificate-authority-data"]},
+            }
+            owner, wanted = declare_managed(world, told), "SourceDiffers"
+        case "no address":
+            owner, wanted = declare_managed(world, {}), "SourceUnproven"
+        case _:
+            owner, wanted = None, "CredentialsMissing"
+    if how in ("label", "exec"):
+        config = evil.kubeconfig(user={"exec": {"command": "gke-gcloud-auth-plugin"}})
+    labels = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "stage"} if how == "label" else {}
+    world.start()
+    world.declare("prod")
+    world.await_registered(PROD)
+    source = secret_of(world, owner, config, labels=labels)
+    await_reason(world, source, wanted)
+    time.sleep(1)
+    assert not evil.heard
+    assert not endpoint.asked, "a token was taken for it"
+    assert world.cluster_secret() is None
+    stands(world)
+
+
+@pytest.mark.usefixtures("managed_clusters")
+def test_a_connection_secret_that_is_changed_later_leads_nowhere(
+    world: World, endpoint: Endpoint, evil: Hostile
+) -> None:
+    """The registration stays as it is, with the address and the token that it has."""
+    cloud(world, endpoint)
+    real = json.loads(json.dumps(world.provider.configs["demo-stage"]))
+    cluster = real["clusters"][0]["cluster"]
+    told = {
+        "endpoint": cluster["server"],
+        "masterAuth": {"clusterCaCertificate": cluster["certificate-authority-data"]},
+    }
+    owner = declare_managed(world, told)
+    world.start()
+    source = secret_of(world, owner, real)
+    await_reason(world, source, "Registered")
+    before = world.cluster_secret()
+    assert before is not None
+    for user in ({}, {"token": TOKEN}):
+        secret_of(world, owner, evil.kubeconfig(user=user))
+        await_reason(world, source, "SourceDiffers")
+        time.sleep(1)
+    assert not evil.heard
+    after = world.cluster_secret()
+    assert after is not None
+    assert after["data"] == before["data"]
+    secret_of(world, owner, real)
+    await_reason(world, source, "Registered")
+
+
+def test_a_local_cluster_s_secret_that_is_changed_is_put_right(world: World, evil: Hostile) -> None:
+    mirrors = Mirrors(world).started("stage")
+    mirrors.source("canary", {"password": CANARY})
+    to = {"sourceName": "canary", "targetSelector": {}, "targetNamespace": "quote"}
+    mirrors.syncer("canary", to)
+    mirrors.await_copy("canary", {"password": CANARY})
+    owner = world.local_cluster()
+    before = token_of(world.cluster_secret() or {})
+    for _ in range(5):
+        secret_of(world, owner, evil.kubeconfig())
+        mirrors.source("canary", {"password": f"{CANARY}-{time.monotonic()}"})
+        time.sleep(0.3)
+    mirrors.source("canary", {"password": "last"})
+    mirrors.await_copy("canary", {"password": "last"})
+    assert not evil.heard
+    assert token_of(world.await_registered()) == before
+
+
+def test_a_secret_that_claims_others_clusters_takes_none_away(world: World, evil: Hostile) -> None:
+    world.start(source_namespaces=(CLUSTERS, SOURCES))
+    world.declare("prod")
+    before = world.await_registered(PROD)
+    there = world.local_cluster(PROD)
+    assert there is not None
+    never = {**there, "metadata": {**there["metadata"], "name": PROD, "uid": "0"}}
+    secret_of(world, there, evil.kubeconfig(), name="claims-it")
+    secret_of(world, never, evil.kubeconfig(), name="another-life")
+    mine = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "prod"}
+    for number, notes in enumerate(({}, {marks.FORGET: "true"})):
+        body = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": f"{PROD}-kubeconfig" if number else PROD,
+                "namespace": SOURCES,
+                "labels": mine,
+                "annotations": notes,
+            },
+            "stringData": {"kubeconfig": json.dumps(evil.kubeconfig())},
+        }
+        world.core.apply(body, manager="attacker")
+    await_reason(world, f"{CLUSTERS}/claims-it", "NotNamedByOwner")
+    time.sleep(3)
+    stands(world)
+    after = world.cluster_secret(PROD)
+    assert after is not None
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert token_of(after) == token_of(before)
+    assert after["metadata"]["labels"].get(marks.ENVIRONMENT) == "prod"
+    assert not evil.heard
+
+
+def test_the_core_s_names_are_nobody_s(world: World, evil: Hostile) -> None:
+    world.start()
+    labels = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "stage"}
+    for name in ("in-cluster", "demo-core"):
+        source = secret_of(world, None, evil.kubeconfig(), name=name, labels=labels)
+        await_reason(world, source, "NameReserved")
+    core = json.loads(json.dumps(world.core_config))
+    for number, server in enumerate(("https://kubernetes.default.svc", world.core.server)):
+        core["clusters"][0]["cluster"]["server"] = server
+        source = secret_of(world, None, core, name=f"mine-{number}", labels=labels)
+        await_reason(world, source, "AddressReserved")
+    assert world.core.list_all(SECRET, ARGOCD) == []
+    assert not evil.heard
+
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{new}: &{new} [*{old},*{old},*{old},*{old},*{old},*{old},*{old},*{old}]\n"
+    for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+KUBECONFIGS = {
+    "aliases": BOMB,
+    "depth": "[" * 100_000,
+    "brackets": "{" * 100_000,
+    "lines": "a:\n" + "- b\n" * 200_000,
+    "keys": "".join(f"k{number}: v\n" for number in range(50_000)),
+    "address": json.dumps(
+        {
+            "current-context": "a",
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "clusters": [{"name": "a", "cluster": {"server": "https://[::1"}}],
+            "users": [{"name": "a", "user": {"token": TOKEN}}],
+        }
+    ),
+    "python": "!!python/object/apply:os.system ['true']",
+    "numbers": '{"contexts": ' + "9" * 100_000 + "}",
+}
+
+
+def test_kubeconfigs_of_no_sense_cost_little_and_hold_nobody_up(world: World) -> None:
+    world.start()
+    process = psutil.Process()
+    world.declare("stage")
+    world.await_registered()
+    before, busy = process.memory_info().rss, process.cpu_times().user
+    labels = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "prod"}
+    sources = [
+        secret_of(world, None, text, name=f"x-{name}", labels=labels)
+        for name, text in KUBECONFIGS.items()
+    ]
+    for source in sources:
+        await_reason(world, source, "KubeconfigInvalid")
+    world.declare("prod")
+    world.await_registered(PROD)
+    assert process.memory_info().rss - before < 150 * MEGABYTES
+    assert process.cpu_times().user - busy < 60
+    assert '"bug"' not in world.logs.getvalue()
+
+
+def lot_of_roles() -> list[Object]:
+    role = {"labels": {marks.MANAGED_BY: marks.OURS}, "name": marks.MIRROR_IDENTITY}
+    rules = [{"resources": ["secrets"]}]
+    return [
+        {"metadata": {**role, "namespace": f"n{number}", "uid": "u"}, "rules": rules}
+        for number in range(500)
+    ]
+
+
+SERVERS: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {
+    "refuses": refuse,
+    "repeats what it is sent": repeat,
+    "a byte now and then": trickle,
+    "never ends": flood,
+    "small JSON that is large in memory": brackets,
+    "numbers": numbers,
+    "nulls": nulls,
+    "plays along": Playing(),
+    "a token with a line break": Playing(token="a\r\nX-Evil: 1"),
+    "a token of ten megabytes": Playing(token="x" * 10_000_000),
+    "a token that is dead": Playing(expires="1971-01-01T00:00:00Z"),
+    "lists without end": Playing(endless=True, items=lot_of_roles),
+    "rights in very many namespaces": Playing(items=lambda: lot_of_roles() * 3),
+    "objects of no sense": Playing(items=lambda: [{"metadata": {"name": "a"}, "rules": 5}]),
+}
+
+
+@pytest.mark.parametrize("answer", SERVERS.values(), ids=SERVERS)
+def test_an_api_server_that_lies_gains_nothing_and_holds_nobody_up(
+    world: World, evil: Hostile, answer: Callable[[BaseHTTPRequestHandler], None]
+) -> None:
+    """Somebody vouches for the attacker's cluster by label; only its own credentials reach it."""
+    evil.answer = answer
+    mirrors = Mirrors(world).started("prod")
+    mirrors.source("canary", {"password": CANARY})
+    to = {"sourceName": "canary", "targetCluster": PROD, "targetNamespace": "quote"}
+    mirrors.syncer("canary", to)
+    mirrors.await_copy("canary", {"password": CANARY}, cluster=PROD)
+    process = psutil.Process()
+    before, threads = process.memory_info().rss, process.num_threads()
+    labels = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "stage"}
+    secret_of(world, None, evil.kubeconfig(), name="demo-stage", labels=labels)
+    everywhere = {"sourceName": "offered", "targetSelector": {}, "targetNamespace": "offered"}
+    mirrors.source("offered", {"a": "b"})
+    mirrors.syncer("offered", everywhere)
+    eventually(lambda: evil.heard, "a word with the attacker", seconds=SECONDS)
+    until, number = time.monotonic() + 4, 0
+    while time.monotonic() < until:
+        # Others are served as before, all the while.
+        number += 1
+        password = {"password": f"{CANARY}-{number}"}
+        began = time.monotonic()
+        mirrors.source("canary", password)
+        mirrors.await_copy("canary", password, cluster=PROD)
+        assert time.monotonic() - began < 60
+    assert process.memory_info().rss - before < 400 * MEGABYTES
+    assert process.num_threads() - threads < 300
+    stands(world)
+    own = {TOKEN, "handed-out", ""}
+    assert evil.credentials() <= own
+    assert CANARY not in "".join(evil.heard)
+    shown = world.logs.getvalue() + json.dumps(read_notes(world.core))
+    assert TOKEN not in shown
+    world.core.delete(SECRET, "demo-stage", CLUSTERS)
+    eventually(
+        lambda: world.core.find(LOCAL_CLUSTER, PROD, CLUSTERS) and not world.cluster_secret(),
+        "the end of the attacker's cluster",
+        seconds=SECONDS,
+    )
