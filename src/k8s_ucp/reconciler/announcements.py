@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from k8s_ucp.kube import CONFIG_MAP, Kube, NotFound, Object
@@ -25,14 +25,25 @@ from k8s_ucp.reconciler.status import StatusWriter
 class Announcements:
     """Safe to share between threads; a key is spoken of by one of them at a time."""
 
-    def __init__(self, kube: Kube, events: Events, metrics: Metrics, clock: Clock) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        events: Events,
+        metrics: Metrics,
+        clock: Clock,
+        sources: Callable[[], Iterable[str]],
+    ) -> None:
+        """sources: keys of those that there are; what is noted of any other is taken away."""
         self._kube = kube
         self._events = events
         self._metrics = metrics
         self._clock = clock
+        self._sources = sources
         self._status = StatusWriter(kube, "k8s-ucp-registration", clock)
         self._turns: dict[str, dict[str, tuple[str, str]]] = {}
         """(status, reason) told last, by owner's uid and type of condition."""
+        self._owners: dict[str, str] = {}
+        """Uid of the owner that was spoken of last, by source."""
         self._notes: dict[str, str] | None = None
         self._lock = threading.Lock()
 
@@ -40,6 +51,7 @@ class Announcements:
         """These are our conditions of it from now on; True where that was news."""
         if owner is None:
             return False
+        self._speak_of(key, owner["metadata"]["uid"])
         told = [
             Condition(each.type, each.status, each.reason, without_secrets(each.message))
             for each in told
@@ -66,8 +78,25 @@ class Announcements:
 
     def forget(self, key: str) -> None:
         """The source is gone: nothing is said of it any more."""
+        self._speak_of(key, None)
         if self._noted(key):
             self._write(key, None)
+
+    def start_anew(self) -> None:
+        """Somebody else may have spoken until now: what they left is read again when needed."""
+        with self._lock:
+            self._notes = None
+
+    def _speak_of(self, key: str, uid: str | None) -> None:
+        """What was told of the source's former owner is of no use any more."""
+        with self._lock:
+            before = self._owners.pop(key, None)
+            if uid is not None:
+                self._owners[key] = uid
+            if before in (None, uid) or before in self._owners.values():
+                return
+            self._turns.pop(before, None)
+        self._status.forget(before)
 
     def _tell_turns(self, owner: Object, before: Object, told: Iterable[Condition]) -> None:
         uid = owner["metadata"]["uid"]
@@ -102,10 +131,15 @@ class Announcements:
         return True
 
     def _noted(self, key: str) -> dict[str, Any]:
+        left: set[str] = set()
         with self._lock:
             if self._notes is None:
                 self._notes = read_notes_text(self._kube)
+                # Sources that went while nobody looked.
+                left = self._notes.keys() - set(self._sources()) - {key}
             text = self._notes.get(key)
+        for each in left:
+            self._write(each, None)
         return json.loads(text) if text else {}
 
     def _write(self, key: str, text: str | None) -> None:
@@ -116,7 +150,9 @@ class Announcements:
             if text is not None:
                 self._kube.create(_config_map({_as_key(key): text}))
         with self._lock:
-            assert self._notes is not None
+            if self._notes is None:
+                # Somebody else spoke meanwhile: it is read again anyway.
+                return
             if text is None:
                 self._notes.pop(key, None)
             else:

@@ -80,6 +80,9 @@ class LocalClustersController:
         """The shared ones are enough."""
         return ()
 
+    def take_over(self) -> None:
+        """Nothing is remembered of what others may have written."""
+
     def stop(self) -> None:
         """Nothing was started."""
 

@@ -101,6 +101,8 @@ class Reconciler:
 
         def turn(leads: bool) -> None:
             leading.set(leads)
+            if leads:
+                controller.take_over()
             controller.queue.hold(not leads)
 
         name = self.settings.lease(controller.name)

@@ -117,6 +117,10 @@ class Metrics:
         for each in (self.reachable, self.registered, self.token_expires):
             each.remove_by_labels({"cluster": cluster})
 
+    def forget_source(self, source: str) -> None:
+        """It is gone, or is refused no more."""
+        self.refusals.remove_by_labels({"source": source})
+
     def page(self) -> bytes:
         """The text format."""
         return generate_latest(self._registry)

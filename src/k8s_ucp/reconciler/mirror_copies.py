@@ -40,6 +40,11 @@ class Copier:
         self._altered: dict[tuple[str, str], tuple[bytes, bytes]] = {}
         """(wanted, got) of copies that the cluster itself changes while they are written."""
 
+    def forget(self, cluster: str) -> None:
+        """The cluster is known no more."""
+        for spot in [each for each in self._altered.copy() if each[0] == cluster]:
+            self._altered.pop(spot, None)
+
     def settled(self, session: Session, text: str) -> bool:
         """A look without any effort: all is as it should be. Tells so."""
         wishes = self._plan.wishes(session.cluster, text)
@@ -98,9 +103,11 @@ class Copier:
     ) -> float | None:
         match action:
             case Settled():
+                self._altered.pop((session.cluster, str(place)), None)
                 self._tell(session, place, wishes, True)
                 return None
             case Nothing():
+                self._altered.pop((session.cluster, str(place)), None)
                 self._tell(session, place, wishes, False)
                 return None
             case Trouble(problem):
@@ -134,6 +141,7 @@ class Copier:
         if standing is not Standing.NOTHING:
             return UNSURE_SECONDS if standing is Standing.UNSURE else TROUBLE_SECONDS
         session.writer().perform(place, action)
+        self._altered.pop((session.cluster, str(place)), None)
         left = action.problem if isinstance(action, Remove) else None
         self._tell(session, place, wishes, left or False)
         self._log.info(

@@ -84,6 +84,10 @@ class Mirrors:
             self.sessions.pop(name).stop()
             self._lines.forget(name)
             self._tally.forget(name)
+            self._copier.forget(name)
+            for key in [each for each in self._later.copy() if each.split("/", 2)[1] == name]:
+                self._later.pop(key, None)
+            self._warned = {each for each in self._warned if each[0] != name}
         for name in targets.keys() - self.sessions.keys():
             self.sessions[name] = Session(name, self._runtime, self.touch)
         self.line_up(

@@ -46,6 +46,9 @@ class PasswordsController:
     def watches(self) -> tuple[Watch, ...]:
         return self._watches
 
+    def take_over(self) -> None:
+        """Nothing is remembered of what others may have written."""
+
     def stop(self) -> None:
         """Nothing was started."""
 

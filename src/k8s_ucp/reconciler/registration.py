@@ -72,7 +72,7 @@ class RegistrationController:
         reserved = Reserved.of(settings.core_cluster, kube.server)
         self._observer = Observer(views, runtime.owners, runtime.logins, clock, reserved)
         self._access = AppAccess(runtime.logins, runtime.metrics, clock, settings.topology)
-        self._told = Announcements(kube, runtime.events, runtime.metrics, clock)
+        self._told = Announcements(kube, runtime.events, runtime.metrics, clock, self._sources)
         self._departure = Departure(runtime, self._access, self._told)
         views.local_clusters.listen(self._local_cluster_changed)
         views.cluster_secrets.listen(self._cluster_secret_changed)
@@ -83,6 +83,10 @@ class RegistrationController:
     def watches(self) -> tuple[Watch, ...]:
         """The shared ones are enough."""
         return ()
+
+    def take_over(self) -> None:
+        """Notes are written by whoever leads."""
+        self._told.start_anew()
 
     def stop(self) -> None:
         """Nothing was started."""
@@ -110,9 +114,12 @@ class RegistrationController:
             self._add_all()
 
     def _add_all(self) -> None:
-        for watch in self._views.sources.values():
-            for key in watch.store.identifiers():
-                self.queue.add(key)
+        for key in self._sources():
+            self.queue.add(key)
+
+    def _sources(self) -> set[str]:
+        """Keys of those that there are now."""
+        return set().union(*(each.store.identifiers() for each in self._views.sources.values()))
 
     # One source.
 
@@ -138,6 +145,7 @@ class RegistrationController:
             case _:
                 self._access.forget(key)
                 self._told.forget(key)
+                self._metrics.forget_source(key)
                 return None
 
     def _owner_unreadable(self, key: str, error: KubeError) -> float:

@@ -46,6 +46,9 @@ class Controller(Protocol):
     def reconcile(self, key: str) -> float | None:
         """See workers.Reconcile."""
 
+    def take_over(self) -> None:
+        """It leads from now on, perhaps after somebody else did. Must not block."""
+
     def stop(self) -> None:
         """End what it started itself, such as watches on app clusters. Must not block."""
 

@@ -81,6 +81,9 @@ class MirrorsController:
     def watches(self) -> list[Watch]:
         return self._watches
 
+    def take_over(self) -> None:
+        """Nothing is remembered of what others may have written."""
+
     def stop(self) -> None:
         self._mirrors.stop()
 

@@ -1,0 +1,134 @@
+"""What is remembered of a thing goes with the thing: a process that stays must not grow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from io import StringIO
+from typing import Any
+
+from k8s_ucp.kube import CONFIG_MAP, Kind, Object
+from k8s_ucp.reconciler import copies, marks
+from k8s_ucp.reconciler.announcements import Announcements
+from k8s_ucp.reconciler.conditions import Condition
+from k8s_ucp.reconciler.events import Events
+from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.metrics import Metrics
+from k8s_ucp.reconciler.mirror_copies import Copier
+from k8s_ucp.reconciler.mirror_proof import Proof
+from k8s_ucp.reconciler.syncer_plan import Destination, Plan
+from k8s_ucp.reconciler.syncer_status import Tally
+from tests.unit.reconciler.fake_api import FakeApi
+from tests.unit.reconciler.mirror_model import CLUSTER, ModelSession
+from tests.unit.reconciler.objects import NOW
+from tests.unit.reconciler.test_syncers import entry, secret, syncer
+
+REFUSED = Condition(marks.REGISTERED, "False", "KubeconfigInvalid", "no kubeconfig")
+
+
+class Core(FakeApi):
+    """Takes notes and Events as well."""
+
+    def patch(self, kind: Kind, name: str, namespace: str, change: Object, **_: Any) -> Object:
+        live = self.get(kind, name, namespace)
+        data = {**live["data"], **change["data"]}
+        live["data"] = {key: text for key, text in data.items() if text is not None}
+        return self.put("configmaps", live)
+
+    def create(self, item: Object) -> Object:
+        if item["kind"] == "Event":
+            return item
+        return self.put("configmaps", item)
+
+    def noted(self) -> Mapping[str, str]:
+        found = self.find(CONFIG_MAP, marks.REGISTRATIONS, marks.CLUSTERS_NAMESPACE)
+        return (found or {"data": {}})["data"]
+
+
+def labelled(number: int) -> Object:
+    metadata = {"name": f"a{number}", "namespace": "ucp-clusters", "uid": f"uid-{number}"}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+
+
+def speaker(core: Core, sources: set[str]) -> Announcements:
+    metrics, log = Metrics(), Log(StringIO())
+
+    def clock() -> float:
+        return NOW
+
+    world: Any = core
+    return Announcements(world, Events(world, metrics, log, clock), metrics, clock, lambda: sources)
+
+
+def test_nothing_is_kept_of_sources_that_went() -> None:
+    core = Core()
+    told = speaker(core, set())
+    empty = _size(told)
+    for number in range(200):
+        told.show(f"ucp-clusters/a{number}", labelled(number), [REFUSED])
+        told.forget(f"ucp-clusters/a{number}")
+    assert _size(told) <= empty
+    assert not core.noted()
+
+
+def test_nothing_is_kept_of_a_source_s_former_owners() -> None:
+    core = Core()
+    told = speaker(core, {"ucp-clusters/a"})
+    for number in range(200):
+        told.show("ucp-clusters/a", labelled(number), [REFUSED])
+    assert _size(told) < 10
+
+
+def test_whoever_leads_next_reads_the_notes_again_and_takes_away_the_old_ones() -> None:
+    core = Core()
+    sources = {"ucp-clusters/a1", "ucp-clusters/a2"}
+    one, other = speaker(core, sources), speaker(core, sources)
+    one.show("ucp-clusters/a1", labelled(1), [REFUSED])
+    other.show("ucp-clusters/a2", labelled(2), [REFUSED])
+    other.forget("ucp-clusters/a1")
+    sources.discard("ucp-clusters/a2")
+    one.start_anew()
+    one.show("ucp-clusters/a1", labelled(1), [REFUSED])
+    assert set(core.noted()) == {"ucp-clusters.a1"}
+    assert json.loads(core.noted()["ucp-clusters.a1"])["status"]["conditions"]
+
+
+def test_refusals_of_a_source_that_went_are_counted_no_more() -> None:
+    metrics = Metrics()
+    metrics.refusals.labels("ucp-clusters/a", "KubeconfigInvalid").inc()
+    metrics.refusals.labels("ucp-clusters/b", "KubeconfigInvalid").inc()
+    metrics.forget_source("ucp-clusters/a")
+    assert b'"ucp-clusters/a"' not in metrics.page()
+    assert b'"ucp-clusters/b"' in metrics.page()
+
+
+class Altering(FakeApi):
+    """An app cluster with a webhook that changes what is written."""
+
+    def _store(self, key: tuple[str, str, str], item: Object) -> Object:
+        return super()._store(key, {**item, "data": {"altered": "eA=="}})
+
+
+def test_copies_that_a_cluster_alters_are_forgotten_with_them() -> None:
+    app: Any = Altering()
+    plan, core = Plan(), FakeApi()
+    world: Any = core
+    log: Any = Log(StringIO())
+    proof = Proof(world, lambda key: core.objects.get(("syncers", *key.split("/"))), plan)  # type: ignore[arg-type]
+    copier = Copier(plan, Tally(lambda _: None), proof, log)
+    plan.set_targets([Destination(CLUSTER, "stage")])
+    session: Any = ModelSession(app, ("quote",))
+    for number in range(20):
+        source = copies.source_of(secret({"a": "1"}, metadata={"name": f"s{number}"}))
+        plan.set_source(source.key, source)
+        one = syncer(entry(sourceName=f"s{number}", targetCluster=CLUSTER))
+        plan.set_syncer(one.key, one)
+        for place in plan.places(CLUSTER, "quote", "Secret"):
+            copier.reconcile(session, place)
+    assert len(copier._altered) == 20
+    copier.forget(CLUSTER)
+    assert not copier._altered
+
+
+def _size(told: Announcements) -> int:
+    return sum(len(each) for each in (told._turns, told._owners, told._notes or {}))
