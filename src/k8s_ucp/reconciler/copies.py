@@ -59,6 +59,21 @@ class Source:
     digest: bytes
     barred: str = ""
     """Why it is never mirrored; empty where it may be."""
+    shared_with: frozenset[str] = frozenset()
+    """Other namespaces whose Syncers may copy it."""
+
+    def may_be_copied_by(self, syncer: str) -> bool:
+        """syncer: `<namespace>/<name>`. What is in the clusters' namespace came by commit.
+
+        We may read more than whoever writes a Syncer: a right to write them in one namespace must
+        not be one to read Secrets in another.
+        """
+        namespace = syncer.partition("/")[0]
+        return (
+            namespace in (self.namespace, marks.CLUSTERS_NAMESPACE)
+            or namespace in self.shared_with
+            or "*" in self.shared_with
+        )
 
     @property
     def key(self) -> str:
@@ -81,6 +96,8 @@ class Copy:
     retain: bool
     labelled: bool
     """It carries the label by which our watches find it."""
+    adopted: bool = False
+    """Somebody else had made it: it may be changed, and is never deleted."""
 
     @property
     def ours(self) -> bool:
@@ -106,6 +123,7 @@ def source_of(item: Object, *, by_name: bool = False) -> Source:
         content=json.dumps(data, separators=(",", ":")).encode(),
         digest=_digest(item.get("type") or "", bool(item.get("immutable")), data),
         barred=_barred(item, by_name),
+        shared_with=_shared_with(metadata),
     )
 
 
@@ -142,6 +160,7 @@ def copy_of(item: Object, cluster: str) -> Copy:
         source=sys.intern(notes.get(marks.MIRROR_SOURCE, "")) if ours else "",
         retain=notes.get(marks.DELETION_POLICY) == "Retain",
         labelled=marks.MIRROR in (metadata.get("labels") or _NOTHING),
+        adopted=ours and marks.ADOPTED in notes,
     )
 
 
@@ -220,6 +239,11 @@ def _barred(item: Object, by_name: bool) -> str:
     return _NEVER.get(item.get("type") or "", "")
 
 
+def _shared_with(metadata: Mapping[str, Any]) -> frozenset[str]:
+    text = (metadata.get("annotations") or _NOTHING).get(marks.SYNCER_NAMESPACES, "")
+    return frozenset(each.strip() for each in text.split(",")) - {""} if text else _NOBODY
+
+
 def _content(item: Object) -> dict[str, dict[str, str]]:
     return {part: item[part] for part in ("data", "binaryData") if item.get(part)}
 
@@ -243,3 +267,4 @@ def _list(names: list[str]) -> str:
 
 
 _NOTHING: Mapping[str, str] = {}
+_NOBODY: frozenset[str] = frozenset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.copies import Place, Source, wanted
+from k8s_ucp.reconciler.copies import Place, Source, copy_of, wanted
 from k8s_ucp.reconciler.syncer_spec import Entry
 
 _PARTS = {"Secret": ("data",), "ConfigMap": ("data", "binaryData")}
@@ -68,6 +68,12 @@ def taken_over(
     want = wanted(source, entry)
     metadata = live["metadata"]
     notes = {**(metadata.get("annotations") or {}), **_annotations(place, cluster, entry, source)}
+    ours = copy_of(live, cluster)
+    if ours.adopted or not ours.ours:
+        notes[marks.ADOPTED] = "true"
+    else:
+        # Carried here from elsewhere, or written by somebody.
+        notes.pop(marks.ADOPTED, None)
     if not entry.retain:
         notes.pop(marks.DELETION_POLICY, None)
     labels = {**(metadata.get("labels") or {}), **_labels(topology)}
@@ -91,7 +97,13 @@ def released(live: Object) -> Object:
         ("labels", (marks.MIRROR, marks.MANAGED_BY)),
         (
             "annotations",
-            (marks.SYNCER, marks.MIRROR_SOURCE, marks.MIRROR_PLACE, marks.DELETION_POLICY),
+            (
+                marks.SYNCER,
+                marks.MIRROR_SOURCE,
+                marks.MIRROR_PLACE,
+                marks.DELETION_POLICY,
+                marks.ADOPTED,
+            ),
         ),
     ):
         kept = {key: text for key, text in (metadata.get(part) or {}).items() if key not in names}

@@ -56,6 +56,9 @@ TOKEN_EXPIRES = f"{GROUP}/token-expires-at"
 TOKEN_ISSUED = f"{GROUP}/token-issued-at"
 DRAINING_SINCE = f"{GROUP}/draining-since"
 
+SYNCER_NAMESPACES = f"{GROUP}/syncer-namespaces"
+"""On a source: comma-separated namespaces, or `*`, whose Syncers may copy it beside its own's."""
+
 # On copies in app clusters.
 MIRROR = f"{GROUP}/mirror"
 """Label with the topology's name: how our watches find copies. The annotations say whose it is."""
@@ -66,6 +69,8 @@ MIRROR_SOURCE = f"{GROUP}/mirror-source"
 MIRROR_PLACE = f"{GROUP}/mirror-place"
 """`<cluster>/<namespace>/<name>` that it was made for; carried elsewhere, marks mean nothing."""
 DELETION_POLICY = f"{GROUP}/deletion-policy"
+ADOPTED = f"{GROUP}/adopted"
+"""On a copy that somebody else had made: it is released at the end, never deleted."""
 
 SYNCER_FINALIZER = f"{GROUP}/syncer"
 MIRRORS_LEFT = "k8s-ucp-mirrors-left"

@@ -54,6 +54,8 @@ class Copier:
         entry, source = wishes[0].entry, self._plan.source(wishes[0].source)
         if source is None or source.barred or not found.labelled:
             return False
+        if not source.may_be_copied_by(entry.syncer):
+            return False
         marked = (found.syncer, found.source, found.retain)
         if marked != (entry.syncer, f"{source.namespace}/{source.name}", entry.retain):
             return False
@@ -142,8 +144,7 @@ class Copier:
             return UNSURE_SECONDS if standing is Standing.UNSURE else TROUBLE_SECONDS
         session.writer().perform(place, action)
         self._altered.pop((session.cluster, str(place)), None)
-        left = action.problem if isinstance(action, Remove) else None
-        self._tell(session, place, wishes, left or False)
+        self._tell(session, place, wishes, action.problem or False)
         self._log.info(
             "copy released" if isinstance(action, Release) else "copy removed",
             cluster=session.cluster,

@@ -93,12 +93,19 @@ class Plan:
     # What is wanted.
 
     def wishes(self, cluster: str, place: str) -> tuple[Wish, ...]:
-        """Who wants something there; the first is granted. Without its source nobody is first."""
+        """Who wants something there; the first is granted.
+
+        Without its source, or a right to it, nobody is first.
+        """
         with self._lock:
             found = self._wishes[cluster].get(place, ()) if cluster in self._wishes else ()
             if len(found) > 1:
-                return tuple(sorted(found, key=lambda each: each.source not in self._sources))
+                return tuple(sorted(found, key=lambda each: not self._can_be_had(each)))
             return found
+
+    def _can_be_had(self, wish: Wish) -> bool:
+        source = self._sources.get(wish.source)
+        return source is not None and source.may_be_copied_by(wish.entry.syncer)
 
     def source(self, key: str) -> Source | None:
         with self._lock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.copies import LARGEST, Copy, KeyMissing, Place, Source, wanted
 from k8s_ucp.reconciler.syncer_plan import Wish
 
@@ -74,9 +75,10 @@ class Remove:
 
 @dataclass(frozen=True)
 class Release:
-    """As Remove, but the copy stays and loses our marks."""
+    """As Remove, but the copy stays, with what it holds, and loses our marks."""
 
     found: Copy
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,14 @@ def decide(place: Place, wish: Wish | None, source: Source | None, found: Copy |
     if wish is None:
         if found is None or not found.ours:
             return Nothing()
-        return Release(found) if found.retain else Remove(found)
+        return _end(found)
     if source is None:
         return _without_source(wish, found)
     if source.barred:
         problem = Problem("NotMirrored", f"{_named(source)}: {source.barred}")
         return _no_copy(wish, found, problem)
+    if not source.may_be_copied_by(wish.entry.syncer):
+        return _no_copy(wish, found, _not_shared(source, wish))
     try:
         want = wanted(source, wish.entry)
     except KeyMissing as error:
@@ -114,6 +118,8 @@ def decide(place: Place, wish: Wish | None, source: Source | None, found: Copy |
         return _adoption(place, wish, source, found, want.digest, want.type)
     if found.digest != want.digest:
         if found.immutable or (place.kind == "Secret" and found.type != (want.type or "Opaque")):
+            if found.adopted:
+                return _undeletable(place, found, want.type)
             return Recreate(wish, source, found)
         return Update(wish, source, found) if found.labelled else TakeOver(wish, source, found)
     marked = (found.syncer, found.source, found.retain)
@@ -126,7 +132,18 @@ def _no_copy(wish: Wish, found: Copy | None, problem: Problem) -> Action:
     """The wish can't be granted. Its former copy stays; one that another entry left goes."""
     if found is None or not found.ours or _is_of(found, wish):
         return Trouble(problem)
-    return Release(found) if found.retain else Remove(found, problem)
+    return _end(found, problem)
+
+
+def _not_shared(source: Source, wish: Wish) -> Problem:
+    namespace = wish.entry.syncer.partition("/")[0]
+    # A selector must not tell the names of what it may not see.
+    what = _named(source) if wish.entry.name else f"a {source.kind} in {source.namespace}"
+    return Problem(
+        "NotShared",
+        f"{what} is not shared with Syncers in namespace {namespace}; let its owner annotate it"
+        f" {marks.SYNCER_NAMESPACES}={namespace}, or move the Syncer to {source.namespace}",
+    )
 
 
 def _without_source(wish: Wish, found: Copy | None) -> Action:
@@ -136,6 +153,12 @@ def _without_source(wish: Wish, found: Copy | None) -> Action:
         return _no_copy(wish, found, problem)
     if wish.entry.retain or found.retain:
         return _trouble("SourceMissing", f"{kind} {namespace}/{name} is gone; its copy is retained")
+    return _end(found, problem)
+
+
+def _end(found: Copy, problem: Problem | None = None) -> Action:
+    if found.retain or found.adopted:
+        return Release(found, problem)
     return Remove(found, problem)
 
 
@@ -153,17 +176,22 @@ def _adoption(
             f"{there}, made by somebody else, and is left alone; "
             "remove it, choose another targetName, or set conflictPolicy: Adopt",
         )
+    other_type = place.kind == "Secret" and found.type != (type or "Opaque")
+    if other_type or (found.immutable and found.digest != digest):
+        return _undeletable(place, found, type)
+    return TakeOver(wish, source, found)
+
+
+def _undeletable(place: Place, found: Copy, type: str) -> Trouble:
+    """It would have to be deleted and made anew, and is somebody else's."""
+    there = f"{place.kind} {place.namespace}/{place.name} is there already"
     if place.kind == "Secret" and found.type != (type or "Opaque"):
         return _trouble(
             "TypeDiffers",
             f"{there} with type {found.type}, the source has {type or 'Opaque'}; "
             "a type can't change and nobody else's object is deleted: remove it by hand",
         )
-    if found.immutable and found.digest != digest:
-        return _trouble(
-            "Immutable", f"{there} and is immutable: remove it by hand to have it copied"
-        )
-    return TakeOver(wish, source, found)
+    return _trouble("Immutable", f"{there} and is immutable: remove it by hand to have it copied")
 
 
 def duplicate(place: Place, granted: Wish, other: Wish) -> Problem:

@@ -192,6 +192,12 @@ def test_a_foreign_secret_is_left_alone_and_adopted_on_request(mirrors: Mirrors)
     mirrors.await_copy("db-conn", DB)
     mirrors.await_ready("db")
     assert mirrors.copy("db-conn")["metadata"]["uid"] == foreign["metadata"]["uid"]
+    mirrors.core.delete(SYNCER, "db", SOURCES)
+    eventually(lambda: mirrors.core.find(SYNCER, "db", SOURCES) is None, "end of the Syncer")
+    released = mirrors.copy("db-conn")
+    assert released is not None, "what somebody else made was deleted"
+    assert released["metadata"]["uid"] == foreign["metadata"]["uid"]
+    assert not released["metadata"].get("annotations")
 
 
 def test_retained_copies_stay_without_marks(mirrors: Mirrors) -> None:

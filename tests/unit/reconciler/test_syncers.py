@@ -110,6 +110,105 @@ def test_what_others_made_is_refused_or_adopted_and_never_deleted() -> None:
     assert decided(None, None, foreign) == Nothing()
 
 
+def adopted(want: Wish, source: Source, theirs: Object) -> Copy:
+    """Somebody else's object, right after it was taken over."""
+    body = copy_bodies.taken_over(theirs, PLACE, "demo-stage", "demo", want.entry, source)
+    return copies.copy_of(body, "demo-stage")
+
+
+def test_what_was_adopted_is_released_and_never_deleted() -> None:
+    """Whatever ends the copy: the Syncer, its entry, the source, or a change of type."""
+    want, source = wish(conflictPolicy="Adopt"), copies.source_of(secret({"a": "1"}))
+    theirs = secret({"b": "2"}, metadata={"namespace": "quote", "labels": {"mine": "yes"}})
+    found = adopted(want, source, theirs)
+    assert found.ours
+    assert decided(want, source, found) == Settled()
+    assert isinstance(decided(None, None, found), Release)
+    gone = decided(want, None, found)
+    assert isinstance(gone, Release)
+    assert gone.problem is not None
+    typed = copies.source_of(secret({"a": "1"}, type="kubernetes.io/tls"))
+    assert isinstance(decided(want, typed, found), Trouble)
+    body = copy_bodies.taken_over(theirs, PLACE, "demo-stage", "demo", want.entry, source)
+    bare = copy_bodies.released(body)["metadata"]
+    assert (bare["labels"], bare["annotations"]) == ({"mine": "yes"}, {})
+    # One of ours that lost its label is taken over too, and stays ours to delete.
+    again = made(want, source)
+    assert isinstance(decided(None, None, adopted(want, source, body)), Release)
+    whole = copy_bodies.build(PLACE, "demo-stage", "demo", want.entry, source)
+    whole["metadata"].update({"uid": "c", "resourceVersion": "9", "labels": {}})
+    assert decided(None, None, adopted(want, source, whole)) == Remove(again)
+
+
+OTHERS = "team-a/one"
+
+
+def from_elsewhere(syncer: str = OTHERS, **fields: Any) -> Wish:
+    """An entry of a Syncer that lies in another namespace than its source, src."""
+    written = {"metadata": {"namespace": syncer.split("/")[0], "name": "one", "generation": 1}}
+    spec = {"data": [entry(sourceNamespace="src", **fields)]}
+    parsed = parse({**written, "spec": spec}, frozenset({"src", "team-a", "ucp-clusters"}))
+    assert not parsed.mistakes
+    return Wish(parsed.entries[0], "Secret/src/db")
+
+
+def shared(text: str | None) -> Source:
+    notes = {} if text is None else {marks.SYNCER_NAMESPACES: text}
+    return copies.source_of(secret({"a": "1"}, metadata={"annotations": notes}))
+
+
+@pytest.mark.parametrize("text", [None, "", "team-b", "team-a-b", ","])
+def test_a_syncer_gets_nothing_of_a_namespace_that_does_not_agree(text: str | None) -> None:
+    want, source = from_elsewhere(), shared(text)
+    refused = decided(want, source, None)
+    assert isinstance(refused, Trouble)
+    assert refused.problem.reason == "NotShared"
+    before = made(want, shared("*"))
+    assert isinstance(decided(want, source, before), Trouble), "what was copied before stays"
+    by_label = from_elsewhere(sourceName=None, sourceSelector={})
+    answer = decided(by_label, source, None)
+    assert isinstance(answer, Trouble)
+    assert "db" not in answer.problem.message, "a name that it may not see"
+
+
+@pytest.mark.parametrize(
+    ("syncer", "text"),
+    [
+        (OTHERS, "team-a"),
+        (OTHERS, "team-b, team-a"),
+        (OTHERS, "*"),
+        ("ucp-clusters/one", None),
+        ("src/one", None),
+    ],
+)
+def test_a_source_that_agrees_is_copied(syncer: str, text: str | None) -> None:
+    assert isinstance(decided(from_elsewhere(syncer), shared(text), None), Create)
+
+
+def test_whoever_may_not_have_it_holds_nobody_up() -> None:
+    """An older Syncer without a right to its source, and one with: the second has the place."""
+    plan = Plan()
+    plan.set_targets([Destination("demo-stage", "stage")])
+    plan.set_source("Secret/src/db", shared(None))
+    for namespace, created in (("team-a", "1"), ("src", "2")):
+        fields = entry(sourceNamespace="src", targetCluster="demo-stage")
+        fields.pop("targetSelector", None)
+        metadata = {
+            "namespace": namespace,
+            "name": "one",
+            "generation": 1,
+            "creationTimestamp": created,
+        }
+        written = {"metadata": metadata, "spec": {"data": [fields]}}
+        one = parse(written, frozenset({"src", "team-a"}))
+        plan.set_syncer(one.key, one)
+    place = next(iter(plan.places("demo-stage", "quote", "Secret")))
+    assert [each.entry.syncer for each in plan.wishes("demo-stage", place)] == [
+        "src/one",
+        "team-a/one",
+    ]
+
+
 def test_marks_carried_elsewhere_make_nothing_ours() -> None:
     body = copy_bodies.build(
         PLACE, "demo-stage", "demo", wish().entry, copies.source_of(secret({}))
