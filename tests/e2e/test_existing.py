@@ -91,8 +91,10 @@ def healthy(world: World) -> bool:
 
 
 def everything(kube: Kube) -> set[str]:
-    """What we could have brought: namespaces, Deployments, marks, rights."""
-    kinds = (NAMESPACE, DEPLOYMENT, CONFIG_MAP, CLUSTER_ROLE_BINDING)
+    """What we could have brought: namespaces, Deployments, marks, rights, policies."""
+    policies = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    admission = [kube.kind_of("admissionregistration.k8s.io/v1", each) for each in policies]
+    kinds = (NAMESPACE, DEPLOYMENT, CONFIG_MAP, CLUSTER_ROLE_BINDING, *admission)
     return {
         f"{kind.kind} {each['metadata'].get('namespace', '')}/{each['metadata']['name']}"
         for kind in kinds

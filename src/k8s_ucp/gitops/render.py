@@ -23,6 +23,7 @@ from k8s_ucp.gitops.rendering.access import reads
 from k8s_ucp.gitops.rendering.facts import Facts, Rendered
 from k8s_ucp.gitops.scalars import scalar
 from k8s_ucp.topology import Topology
+from k8s_ucp.topology.names import PLATFORM_APPLICATIONS
 
 __all__ = ["GENERATED", "Facts", "Rendered", "render", "seconds", "templates_folder"]
 
@@ -125,6 +126,7 @@ def _tree(repository: str, topology: Topology, facts: Facts) -> dict[str, bytes]
         "password_namespaces": addons.password_namespaces(topology),
         "chart_repositories": addons.repositories(topology),
         "vendored": {path.split("/")[1] for path in facts.vendored},
+        "platform_applications": sorted(PLATFORM_APPLICATIONS),
         "branch": topology.spec.git.branch,
         "poll": seconds(topology.spec.git.poll),
         "environments": topology.spec.environments,

@@ -1,12 +1,14 @@
 """Who we are on an app cluster: one identity for Argo CD, one for mirrors, each with its rights.
 
-`admin`: Argo CD may do everything there. `scoped`: everything inside the named namespaces, nothing
-outside; we make those namespaces, since such an identity can't. The mirror identity gets its
-rights with the mirrors, in their target namespaces only.
+`admin`: Argo CD may do everything there, but apps stay out of the platform's namespaces (fence.py).
+`scoped`: everything inside the named namespaces, nothing outside; we make those namespaces, since
+such an identity can't. The mirror identity gets its rights with the mirrors, in their target
+namespaces only.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from k8s_ucp.kube import (
@@ -16,11 +18,14 @@ from k8s_ucp.kube import (
     ROLE_BINDING,
     SERVICE_ACCOUNT,
     Conflict,
+    Forbidden,
     Kube,
+    NotFound,
     Object,
 )
 from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.authenticators import NoAccess
+from k8s_ucp.reconciler.fence import fence
 from k8s_ucp.reconciler.sources import Source
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -57,9 +62,13 @@ def establish(kube: Kube, source: Source, topology: str, *, fresh: bool) -> None
     """
     claim(kube, topology)
     for each in wanted(source):
+        if each["kind"] in (ROLE.kind, ROLE_BINDING.kind):
+            each["metadata"]["labels"][marks.TOPOLOGY] = topology
         ensure(kube, each)
+    if not source.scoped:
+        _fence(kube, source.environment or "")
     if not fresh:
-        _withdraw(kube, source)
+        _withdraw(kube, source, topology)
 
 
 def establish_mirror(kube: Kube, topology: str) -> None:
@@ -109,13 +118,21 @@ def remove(kube: Kube, topology: str, *, timeout: float) -> None:
     kube.request("GET", "/version", timeout=timeout)  # one that is dead is found out quickly
     namespace = kube.find(NAMESPACE, marks.IDENTITY_NAMESPACE)
     check_claim(namespace, topology)
+    # The binding first: one without its policy would be an error to every request.
+    for each in reversed(fence("")):
+        with suppress(NotFound, Forbidden):
+            kind = kube.kind_of(each["apiVersion"], each["kind"])
+            found = kube.find(kind, each["metadata"]["name"])
+            if found and is_ours(found):
+                kube.delete(kind, found["metadata"]["name"], uid=found["metadata"]["uid"])
     if namespace and is_ours(namespace):
         uid = namespace["metadata"]["uid"]
         kube.delete(NAMESPACE, marks.IDENTITY_NAMESPACE, uid=uid)
     for kind in (ROLE_BINDING, ROLE):
         for each in kube.list_all(kind, labels=f"{marks.MANAGED_BY}={marks.OURS}"):
-            metadata = each["metadata"]
-            kube.delete(kind, metadata["name"], metadata["namespace"], uid=metadata["uid"])
+            if _is_of(each, topology):
+                metadata = each["metadata"]
+                kube.delete(kind, metadata["name"], metadata["namespace"], uid=metadata["uid"])
     whole = kube.find(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
     if whole and is_ours(whole):
         kube.delete(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY, uid=whole["metadata"]["uid"])
@@ -160,7 +177,24 @@ def ensure(kube: Kube, item: Object) -> None:
     kube.patch(kind, metadata["name"], metadata.get("namespace"), parts)
 
 
-def _withdraw(kube: Kube, source: Source) -> None:
+def _fence(kube: Kube, environment: str) -> None:
+    """Keep apps out of the platform's namespaces, where the server knows such policies (1.30)."""
+    for each in fence(environment):
+        try:
+            kind = kube.kind_of(each["apiVersion"], each["kind"])
+        except NotFound:
+            return
+        found = kube.find(kind, each["metadata"]["name"])
+        if found is not None and not is_ours(found):
+            raise NoAccess(
+                IDENTITY_TAKEN,
+                f"{kind.kind} {each['metadata']['name']} on the app cluster was made by somebody "
+                "else; remove or rename it there",
+            )
+        kube.apply(each)
+
+
+def _withdraw(kube: Kube, source: Source, topology: str) -> None:
     """Take back rights that another profile, or a longer list of namespaces, had given."""
     if not source.scoped:
         return
@@ -171,13 +205,28 @@ def _withdraw(kube: Kube, source: Source) -> None:
         for each in kube.list_all(kind, labels=f"{marks.MANAGED_BY}={marks.OURS}"):
             metadata = each["metadata"]
             listed = metadata["namespace"] in source.namespaces
-            if metadata["name"] == marks.ARGOCD_IDENTITY and not listed:
+            argocds = metadata["name"] == marks.ARGOCD_IDENTITY and _is_of(each, topology)
+            if argocds and not listed:
                 kube.delete(kind, metadata["name"], metadata["namespace"], uid=metadata["uid"])
 
 
 def is_ours(item: Object) -> bool:
     """It carries our mark."""
     return (item["metadata"].get("labels") or {}).get(marks.MANAGED_BY) == marks.OURS
+
+
+def _is_of(item: Object, topology: str) -> bool:
+    """A Role, or its binding, of one of our identities, and of no other topology.
+
+    On the core of another topology other Roles carry our mark, too. Ours of older versions don't
+    say whose they are, and are ours by their names.
+    """
+    metadata = item["metadata"]
+    return (
+        is_ours(item)
+        and metadata["name"] in (marks.ARGOCD_IDENTITY, marks.MIRROR_IDENTITY)
+        and metadata["labels"].get(marks.TOPOLOGY, topology) == topology
+    )
 
 
 def described(

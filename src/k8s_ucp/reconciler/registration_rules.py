@@ -248,6 +248,9 @@ def _access(seen: Seen, source: Source) -> Decision:
         return Register(source, login, existing, "declared anew")
     if existing.access != wanted_access(source, login) or existing.cluster != source.cluster:
         return Register(source, login, existing, "access changed")
+    if (existing.environment or existing.draining) != source.environment:
+        # The fence on the cluster knows its apps by the environment's name.
+        return Register(source, login, existing, "environment changed")
     if seen.now >= existing.renew_at:
         return Register(source, login, existing, "token due")
     wanted = (source.environment, None, dict(source.facts))

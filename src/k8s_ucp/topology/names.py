@@ -29,6 +29,16 @@ PLATFORM_NAMESPACES = frozenset(
 """Of Kubernetes, of clouds and kind; the reconciler's own; of add-ons, whichever are on. Guard
 rails leave them alone."""
 
+PLATFORM_APPLICATIONS = frozenset(
+    f"platform-{each}"
+    for each in (
+        *("policies", "traefik", "ingress-nginx", "gateway-api", "prometheus", "loki", "alloy"),
+        *("external-dns", "argo-rollouts", "velero"),
+    )
+)
+"""The platform's Applications on app clusters (guard rails, add-ons, whichever are on), without
+the `-<environment>` at the end."""
+
 _FILE_WITH_A_MEANING = "kustomization"
 """A file of this name says what a folder is."""
 
@@ -122,6 +132,8 @@ def taken_namespace(app: str) -> str | None:
         return f"an app can't be called '{app}': its namespace would be one of Kubernetes"
     if app in PLATFORM_NAMESPACES:
         return f"an app can't be called '{app}': its namespace would be one of the platform"
+    if app in PLATFORM_APPLICATIONS:
+        return f"an app can't be called '{app}': an Application of the platform is"
     return None
 
 

@@ -13,6 +13,7 @@ from k8s_ucp.gitops.rendering import addons
 from k8s_ucp.steps.publish_repositories import warnings
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.combinations import find_unstartable
+from k8s_ucp.topology.names import PLATFORM_APPLICATIONS, taken_namespace
 from k8s_ucp.topology.parts import Addons, CoreCluster
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
@@ -234,3 +235,13 @@ def test_the_way_in_to_argocd_is_the_ingress_of_a_core_on_this_machine(
             "name": "argocd-server",
             "port": {"name": "http"},
         }
+
+
+def test_no_app_is_called_like_an_application_of_the_platform() -> None:
+    """On an app cluster that name gives rights."""
+    assert {f"platform-{each.name}" for each in addons.ALL} < PLATFORM_APPLICATIONS
+    sets = render(demo(), FACTS).core["applications/unprotected.yaml"].decode()
+    for name in PLATFORM_APPLICATIONS:
+        assert taken_namespace(name)
+        assert f'- path: "apps/{name}/overlays/*"\n                  exclude: true' in sets
+    assert taken_namespace("platform") is None

@@ -114,7 +114,7 @@ def test_changed_access_is_written_anew(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "labels",
-    [{marks.PROTECTED: "true"}, {marks.REGION: "eu"}, {marks.ENVIRONMENT: "prod"}],
+    [{marks.PROTECTED: "true"}, {marks.REGION: "eu"}],
 )
 def test_changed_facts_only_change_labels(labels: dict[str, str]) -> None:
     one = source(local_cluster(labels=labels))
@@ -235,6 +235,14 @@ def test_a_person_who_forgets_a_cluster_need_not_wait_for_it() -> None:
 def test_nothing_is_done_for_what_left_before_it_was_registered() -> None:
     assert decide(seen(fate=Fate.LEAVING)) == Nothing()
     assert decide(seen(fate=Fate.GONE, existing=foreign())) == Nothing()
+
+
+def test_another_environment_is_registered_anew() -> None:
+    """What keeps its apps in their place on the cluster bears the environment's name."""
+    one = source(local_cluster(labels={marks.ENVIRONMENT: "prod"}))
+    decision = decide(seen(source=one, existing=registration(source())))
+    assert isinstance(decision, Register)
+    assert decision.why == "environment changed"
 
 
 def test_labels_of_a_source_that_lives_come_back_after_somebody_drained_it() -> None:

@@ -1,0 +1,132 @@
+"""Apps on a real app cluster, applied as Argo CD's identity: not into the platform's namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from k8s_ucp.kube import CONFIG_MAP, SERVICE_ACCOUNT, Forbidden, Kube, KubeError, Object
+from k8s_ucp.reconciler import identities, marks
+from k8s_ucp.reconciler.fence import NAME, fence
+from k8s_ucp.reconciler.sources import OwnerRef, Source
+from k8s_ucp.tools.toolbox import Toolbox
+from tests.control_planes import control_planes, eventually, made, namespace
+
+pytestmark = pytest.mark.engines
+
+TRACKED = "argocd.argoproj.io/tracking-id"
+
+
+def source(**changes: Any) -> Source:
+    owner = OwnerRef("k8s-ucp.io/v1alpha1", "LocalCluster", "ucp-clusters", "demo-stage", "1")
+    fields: dict[str, Any] = {"scoped": False, "namespaces": (), "environment": "stage"}
+    return Source(key="x/y", cluster="demo-stage", owner=owner, **{**fields, **changes})
+
+
+def pod_of(application: str | None, where: str, name: str = "evil") -> Object:
+    """A Pod with the strongest ServiceAccount of its namespace, as Argo CD marks it."""
+    metadata: Object = {"name": name, "namespace": where}
+    if application is not None:
+        metadata["annotations"] = {TRACKED: f"{application}:/Pod:{where}/{name}"}
+    spec = {
+        "serviceAccountName": marks.ARGOCD_IDENTITY if where == "k8s-ucp" else "default",
+        "containers": [{"name": "x", "image": "busybox:1.37"}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Iterator[Object]:
+    with control_planes(tmp_path_factory.mktemp("fence"), toolbox) as planes:
+        provider = planes.provider()
+        made(provider, "demo-stage").close()
+        yield dict(provider.kubeconfig("demo-stage"))
+
+
+@pytest.fixture(scope="module")
+def admin(config: Object) -> Iterator[Kube]:
+    kube = Kube(config)
+    for name in ("echo", "traefik", "monitoring"):
+        kube.apply(namespace(name))
+    for place in ("echo", "traefik", "monitoring", "kube-system"):
+        eventually(lambda place=place: kube.find(SERVICE_ACCOUNT, "default", place), str)
+    yield kube
+    kube.close()
+
+
+@pytest.fixture(scope="module")
+def argocd(config: Object, admin: Kube) -> Iterator[Kube]:
+    """Argo CD's identity, once the server knows the fence."""
+    identities.establish(admin, source(), "demo", fresh=True)
+    identities.establish(admin, source(), "demo", fresh=False)
+    token, _ = admin.request_token(marks.IDENTITY_NAMESPACE, marks.ARGOCD_IDENTITY, seconds=3600)
+    kube = Kube({**config, "users": [{**config["users"][0], "user": {"token": token}}]})
+
+    def closed() -> bool:
+        try:
+            kube.apply(pod_of("evil-stage", "traefik"), dry_run=True)
+        except KubeError:
+            return True
+        return False
+
+    eventually(closed, lambda: "an app may put a Pod into traefik")
+    yield kube
+    kube.close()
+
+
+def test_one_of_somebody_else_s_is_left_alone(admin: Kube) -> None:
+    policy = fence("stage")[0]
+    theirs = {**policy, "metadata": {"name": NAME}}
+    admin.create(theirs)
+    with pytest.raises(identities.NoAccess, match="made by somebody else"):
+        identities.establish(admin, source(), "demo", fresh=True)
+    admin.delete(admin.kind_of(policy["apiVersion"], policy["kind"]), NAME)
+
+
+@pytest.mark.parametrize("place", ["k8s-ucp", "kube-system", "traefik", "monitoring"])
+def test_an_app_stays_out_of_the_platform_s_namespaces(argocd: Kube, place: str) -> None:
+    for application in ("evil-stage", "platform-stage", "traefik-stage", None):
+        with pytest.raises(Forbidden, match=f"namespace {place} is the platform's"):
+            argocd.apply(pod_of(application, place))
+
+
+def test_nor_does_it_take_things_over_there(argocd: Kube, admin: Kube) -> None:
+    about = {"name": "settings", "namespace": "traefik"}
+    admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": about})
+    marked = {**about, "annotations": {TRACKED: "evil-stage:/ConfigMap:traefik/settings"}}
+    with pytest.raises(Forbidden, match="evil-stage"):
+        argocd.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": marked})
+    labelled = {"name": "traefik", "annotations": {TRACKED: "evil-stage:/Namespace:/traefik"}}
+    with pytest.raises(Forbidden, match="evil-stage"):
+        argocd.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": labelled})
+    assert admin.delete(CONFIG_MAP, "settings", "traefik")
+
+
+def test_apps_work_in_namespaces_of_their_own(argocd: Kube) -> None:
+    argocd.apply(pod_of("echo-stage", "echo", "fine"))
+    # As `CreateNamespace=true` does it, and with a mark.
+    argocd.apply(namespace("quote"))
+    marked = {"name": "quote", "annotations": {TRACKED: "quote-stage:/Namespace:/quote"}}
+    argocd.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": marked})
+
+
+@pytest.mark.parametrize(
+    "application", ["platform-traefik-stage", "platform-policies-stage", "what-people-made"]
+)
+def test_the_platform_works_there(argocd: Kube, application: str) -> None:
+    """Add-ons, and Applications of the core repository that aren't called like an app's."""
+    argocd.apply(pod_of(application, "traefik", f"of-{application}"))
+    argocd.apply(pod_of(application, "kube-system", f"of-{application}"))
+
+
+def test_others_are_not_concerned(admin: Kube) -> None:
+    admin.apply(pod_of("evil-stage", "kube-system", "by-a-person"))
+
+
+def test_it_leaves_with_the_identities(admin: Kube, argocd: Kube) -> None:
+    kinds = [admin.kind_of(each["apiVersion"], each["kind"]) for each in fence("stage")]
+    assert all(admin.find(kind, NAME) for kind in kinds)
+    identities.remove(admin, "demo", timeout=10)
+    assert not any(admin.find(kind, NAME) for kind in kinds)
