@@ -17,7 +17,7 @@ from k8s_ucp.gitops.build_many import Object, objects
 from k8s_ucp.gitops.check_objects import is_moving, unpinned_image
 from k8s_ucp.gitops.kustomize_sources import FIELDS, entries
 from k8s_ucp.gitops.rendering.own_manifests import KUSTOMIZATIONS
-from k8s_ucp.topology.names import taken_namespace
+from k8s_ucp.topology.names import shared_applications, taken_namespace
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
 _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")
@@ -211,6 +211,15 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
             yield folder, f"environments.yaml has no environment {environment}"
         if taken := taken_namespace(app):
             yield folder, taken
+    folders = {(app, environment): folder for folder, app, environment in tree.overlays}
+    for (app, environment), other in shared_applications(sorted(folders)):
+        yield (
+            folders[other],
+            (
+                f"the Application '{app}-{environment}' stands for {folders[app, environment]} "
+                "too, and Argo CD drops both: rename an app or an environment"
+            ),
+        )
 
 
 def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:

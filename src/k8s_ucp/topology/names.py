@@ -3,7 +3,7 @@ and credentials in URLs. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -28,6 +28,9 @@ PLATFORM_NAMESPACES = frozenset(
 )
 """Of Kubernetes, of clouds and kind; the reconciler's own; of add-ons, whichever are on. Guard
 rails leave them alone."""
+
+_GIT_SERVER = "git-server"
+"""An Application of templates/core/bootstrap whose name holds a hyphen, as those of apps do."""
 
 PLATFORM_APPLICATIONS = frozenset(
     f"platform-{each}"
@@ -59,6 +62,7 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
             if len(name) > NAME_LENGTH:
                 words = f"'{name}' would be {len(name)} characters long, {NAME_LENGTH} are allowed"
                 yield Problem(at, words)
+    yield from _shared_applications(spec)
     yield from _long_hosts(spec)
     for place, namespace in enumerate(spec.reconciler.source_namespaces):
         if reserved_namespace(namespace):
@@ -86,6 +90,69 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
         if database.name == _FILE_WITH_A_MEANING:
             yield Problem(("spec", "databases", place, "name"), _meaning("a database"))
     yield from _bad_packages(spec)
+
+
+def shared_applications(
+    pairs: Iterable[tuple[str, str]],
+) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Pairs of (app, environment) that stand for one Application: `<app>-<environment>` of both.
+
+    Argo CD drops both of them. The earlier pair comes first.
+    """
+    first: dict[str, tuple[str, str]] = {}
+    found = []
+    for pair in pairs:
+        other = first.setdefault("-".join(pair), pair)
+        if other != pair:
+            found.append((other, pair))
+    return found
+
+
+def _shared_applications(spec: Spec) -> Iterator[Problem]:
+    apps = {each.name: place for place, each in enumerate(spec.apps)}
+    environments = {each.name for each in spec.environments}
+    # What is joined can be equal only where a name goes on with '-' in the other: not all pairs of
+    # thousands need be made.
+    rests = {name[cut + 1 :] for name in apps for cut in _hyphens(name) if name[:cut] in apps}
+    ends = {
+        each
+        for name in environments
+        for cut in _hyphens(name)
+        if name[:cut] in rests and name[cut + 1 :] in environments
+        for each in (name, name[cut + 1 :])
+    }
+    near = {
+        each
+        for name in apps
+        for cut in _hyphens(name)
+        if name[:cut] in apps
+        for each in (name, name[:cut])
+    }
+    pairs = [(app, each) for app in apps if app in near for each in sorted(ends)]
+    for (app, environment), (other, another) in shared_applications(pairs):
+        later = max(app, other, key=lambda name: apps[name])
+        yield Problem(
+            ("spec", "apps", apps[later], "name"),
+            f"the app {app} on {environment} and the app {other} on {another} would both be the "
+            f"Application '{app}-{environment}', and Argo CD would drop both: rename an app or an "
+            "environment",
+        )
+    taken = {*PLATFORM_APPLICATIONS, _GIT_SERVER}
+    begins = {name[:cut] for name in taken for cut in _hyphens(name)}
+    for app in apps.keys() & begins:
+        place = apps[app]
+        for environment in sorted(environments):
+            name = f"{app}-{environment}"
+            if name in taken:
+                yield Problem(
+                    ("spec", "apps", place, "name"),
+                    f"the app {app} on {environment} would be the Application '{name}', which is "
+                    "the platform's: rename the app or the environment",
+                )
+
+
+def _hyphens(name: str) -> list[int]:
+    return [place for place, each in enumerate(name) if each == "-"]
 
 
 def _long_hosts(spec: Spec) -> Iterator[Problem]:

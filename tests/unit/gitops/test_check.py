@@ -319,6 +319,17 @@ def test_environments() -> None:
     ]
 
 
+def test_overlays_that_are_one_application() -> None:
+    """Argo CD drops both, though each is right by itself."""
+    paths = ("web/overlays/eu-stage", "web-eu/overlays/stage", "web/overlays/stage")
+    files = {f"apps/{each}/kustomization.yaml": "{}" for each in paths}
+    ((folder, words),) = find_environment_faults(tree(files))
+    assert folder == "apps/web-eu/overlays/stage"
+    assert words.startswith(
+        "the Application 'web-eu-stage' stands for apps/web/overlays/eu-stage too"
+    )
+
+
 def application(name: str, url: str, path: str, project: str = "infrastructure") -> str:
     return (
         f"kind: Application\nmetadata: {{name: {name}}}\n"

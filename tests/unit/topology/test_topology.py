@@ -97,6 +97,18 @@ WRONG = {
         5,
         "two repositories",
     ),
+    "two apps that are one Application": (
+        "spec:\n  environments: [{name: eu-stage}, {name: stage}]\n"
+        "  apps:\n    - {name: web, image: b, tag: c}\n    - {name: web-eu, image: b, tag: c}\n",
+        8,
+        "the app web on eu-stage and the app web-eu on stage would both be the Application "
+        "'web-eu-stage'",
+    ),
+    "an Application of the platform": (
+        "spec:\n  environments: [{name: server}]\n  apps: [{name: git, image: b, tag: c}]\n",
+        6,
+        "the app git on server would be the Application 'git-server'",
+    ),
     "a branch that git can't write": ("spec:\n  git: {branch: x.lock}\n", 5, "ends with .lock"),
     "a branch that is a whole ref": ("spec:\n  git: {branch: refs/heads/a}\n", 5, "such as 'a'"),
     "a branch that git reads otherwise": ("spec:\n  git: {branch: FETCH_HEAD}\n", 5, "else"),
@@ -316,3 +328,16 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(spec: str) -> None:
     message = refused(f"{HEAD}spec:\n  {spec}\n")
     assert "hunter2" not in message
     assert "verysecret" not in message
+
+
+def test_only_what_meets_the_platform_is_refused() -> None:
+    def named(app: str, environment: str) -> str:
+        return (
+            f"{HEAD}spec:\n  environments: [{{name: {environment}}}]\n"
+            f"  apps: [{{name: {app}, image: b, tag: c}}]\n"
+        )
+
+    for app, environment in (("platform", "traefik"), ("platform-ingress", "nginx")):
+        assert "which is the platform's" in refused(named(app, environment))
+    for app, environment in (("platform", "stage"), ("git", "stage"), ("platform-x", "loki")):
+        assert parse(named(app, environment), FILE).spec.apps[0].name == app
