@@ -86,6 +86,12 @@ class Kind:
         folder = self._clusters.folder(workspace)
         return [*self._clusters.containers(workspace), *_files(folder)]
 
+    def in_node(self, name: str, *words: str) -> str:
+        """What a program that runs in the node of a cluster prints."""
+        engine = self._clusters.engine
+        (node,) = engine.nodes(name)
+        return engine.execute(node, *words)
+
 
 class Existing:
     names_are_shared = True

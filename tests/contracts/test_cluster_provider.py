@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
+from k8s_ucp.clusters.kind_nodes import NOTE
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import DEPLOYMENT, NAMESPACE, Kube
-from tests.contracts.conftest import Workshop
+from tests.contracts.conftest import Kind, Workshop
 from tests.control_planes import deployment, eventually, namespace, quiet
 
 pytestmark = pytest.mark.engines
@@ -66,6 +67,19 @@ def test_making_it_again_keeps_it(provider: ClusterProvider, kept: str) -> None:
     before = admin(provider, kept).get(NAMESPACE, "kube-system")["metadata"]["uid"]
     provider.create(ClusterRequest(kept), quiet)
     assert admin(provider, kept).get(NAMESPACE, "kube-system")["metadata"]["uid"] == before
+
+
+def test_a_node_that_lost_its_note_is_kept_and_noted_again(
+    workshop: Workshop, provider: ClusterProvider, name: str
+) -> None:
+    if not isinstance(workshop, Kind):
+        pytest.skip("only a kind cluster has a note in its node")
+    provider.create(ClusterRequest(name), quiet)
+    before = admin(provider, name).get(NAMESPACE, "kube-system")["metadata"]["uid"]
+    workshop.in_node(name, "rm", NOTE)
+    provider.create(ClusterRequest(name), quiet)
+    assert admin(provider, name).get(NAMESPACE, "kube-system")["metadata"]["uid"] == before
+    assert "archives" in workshop.in_node(name, "cat", NOTE)
 
 
 def test_starting_what_runs_changes_nothing(provider: ClusterProvider, kept: str) -> None:

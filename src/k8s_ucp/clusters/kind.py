@@ -2,15 +2,16 @@
 
 A cluster is ours by a mark that its node carries from its first moment: a mount whose path in the
 node names the workspace (container_engine.py). What carries another mark, or none, is never
-touched. A cluster is whole once a note lies in its node; one without it was cut off while it was
-made, and is made anew.
+touched. A cluster is whole once a note lies in its node. One without it is made anew only where
+this workspace wrote down that it began to make it and never ended, and no API server answers: any
+other holds what somebody may miss, and a person decides.
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from k8s_ucp.clusters.kind_program import KindProgram
 from k8s_ucp.clusters.locks import locked
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
-from k8s_ucp.kube import KubeError
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
 
@@ -35,6 +35,10 @@ NODE_IMAGE = (
 """The one that the pinned kind was released with."""
 CREATE_SECONDS = 600.0
 PAUSE = 0.2
+ANSWER_SECONDS = 60.0
+"""That an API server gets to answer before its cluster counts as one that has none."""
+BEGUN = "begun"
+"""A file of ours about a cluster that is being made."""
 
 
 class KindProvider:
@@ -106,7 +110,10 @@ class KindProvider:
             nodes = self._nodes.of(name)
             if nodes:
                 self._run(name, nodes, until)
-                note = self._nodes.read_note(nodes[0])
+                note = self._read_note(nodes[0], until)
+                if note is None and not self._was_cut_off(name, nodes, until):
+                    report(f"completing {name}, which was cut off while it was made")
+                    note = {}
                 if note is not None:
                     self._await(name, until)
                     _refuse_other_mounts(request, nodes)
@@ -174,6 +181,9 @@ class KindProvider:
         image = kind_program.at_hand(self._engine, self._image, there, report, timeout=_left(until))
         report(f"making cluster {name}")
         make_private_folder(folder)
+        # Taken away before the note is written: whatever happens between leaves neither, and
+        # what has neither is never removed.
+        write_private_file(folder / BEGUN, "")
         file = folder / "kind.json"
         write_private_file(file, config_text(self._settings(request)))
         with kind_network.noted(self._engine, cache_folder()):
@@ -181,6 +191,37 @@ class KindProvider:
         nodes = self._nodes.of(name)
         self._await(name, until)
         self._load(nodes, {}, report, until)
+
+    def _read_note(self, node: Node, until: float) -> dict[str, Any] | None:
+        """A node that was only just started may let nobody in for a moment. Raises UcpError."""
+        limit = min(until, time.monotonic() + ANSWER_SECONDS)
+        while True:
+            try:
+                return self._nodes.read_note(node)
+            except UcpError:
+                if time.monotonic() >= limit:
+                    raise
+            time.sleep(PAUSE)
+
+    def _was_cut_off(self, name: str, nodes: Sequence[Node], until: float) -> bool:
+        """Nodes without a note: True where nothing was ever on them; False: all that lacks is it.
+
+        Raises UcpError where that is not proven.
+        """
+        reason = self._last_said(lambda: self._silence(name), until)
+        if reason is None:
+            reason = self._last_said(lambda: self._nodes.lacks(nodes[0]), until)
+            if reason is None:
+                return False
+        if (self._folder(name) / BEGUN).exists() and not self._nodes.answers(nodes[0]):
+            return True
+        names = " ".join(each.name for each in nodes)
+        raise UcpError(
+            f"the kind cluster {name} is not whole, and nothing proves that it never was: its "
+            f"node has no note of ours, and: {reason}",
+            next="look at it (kubectl, or the node's log); if nothing on it is needed, remove it "
+            f"with `{self._engine.name} rm --force --volumes {names}`, then try again",
+        )
 
     def _settings(self, request: ClusterRequest) -> KindSettings:
         reserved = self._ports.reserve(str(self._folder(request.name)), ("api", "http", "https"))
@@ -198,7 +239,15 @@ class KindProvider:
         self, nodes: Sequence[Node], note: Mapping[str, Any], report: Report, until: float
     ) -> None:
         """The archives; then the cluster is whole."""
-        self.images.load_archives(nodes, note, self._archives, report, timeout=_left(until))
+        name = nodes[0].cluster
+        self.images.load_archives(
+            nodes,
+            note,
+            self._archives,
+            report,
+            timeout=_left(until),
+            before_note=lambda: (self._folder(name) / BEGUN).unlink(missing_ok=True),
+        )
 
     # Starting, deleting.
 
@@ -223,10 +272,17 @@ class KindProvider:
                 )
             time.sleep(PAUSE)
 
+    def _last_said(self, look: Callable[[], str | None], until: float) -> str | None:
+        """What keeps a cluster from being whole after a while; None as soon as nothing does."""
+        limit = min(until, time.monotonic() + ANSWER_SECONDS)
+        while (reason := look()) and time.monotonic() < limit:
+            time.sleep(PAUSE)
+        return reason
+
     def _silence(self, name: str) -> str | None:
         try:
             return api_server.not_ready(self.kubeconfig(name))
-        except KubeError as error:
+        except UcpError as error:
             return error.message
 
     def _clear(self, name: str, *, timeout: float = 60) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,7 @@ class KindImages:
         report: Report,
         *,
         timeout: float,
+        before_note: Callable[[], None] = lambda: None,
     ) -> None:
         """Load archives that the nodes don't have yet, then note that their cluster is whole.
 
@@ -93,6 +94,7 @@ class KindImages:
             if (loaded or {}).get(path) != known:
                 report(f"loading images of {Path(path).name}")
                 self._copy(nodes, Path(path), timeout=timeout)
+        before_note()
         self._nodes.write_note(nodes, {**note, "archives": wanted})
 
     def forget(self, cluster: str) -> None:

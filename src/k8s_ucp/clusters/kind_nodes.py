@@ -15,12 +15,21 @@ from k8s_ucp.clusters import api_server
 from k8s_ucp.clusters.container_engine import ContainerEngine, Node
 from k8s_ucp.clusters.kind_config import API, HTTP, HTTPS, LOOPBACK, kubeconfig, node_name
 from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
-from k8s_ucp.kube import NODE, Kube, KubeError
+from k8s_ucp.kube import NODE, Kind, Kube, KubeError
 
 NOTE = "/kind/k8s-ucp.json"
 """In the node: written last when a cluster is made."""
-ADMIN = "/etc/kubernetes/admin.conf"
+THERE, ABSENT = "there", "absent"
 VERSION = "/kind/version"
+"""In every node, beside the note."""
+READ_NOTE = (
+    f"if [ -e {NOTE} ]; then echo {THERE} && cat {NOTE}; "
+    f"elif [ -e {VERSION} ]; then echo {ABSENT}; else exit 3; fi"
+)
+WRITE_NOTE = f'cat > {NOTE}.new && [ "$(wc -c < {NOTE}.new)" -eq "$1" ] && mv -f {NOTE}.new {NOTE}'
+STORAGE_CLASS = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
+ASK_SECONDS = 5.0
+ADMIN = "/etc/kubernetes/admin.conf"
 
 
 class KindNodes:
@@ -79,24 +88,76 @@ class KindNodes:
         return kubeconfig(node.cluster, admin, f"https://{host}:{port}")
 
     def is_made(self, cluster: str) -> bool:
-        """It is there and whole, or stopped: not in the middle of being made."""
+        """It is there and whole, or stopped: not known to be in the middle of being made."""
         nodes = self.of(cluster)
         if not nodes or not all(each.running for each in nodes):
             return bool(nodes)
-        return self.read_note(nodes[0]) is not None
+        try:
+            return self.read_note(nodes[0]) is not None
+        except UcpError:
+            # A container that is only just coming lets nobody in.
+            return False
 
     def read_note(self, node: Node) -> dict[str, Any] | None:
-        """What was written down when the cluster was whole; None: it never was."""
+        """What was written down when the cluster was whole; None: the node has no note.
+
+        Only the node's own shell can say that there is none. Raises UcpError for every other
+        answer: a node that ends, an engine that restarts, a full disk prove nothing.
+        """
         try:
-            found = json.loads(self._engine.execute(node, "cat", NOTE))
-        except (CommandFailed, ValueError):
+            said = self._engine.execute(node, "sh", "-c", READ_NOTE)
+        except CommandFailed as error:
+            raise _can_not_tell(node, error.output.strip() or f"code {error.code}") from error
+        answer, _, text = said.partition("\n")
+        if answer == ABSENT:
             return None
-        return found if isinstance(found, dict) else None
+        if answer != THERE:
+            raise _can_not_tell(node, f"it answered {said[:80]!r}")
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        # One whose text was lost says that the cluster was whole, not what was loaded.
+        return found if isinstance(found, dict) else {}
 
     def write_note(self, nodes: Sequence[Node], note: dict[str, Any]) -> None:
+        """All of it or nothing: an older note stays until the new one is complete."""
+        text = json.dumps(note)
         for each in nodes:
-            words = ("exec", "--interactive", each.id, "tee", NOTE)
-            self._engine.run(*words, stdin=json.dumps(note))
+            words = ("sh", "-c", WRITE_NOTE, "sh", str(len(text.encode())))
+            self._engine.run("exec", "--interactive", each.id, *words, stdin=text)
+
+    def answers(self, node: Node) -> bool:
+        """Its API server said something, be it a refusal. False: nothing came back."""
+        try:
+            config = self.config(node, Reach.MACHINE)
+        except UcpError:
+            return False
+        kube = Kube(config)
+        try:
+            kube.request("GET", api_server.READY, timeout=ASK_SECONDS)
+        except KubeError as error:
+            return error.status != 0
+        finally:
+            kube.close()
+        return True
+
+    def lacks(self, node: Node) -> str | None:
+        """What kind does last and has not done, where the API server answers; None: it is whole."""
+        try:
+            config = self.config(node, Reach.MACHINE)
+            if reason := _not_ready(config):
+                return reason
+            kube = Kube(config)
+            try:
+                for kind in (NODE, STORAGE_CLASS):
+                    if not kube.list_all(kind):
+                        return f"it has no {kind.kind}"
+            finally:
+                kube.close()
+        except UcpError as error:
+            return error.message
+        return None
 
     def _admin(self, node: Node) -> tuple[dict[str, Any], str]:
         """kubeadm's kubeconfig and the version; a node keeps both for its life."""
@@ -120,6 +181,14 @@ class KindNodes:
 
 def absent(cluster: str) -> UcpError:
     return UcpError(f"there is no kind cluster {cluster} of this workspace", next="ucp start")
+
+
+def _can_not_tell(node: Node, why: str) -> UcpError:
+    return UcpError(
+        f"can't tell whether the kind cluster {node.cluster} is whole: its node {node.name} did "
+        f"not let us read {NOTE}: {why}",
+        next="try again; nothing was removed",
+    )
 
 
 def addresses(node: Node) -> dict[str, str]:
