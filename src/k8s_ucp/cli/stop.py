@@ -21,16 +21,33 @@ app = declare()
 def stop(
     ctx: typer.Context,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask whether you mean it.")] = False,
+    abandon: Annotated[
+        str | None,
+        typer.Option(
+            "--abandon",
+            metavar="NAME",
+            help="Remove a kind core that can't be asked what is lost with it: NAME is the core "
+            "cluster. What it made in clouds stays there.",
+        ),
+    ] = None,
 ) -> None:
     """Stop a topology: components first, then all control planes.
 
     Nothing is committed but what the backup of passwords still lacks. Embedded clusters keep their
-    data; kind clusters are removed with what they ran; a cluster on GKE loses its nodes; from a
+    data; kind clusters are removed with what they ran, a kind core only after it was asked what
+    would be lost with it; a cluster on GKE loses its nodes; from a
     core that others made everything of ours is taken away. `ucp start` brings the same state back
     from the repositories.
     """
     call = invocation(ctx)
     context = chosen_context(call)
+    core = context.topology.core_cluster
+    if abandon not in (None, core):
+        raise UsageError(
+            f"--abandon: {abandon!r} is not the core cluster of {context.topology.name}",
+            next=f"ucp stop --abandon {core}",
+        )
+    context.abandon = abandon or ""
     try:
         context.git_credential = credential_of(context.topology, call.workspace)
     except BadCredential as error:
@@ -45,6 +62,11 @@ def stop(
     from k8s_ucp import plans
 
     seconds = run_plan(plans.stop(), context, call.console)
+    if context.unasked:
+        call.console.say(
+            f"{core} is gone and could not be asked. What it made in clouds may be there still, "
+            f"and be billed: {', '.join(context.unasked)}"
+        )
     call.console.say(
         f"{context.topology.name} is stopped, {seconds:.1f} s; its repositories stay. "
         "`ucp start` brings it back."

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from k8s_ucp.backup import PATH, updated
 from k8s_ucp.backup_key import key_for
+from k8s_ucp.clusters import local
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.backup_file import BackupFile
 from k8s_ucp.gitops.clones import fast_forward
 from k8s_ucp.gitops.repository import Repository
 from k8s_ucp.pipeline import Report
+from k8s_ucp.steps.ask_core import ask_core, let_go
 from k8s_ucp.steps.context import Context
 from k8s_ucp.waiting import wait_until
 
@@ -46,22 +48,33 @@ class BackUp:
 
 @dataclass(frozen=True)
 class BackUpBeforeStop:
-    """What was made since the start; a core that does not answer is stopped all the same.
+    """What was made since the start, before anything ends.
 
-    Where a stop removes the core's data, a backup that can't be written keeps it from going on.
+    A core that keeps its data is stopped all the same where it does not answer or the backup can't
+    be written. One that is removed is not: it is started and asked, and a person has to name it
+    where it stays silent.
     """
 
     id: str = "back-up"
     title: str = "Back up what the core cluster made"
 
     def run(self, context: Context, report: Report) -> None:
-        try:
-            state = context.core_state
-            if not (context.gitops.core / ".git").exists() or not state.kube.ready():
-                return
-        except UcpError:
+        if not ask_core(context, report):
+            return
+        name = context.topology.core_cluster
+        if not context.core_answers():
+            if _is_removed(context):
+                let_go(context, "it was asked, and fell silent", report)
+            elif name in local.existing(context.workspace, context.topology).names():
+                raise UcpError(f"what the core made would be lost: {name} does not answer")
+            elif context.state.kubeconfig(name).exists():
+                report(f"not backed up: {name} does not answer")
             return
         try:
+            state = context.core_state
+            if not (context.gitops.core / ".git").exists():
+                _refuse_without_clone(context, state)
+                return
             report(back_up(context, state))
             if context.in_pods:
                 # A stop that is cut off and run again must not take half a core for its word.
@@ -71,6 +84,20 @@ class BackUpBeforeStop:
                 error.message = f"what the core made would be lost: {error.message}"
                 raise
             report(f"not backed up: {error.message.splitlines()[0]}")
+
+
+def _is_removed(context: Context) -> bool:
+    """The stop removes the core's data, and it is there."""
+    kind = context.providers.get("kind")
+    return kind is not None and kind.state(context.topology.core_cluster).exists
+
+
+def _refuse_without_clone(context: Context, state: CoreState) -> None:
+    if _is_removed(context) and state.collect():
+        raise UcpError(
+            f"{context.gitops.core} is no clone of the core repository, which holds the backup",
+            next="ucp start",
+        )
 
 
 def back_up(context: Context, state: CoreState) -> str:

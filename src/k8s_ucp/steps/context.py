@@ -36,6 +36,7 @@ from k8s_ucp.components.pods import PodComponent
 from k8s_ucp.components.reconciler import Reconciler
 from k8s_ucp.components.reconciler_image import ReconcilerImage
 from k8s_ucp.components.redis import Redis
+from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.git_environment import Credential
 from k8s_ucp.gitops.manifests import Manifests
 from k8s_ucp.gitops.merge import NOBODY, Known
@@ -80,6 +81,12 @@ class Context:
     git_read_credential: Credential | None = None
     """What Argo CD reads them with; without it, the one that pushes."""
     cancel: Cancel = field(default_factory=Cancel)
+    abandon: str = ""
+    """A core cluster that may go though it can't be asked what is lost with it."""
+    unasked: list[str] = field(default_factory=list)
+    """What may be lost with a core that could not be asked."""
+    no_orphans: bool = False
+    """The core has said that Crossplane keeps nothing."""
     notes: list[str] = field(default_factory=list)
     """What the checks found that is no reason to stop, and that people should know."""
     argocd_since: float = 0.0
@@ -157,6 +164,13 @@ class Context:
     def kube(self) -> Kube:
         """The core cluster, as its admin; start-core comes first."""
         return Kube.from_file(self.state.kubeconfig(self.topology.core_cluster))
+
+    def core_answers(self) -> bool:
+        """Its API server is ready, and there is a way in."""
+        try:
+            return self.kube.ready()
+        except UcpError:
+            return False
 
     def applications(self) -> list[Object]:
         """Of Argo CD, but for what others have in one that is theirs. Raises KubeError."""

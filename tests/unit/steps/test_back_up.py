@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.clusters import local
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.errors import UcpError
 from k8s_ucp.steps import back_up
@@ -22,6 +23,12 @@ def context(tmp_path: Path, *, answers: bool, core: str = "embedded") -> Context
     (made.gitops.core / ".git").mkdir(parents=True)
     vars(made)["kube"] = SimpleNamespace(ready=lambda: answers)
     return made
+
+
+@pytest.fixture(autouse=True)
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of cores whose containers can be asked tells test_silent_core.py."""
+    monkeypatch.setattr(local, "used_providers", lambda *_: {})
 
 
 @pytest.fixture
@@ -41,13 +48,23 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> list[CoreState]:
     return asked
 
 
-def test_a_silent_core_is_stopped_all_the_same(
+def test_a_core_that_is_not_there_is_no_reason_to_go_on_running(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
     BackUpBeforeStop().run(context(tmp_path, answers=False, core="kind"), said.append)
     missing = Context(workspace=Workspace.at(tmp_path), topology=demo())
     BackUpBeforeStop().run(missing, said.append)
     assert (offline, said) == ([], [])
+
+
+def test_a_silent_core_that_keeps_its_data_is_stopped_with_a_word(
+    tmp_path: Path, offline: list[Any], said: list[str]
+) -> None:
+    silent = context(tmp_path, answers=False)
+    silent.state.make()
+    silent.state.kubeconfig("demo-core").write_text("{}")
+    BackUpBeforeStop().run(silent, said.append)
+    assert (offline, said) == ([], ["not backed up: demo-core does not answer"])
 
 
 def test_a_core_that_keeps_its_data_is_stopped_with_a_word(
