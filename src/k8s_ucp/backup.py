@@ -87,3 +87,16 @@ def updated(known: Backup, seen: Backup, gone: Gone) -> Backup:
         return {**left, **seen.section(name)}
 
     return replace(known, **{_FIELDS[name]: of(name) for name in SECTIONS})
+
+
+def is_renewal(known: Backup, wanted: Backup) -> bool:
+    """The same things, but for the content of kubeconfigs: somebody renews their tokens."""
+
+    def without_content(backup: Backup) -> Backup:
+        bare = {
+            key: {part: value for part, value in kept.items() if part != "data"}
+            for key, kept in backup.sources.items()
+        }
+        return replace(backup, sources=bare)
+
+    return known != wanted and without_content(known) == without_content(wanted)

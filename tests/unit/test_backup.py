@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -20,11 +21,14 @@ from k8s_ucp.backup import (
     SOURCES,
     Backup,
     dump,
+    is_renewal,
     parse,
     updated,
 )
 from k8s_ucp.backup_key import BadKey, key_for, load_key
+from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import SECRET, Kind, Kube, Object
 
 names = st.text(st.sampled_from("abc/-."), min_size=1, max_size=6)
 texts = st.text(max_size=8)
@@ -64,6 +68,47 @@ def test_an_empty_core_takes_nothing_away() -> None:
     known = Backup({"ucp-clusters/a": {"password": "eA=="}}, {"ns/k": {}}, {"VPC.x/ns/v": "vpc-1"})
     assert updated(known, Backup(), never) == known
     assert not updated(Backup(), Backup(), never)
+
+
+def test_another_token_is_a_renewal_and_anything_else_is_news() -> None:
+    known = Backup(sources={"ns/k": {"labels": {"a": "b"}, "data": {"kubeconfig": "old"}}})
+    renewed = Backup(sources={"ns/k": {"labels": {"a": "b"}, "data": {"kubeconfig": "new"}}})
+    relabelled = Backup(sources={"ns/k": {"labels": {}, "data": {"kubeconfig": "old"}}})
+    assert is_renewal(known, renewed)
+    assert not is_renewal(known, known)
+    assert not is_renewal(known, relabelled)
+    assert not is_renewal(known, Backup())
+    assert not is_renewal(known, Backup({"a/b": {"password": "x"}}, renewed.sources))
+
+
+class Core:
+    """A core that was given its backup; one Secret may be there."""
+
+    def __init__(self, secret: Object | None) -> None:
+        self.secret = secret
+
+    def find(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        return self.secret if kind is SECRET else {"data": dict.fromkeys(SECTIONS, "yes")}
+
+
+@pytest.mark.parametrize(
+    ("labels", "gone"),
+    [
+        ({"k8s-ucp.io/kubeconfig": "", "a": "b"}, False),
+        ({"a": "b"}, True),
+        ({}, True),
+        (None, True),
+    ],
+)
+def test_a_kubeconfig_without_its_label_is_gone(labels: dict[str, str] | None, gone: bool) -> None:
+    core = Core({"metadata": {"labels": labels}})
+    state = CoreState(cast(Kube, core), ("ns",), ("ns",))
+    assert state.gone(SOURCES, "ns/k") is gone
+    # Argo CD may not have labelled it yet.
+    assert not state.gone(PASSWORDS, "ns/k")
+    core.secret = None
+    assert state.gone(SOURCES, "ns/k")
+    assert state.gone(PASSWORDS, "ns/k")
 
 
 def test_the_document_names_its_form_and_its_parts() -> None:

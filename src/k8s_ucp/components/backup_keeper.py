@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 NAME = "backup"
 LOOK_SECONDS = 15.0
+RENEWAL_SECONDS = 3600.0
+"""Between commits that hold nothing new but renewed tokens of kubeconfigs."""
 
 
 def failure(state: StateFolder) -> str:
@@ -92,7 +94,10 @@ class Keeper:
     source_namespaces: Sequence[str]
     report: Callable[[str], None]
     others_too: bool = False
+    clock: Callable[[], float] = time.monotonic
     _kube: Kube | None = None
+    _written: float = float("-inf")
+    """When the clock said so, the last commit was made."""
     _told: str = ""
 
     def look(self) -> None:
@@ -112,7 +117,7 @@ class Keeper:
 
     def _save(self) -> str | None:
         # Loaded at the first look: a start has other things to do when it starts this program.
-        from k8s_ucp.backup import Backup, updated
+        from k8s_ucp.backup import Backup, is_renewal, updated
         from k8s_ucp.backup_key import load_key
         from k8s_ucp.components.core_state import CoreState
         from k8s_ucp.gitops.backup_file import BackupFile
@@ -127,29 +132,37 @@ class Keeper:
         )
         try:
             # Before that, a start is under way: what it puts back is not there yet.
-            seen = core.collect() if core.restored() else Backup()
+            if not core.restored():
+                return None
+            seen = core.collect()
         except KubeError:
             # Its silence is told by others; nothing new can appear in it.
             return None
-        if not seen:
-            return None
         key = load_key(self.key)
+        if key is None and not seen:
+            return None
         if key is None:
             raise UcpError(f"the backup key {self.key} is missing")
 
-        def change(known: Backup) -> Backup:
-            return updated(known, seen, core.gone)
+        recent = self.clock() - self._written < RENEWAL_SECONDS
 
-        if (self.clone / ".git").exists():
-            # What starts and stops wrote, read without asking the remote.
+        def change(known: Backup) -> Backup:
+            wanted = updated(known, seen, core.gone)
+            return known if recent and is_renewal(known, wanted) else wanted
+
+        own = self.folder / "core"
+        if (self.clone / ".git").exists() and not (own / ".git").exists():
+            # What starts and stops wrote, read without asking the remote. Once we have written
+            # something ourselves, theirs may be behind ours.
             theirs = BackupFile(Repository(self.clone), self.branch)
             known = theirs.read(theirs.seen, key)
             if change(known) == known:
                 return None
-        ours = BackupFile(
-            make_clone(self.folder / "core", self.url, branch=self.branch), self.branch
-        )
-        return ours.save(key, change)
+        ours = BackupFile(make_clone(own, self.url, branch=self.branch), self.branch)
+        commit = ours.save(key, change)
+        if commit:
+            self._written = self.clock()
+        return commit
 
 
 def main() -> None:

@@ -46,15 +46,25 @@ class CoreState:
         return sorted(_key(each) for each in self._asking() if passwords.lacks(each))
 
     def gone(self, section: str, key: str) -> bool:
-        """This core had it and the API server says, for this very name, that it hasn't any more."""
+        """This core had it and the API server says, for this very name, that it hasn't any more.
+
+        A kubeconfig whose label a person took off is gone, too: nobody vouches for it. Passwords
+        and names in clouds get their marks from Argo CD and Crossplane, which may come later.
+        """
         if section not in self.restored():
             return False
         if section == EXTERNAL_NAMES:
             kind, namespace, name = _place(key)
             served = self._managed().get(kind)
             return served is not None and self.kube.find(served, name, namespace) is None
+        if not self._looked_at(section, key):
+            return False
         namespace, name = key.split("/")
-        return self._looked_at(section, key) and self.kube.find(SECRET, name, namespace) is None
+        there = self.kube.find(SECRET, name, namespace)
+        return there is None or (
+            section == SOURCES
+            and marks.KUBECONFIG_LABEL not in (there["metadata"].get("labels") or {})
+        )
 
     def restored(self) -> frozenset[str]:
         """Sections that were put back into this core, or that there was nothing to put back of."""

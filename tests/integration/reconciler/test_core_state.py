@@ -328,6 +328,51 @@ def test_the_keeper_writes_what_appears_and_nothing_else(world: World, git: Git)
     assert password(world) not in " ".join(said)
 
 
+def test_a_kubeconfig_that_nobody_vouches_for_any_more_leaves_the_backup(
+    world: World, git: Git
+) -> None:
+    keeps = keeper(world, git, [])
+    state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
+    world.core.apply(source(), manager="kubectl")
+    keeps.look()
+    assert git.kept().sources.keys() == {SOURCE}
+    namespace, name = SOURCE.split("/")
+    change = {"metadata": {"labels": {marks.KUBECONFIG_LABEL: None}}}
+    world.core.patch(SECRET, name, namespace, change)
+    keeps.look()
+    assert world.core.find(SECRET, name, namespace)
+    assert not git.kept()
+
+
+def test_renewed_tokens_are_one_commit_an_hour(world: World, git: Git) -> None:
+    now = 0.0
+    keeps = keeper(world, git, [])
+    keeps.clock = lambda: now
+    state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
+    for step in range(4):
+        now = step * 600.0
+        world.core.apply(source() | {"data": {"kubeconfig": token(step)}}, manager="kubectl")
+        keeps.look()
+    assert git.commits() == 2
+    assert git.kept().sources[SOURCE]["data"] == {"kubeconfig": token(0)}
+    # What is new is not kept waiting, and brings the rest along.
+    world.core.apply(source("prod") | {"data": {"kubeconfig": token(4)}}, manager="kubectl")
+    keeps.look()
+    assert git.commits() == 3
+    assert git.kept().sources[SOURCE]["data"] == {"kubeconfig": token(4)}
+    world.core.apply(source("prod") | {"data": {"kubeconfig": token(5)}}, manager="kubectl")
+    keeps.look()
+    assert git.commits() == 3
+    now += 3600.0
+    keeps.look()
+    assert git.commits() == 4
+    assert git.kept().sources[SOURCE]["data"] == {"kubeconfig": token(5)}
+
+
+def token(number: int) -> str:
+    return base64.b64encode(f"token: {number}".encode()).decode()
+
+
 def test_a_keeper_that_can_t_push_says_so_once_and_catches_up(world: World, git: Git) -> None:
     said: list[str] = []
     keeps = keeper(world, git, said)
