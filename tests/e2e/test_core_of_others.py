@@ -12,7 +12,7 @@ import pytest
 
 from k8s_ucp.clusters.adoption import MARK, MARK_NAMESPACE
 from k8s_ucp.components.ledger import Entry, Ledger
-from k8s_ucp.kube import APPLICATION, CONFIG_MAP, DEPLOYMENT, NAMESPACE
+from k8s_ucp.kube import APPLICATION, CONFIG_MAP, DEPLOYMENT, NAMESPACE, SECRET
 from tests.backing_clusters import merged
 from tests.control_planes import deployment, eventually, namespace
 from tests.e2e.cluster_of_others import CONTEXT, NAME, TheirCluster, describe
@@ -75,10 +75,16 @@ def test_it_is_used_and_left_as_it_was_found(
     assert Ledger(world.state / "ledger.json").entries() >= written, "it can be rebuilt"
 
     kube.create(theirs_in("argocd"))
+    license_of_theirs = {"name": "license", "namespace": "argocd"}
+    license_ = {"apiVersion": "v1", "kind": "Secret", "metadata": license_of_theirs}
+    kube.apply(license_, manager="kubectl")
     refused = world.ucp("stop", "--yes", expect=1)
-    assert "others made Deployment argocd/shop on demo-core" in refused.stderr
+    assert "others made Deployment argocd/shop, Secret argocd/license on demo-core" in (
+        refused.stderr
+    )
     assert kube.find(APPLICATION, "root", "argocd")
     kube.delete(DEPLOYMENT, "shop", "argocd")
+    kube.delete(SECRET, "license", "argocd")
 
     note = world.state / "existing" / "demo-core.json"
     note.rename(world.home / "note")

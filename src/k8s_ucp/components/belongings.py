@@ -26,21 +26,38 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, TOPOLOGY
+from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, KUBECONFIG_LABEL, SECRET_TYPE, TOPOLOGY
 
 IN_CLUSTER = ("in-cluster", "https://kubernetes.default.svc")
 """How Applications name the core cluster."""
 WORKERS = 8
 
-MISSED = (
-    Kind("apps/v1", "Deployment", "deployments"),
-    Kind("apps/v1", "StatefulSet", "statefulsets"),
-    Kind("apps/v1", "DaemonSet", "daemonsets"),
-    Kind("batch/v1", "Job", "jobs"),
-    Kind("batch/v1", "CronJob", "cronjobs"),
-    Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+_PASSING = ("Event", "Lease", "Endpoints", "EndpointSlice", "ControllerRevision")
+"""Kinds that come and go by themselves, or follow another object: nobody misses one."""
+_IN_EVERY_NAMESPACE = {
+    ("ConfigMap", "kube-root-ca.crt"),
+    ("ConfigMap", "istio-ca-root-cert"),
+    ("ConfigMap", "openshift-service-ca.crt"),
+    ("ResourceQuota", "gke-resource-quotas"),
+    ("ServiceAccount", "builder"),
+    ("ServiceAccount", "default"),
+    ("ServiceAccount", "deployer"),
+}
+"""Made by the cluster itself."""
+_SYSTEM = frozenset(
+    ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "cloud-controller-manager")
 )
-"""What a person would miss who had put it into a namespace of ours."""
+"""As whom the cluster writes."""
+_MISSED = (
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "PersistentVolumeClaim",
+)
+"""Ours of these kinds are written down, kept by an Application, or owned, without exception."""
+_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 (a type of Secrets)
 _BY_PEOPLE = ("Application", "ApplicationSet")
 """Written into Argo CD's namespace by whoever uses it."""
 _MADE_BY_CROSSPLANE = {
@@ -168,15 +185,95 @@ class Belongings:
         ]
         found += self._leaning()
         names = [each["metadata"]["name"] for each in self.namespaces]
-        for name in names:
-            items = [item for kind in MISSED for item in self.kube.list_all(kind, name)]
+        for items in self._inside(names).values():
             sets = [each["metadata"]["name"] for each in items if each["kind"] == "StatefulSet"]
+            writers = self._writers(items)
             found += [
                 f"{item['kind']} {_place(item)}"
                 for item in items
-                if not self._is_explained(item, inside=False) and not _is_volume_of(item, sets)
+                if not self._is_explained(item, inside=False)
+                and not _is_volume_of(item, sets)
+                and not self._is_made_by(item, writers)
             ]
         return sorted(set(found))
+
+    def made_inside(self) -> list[Object]:
+        """What lies in our namespaces and only its writers explain, who leave before it."""
+        names = [each["metadata"]["name"] for each in self.namespaces]
+        return [
+            item
+            for items in self._inside(names).values()
+            for writers in (self._writers(items),)
+            for item in items
+            if not self._is_explained(item, inside=False)
+            and (item["kind"], item["metadata"]["name"]) not in _IN_EVERY_NAMESPACE
+            and self._is_made_by(item, writers)
+        ]
+
+    def _inside(self, names: Sequence[str]) -> dict[str, list[Object]]:
+        """All that lies in these namespaces, but for objects of kinds that are ours."""
+        if not names:
+            return {}
+        ours = {
+            (kind.group, kind.kind)
+            for each in self.kinds
+            if (kind := kind_of_crd(each)) is not None
+        }
+        kinds = [
+            each
+            for each in self.kube.namespaced_kinds()
+            if (each.group, each.kind) not in ours and each.kind not in _PASSING
+        ]
+        places = [(name, kind) for name in names for kind in kinds]
+        with ThreadPoolExecutor(WORKERS, "inside") as pool:
+            listed = list(pool.map(lambda each: self._list(each[1], each[0]), places))
+        found: dict[str, list[Object]] = {name: [] for name in names}
+        for (name, _), items in zip(places, listed, strict=True):
+            # What has no identity is made up by its server at every look, as metrics are.
+            found[name] += [each for each in items if each["metadata"].get("uid")]
+        return found
+
+    def _writers(self, items: Iterable[Object]) -> frozenset[str]:
+        """As whom our workloads among these may write: the name of a program, as a rule."""
+        names: set[str] = set()
+        for each in items:
+            template = (each.get("spec") or {}).get("template")
+            if not isinstance(template, dict) or not self._is_explained(each, inside=False):
+                continue
+            names.add(str(each["metadata"]["name"]))
+            spec = template.get("spec") or {}
+            for container in (*spec.get("initContainers", ()), *spec.get("containers", ())):
+                names.add(str(container["name"]))
+                names.add(_program(str(container.get("image", "")).partition("@")[0]))
+                names.update(_program(word) for word in (container.get("command") or ())[:1])
+        return frozenset(names - {""})
+
+    def _is_made_by(self, item: Object, writers: frozenset[str]) -> bool:
+        """By the cluster, by us, or by one of these alone: no person had a hand in it."""
+        about = item["metadata"]
+        labels = about.get("labels") or {}
+        if item["kind"] in _MISSED:
+            return False
+        if item["kind"] == SECRET.kind and SECRET_TYPE in labels:
+            # A cluster or a repository in Argo CD, which people add through its server.
+            return labels.get(TOPOLOGY) == self.topology
+        if (
+            (item["kind"], about["name"]) in _IN_EVERY_NAMESPACE
+            or item.get("type") == _TOKEN
+            or (item["kind"] == "RoleBinding" and about["name"].startswith("system:"))
+            # A kubeconfig that a person vouched for: the backup holds it.
+            or (item["kind"] == SECRET.kind and KUBECONFIG_LABEL in labels)
+        ):
+            return True
+        managers = {
+            str(each.get("manager", ""))
+            for each in about.get("managedFields") or []
+            if not each.get("subresource")
+        }
+        return bool(managers) and all(
+            each in writers or each in _SYSTEM or each.startswith(FIELD_MANAGER)
+            for each in managers
+        )
 
     def _leaning(self) -> list[str]:
         """Applications of others in projects of ours, where Argo CD stays: they would break."""
@@ -207,12 +304,17 @@ class Belongings:
         about = item["metadata"]
         inner = {each["metadata"]["name"] for each in self.namespaces}
         return (
-            Entry.of(item) in self.entries
+            _versionless(Entry.of(item)) in self._noted
             or tracker(item) in {each["metadata"]["name"] for each in self.applications}
             or bool(about.get("ownerReferences"))
             or (item["kind"], about["name"]) in _MADE_BY_CROSSPLANE
             or (inside and about.get("namespace") in inner and item["kind"] not in _BY_PEOPLE)
         )
+
+    @cached_property
+    def _noted(self) -> frozenset[tuple[str, str, str, str]]:
+        """The ledger's entries, in whichever version they were written down."""
+        return frozenset(map(_versionless, self.entries))
 
     def _is_named(self, application: Object) -> bool:
         labels = application["metadata"].get("labels") or {}
@@ -220,11 +322,15 @@ class Belongings:
         named = Entry.of(application) in self.entries or applied
         return named or labels.get(TOPOLOGY) == self.topology
 
-    def _list(self, kind: Kind) -> Sequence[Object]:
+    def _list(self, kind: Kind, namespace: str | None = None) -> Sequence[Object]:
         try:
-            return self.kube.list_all(kind)
+            return self.kube.list_all(kind, namespace)
         except NotFound:
             return ()
+
+
+def _versionless(entry: Entry) -> tuple[str, str, str, str]:
+    return entry.api_version.rpartition("/")[0], entry.kind, entry.namespace, entry.name
 
 
 def tracker(item: Object) -> str:
@@ -258,6 +364,11 @@ def services_of(item: Object) -> Iterable[str]:
     for each in item.get("webhooks") or []:
         service = (each.get("clientConfig") or {}).get("service") or {}
         yield str(service.get("namespace", ""))
+
+
+def _program(path: str) -> str:
+    """The last part of a command or an image, without a tag."""
+    return path.rpartition("/")[2].partition(":")[0]
 
 
 def _place(item: Object) -> str:

@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -341,6 +342,27 @@ class Kube(Connection):
         if not found:
             raise NotFound(f"{self.server} has no kind {kind} in {api_version}", status=404)
         return found
+
+    def namespaced_kinds(self) -> list[Kind]:
+        """Every kind that lies in namespaces and can be listed, each in one version.
+
+        Raises KubeError, also where one of the server's groups does not answer.
+        """
+        roots = ["/api/v1"]
+        for group in self.request("GET", "/apis")["groups"]:
+            preferred = group["preferredVersion"]["groupVersion"]
+            versions = [each["groupVersion"] for each in group["versions"]]
+            roots += [f"/apis/{each}" for each in dict.fromkeys([preferred, *versions])]
+        with ThreadPoolExecutor(8, "discover") as pool:
+            listings = list(pool.map(lambda root: self.request("GET", root), roots))
+        found: dict[tuple[str, str], Kind] = {}
+        for root, listing in zip(roots, listings, strict=True):
+            version = root.removeprefix("/apis/").removeprefix("/api/")
+            for each in listing["resources"]:
+                if each["namespaced"] and "list" in each["verbs"] and "/" not in each["name"]:
+                    kind = Kind(version, each["kind"], each["name"])
+                    found.setdefault((kind.group, kind.plural), kind)
+        return list(found.values())
 
     def _place(self, item: Object) -> tuple[Kind, str | None, str]:
         kind = self.kind_of(item["apiVersion"], item["kind"])

@@ -19,6 +19,11 @@ class Kind:
     plural: str
     namespaced: bool = True
 
+    @property
+    def group(self) -> str:
+        """Of the API; empty for the core's."""
+        return self.api_version.rpartition("/")[0]
+
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
         """URL path of the collection, or of one object when a name is given."""
         root = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"

@@ -80,14 +80,16 @@ class _Removal:
         lent = found.lent
         applications = found.applications
         workloads = [each for each in things if each["kind"] in WORKLOADS]
+        # Applications and workloads go first. A stop that is cut off then must still know whose the
+        # rest is that they kept or wrote.
+        ours = map(Entry.of, [*found.brought, *found.made_inside()])
+        Ledger(self.context.state.ledger).add(ours)
         self.report("what Argo CD keeps")
         self._let_rest(applications)
         if found.argocd_stays:
             self.report("Applications")
             for each in lent:
                 self._give_back(each)
-            # Its Applications know what they brought, and go first.
-            Ledger(self.context.state.ledger).add(map(Entry.of, found.brought))
             self._withdraw(applications, [each for each in things if _is_set(each)])
         self._end([each for each in workloads if each["metadata"]["name"] in BRINGING])
         self.report("the other workloads")

@@ -32,9 +32,17 @@ class Cluster:
                 return each
         raise NotFound(name)
 
+    def namespaced_kinds(self) -> list[Kind]:
+        inside = {(each["apiVersion"], each["kind"]) for each in self.items if _is_inside(each)}
+        return [self.kind_of(*each) for each in sorted(inside)]
+
     def list_all(self, kind: Kind, namespace: str | None = None, **_: Any) -> list[Object]:
         found = [each for each in self.items if each["kind"] == kind.kind]
         return [each for each in found if namespace in (None, each["metadata"].get("namespace"))]
+
+
+def _is_inside(item: Object) -> bool:
+    return "namespace" in item["metadata"]
 
 
 def item(
@@ -161,6 +169,99 @@ def test_what_others_would_lose_is_named() -> None:
         "PersistentVolumeClaim argocd/diary",
         "Thing elsewhere/theirs",
     ]
+
+
+def by(*managers: str) -> dict[str, Any]:
+    return {"managedFields": [{"manager": each, "operation": "Update"} for each in managers]}
+
+
+def test_nothing_of_anybody_goes_with_our_namespace_whatever_its_kind() -> None:
+    kubectl = by("kubectl-create")
+    cluster = Cluster(
+        item("Namespace", "argocd"),
+        application("root"),
+        item("Secret", "license", "argocd", **kubectl),
+        item("ConfigMap", "dashboard", "argocd", **by("helm")),
+        item("Service", "far-away", "argocd"),
+        item("Ingress", "shop", "argocd", api="networking.k8s.io/v1", **kubectl),
+        item("Pod", "debugging", "argocd", **by("kubectl-run", "kubelet")),
+        item("ReplicaSet", "old", "argocd", api="apps/v1", **kubectl),
+        item("PodDisruptionBudget", "shop", "argocd", api="policy/v1", **kubectl),
+        item("Certificate", "shop", "argocd", api="cert-manager.io/v1", **kubectl),
+        item("Secret", "added-in-the-ui", "argocd", labels=TYPE, **by("argocd-server")),
+        # Whoever writes like us: a workload of ours is written down.
+        item("Deployment", "shop", "argocd", api="apps/v1", **by("k8s-ucp")),
+    )
+    assert looked_at(cluster, NAMESPACE, ROOT).foreign() == [
+        "Certificate argocd/shop",
+        "ConfigMap argocd/dashboard",
+        "Deployment argocd/shop",
+        "Ingress argocd/shop",
+        "Pod argocd/debugging",
+        "PodDisruptionBudget argocd/shop",
+        "ReplicaSet argocd/old",
+        "Secret argocd/added-in-the-ui",
+        "Secret argocd/license",
+        "Service argocd/far-away",
+    ]
+
+
+TYPE = {"argocd.argoproj.io/secret-type": "repository"}
+
+
+def test_what_we_the_cluster_and_our_workloads_made_is_nobodys() -> None:
+    containers = [
+        {"name": "server", "image": "quay.io/argoproj/argocd:v3", "command": ["/bin/argocd-server"]}
+    ]
+    spec = {"template": {"spec": {"containers": containers}}}
+    cluster = Cluster(
+        item("Namespace", "argocd"),
+        application("root"),
+        item(
+            "Deployment",
+            "argocd-server",
+            "argocd",
+            api="apps/v1",
+            spec=spec,
+            annotations=kept_by("root"),
+        ),
+        item("Pod", "argocd-server-x", "argocd", ownerReferences=[{"kind": "ReplicaSet"}]),
+        item("Secret", "argocd-initial-admin-secret", "argocd", **by("argocd-server")),
+        item("Secret", "argocd-redis", "argocd", **by("argocd")),
+        item("Secret", "cluster-demo-stage", "argocd", labels={**TYPE, **OURS}, **by("x")),
+        item("Secret", "restored", "argocd", **by("k8s-ucp-restore")),
+        item("Secret", "theirs", "argocd", labels={"k8s-ucp.io/kubeconfig": ""}, **by("kubectl")),
+        item("Secret", "default-token-x", "argocd", type="kubernetes.io/service-account-token"),
+        item("ConfigMap", "kube-root-ca.crt", "argocd", **by("kube-controller-manager")),
+        item("ServiceAccount", "default", "argocd"),
+        item("Lease", "leader", "argocd", api="coordination.k8s.io/v1"),
+        item("Event", "x", "argocd"),
+        item("ConfigMap", "elsewhere", "default", **by("kubectl")),
+    )
+    ours = looked_at(cluster, NAMESPACE, ROOT)
+    assert ours.foreign() == []
+    # A stop that is cut off once the workloads are gone still knows these.
+    assert {"argocd-initial-admin-secret", "argocd-redis", "restored"} <= set(
+        names(ours.made_inside())
+    )
+    assert not {"default", "kube-root-ca.crt", "argocd-server"} & set(names(ours.made_inside()))
+    left = [each for each in cluster.items if each["kind"] not in ("Deployment", "Application")]
+    written = [Entry.of(each) for each in ours.made_inside()]
+    assert looked_at(Cluster(*left), NAMESPACE, ROOT, *written).foreign() == []
+
+
+OURS = {"k8s-ucp.io/topology": "demo"}
+
+
+def test_a_strangers_workload_vouches_for_nothing() -> None:
+    spec = {"template": {"spec": {"containers": [{"name": "kubectl", "image": "kubectl"}]}}}
+    cluster = Cluster(
+        item("Namespace", "argocd"),
+        item("Deployment", "shell", "argocd", api="apps/v1", spec=spec),
+        item("ConfigMap", "notes", "argocd", **by("kubectl")),
+    )
+    found = looked_at(cluster, NAMESPACE).foreign()
+    assert found == ["ConfigMap argocd/notes", "Deployment argocd/shell"]
 
 
 def test_an_argocd_that_stays_keeps_what_is_not_ours() -> None:
