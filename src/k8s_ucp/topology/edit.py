@@ -1,14 +1,30 @@
-"""Changing the user's ucp.yaml: an item comes or goes, every other line stays as it was."""
+"""Changing the user's ucp.yaml: an item comes or goes, every other line stays as it was.
+
+Text is put in or cut out at the places that YAML's marks name, so indentation, line ends, quotes
+and comments are the file's own. What comes of it is read again; where it says something else than
+was meant (anchors, several lines of text), the library writes the file anew, which re-indents.
+"""
 
 from __future__ import annotations
 
+import copy
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology.file import Topology, parse
+from k8s_ucp.topology.places import (
+    append_item,
+    append_key,
+    child,
+    indentation_of_lists,
+    items_of,
+    line_end,
+    remove_item,
+    remove_key,
+)
 
 
 def with_item(text: str, key: str, item: Mapping[str, Any], path: Path) -> tuple[str, Topology]:
@@ -17,31 +33,44 @@ def with_item(text: str, key: str, item: Mapping[str, Any], path: Path) -> tuple
     path: of the file, for messages. Raises UsageError where one of that name is there, or where
     the result is no topology.
     """
-    yaml, content = _read(text)
-    items = content["spec"].setdefault(key, [])
-    if any(each.get("name") == item["name"] for each in items):
+    names = _names(text, key)
+    if item["name"] in names:
         raise UsageError(
             f"'{item['name']}' is there already in {key} of {path.name}",
             next=f"choose another name, or edit {path}",
         )
-    if not items:
-        content["spec"][key] = items = _plain_list(yaml)
-    items.append(dict(item))
-    return _written(yaml, content, path)
+
+    def change(content: Any, new_list: Callable[[], Any]) -> None:
+        spec = content["spec"] = content.get("spec") or {}
+        spec[key] = spec.get(key) or new_list()
+        spec[key].append(dict(item))
+
+    def put_in(text: str) -> str:
+        return _put_in(text, ("spec",), key, [item])
+
+    return _changed(text, path, change, put_in)
 
 
 def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topology]:
     """Take an item out of the list `spec.<key>`. Raises UsageError where there is none."""
-    yaml, content = _read(text)
-    items = content["spec"].get(key) or []
-    names = [each.get("name") for each in items]
+    names = _names(text, key)
     if name not in names:
         known = f"; there are: {', '.join(map(str, names))}" if names else ""
         raise UsageError(f"there is no '{name}' in {key} of {path.name}{known}")
-    del items[names.index(name)]
-    if not items:
-        del content["spec"][key]
-    return _written(yaml, content, path)
+    place = names.index(name)
+
+    def change(content: Any, _: Callable[[], Any]) -> None:
+        del content["spec"][key][place]
+        if not content["spec"][key]:
+            del content["spec"][key]
+
+    def take_out(text: str) -> str:
+        spec = child(_root(text), "spec")
+        if len(names) == 1:
+            return remove_key(text, spec, key)
+        return remove_item(text, child(spec, key), place)
+
+    return _changed(text, path, change, take_out)
 
 
 def with_words(
@@ -51,33 +80,127 @@ def with_words(
 
     Raises UsageError where the result is no topology.
     """
-    yaml, content = _read(text)
     part, name = key
-    holder = content["spec"].setdefault(part, {})
-    if not holder.get(name):
-        holder[name] = yaml.load("[x]")
-        del holder[name][0]
-    holder[name].extend(words)
-    return _written(yaml, content, path)
+    new = list(words)
+
+    def change(content: Any, _: Callable[[], Any]) -> None:
+        holder = content["spec"] = content.get("spec") or {}
+        holder[part] = holder = holder.get(part) or {}
+        if not holder.get(name):
+            holder[name] = _yaml().load("[x]")
+            del holder[name][0]
+        holder[name].extend(new)
+
+    def put_in(text: str) -> str:
+        return _put_in(text, ("spec", part), name, new, one_line=True)
+
+    return _changed(text, path, change, put_in)
 
 
-def _read(text: str) -> tuple[Any, Any]:
+def _names(text: str, key: str) -> list[Any]:
+    """Of the items of `spec.<key>`."""
+    spec = (_safe(text) or {}).get("spec") or {}
+    return [each.get("name") for each in spec.get(key) or ()]
+
+
+def _changed(
+    text: str,
+    path: Path,
+    change: Callable[[Any, Callable[[], Any]], None],
+    by_text: Callable[[str], str],
+) -> tuple[str, Topology]:
+    """The text after a change of its places; where that says something else, dumped anew."""
+    meant = copy.deepcopy(_safe(text))
+    change(meant, list)
+    try:
+        new = by_text(text)
+        if _safe(new) == meant:
+            return new, parse(new, path)
+    except (LookupError, ValueError):
+        pass
+    yaml = _yaml()
+    content = yaml.load(text)
+    change(content, lambda: yaml.load("- x").__class__())
+    stream = io.StringIO()
+    yaml.dump(content, stream)
+    new = stream.getvalue()
+    if "\r\n" in text:
+        new = new.replace("\r\n", "\n").replace("\n", "\r\n")
+    return new, parse(new, path)
+
+
+def _put_in(
+    text: str, way: tuple[str, ...], key: str, items: list[Any], *, one_line: bool = False
+) -> str:
+    """Items at the end of a list, which is made where it is absent or empty.
+
+    Raises LookupError where the way leads nowhere.
+    """
+    if text and not text.endswith("\n"):
+        text += line_end(text)
+    holder = _root(text)
+    indent = indentation_of_lists(child(holder, "spec"))
+    for each in way:
+        holder = child(holder, each)
+    there = items_of(child(holder, key, missing=None))
+    if there:
+        for each in items:
+            holder = _root(text)
+            for step in way:
+                holder = child(holder, step)
+            text = append_item(text, child(holder, key), _block(each), _flow(each))
+        return text
+    if child(holder, key, missing=None) is not None:
+        text = remove_key(text, holder, key)
+        holder = _root(text)
+        for each in way:
+            holder = child(holder, each)
+    flow = f"[{', '.join(map(_flow, items))}]"
+    block = [f"{key}: {flow}"]
+    if not one_line:
+        block = [f"{key}:"]
+        for each in items:
+            first, *others = _block(each)
+            block.append(f"{' ' * indent}- {first}")
+            block += [f"{' ' * indent}  {line}" for line in others]
+    return append_key(text, holder, block, f"{key}: {flow}")
+
+
+def _block(item: Any) -> list[str]:
+    """Lines of a value, one key a line."""
+    return _dumped(_yaml(), item)
+
+
+def _flow(item: Any) -> str:
+    """A value on one line."""
+    yaml = _yaml()
+    yaml.default_flow_style = True
+    return " ".join(_dumped(yaml, item))
+
+
+def _dumped(yaml: Any, item: Any) -> list[str]:
+    stream = io.StringIO()
+    yaml.dump(dict(item) if isinstance(item, Mapping) else item, stream)
+    return [each for each in stream.getvalue().splitlines() if each != "..."]
+
+
+def _root(text: str) -> Any:
+    from k8s_ucp.topology.reading import compose
+
+    return compose(text)
+
+
+def _safe(text: str) -> Any:
+    from k8s_ucp.topology.reading import read
+
+    return read(text)
+
+
+def _yaml() -> Any:
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="rt", pure=True)
     yaml.preserve_quotes = True
     yaml.width = 4096
     yaml.indent(mapping=2, sequence=4, offset=2)
-    return yaml, yaml.load(text)
-
-
-def _plain_list(yaml: Any) -> Any:
-    """One item a line, whatever the empty list looked like."""
-    return yaml.load("- x").__class__()
-
-
-def _written(yaml: Any, content: Any, path: Path) -> tuple[str, Topology]:
-    stream = io.StringIO()
-    yaml.dump(content, stream)
-    text = stream.getvalue()
-    return text, parse(text, path)
+    return yaml

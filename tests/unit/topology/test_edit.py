@@ -69,3 +69,87 @@ def test_words_go_into_a_list_that_is_there_or_not() -> None:
         with_words(text, key, ["crossplane"], FILE)
     with pytest.raises(UsageError, match="'adopt' is for provider existing"):
         with_words(topology_text(default()), key, ["argocd"], FILE)
+
+
+HAND = """\
+# ours
+apiVersion:   k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: "demo"}
+spec:
+      domain:   'example.org'     # ours
+      environments:
+      -   name: stage   # the first
+          cluster: { provider: embedded }
+
+      # after lunch
+      -   name: prod
+          promotesFrom: stage
+      # the end of environments
+      apps: [ {name: echo, image: a/b, tag: "1"},   # one
+              {name: web, image: a/c, tag: "2"} ]
+
+# the end
+"""
+HANDS = {
+    "as it is": HAND,
+    "of another system": HAND.replace("\n", "\r\n"),
+    "without a last line end": HAND.rstrip("\n"),
+    "without words after the list": HAND.partition("      # the end of env")[0],
+    "indented by two": HAND.replace("\n      ", "\n  "),
+}
+EU = {"name": "eu", "cluster": {"provider": "embedded"}, "promotesFrom": "prod"}
+
+
+@pytest.mark.parametrize("case", HANDS)
+def test_a_hand_formatted_file_keeps_every_other_line(case: str) -> None:
+    text = HANDS[case]
+    added, topology = with_item(text, "environments", EU, FILE)
+    assert [each.name for each in topology.spec.environments] == ["stage", "prod", "eu"]
+    before, after = text.split("\n"), added.split("\n")
+    new = [each for each in after if each not in before]
+    assert [each.strip() for each in new] == [
+        "- name: eu", "cluster:", "provider: embedded", "promotesFrom: prod",
+    ]  # fmt: skip
+    assert [each for each in after if each not in new][: len(before)] == before
+    end = "\r\n" if "\r" in text else "\n"
+    assert added.count("\n") == added.count(end)
+    removed, _ = without_item(added, "environments", "eu", FILE)
+    assert removed.rstrip() == text.rstrip()
+
+
+def test_the_hyphens_of_a_new_item_stand_below_the_others() -> None:
+    added, _ = with_item(HAND, "environments", EU, FILE)
+    assert (
+        "          promotesFrom: stage\n      - name: eu\n        cluster:\n"
+        "          provider: embedded\n        promotesFrom: prod\n      # the end of env" in added
+    )
+    added, _ = with_item(HAND, "mirrors", MIRROR, FILE)
+    assert '"2"} ]\n      mirrors:\n      - name: login\n        source:\n' in added
+
+
+def test_lists_on_one_line() -> None:
+    shop = {"name": "shop", "image": "a/d", "tag": "3"}
+    added, topology = with_item(HAND, "apps", shop, FILE)
+    assert [each.name for each in topology.spec.apps] == ["echo", "web", "shop"]
+    assert added == HAND.replace('"2"} ]', "\"2\"}, {name: shop, image: a/d, tag: '3'} ]")
+    assert without_item(added, "apps", "shop", FILE)[0] == HAND
+    first, _ = without_item(HAND, "apps", "echo", FILE)
+    assert first == HAND.replace('{name: echo, image: a/b, tag: "1"},   # one\n              ', "")
+    flow = "{apiVersion: k8s-ucp.io/v1alpha1, kind: Topology, metadata: {name: a}, spec: {}}\n"
+    added, topology = with_item(flow, "apps", shop, FILE)
+    assert topology.spec.apps[0].name == "shop"
+    assert added == flow.replace("spec: {}", "spec: {apps: [{name: shop, image: a/d, tag: '3'}]}")
+    assert without_item(added, "apps", "shop", FILE)[0] == flow
+
+
+def test_what_cannot_be_put_in_as_text_is_written_anew() -> None:
+    anchored = HAND.replace("apps: [ {", "apps: &apps [ {").replace("# the end\n", "")
+    shared = anchored + "      databases: []\n"
+    text, topology = with_item(shared, "databases", {"name": "a", "provider": "local"}, FILE)
+    assert topology.spec.databases[0].name == "a"
+    assert "# after lunch" in text
+    without = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
+    text, topology = with_item(without, "environments", {"name": "a"}, FILE)
+    assert topology.spec.environments[0].name == "a"
+    assert text.startswith(without)

@@ -1,0 +1,123 @@
+"""Where things stand in a YAML text: what is put in or cut out, by the marks of its nodes. Pure.
+
+Nodes are those of `reading.compose`. A block list or map ends, by its mark, where the next thing
+begins: comments and empty lines in between belong to what comes after.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_OURS = object()
+
+
+def child(node: Any, key: str, *, missing: Any = _OURS) -> Any:
+    """The value of a key. Raises LookupError where there is none, or gives `missing`."""
+    for name, value in _pairs(node):
+        if name.value == key:
+            return value
+    if missing is _OURS:
+        raise LookupError(key)
+    return missing
+
+
+def items_of(node: Any) -> list[Any]:
+    """Of a list; none where it is something else."""
+    return list(node.value) if node is not None and node.id == "sequence" else []
+
+
+def line_end(text: str) -> str:
+    """CRLF where the file has it."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def indentation_of_lists(spec: Any) -> int:
+    """Columns between a key and the hyphens of its list, as the file has it."""
+    for name, value in _pairs(spec):
+        if value.id == "sequence" and not value.flow_style and value.value:
+            return int(value.start_mark.column - name.start_mark.column)
+    return 2
+
+
+def append_item(text: str, node: Any, block: list[str], flow: str) -> str:
+    """One more item at the end of a list that has some."""
+    last = node.value[-1]
+    if node.flow_style:
+        place = last.end_mark.index
+        return f"{text[:place]}, {flow}{text[place:]}"
+    column = node.start_mark.column
+    lines = [f"{'- ' if not number else '  '}{each}" for number, each in enumerate(block)]
+    return _insert_lines(text, _end_of(text, last), lines, column)
+
+
+def append_key(text: str, node: Any, block: list[str], flow: str) -> str:
+    """One more key at the end of a map. Raises LookupError where it is none."""
+    pairs = _pairs(node)
+    if not pairs and not node.flow_style:
+        raise LookupError("an empty map")
+    if node.flow_style:
+        place = pairs[-1][1].end_mark.index if pairs else node.start_mark.index + 1
+        return f"{text[:place]}{', ' if pairs else ''}{flow}{text[place:]}"
+    key, value = pairs[-1]
+    place = max(_end_of(text, value), _end_of_line(text, key.end_mark.index))
+    return _insert_lines(text, place, block, key.start_mark.column)
+
+
+def remove_item(text: str, node: Any, place: int) -> str:
+    """An item of a list that has others."""
+    items = node.value
+    if node.flow_style:
+        if place + 1 < len(items):
+            begin, end = items[place].start_mark.index, items[place + 1].start_mark.index
+        else:
+            begin, end = items[place - 1].end_mark.index, items[place].end_mark.index
+        return text[:begin] + text[end:]
+    hyphen = text.rindex("-", 0, items[place].start_mark.index)
+    begin = text.rfind("\n", 0, hyphen) + 1
+    if text[begin:hyphen].strip():
+        raise LookupError("it shares its line")
+    return text[:begin] + text[_end_of(text, items[place]) :]
+
+
+def remove_key(text: str, node: Any, key: str) -> str:
+    """A key of a map, with its value."""
+    pairs = _pairs(node)
+    place = next(number for number, pair in enumerate(pairs) if pair[0].value == key)
+    name, value = pairs[place]
+    if node.flow_style:
+        if place + 1 < len(pairs):
+            begin, end = name.start_mark.index, pairs[place + 1][0].start_mark.index
+        else:
+            begin = pairs[place - 1][1].end_mark.index if place else name.start_mark.index
+            end = value.end_mark.index
+        return text[:begin] + text[end:]
+    begin = text.rfind("\n", 0, name.start_mark.index) + 1
+    return text[:begin] + text[max(_end_of(text, value), _end_of_line(text, name.end_mark.index)) :]
+
+
+def _pairs(node: Any) -> list[tuple[Any, Any]]:
+    return list(node.value) if node is not None and node.id == "mapping" else []
+
+
+def _end_of(text: str, node: Any) -> int:
+    """Where the line after a node begins, without comments and empty lines that follow."""
+    begin, end = node.start_mark.index, node.end_mark.index
+    if node.id == "scalar" or node.flow_style:
+        return _end_of_line(text, end)
+    lines = list(re.finditer(r"[^\n]*\n?", text[begin:end]))
+    for line in reversed(lines):
+        words = line[0].strip()
+        if words and not words.startswith("#"):
+            return _end_of_line(text, begin + line.start())
+    return _end_of_line(text, begin)
+
+
+def _end_of_line(text: str, place: int) -> int:
+    found = text.find("\n", place)
+    return len(text) if found < 0 else found + 1
+
+
+def _insert_lines(text: str, place: int, lines: list[str], column: int) -> str:
+    end = line_end(text)
+    return text[:place] + "".join(f"{' ' * column}{each}{end}" for each in lines) + text[place:]
