@@ -7,6 +7,7 @@ starts processes and returns at once; waiting for them is done in embedded.py, a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,11 @@ def settings(
             *({"name": name, "extraArgs": _added(_ALONE)} for name in _CONTROLLERS),
             {"name": "kwok-controller", "extraArgs": _replaced(_NO_LEASE)},
             {"name": "kube-controller-manager", "extraArgs": _replaced(_LONG_GRACE)},
-            {"name": "kube-apiserver", "extraEnvs": [{"name": "GOGC", "value": str(gogc)}]},
+            {
+                "name": "kube-apiserver",
+                "extraArgs": _added(_HERE),
+                "extraEnvs": [{"name": "GOGC", "value": str(gogc)}],
+            },
         ],
     }
 
@@ -109,6 +114,11 @@ _ALONE: Mapping[str, str] = {"leader-elect": "false"}
 _NO_LEASE: Mapping[str, str] = {"node-lease-duration-seconds": "0"}
 _LONG_GRACE: Mapping[str, str] = {"node-monitor-grace-period": "87600h0m0s"}
 
+# Bound to loopback alone, it looks for another address to tell clients of, and ends itself on a
+# machine without a network. As loopback can't be an endpoint of the Service `kubernetes`, nobody
+# would get it there; simulated pods ask for none.
+_HERE: Mapping[str, str] = {"advertise-address": ADDRESS, "endpoint-reconciler-type": "none"}
+
 
 def _added(arguments: Mapping[str, str]) -> list[dict[str, Any]]:
     return [{"key": key, "value": value} for key, value in arguments.items()]
@@ -129,7 +139,24 @@ def start(folder: ClusterFolder, *, timeout: float) -> None:
     Raises UcpError, DeadlineExceeded.
     """
     forget_strangers(folder)
+    _advertise_here(folder)
     _call(folder, "start", [], timeout)
+
+
+def _advertise_here(folder: ClusterFolder) -> None:
+    """Have a cluster of an older version start without a network, too."""
+    file = folder.home / "kwok.yaml"
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        return
+    if "--advertise-address=" in text:
+        return
+    more = "".join(rf"\n\g<1>--{name}={value}" for name, value in _HERE.items())
+    # Of all components only the API server has this argument.
+    changed = re.sub(r"^( *- )--etcd-prefix=.*$", rf"\g<0>{more}", text, count=1, flags=re.M)
+    if changed != text:
+        write_private_file(file, changed)
 
 
 def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -327,3 +328,48 @@ def test_a_path_that_kwok_would_split_is_refused(tmp_path: Path, planes: Control
 def test_a_bad_number_of_nodes_is_refused(provider: EmbeddedProvider, nodes: str) -> None:
     with pytest.raises(UcpError, match="nodes of one"):
         provider.preflight(ClusterRequest("one", parameters={"nodes": nodes}))
+
+
+WITHOUT_NETWORK = """
+import json, sys
+from pathlib import Path
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.folder import ClusterFolder
+from k8s_ucp.clusters.ports import Ports
+
+class Programs:
+    def path(self, program):
+        return Path(json.loads(sys.argv[2])[program])
+
+root = Path(sys.argv[1])
+provider = EmbeddedProvider(root / "clusters", Programs(), ports=Ports(root / "ports.json"))
+try:
+    provider.create(ClusterRequest("one"), print)
+    provider.stop("one")
+    made = ClusterFolder(root / "clusters", "one").home / "kwok.yaml"
+    lines = made.read_text().splitlines(keepends=True)
+    newer = ("--advertise-address=", "--endpoint-reconciler-type=")
+    older = [each for each in lines if not any(word in each for word in newer)]
+    assert len(older) == len(lines) - 2
+    made.write_text("".join(older))
+    provider.start("one")
+    print("both started")
+finally:
+    provider.delete("one")
+"""
+
+
+def test_a_machine_without_a_network_runs_clusters(tmp_path: Path, planes: ControlPlanes) -> None:
+    """A laptop with its radio off; a cluster of an older version starts there as well."""
+    alone = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    if os.getuid() != 0 or subprocess.run([*alone, "true"], check=False).returncode != 0:
+        pytest.skip("only root makes network namespaces, with unshare and ip")
+    paths = {each: str(planes.toolbox.path(each)) for each in (*kwokctl.PROGRAMS, "kwokctl")}
+    words = [sys.executable, "-c", WITHOUT_NETWORK, str(tmp_path / "own"), json.dumps(paths)]
+    (tmp_path / "own").mkdir()
+    ended = subprocess.run(
+        [*alone, *words], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "both started" in ended.stdout
