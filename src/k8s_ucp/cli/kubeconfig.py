@@ -9,7 +9,7 @@ import typer
 
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation
-from k8s_ucp.clusters.user_contexts import merged, own_file, read_file, write_file
+from k8s_ucp.clusters.user_contexts import change_file, merged, own_file
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.steps.context import Context
 
@@ -38,7 +38,7 @@ def kubeconfig(
         call.console.data(json.dumps(config, indent=2))
         return
     path = own_file()
-    write_file(path, merged(read_file(path), config))
+    change_file(path, lambda found: merged(found, config))
     call.console.say(f"{path} has the context {cluster} now, and it is the current one")
 
 

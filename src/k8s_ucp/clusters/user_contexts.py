@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,7 @@ from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import write_private_file
 
+LOCK_SECONDS = 5.0
 PARTS = ("clusters", "users", "contexts")
 
 
@@ -23,13 +29,45 @@ def read_file(path: Path) -> dict[str, Any]:
 
     Raises UcpError where it can't be read or is something else.
     """
-    from ruamel.yaml import YAML
+    return _parsed(path, _text(path), "safe")
+
+
+def change_file(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Change a kubeconfig; comments and the order of what stays are kept, and so is JSON.
+
+    kubectl's own lock is held from reading to writing: it writes the file as well. Raises UcpError.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A link stays a link.
+        place = path.resolve()
+        with _kubectl_locked(path):
+            text = _text(place)
+            base = _parsed(path, text, "safe")
+            wanted = change(base)
+            if wanted != base:
+                write_private_file(place, _written(path, text, wanted))
+    except OSError as error:
+        raise UcpError(f"can't write {path}: {error.strerror}") from error
+    except (TypeError, ValueError) as error:
+        raise _not_one(path) from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8") if path.exists() else ""
+    except OSError as error:
+        raise UcpError(f"can't read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise _not_one(path) from error
+
+
+def _parsed(path: Path, text: str, kind: str) -> dict[str, Any]:
+    """kind: of ruamel's loaders: safe, or rt for one that keeps comments."""
     from ruamel.yaml.error import YAMLError
 
     try:
-        found = YAML(typ="safe", pure=True).load(path.read_text("utf-8")) if path.exists() else {}
-    except OSError as error:
-        raise UcpError(f"can't read {path}: {error.strerror}") from error
+        found = _yaml(kind).load(text)
     except (YAMLError, ValueError) as error:
         raise _not_one(path) from error
     if not isinstance(found or {}, dict):
@@ -37,16 +75,54 @@ def read_file(path: Path) -> dict[str, Any]:
     return found or {}
 
 
-def write_file(path: Path, config: dict[str, Any]) -> None:
-    """Raises UcpError."""
+def _written(path: Path, text: str, wanted: dict[str, Any]) -> str:
+    """The file with that content."""
+    if not text.strip() or text.lstrip().startswith("{"):
+        return json.dumps(wanted, indent=2) + "\n"
+    document = _parsed(path, text, "rt")
+    for key, value in wanted.items():
+        items = document.get(key)
+        if key in PARTS and items and isinstance(items, list):
+            for index in reversed(range(len(items))):
+                if items[index] not in value:
+                    del items[index]
+            items.extend(each for each in value if each not in items)
+        elif items != value:
+            document[key] = value
+    stream = io.StringIO()
+    _yaml("rt").dump(document, stream)
+    return stream.getvalue()
+
+
+def _yaml(kind: str) -> Any:
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ=kind, pure=True)
+    yaml.preserve_quotes = True
+    yaml.width = 2**30  # certificates stay on their line
+    return yaml
+
+
+@contextmanager
+def _kubectl_locked(path: Path) -> Iterator[None]:
+    """As kubectl does it: a file beside the kubeconfig that is there while somebody writes."""
+    lock = path.with_name(f"{path.name}.lock")
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL, 0o600))
+            break
+        except FileExistsError as error:
+            if time.monotonic() > until:
+                raise UcpError(
+                    f"another program is writing {path}: {lock} is there",
+                    next=f"wait for it; if kubectl was killed and none runs: rm '{lock}'",
+                ) from error
+        time.sleep(0.05)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # A link stays a link.
-        write_private_file(path.resolve(), json.dumps(config, indent=2) + "\n")
-    except OSError as error:
-        raise UcpError(f"can't write {path}: {error.strerror}") from error
-    except (TypeError, ValueError) as error:
-        raise _not_one(path) from error
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
 
 
 def merged(base: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
@@ -87,9 +163,10 @@ def forget_contexts(config: dict[str, Any]) -> None:
     """
     try:
         path = own_file()
+        # Most have nothing of ours: those are neither locked nor made.
         base = read_file(path)
-        if (left := without(base, config)) != base:
-            write_file(path, left)
+        if without(base, config) != base:
+            change_file(path, lambda found: without(found, config))
     except UcpError:
         return
 

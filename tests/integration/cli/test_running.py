@@ -98,7 +98,7 @@ def test_a_kubeconfig_is_merged_into_the_users_own(running: World) -> None:
     )
     for _ in range(2):
         running.ucp("kubeconfig", "demo-core", "--merge")
-    merged = json.loads(own.read_text())
+    merged = YAML(typ="safe", pure=True).load(own.read_text())
     assert [each["name"] for each in merged["contexts"]] == ["mine", "demo-core"]
     assert merged["current-context"] == "demo-core"
     assert own.stat().st_mode & 0o777 == 0o600

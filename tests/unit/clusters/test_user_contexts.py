@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from k8s_ucp.clusters.user_contexts import forget_contexts, merged, read_file, without, write_file
+from k8s_ucp.clusters.user_contexts import (
+    change_file,
+    forget_contexts,
+    merged,
+    read_file,
+    without,
+)
 from k8s_ucp.errors import UcpError
 
 
@@ -62,6 +69,69 @@ def test_it_is_written_only_when_something_of_ours_is_in_it(
     file.write_text(text)
     forget_contexts(config("demo-stage"))
     assert file.read_text() == text
-    write_file(file, merged(read_file(file), config("demo-stage")))
+    change_file(file, lambda found: merged(found, config("demo-stage")))
     forget_contexts(config("demo-stage"))
     assert read_file(file)["contexts"] == []
+
+
+THEIRS = """\
+# written by hand
+apiVersion: v1
+kind: Config
+preferences: {}
+clusters:
+- name: mine   # at home
+  cluster:
+    server: "https://home.example.org"
+    certificate-authority-data: CERTIFICATE
+users:
+- name: mine
+  user: {token: 'abc'}
+contexts:
+# the one I use
+- name: mine
+  context: {cluster: mine, user: mine}
+current-context: mine
+""".replace("CERTIFICATE", "QUJD" * 100)
+
+
+def test_comments_and_form_of_the_user_s_file_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config"
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    file.write_text(THEIRS)
+    change_file(file, lambda found: merged(found, config("demo-stage")))
+    lines = file.read_text().splitlines()
+    assert [each for each in THEIRS.splitlines()[:-1] if each not in lines] == []
+    assert read_file(file)["current-context"] == "demo-stage"
+    assert [each["name"] for each in read_file(file)["contexts"]] == ["mine", "demo-stage"]
+    forget_contexts(config("demo-stage"))
+    assert file.read_text() == THEIRS.replace("current-context: mine", "current-context: ''")
+    assert not file.with_name("config.lock").exists()
+
+
+def test_json_stays_json(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    for text in ("", json.dumps(config("mine"))):
+        file.write_text(text)
+        change_file(file, lambda found: merged(found, config("demo-stage")))
+        assert json.loads(file.read_text())["current-context"] == "demo-stage"
+
+
+def test_it_is_not_written_while_kubectl_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("k8s_ucp.clusters.user_contexts.LOCK_SECONDS", 0.2)
+    file = tmp_path / "config"
+    file.write_text(THEIRS)
+    lock = tmp_path / "config.lock"
+    lock.touch()
+    with pytest.raises(UcpError, match="another program is writing") as caught:
+        change_file(file, lambda found: merged(found, config("demo-stage")))
+    assert str(lock) in str(caught.value.next)
+    assert file.read_text() == THEIRS
+    assert lock.exists()
+    lock.unlink()
+    change_file(file, lambda found: merged(found, config("demo-stage")))
+    assert not lock.exists()
