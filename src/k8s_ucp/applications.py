@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from k8s_ucp.kube import Object
 
 LENGTH = 300
-"""Longest text of a trouble, in characters."""
+"""Longest text of one message, in characters."""
+_SHOWN = 3
+"""Objects that are named."""
 
 # Each of Argo CD's programs that passed an error on says so.
 _PASSED_ON = re.compile(
@@ -33,15 +36,95 @@ def health_of(item: Object) -> str:
 
 
 def trouble(item: Object) -> str:
-    """The first error, or else the first warning, in few words; empty where there is none."""
+    """What is wrong, in few words; empty where nothing is known to be.
+
+    What Argo CD can't read or compare comes first, then the objects that a sync could not apply,
+    then warnings. A sync is tried again for ever, so one that has failed is `Running` all the same.
+    """
     status = _status(item)
     conditions = status.get("conditions") or []
-    errors = [each for each in conditions if not str(each.get("type")).endswith("Warning")]
-    texts = [str(each.get("message")) for each in (*errors, *conditions)]
-    operation = status.get("operationState") or {}
-    if operation.get("phase") in ("Failed", "Error"):
-        texts.insert(len(errors), str(operation.get("message")))
-    return _short(texts[0]) if texts else ""
+    texts = [_short(str(each.get("message"))) for each in conditions if _is_cause(each)]
+    texts += _failed_sync(status.get("operationState") or {})
+    texts += [_short(str(each.get("message"))) for each in conditions]
+    return texts[0] if texts else ""
+
+
+def reason(item: Object) -> str:
+    """Why an Application isn't Synced and Healthy, as well as Argo CD knows."""
+    if said := trouble(item):
+        return said
+    operation = _status(item).get("operationState") or {}
+    if operation.get("phase") == "Running" and operation.get("message"):
+        return _short(str(operation["message"]))
+    resources = _status(item).get("resources") or []
+    stays = kept(item)
+    unwell = [_shown(each) for each in resources if _health(each) in _UNWELL]
+    differing = [_shown(each) for each in resources if each.get("status") == "OutOfSync"]
+    parts = [
+        f"{what}: {_list(names)}"
+        for what, names in (
+            ("not healthy", unwell),
+            ("not as git says", [each for each in differing if each not in stays]),
+        )
+        if names
+    ]
+    return "; ".join(parts)
+
+
+def troubles(items: Iterable[Object]) -> list[str]:
+    """What is wrong with each Application that isn't settled, where something is known."""
+    return [
+        f"Application {each['metadata']['name']}: {said}"
+        for each in items
+        if not is_settled(each) and (said := trouble(each))
+    ]
+
+
+def failed_objects(item: Object) -> list[tuple[str, str]]:
+    """(object, message) of what the last sync could not apply."""
+    return _failed(_status(item).get("operationState") or {})
+
+
+_UNWELL = ("Degraded", "Missing", "Unknown", "Suspended", "Progressing")
+
+
+def _is_cause(condition: dict[str, Any]) -> bool:
+    """An error of its own: neither a warning nor the echo of a failed sync."""
+    kind = str(condition.get("type"))
+    return not kind.endswith("Warning") and kind != "SyncError"
+
+
+def _failed_sync(operation: dict[str, Any]) -> list[str]:
+    """The objects of a sync that has failed, or what it says as a whole."""
+    found = _failed(operation)
+    retries = int(operation.get("retryCount") or 0)
+    tried = f" (tried {retries + 1} times)" if retries else ""
+    if found:
+        texts = [f"{name}: {_short(message)}" for name, message in found[:_SHOWN]]
+        more = f"; and {len(found) - _SHOWN} more objects" if len(found) > _SHOWN else ""
+        return ["; ".join(texts) + more + tried]
+    if operation.get("phase") in ("Failed", "Error") or retries:
+        return [_short(str(operation.get("message")))]
+    return []
+
+
+def _failed(operation: dict[str, Any]) -> list[tuple[str, str]]:
+    resources = (operation.get("syncResult") or {}).get("resources") or []
+    return [
+        (_shown(each), str(each.get("message") or "no reason given"))
+        for each in resources
+        if each.get("status") == "SyncFailed" or each.get("hookPhase") in ("Failed", "Error")
+    ]
+
+
+def _health(resource: dict[str, Any]) -> str:
+    return str((resource.get("health") or {}).get("status") or "")
+
+
+def _list(names: Sequence[str]) -> str:
+    """The first few of them."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def kept(item: Object) -> list[str]:

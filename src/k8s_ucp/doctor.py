@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from k8s_ucp import status
-from k8s_ucp.applications import health_of, is_settled, kept, sync_of
-from k8s_ucp.doctor_advice import NEXT, NEXT_BY_KIND
+from k8s_ucp.applications import health_of, is_settled, kept, reason, sync_of, trouble
+from k8s_ucp.doctor_advice import NEXT, NEXT_BY_KIND, of_application
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import LEASE, Kube, Object
 from k8s_ucp.mirror_status import mirror_rows
@@ -249,7 +249,6 @@ def _environments(found: Examined) -> Iterator[Finding]:
 
 
 def _applications(found: Examined) -> Iterator[Finding]:
-    why = status.reasons(found.seen)
     for each in found.seen.applications:
         name = each["metadata"]["name"]
         sync, health = sync_of(each), health_of(each)
@@ -258,14 +257,29 @@ def _applications(found: Examined) -> Iterator[Finding]:
         if is_settled(each):
             yield from _kept(name, kept(each))
             continue
-        reason = f": {why[name][:300]}" if name in why else ""
-        bad = health == "Degraded" or bool(reason)
+        if _only_repeats(each, found):
+            continue
+        bad = health == "Degraded" or bool(trouble(each))
+        why = f": {said}" if (said := reason(each)) else ""
         yield Finding(
             f"application/{name}",
             "error" if bad else "warning",
-            f"Application {name} is {sync} and {health}{reason}",
-            "ucp open argocd",
+            f"Application {name} is {sync} and {health}{why}",
+            of_application(each, found.topology, found.admin),
         )
+
+
+def _only_repeats(item: Object, found: Examined) -> bool:
+    """Its one fault is that something in it isn't well, which has a finding of its own."""
+    if sync_of(item) != "Synced" or trouble(item):
+        return False
+    name = item["metadata"]["name"]
+    if name == "mirrors":
+        return any(not row["ready"] for row in mirror_rows(found.seen.syncers))
+    if name == "root":
+        others = (each for each in found.seen.applications if each is not item)
+        return any(not is_settled(each) for each in others)
+    return False
 
 
 def _kept(application: str, names: list[str]) -> Iterator[Finding]:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+from k8s_ucp.applications import reason
+from k8s_ucp.kube import Object
 from k8s_ucp.reconciler import marks
+from k8s_ucp.topology import Topology
 
 NEXT = {
     "EnvironmentUnknown": "declare {environment} in spec.environments of ucp.yaml, then ucp start",
@@ -45,3 +51,79 @@ NEXT_BY_KIND = {
     marks.REGISTERED: "ucp logs reconciler",
     marks.REACHABLE: "ucp logs reconciler",
 }
+
+
+def of_application(item: Object, topology: Topology, admin: str) -> str:
+    """What mends an Application that isn't Synced and Healthy: a file or a command.
+
+    admin: file of the core's kubeconfig; those of app clusters lie beside it.
+    """
+    said = reason(item)
+    labels = item["metadata"].get("labels") or {}
+    repository = "apps" if f"{marks.GROUP}/app" in labels else "core"
+    path = str((_source(item)).get("path") or ".")
+    words = {
+        "file": f"gitops/{topology.name}/{repository}/{path}".removesuffix("/."),
+        "project": f"gitops/{topology.name}/core/projects/"
+        f"{(item.get('spec') or {}).get('project')}.yaml",
+        "kubectl": _kubectl(item, topology, admin),
+        "branch": topology.spec.git.branch,
+    }
+    found = next((text for pattern, text in _OF_APPLICATION if re.search(pattern, said, re.I)), "")
+    return (found or "{kubectl} get events,pods").format(**words)
+
+
+_OF_APPLICATION = (
+    (
+        r"could not read username|authentication (failed|required)|permission denied \(publickey"
+        r"|repository not found|terminal prompts disabled",
+        "give Argo CD a credential that reads the repository: git.readAuth or git.auth in "
+        "ucp.yaml, or UCP_GIT_TOKEN; then ucp start",
+    ),
+    (r"unable to resolve .* to a commit", "push the branch {branch}, or correct git.branch"),
+    (
+        r"could not resolve host|connection refused|no route to host|i/o timeout|server misbehaving"
+        r"|failed to get cluster|dial tcp|TLS handshake",
+        "ucp start, if what doesn't answer runs on this machine; else restore the network to it",
+    ),
+    (
+        r"not permitted in project",
+        "take the object out of {file}, commit and push; what apps may hold is in {project}",
+    ),
+    (
+        r"denied (the )?request|denied by|ValidatingAdmissionPolicy|violates PodSecurity",
+        "change the object in {file} so that the policy admits it, or guardRails in ucp.yaml",
+    ),
+    (
+        r"no matches for kind|could not find the requested resource"
+        r"|the server could not find",
+        "install what brings this kind to the cluster, or take the object out of {file}",
+    ),
+    (
+        r"generate manifest|kustomize|target state|app path does not exist|helm|is invalid"
+        r"|cannot unmarshal|unknown field|immutable|failed to apply|SyncFailed|unable to decode",
+        "correct {file}, commit and push (ucp check tells what else is wrong)",
+    ),
+    (
+        r"forbidden|unauthorized",
+        "ucp logs reconciler; access: admin for the environment in ucp.yaml",
+    ),
+)
+"""(what the reason says, what to do). The first that fits counts."""
+
+
+def _source(item: Object) -> dict[str, object]:
+    spec = item.get("spec") or {}
+    sources = spec.get("sources") or [{}]
+    return dict(spec.get("source") or sources[0])
+
+
+def _kubectl(item: Object, topology: Topology, admin: str) -> str:
+    """kubectl on the cluster and in the namespace that an Application goes to."""
+    goes_to = (item.get("spec") or {}).get("destination") or {}
+    cluster = str(goes_to.get("name") or "in-cluster")
+    if not cluster.startswith(f"{topology.name}-"):
+        cluster = topology.core_cluster
+    file = Path(admin).with_name(f"{cluster}.yaml") if admin.endswith(".yaml") else admin
+    namespace = f" -n {goes_to['namespace']}" if goes_to.get("namespace") else ""
+    return f"kubectl --kubeconfig {file}{namespace}"

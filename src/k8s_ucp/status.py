@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.applications import kept, trouble
+from k8s_ucp.applications import is_settled, kept, reason, trouble
 from k8s_ucp.components.adopted import AdoptedComponent
 from k8s_ucp.components.adopted_argocd import of_ours
 from k8s_ucp.components.component import Component
@@ -238,7 +238,8 @@ def reasons(seen: Seen) -> dict[str, str]:
                 break
     for item in seen.applications:
         stays = ", ".join(kept(item))
-        if said := trouble(item) or (stays and f"no longer in git, kept: {stays}"):
+        said = (stays and f"no longer in git, kept: {stays}") if is_settled(item) else reason(item)
+        if said := said or trouble(item):
             found[item["metadata"]["name"]] = said
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.applications import LENGTH, trouble
+from k8s_ucp.applications import LENGTH, reason, trouble, troubles
 
 ORPHANS = {"type": "OrphanedResourceWarning", "message": "4 orphaned resources"}
 FETCH = {
@@ -38,3 +38,57 @@ def test_the_cause_is_shown_however_often_it_was_passed_on() -> None:
     long = trouble(application({"type": "ComparisonError", "message": "a" * 999 + " the cause"}))
     assert long.endswith(" the cause")
     assert len(long) == LENGTH + len(" ... ")
+
+
+REFUSED = {
+    "kind": "ClusterRole",
+    "name": "reader",
+    "status": "SyncFailed",
+    "message": "resource rbac.authorization.k8s.io:ClusterRole is not permitted in project "
+    "applications",
+}
+RETRIED = {
+    "phase": "Running",
+    "retryCount": 4,
+    "message": "one or more objects failed to apply. Retrying attempt #5 at 3:04PM.",
+}
+
+
+def test_a_sync_that_is_tried_for_ever_tells_what_it_could_not_apply() -> None:
+    """Its phase is Running, as long as it is tried again."""
+    result = {"resources": [{"kind": "Service", "name": "web", "status": "Synced"}, REFUSED]}
+    said = trouble(application(operationState={**RETRIED, "syncResult": result}))
+    assert said == (
+        "ClusterRole reader: resource rbac.authorization.k8s.io:ClusterRole is not permitted in "
+        "project applications (tried 5 times)"
+    )
+    # While it is being tried again the objects are not there, but what it said is.
+    assert trouble(application(operationState=RETRIED)) == RETRIED["message"]
+    # Argo CD's condition says only that something failed.
+    echo = {"type": "SyncError", "message": "Failed last sync attempt: one or more objects"}
+    failed = {"phase": "Failed", "message": "x", "syncResult": {"resources": [REFUSED] * 5}}
+    said = trouble(application(echo, operationState=failed))
+    assert said.startswith("ClusterRole reader: resource")
+    assert said.endswith("; and 2 more objects")
+    hook = {"kind": "Job", "namespace": "web", "name": "seed", "hookPhase": "Failed"}
+    said = trouble(application(operationState={"syncResult": {"resources": [hook]}}))
+    assert said == "Job web/seed: no reason given"
+
+
+def test_whatever_is_not_well_is_named_where_nothing_has_failed() -> None:
+    waiting = {"phase": "Running", "message": "waiting for healthy state of apps/Deployment/web"}
+    assert reason(application(operationState=waiting)) == waiting["message"]
+    unwell = {"kind": "Deployment", "namespace": "web", "name": "web", "status": "Synced"}
+    unwell |= {"health": {"status": "Degraded"}}  # type: ignore[dict-item]
+    differing = [{"kind": "Pod", "name": name, "status": "OutOfSync"} for name in "abcde"]
+    assert reason(application(resources=[unwell, *differing])) == (
+        "not healthy: Deployment web/web; not as git says: Pod a, Pod b, Pod c and 2 more"
+    )
+
+
+def test_whoever_waits_is_told_of_every_application_that_is_stuck() -> None:
+    stuck = {"metadata": {"name": "clusters"}, **application(FETCH)}
+    waiting = {"metadata": {"name": "web"}, **application()}
+    well = application(FETCH, sync={"status": "Synced"}, health={"status": "Healthy"})
+    (said,) = troubles([waiting, stuck, {"metadata": {"name": "api"}, **well}])
+    assert said.startswith("Application clusters: Failed to load target state")

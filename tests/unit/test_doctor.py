@@ -212,3 +212,72 @@ def test_a_backup_that_is_behind() -> None:
 def test_the_worst_comes_first() -> None:
     found = examined(environments=["prod"], clusters=[refused("Forgotten"), refused("Odd")])
     assert [each.severity for each in findings(found)] == ["error", "warning", "info"]
+
+
+REFUSED = "ClusterRole is not permitted in project applications"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            REFUSED,
+            "take the object out of gitops/demo/apps/apps/web/overlays/stage, commit and push; "
+            "what apps may hold is in gitops/demo/core/projects/applications.yaml",
+        ),
+        (
+            "Deployment.apps is invalid: spec.replicas: must be greater than or equal to 0",
+            "correct gitops/demo/apps/apps/web/overlays/stage, commit and push",
+        ),
+        (
+            "admission webhook denied the request: image is not pinned",
+            "change the object in gitops/demo/apps/apps/web/overlays/stage so that",
+        ),
+        ("back-off restarting", "kubectl --kubeconfig /w/demo-stage.yaml -n web get events,pods"),
+    ],
+)
+def test_an_application_leads_to_the_file_or_the_cluster(message: str, expected: str) -> None:
+    """Its sync is tried again for ever: Argo CD calls that Running."""
+    failed = {"kind": "ClusterRole", "name": "a", "status": "SyncFailed", "message": message}
+    operation = {"phase": "Running", "retryCount": 2, "syncResult": {"resources": [failed]}}
+    item = {
+        "metadata": {"name": "web-stage", "labels": {"k8s-ucp.io/app": "web"}},
+        "spec": {
+            "project": "applications",
+            "source": {"path": "apps/web/overlays/stage"},
+            "destination": {"name": "demo-stage", "namespace": "web"},
+        },
+        "status": {
+            "sync": {"status": "OutOfSync"},
+            "health": {"status": "Missing"},
+            "operationState": operation,
+        },
+    }
+    (found,) = findings(examined(applications=[item]))
+    assert (found.id, found.severity) == ("application/web-stage", "error")
+    assert f"ClusterRole a: {message}" in found.message
+    assert found.next.startswith(expected)
+
+
+def test_a_broken_mirror_is_one_finding() -> None:
+    """The Applications that hold it are unwell for no other reason."""
+
+    def progressing(name: str, sync: str = "Synced") -> dict[str, Any]:
+        status = {"sync": {"status": sync}, "health": {"status": "Progressing"}}
+        return {"metadata": {"name": name}, "status": status}
+
+    condition = {"type": "Ready", "status": "False", "reason": "Taken", "message": "m"}
+    syncer = {
+        "metadata": {"name": "db", "namespace": "ucp-clusters"},
+        "status": {"conditions": [condition]},
+    }
+    applications = [progressing("root"), progressing("mirrors")]
+    found = findings(examined(syncers=[syncer], applications=applications))
+    assert [each.id for each in found] == ["mirror/db"]
+    # Whatever else is wrong with them is told.
+    applications = [progressing("root"), progressing("mirrors", "OutOfSync")]
+    found = findings(examined(syncers=[syncer], applications=applications))
+    assert {each.id for each in found} == {"mirror/db", "application/mirrors"}
+    assert [each.id for each in findings(examined(applications=[progressing("root")]))] == [
+        "application/root"
+    ]

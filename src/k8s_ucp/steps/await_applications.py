@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from k8s_ucp.applications import health_of, is_settled, sync_of, trouble
+from k8s_ucp.applications import health_of, is_settled, reason, sync_of
 from k8s_ucp.components.adopted_argocd import FORMER_PROJECT, project_of
 from k8s_ucp.components.belongings import tracker
 from k8s_ucp.gitops.publish import SETS
@@ -58,7 +58,7 @@ class AwaitApplications:
             seconds=POD_SECONDS if pulls_images(context) else SECONDS,
             cancel=context.cancel,
             pause=PAUSE,
-            next="see `ucp status`",
+            next="ucp doctor names for each the file or the command that mends it",
         )
         if moved:
             remove_former_project(context.kube)
@@ -113,7 +113,7 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
     missing = [f"{name}: not there yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
         if not is_settled(item):
-            why = f" ({said})" if (said := trouble(item)) else ""
+            why = f" ({said})" if (said := reason(item)) else ""
             missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{why}")
         elif name in waiting:
             missing.append(f"{name}: not looked at since the start")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from k8s_ucp.applications import troubles
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.pipeline import Report
@@ -22,6 +24,8 @@ POD_SECONDS = 600.0
 CLOUD_SECONDS = 2400.0
 """A cluster of a cloud takes a quarter of an hour to be made, and may be made twice."""
 PAUSE = 0.25
+BLOCKED_SECONDS = 10.0
+"""After so long it is worth asking what is in the way."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class AwaitEnvironments:
         near = [each for each in wanted if each not in far]
 
         again = LookAgain(context.kube, context.topology.spec.core.adopt)
+        began = time.monotonic()
 
         def look() -> str:
             try:
@@ -54,6 +59,9 @@ class AwaitEnvironments:
                     again.ask(items, since=context.argocd_since)
             except KubeError as error:
                 return error.message
+            if missing and time.monotonic() - began > BLOCKED_SECONDS:
+                # Nothing is declared or made where the Application that brings it can't be synced.
+                missing += blocked(context)
             report("; ".join(missing))
             return "; ".join(missing)
 
@@ -65,6 +73,14 @@ class AwaitEnvironments:
             pause=PAUSE,
             next="see `ucp status` and `ucp logs reconciler`",
         )
+
+
+def blocked(context: Context) -> list[str]:
+    """Why Applications can't be synced; empty where Argo CD isn't up yet."""
+    try:
+        return troubles(context.applications())
+    except KubeError:
+        return []
 
 
 def _patience(context: Context, *, clouds: bool) -> float:
