@@ -140,6 +140,19 @@ def summarize(topology: Topology, seen: Seen) -> Status:
     }
 
 
+def is_well(data: Status) -> bool:
+    """Everything that should run does: for `ucp status --exit-code`. data: of `summarize`."""
+    clusters = [each["cluster"] for each in data["environments"] if each["state"] == "running"]
+    return (
+        data["core"]["ready"]
+        and all(each["ready"] for each in (*data["components"], *data["mirrors"]))
+        and all(each["ready"] and each["registered"] and each["reachable"] for each in clusters)
+        and all(
+            (each["sync"], each["health"]) == ("Synced", "Healthy") for each in data["applications"]
+        )
+    )
+
+
 def ask_components(
     components: Sequence[Component], versions: Mapping[str, str]
 ) -> list[ComponentStatus]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from k8s_ucp.status import ComponentStatus, Seen, reasons, summarize
+import pytest
+
+from k8s_ucp.status import ComponentStatus, Seen, is_well, reasons, summarize
 from k8s_ucp.topology import Topology, default
 
 TOPOLOGY = default("demo", ["stage", "prod"])
@@ -189,3 +192,28 @@ def test_a_cluster_of_a_cloud_is_told_by_what_the_reconciler_notes() -> None:
     assert (stage["ready"], stage["registered"], stage["reachable"]) == (True, True, True)
     assert found["prod"]["ready"] is False
     assert reasons(seen)["other"] == "Because: it is False"
+
+
+READY = replace(WELL, environments=["prod"], applications=[WELL.applications[0]])
+
+
+def test_well_is_what_a_script_may_go_on_with() -> None:
+    data = summarize(default("demo", ["prod"]), READY)
+    assert is_well(data)
+    data["environments"][0] |= {"state": "stopped", "cluster": {"ready": False}}
+    assert is_well(data), "what is stopped on purpose is no fault"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"core_ready": False},
+        {"components": [ComponentStatus("argocd", "v1", ready=False, placement="host")]},
+        {"answering": frozenset()},
+        {"registrations": []},
+        {"applications": [{"metadata": WELL.applications[0]["metadata"], "status": {}}]},
+    ],
+)
+def test_what_is_not_well_ends_with_an_exit_code(change: dict[str, Any]) -> None:
+    seen = replace(READY, **change)
+    assert not is_well(summarize(default("demo", ["prod"]), seen))

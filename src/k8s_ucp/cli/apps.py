@@ -61,7 +61,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         ]
         for each in data
     ]
-    call.console.data(table(("app", "from", *environments), rows))
+    call.console.data(table(("app", "from", *environments), rows, width=call.console.width))
 
 
 @app.command(short_help="Add an app; it runs on every environment.")

@@ -58,7 +58,9 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         ]
         for each in data
     ]
-    call.console.data(table(("name", "provider", "state", "version", "http"), rows))
+    call.console.data(
+        table(("name", "provider", "state", "version", "http"), rows, width=call.console.width)
+    )
 
 
 @app.command(short_help="Deregister a cluster that will never answer again.")

@@ -6,6 +6,7 @@ Plain text by itself; rich is loaded for the live view of steps and nothing else
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -29,6 +30,11 @@ class Console:
         self.verbose = verbose
         self.terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.color = color and self.terminal and not os.environ.get("NO_COLOR")
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal that data goes to; None where it goes to a program or a file."""
+        return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
     def data(self, text: str) -> None:
         """What a program reads: stdout, always, at once."""
@@ -148,14 +154,56 @@ def _line(step: StepRun) -> str:
     return f"{step.title}{words}"
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lines with aligned columns, headed by the column names in capitals."""
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None = None
+) -> str:
+    """Lines with aligned columns, headed by the column names in capitals.
+
+    width: of the terminal; the widest cells are cut where a line would be longer.
+    """
     lines = [
         [each.upper() for each in columns],
-        *[[str(cell) if cell not in ("", None) else "-" for cell in row] for row in rows],
+        *[[_cell(cell) for cell in row] for row in rows],
     ]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    if width is not None:
+        widths = _fitting(widths, [len(each) for each in columns], width)
     return "\n".join(
-        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        _GAP.join(
+            _cut(cell, size).ljust(size) for cell, size in zip(line, widths, strict=True)
+        ).rstrip()
         for line in lines
     )
+
+
+_GAP = "   "
+_NARROWEST = 12
+"""Characters that a cell keeps, whatever the terminal's width: a name has to be told apart."""
+_CUT = "..."
+
+
+def _cell(value: Any) -> str:
+    """One line of text; a hyphen where there is nothing."""
+    return " ".join(str(value).split()) or "-" if value not in ("", None) else "-"
+
+
+def _fitting(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
+    """Widths of columns that fit: the widest give way, each down to its head and a few letters.
+
+    The first one, what a line is about, is the last to do so.
+    """
+    found = list(widths)
+    least = [min(size, max(head, _NARROWEST)) for size, head in zip(widths, least, strict=True)]
+    over = sum(found) + len(_GAP) * (len(found) - 1) - width
+    while over > 0:
+        wide = [place for place in range(len(found)) if found[place] > least[place]]
+        if not wide:
+            break
+        place = max(wide, key=lambda each: found[each] if each else 0)
+        found[place] -= 1
+        over -= 1
+    return found
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - len(_CUT)] + _CUT

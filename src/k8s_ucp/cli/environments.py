@@ -61,7 +61,13 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         ]
         for each in data
     ]
-    call.console.data(table(("environment", "cluster", "provider", "promotes from", "state"), rows))
+    call.console.data(
+        table(
+            ("environment", "cluster", "provider", "promotes from", "state"),
+            rows,
+            width=call.console.width,
+        )
+    )
 
 
 @app.command(short_help="Add an environment; its cluster comes up.")

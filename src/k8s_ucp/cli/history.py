@@ -45,7 +45,9 @@ def history(
         _refuse_unknown(tip, app, env)
         found = events(there.repository, tip.commit, app, env)[:limit]
     if output is Output.table:
-        call.console.data(_table(found) if found else f"no change of {app}'s tags yet")
+        call.console.data(
+            _table(found, call.console.width) if found else f"no change of {app}'s tags yet"
+        )
     else:
         call.console.data(notation([_data(each) for each in found], output))
 
@@ -59,7 +61,7 @@ def _refuse_unknown(tip: GitTip, app: str, env: str) -> None:
         raise UcpError(f"the app {app} has no environment {env}", next=nearest(env, envs))
 
 
-def _table(found: list[Event]) -> str:
+def _table(found: list[Event], width: int | None) -> str:
     rows = []
     for each in found:
         old, new = from_to(each.changes)
@@ -76,7 +78,7 @@ def _table(found: list[Event]) -> str:
             ]
         )
     columns = ["time", "environment", "what", "from", "to", "sequence", "by", "commit"]
-    return table(columns, rows)
+    return table(columns, rows, width=width)
 
 
 def _data(event: Event) -> dict[str, Any]:

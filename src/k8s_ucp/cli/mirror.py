@@ -48,7 +48,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         for each in data
     ]
     columns = ("mirror", "copies", "to", "done", "state", "why")
-    call.console.data(table(columns, rows))
+    call.console.data(table(columns, rows, width=call.console.width))
 
 
 @app.command(short_help="Add a mirror to ucp.yaml and the core repository.")

@@ -14,6 +14,7 @@ from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.adopted import AdoptedComponent
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.status import ComponentStatus, Seen, Status
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.catalogue import CATALOGUE
@@ -22,6 +23,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 app = declare()
 
 WATCH_SECONDS = 2.0
+SHOWN_IMAGES = 2
 PLACES = {"host": "host process", "pods": "pods"}
 
 
@@ -31,9 +33,20 @@ def show(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")
     ] = False,
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code", help="End with 1 unless everything is ready, Synced and Healthy."
+        ),
+    ] = False,
     output: OutputOption = Output.table,
 ) -> None:
     """Show the core cluster, components, environments, applications and mirrors."""
+    if watch and exit_code:
+        raise UsageError(
+            "--watch ends with Ctrl-C only, so it takes no --exit-code",
+            next="leave one of them out",
+        )
     call = invocation(ctx)
     context = chosen_context(call)
     # Only ports and places are looked up: no program is started.
@@ -41,9 +54,15 @@ def show(
     while True:
         seen = look(context)
         data = status.summarize(context.topology, seen)
-        text = _page(data, seen) if output is Output.table else notation(data, output)
+        text = (
+            _page(data, seen, call.console.width)
+            if output is Output.table
+            else notation(data, output)
+        )
         if not watch:
             call.console.data(text)
+            if exit_code and not status.is_well(data):
+                raise typer.Exit(UcpError.exit_code)
             return
         call.console.redraw(text)
         time.sleep(WATCH_SECONDS)
@@ -80,7 +99,7 @@ def _adopted(context: Context) -> list[ComponentStatus]:
     return status.ask_components([AdoptedComponent(each, context.kube) for each in names], {})
 
 
-def _page(data: Status, seen: Seen) -> str:
+def _page(data: Status, seen: Seen, width: int | None = None) -> str:
     core, why = data["core"], status.reasons(seen)
     away = "" if core["ready"] else "it doesn't answer: ucp start, or ucp doctor"
     rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), away]]
@@ -97,7 +116,7 @@ def _page(data: Status, seen: Seen) -> str:
                     ]
                 ),
                 _word(each["ready"]),
-                why.get(each["name"], "")[:100],
+                why.get(each["name"], ""),
             ]
         )
     for each in data["environments"]:
@@ -108,10 +127,10 @@ def _page(data: Status, seen: Seen) -> str:
                 cluster["name"],
                 _how(cluster),
                 _environment_word(each),
-                why.get(cluster["name"], "")[:100],
+                why.get(cluster["name"], ""),
             ]
         )
-    pages = [table(("what", "name", "how", "state", "why"), rows)]
+    pages = [table(("what", "name", "how", "state", "why"), rows, width=width)]
     if data["applications"]:
         rows = [
             [
@@ -120,13 +139,13 @@ def _page(data: Status, seen: Seen) -> str:
                 each["sync"] or "Unknown",
                 each["health"] or "Unknown",
                 (each["revision"] or "")[:8],
-                " ".join(each["images"]),
-                why.get(each["name"], "")[:100],
+                _images(each["images"]),
+                why.get(each["name"], ""),
             ]
             for each in data["applications"]
         ]
         columns = ("application", "environment", "sync", "health", "commit", "images", "why")
-        pages.append(table(columns, rows))
+        pages.append(table(columns, rows, width=width))
     if data["mirrors"]:
         rows = [
             [
@@ -134,12 +153,18 @@ def _page(data: Status, seen: Seen) -> str:
                 ", ".join(target["cluster"] for target in each["targets"] if target["ready"]),
                 ", ".join(target["cluster"] for target in each["targets"] if not target["ready"]),
                 _word(each["ready"]),
-                why.get(f"mirror {each['name']}", "")[:100],
+                why.get(f"mirror {each['name']}", ""),
             ]
             for each in data["mirrors"]
         ]
-        pages.append(table(("mirror", "done", "not yet", "state", "why"), rows))
+        pages.append(table(("mirror", "done", "not yet", "state", "why"), rows, width=width))
     return f"topology {data['topology']}\n\n" + "\n\n".join(pages)
+
+
+def _images(images: list[str]) -> str:
+    """The first few of many: `-o json` has them all."""
+    more = f" and {len(images) - SHOWN_IMAGES} more" if len(images) > SHOWN_IMAGES else ""
+    return " ".join(images[:SHOWN_IMAGES]) + more
 
 
 def _how(cluster: Status) -> str:

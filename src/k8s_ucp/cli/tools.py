@@ -101,7 +101,7 @@ def show(
         ]
         for each in states
     ]
-    console.data(table(("name", "version", "where", "from", "programs"), rows))
+    console.data(table(("name", "version", "where", "from", "programs"), rows, width=console.width))
 
 
 def _source(ctx: typer.Context, wanted: Source | None) -> Source:

@@ -82,6 +82,22 @@ def test_columns_are_aligned_and_nothing_is_empty() -> None:
     assert table(("a", "name"), [["1", None], ["long", "x"]]) == "A      NAME\n1      -\nlong   x"
 
 
+def test_a_table_fits_the_terminal_and_its_widest_cells_are_cut() -> None:
+    columns = ("name", "images", "why")
+    images = " ".join(f"registry.example.org/image-{number}:1.0" for number in range(13))
+    rows = [["a-name-of-24-characters-x", images, "because " * 40], ["b", "c:1", ""]]
+    for width in (80, 120, 200):
+        lines = table(columns, rows, width=width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert lines[1].startswith("a-name-of-24-characters-x   registry.example.org/")
+        assert lines[1].endswith("...")
+        assert lines[2].split() == ["b", "c:1", "-"]
+    # Nothing is cut to nothing, and nothing at all where a program reads.
+    assert "a-name-of..." in table(columns, rows, width=20)
+    assert images in table(columns, rows)
+    assert "one two" in table(("a",), [["one\ntwo"]])
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [("stage, prod", ["stage", "prod"]), (" a  b,,c ", ["a", "b", "c"]), ("", []), (" , ", [])],
