@@ -5,11 +5,13 @@ Plain text by itself; rich is loaded for the live view of steps and nothing else
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
+import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +109,7 @@ class LiveSteps(StepsView):
 
         self._steps: Sequence[StepRun] = ()
         self._began = time.monotonic()
+        self._keyboard = contextlib.ExitStack()
         self._live = Live(
             console=Terminal(stderr=True, no_color=not console.color, highlight=False),
             get_renderable=self._page,
@@ -114,11 +117,13 @@ class LiveSteps(StepsView):
         )
 
     def __enter__(self) -> StepsView:
+        self._keyboard.enter_context(_no_echo())
         self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
+        self._keyboard.close()
 
     def hear(self, event: Event) -> None:
         self._steps = event.steps
@@ -145,6 +150,29 @@ class LiveSteps(StepsView):
             )
         return page
 
+
+@contextlib.contextmanager
+def _no_echo() -> Iterator[None]:
+    """What is typed meanwhile is not shown: an echoed Enter moves the cursor below the view, and
+    the line above it would stay for good. Ctrl-C works as ever.
+    """
+    if not sys.stdin.isatty() or os.tcgetpgrp(0) != os.getpgrp():
+        # In the background a program that changes the terminal is stopped.
+        yield
+        return
+    before = termios.tcgetattr(0)
+    silent = [*before]
+    silent[_LOCAL_FLAGS] &= ~termios.ECHO
+    termios.tcsetattr(0, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        # What was typed was meant for nobody: a shell would run it.
+        termios.tcsetattr(0, termios.TCSAFLUSH, before)
+
+
+_LOCAL_FLAGS = 3
+"""Their place in what tcgetattr gives."""
 
 _SYMBOLS = {"waiting": " ", "running": "…", "done": "✓", "failed": "✗", "cancelled": "-"}
 

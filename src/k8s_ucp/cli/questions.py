@@ -45,9 +45,12 @@ def can_ask() -> bool:
 def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str]) -> Answers:
     """Where the core runs, which environments, which apps. Enter takes what is proposed.
 
-    cores, clusters: providers that can be had here, of the core and of environments.
+    cores, clusters: providers that can be had here, of the core and of environments; of one alone
+    nothing is asked.
     """
-    core = _ask_provider("Where does the core cluster run?", cores, proposed.core)
+    core = cores[0]
+    if len(cores) > 1:
+        core = _ask_provider("Where does the core cluster run?", cores, proposed.core)
     environments = _ask(
         questionary.text,
         "Which environments, in the order of promotion?",
@@ -57,9 +60,9 @@ def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str
     )
     # Pods of a kind core don't reach control planes that listen on loopback.
     usable = [each for each in clusters if core != "kind" or each == "kind"]
-    provider = usable[0]
+    provider = usable[0] if usable else core
     if len(usable) > 1:
-        provider = _ask_provider("Where do their clusters run?", usable, proposed.provider)
+        provider = _ask_provider("Where do their clusters run?", usable, core)
     apps = _ask(
         questionary.checkbox,
         "Which apps run on them?",
@@ -83,7 +86,7 @@ def _ask_provider(question: str, providers: Sequence[str], proposed: str) -> str
             question,
             choices=[questionary.Choice(_CORES[each], value=each) for each in providers],
             default=proposed if proposed in providers else None,
-            instruction="(Enter takes it)" if len(providers) == 1 else "(arrows move, Enter takes)",
+            instruction="(arrows move, Enter takes)",
         )
     )
 

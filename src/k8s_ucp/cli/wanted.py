@@ -132,7 +132,7 @@ def find_wanted(call: Invocation, flags: Flags) -> Wanted:
     name = call.topology or PROPOSED_NAME
     if flags.yes or flags.core not in (None, *BY_FLAGS):
         wanted = _new(name, flags, path)
-        if flags.core is None and "kind" in _choices():
+        if flags.core is None and "kind" in _choices()[0]:
             call.console.say(_KIND_TOO)
         return wanted
     from k8s_ucp.cli import questions
@@ -142,15 +142,14 @@ def find_wanted(call: Invocation, flags: Flags) -> Wanted:
             f"there is no {path}, and nobody to ask (stdin is not a terminal)",
             next="ucp start --yes (embedded core, environments stage and prod, app echo)",
         )
-    cores = _choices()
-    proposed = questions.Answers(
-        flags.core or cores[0],
-        _names(flags),
-        flags.apps or PROPOSED_APPS,
-        provider=_beside(flags.core or cores[0]),
-    )
+    clusters, not_kind = _choices()
+    # What a flag says isn't asked.
+    cores = [flags.core] if flags.core else clusters
+    proposed = questions.Answers(cores[0], _names(flags), flags.apps or PROPOSED_APPS)
+    if not_kind and flags.core is None:
+        call.console.say(f"The core cluster runs on the embedded engine ({not_kind}).")
     try:
-        answers = questions.ask_topology(proposed, cores, cores)
+        answers = questions.ask_topology(proposed, cores, clusters)
         if answers.core == "kind" and not flags.ports:
             answers = _with_ports(answers)
         wanted = _new(name, _answered(answers, flags), path)
@@ -260,11 +259,19 @@ def _answered(answers: Answers, flags: Flags) -> Flags:
     )
 
 
-def _choices() -> list[str]:
-    """Providers to propose, the best first: kind only where a container engine answers."""
-    from k8s_ucp.clusters.kind import is_available
+def _choices() -> tuple[list[str], str]:
+    """Providers to propose, the best first, and why kind isn't among them.
 
-    return ["kind", "embedded"] if is_available() else ["embedded"]
+    It is only where a container engine answers.
+    """
+    from k8s_ucp.clusters.kind import why_unavailable
+
+    error = why_unavailable()
+    if error is None:
+        return ["kind", "embedded"], ""
+    how = f"; to have it: {error.next}" if error.next else ""
+    reason = error.message.splitlines()[0]
+    return ["embedded"], f"kind, with real pods, is not offered: {reason}{how}"
 
 
 def _with_ports(answers: Answers) -> Answers:

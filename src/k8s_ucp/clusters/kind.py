@@ -311,13 +311,13 @@ class KindProvider:
         return locked(self._lock_file(name), f"the lock of cluster {name}", timeout=timeout)
 
 
-def is_available() -> bool:
-    """A container engine answers: kind can be proposed."""
+def why_unavailable() -> UcpError | None:
+    """Why no container engine answers, and what helps; None: kind can be proposed."""
     try:
         ContainerEngine().facts()
-    except UcpError:
-        return False
-    return True
+    except UcpError as error:
+        return error
+    return None
 
 
 def _refuse_other_mounts(request: ClusterRequest, nodes: Sequence[Node]) -> None:

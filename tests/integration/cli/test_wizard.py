@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,9 +18,9 @@ from k8s_ucp.topology import default, load
 from tests.e2e.world import World
 from tests.integration.cli.conftest import files
 
-ENTER, SPACE, CTRL_C, CTRL_U, UP = "\r", " ", "\x03", "\x15", "\x1b[A"
+ENTER, SPACE, CTRL_C, CTRL_U, UP, DOWN = "\r", " ", "\x03", "\x15", "\x1b[A", "\x1b[B"
+CORE = "Where does the core cluster run?"
 QUESTIONS = (
-    "Where does the core cluster run?",
     "Which environments, in the order of promotion?",
     "Which apps run on them?",
     "Write it and start?",
@@ -122,8 +124,6 @@ def test_bad_names_are_refused_at_the_question(
 ) -> None:
     person = at_keyboard("start")
     person.reads(QUESTIONS[0])
-    person.types(ENTER)
-    person.reads(QUESTIONS[1])
     person.types(CTRL_U + "Stage" + ENTER)
     person.reads("'Stage': lower-case letters, digits and '-'")
     person.types(CTRL_U + "a, a" + ENTER)
@@ -161,12 +161,10 @@ def test_enter_through_and_ctrl_c_at_a_step(
 def test_other_answers(world: World, at_keyboard: Callable[..., Keyboard]) -> None:
     person = at_keyboard("start", "--topology", "mine")
     person.reads(QUESTIONS[0])
-    person.types(ENTER)
-    person.reads(QUESTIONS[1])
     person.types(CTRL_U + "dev prod" + ENTER)
-    person.reads(QUESTIONS[2])
+    person.reads(QUESTIONS[1])
     person.types(SPACE + ENTER)
-    person.reads(QUESTIONS[3])
+    person.reads(QUESTIONS[2])
     shown = person.seen
     person.types(CTRL_C)
     assert person.ends() == 130
@@ -179,21 +177,75 @@ def test_kind_is_offered_where_a_container_engine_answers(
     world: World, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     stand_in_engine(world, runs=True)
-    person = at_keyboard("start", "--core", "embedded")
+    person = at_keyboard("start")
+    person.reads(CORE)
+    person.types(DOWN + ENTER)
     person.reads(QUESTIONS[0])
-    person.types(ENTER)
-    person.reads(QUESTIONS[1])
     person.types(ENTER)
     person.reads("Where do their clusters run?")
     person.reads("kind: a container of your engine, with real pods")
     person.types(UP + ENTER)
-    person.reads(QUESTIONS[2])
+    person.reads(QUESTIONS[1])
     person.types(ENTER)
-    person.reads(QUESTIONS[3])
+    person.reads(QUESTIONS[2])
     assert "cluster: {provider: kind}" in person.seen
     person.types(CTRL_C)
     assert person.ends() == 130
     assert files(world) == []
+
+
+def test_what_has_one_answer_is_not_asked_and_why_kind_is_not_offered_is_told(
+    world: World, at_keyboard: Callable[..., Keyboard]
+) -> None:
+    person = at_keyboard("start")
+    person.reads(QUESTIONS[0])
+    assert CORE not in person.seen
+    assert "kind, with real pods, is not offered: Docker does not run" in person.seen
+    person.types(CTRL_C)
+    assert person.ends() == 130
+    stand_in_engine(world, runs=True)
+    person = at_keyboard("start", "--core", "kind")
+    person.reads(QUESTIONS[0])
+    assert CORE not in person.seen
+    person.types(CTRL_C)
+    assert person.ends() == 130
+
+
+LIVE = """
+import time
+from k8s_ucp.cli.console import Console
+from k8s_ucp.pipeline import Event, State, StepRun
+
+with Console().steps() as view:
+    step = StepRun("a", "Do it", State.RUNNING)
+    view.hear(Event(step, [step]))
+    for _ in range(600):
+        time.sleep(0.1)
+        if Path("go").exists():
+            break
+    step.state = State.DONE
+    view.hear(Event(step, [step]))
+"""
+
+
+def test_what_is_typed_while_steps_are_shown_leaves_no_line_behind(tmp_path: Path) -> None:
+    """An echoed Enter would move the cursor: the line of progress above would never be redrawn."""
+    program = "from pathlib import Path" + LIVE
+    child = pexpect.spawn(
+        sys.executable, ["-c", program], cwd=str(tmp_path), env={**os.environ, "TERM": "xterm"},
+        dimensions=(24, 80), encoding="utf-8", timeout=60,
+    )  # fmt: skip
+    child.expect_exact("Do it")
+    assert child.waitnoecho(60)
+    child.send("typed\r\r")
+    (tmp_path / "go").touch()
+    child.expect(pexpect.EOF)
+    shown = child.before
+    child.close()
+    assert child.exitstatus == 0
+    assert "typed" not in shown
+    # One at the end of the view, after its last line.
+    assert shown.count("\n") == 1
 
 
 def test_nobody_is_asked_where_there_is_a_file(
