@@ -11,7 +11,7 @@ import typer
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing import edit_topology, up_to_date
-from k8s_ucp.cli.leaving import check_core_answers, remove_applications
+from k8s_ucp.cli.leaving import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.merge import Known
@@ -131,8 +131,8 @@ def add(
             text, _ = with_item(text, "databases", new, file)
         return with_item(text, "apps", item, file)
 
-    edit_topology(call, edit)
-    call.console.say(f"app {name} added; `ucp status --watch` shows how far it is")
+    topology = edit_topology(call, edit)
+    call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
 
 
 @app.command(short_help="Remove an app from every environment.")

@@ -7,6 +7,9 @@ very command is called, so a file may import what its command needs at its top.
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +34,9 @@ class Invocation:
     verbose: bool = False
     color: bool = True
 
+    given: dict[str, str] = field(default_factory=dict, compare=False)
+    """--workspace and --topology as they were typed: what is typed next needs them, too."""
+
     @property
     def workspace(self) -> Workspace:
         return Workspace.at(self.folder)
@@ -40,6 +46,30 @@ class Invocation:
         from k8s_ucp.cli.console import Console
 
         return Console(quiet=self.quiet, verbose=self.verbose, color=self.color)
+
+
+def placed(advice: str, given: Mapping[str, str]) -> str:
+    """An advice whose commands work where this one was typed.
+
+    given: the global options of this command line that say what it is about, with their values.
+    """
+
+    def complete(found: re.Match[str]) -> str:
+        flags = [
+            f"{flag} {shlex.quote(value)}" for flag, value in given.items() if flag not in found[0]
+        ]
+        return " ".join([found["command"], *flags]) + found["rest"]
+
+    return _COMMAND.sub(complete, advice) if given else advice
+
+
+_COMMAND = re.compile(
+    r"(?P<command>(?<![\w/.-])ucp (?:app|check|clusters|doctor|env|get|history|kubeconfig|logs"
+    r"|mirror|open|promote|reconciler|render|rollback|start|status|stop|tools)\b"
+    r"(?: (?:add|argocd|forget|install|list|remove|run|secrets)\b)?"
+    r"(?: --[a-z-]+(?:[= ][\w./,:=-]+)?)*)(?P<rest>[^;,`\n]*)"
+)
+"""A command with its flags: what follows may be its arguments, or the rest of a sentence."""
 
 
 def declare(help: str | None = None) -> typer.Typer:

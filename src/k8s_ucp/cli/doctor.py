@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from k8s_ucp import doctor
 from k8s_ucp.cli.chosen import chosen_context
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import declare, invocation, placed
 from k8s_ucp.cli.credential_files import credential_files
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.status import look
@@ -46,7 +47,7 @@ def examine(
     # Only ports and places are looked up: no program is started.
     context.toolbox = Toolbox({}, {})
     seen = examined(context)
-    found = doctor.findings(seen)
+    found = [replace(each, next=placed(each.next, call.given)) for each in doctor.findings(seen)]
     if bundle:
         from k8s_ucp.cli.doctor_bundle import write_bundle
 

@@ -10,7 +10,7 @@ import typer
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing import edit_topology, up_to_date
-from k8s_ucp.cli.leaving import await_cluster_gone
+from k8s_ucp.cli.leaving import await_cluster_gone, how_far
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.merge import Known
@@ -109,8 +109,8 @@ def add(
             item["deletionProtection"] = True
         return with_item(text, "environments", item, path)
 
-    edit_topology(call, edit)
-    call.console.say(f"environment {name} added; `ucp status --watch` shows how far it is")
+    topology = edit_topology(call, edit)
+    call.console.say(f"environment {name} added; {how_far(call, topology, 'ucp status --watch')}")
 
 
 @app.command(short_help="Remove an environment: its apps leave, then its cluster.")

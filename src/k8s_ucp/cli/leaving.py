@@ -35,6 +35,15 @@ def await_cluster_gone(call: Invocation, topology: Topology, cluster: str) -> No
     _wait(f"cluster {cluster} gone", look)
 
 
+def how_far(call: Invocation, topology: Topology, look: str) -> str:
+    """What to type after something was added. look: where the core cluster runs."""
+    kube = _core(call, topology)
+    if kube is None:
+        return "the core cluster isn't running: `ucp start` brings it up"
+    kube.close()
+    return f"`{look}` shows how far it is"
+
+
 def check_core_answers(call: Invocation, topology: Topology, app: str) -> None:
     """An app's Applications on protected environments can be deleted. Raises UcpError.
 

@@ -20,7 +20,7 @@ import typer.core
 import typer.main
 
 from k8s_ucp import __version__
-from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.command import Invocation, placed
 from k8s_ucp.errors import UcpError
 
 OK, BUG, INTERRUPTED = 0, 3, 130
@@ -96,6 +96,9 @@ def _keep(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
         root.obj = Invocation()
     if value not in (None, False) and not ctx.resilient_parsing:
         setattr(root.obj, str(param.name), not value if param.name == "color" else value)
+        if param.name in ("folder", "topology"):
+            root.obj.given[param.opts[0]] = str(value)
+            _given.update(root.obj.given)
     return value
 
 
@@ -186,6 +189,7 @@ def run(arguments: list[str]) -> int:
 
     0 done, 1 expected failure, 2 usage, 3 our bug, 130 interrupted.
     """
+    _given.clear()
     try:
         code = typer.main.get_command(app).main(arguments, "ucp", standalone_mode=False)
         sys.stdout.flush()
@@ -193,6 +197,8 @@ def run(arguments: list[str]) -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else OK
     except UcpError as error:
+        if error.next:
+            error.next = placed(error.next, _given)
         sys.stderr.write(f"ucp: {error}\n")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
@@ -203,6 +209,9 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 (the last handler: what arrives here is our bug)
         return _failed(error)
 
+
+_given: dict[str, str] = {}
+"""Of this run, for the one place where errors are told."""
 
 _MACHINE = {
     errno.ENOSPC: "free some space (df -h)",

@@ -10,6 +10,7 @@ from k8s_ucp.cli.chosen import asking_core, chosen_context
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing import edit_topology
+from k8s_ucp.cli.leaving import how_far
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.kube import SYNCER
@@ -119,8 +120,8 @@ def add(
         item["deletionPolicy"] = "Retain"
     if adopt:
         item["conflictPolicy"] = "Adopt"
-    edit_topology(call, lambda text, path: with_item(text, "mirrors", item, path))
-    call.console.say(f"mirror {name} added; `ucp mirror list` shows how far it is")
+    topology = edit_topology(call, lambda text, path: with_item(text, "mirrors", item, path))
+    call.console.say(f"mirror {name} added; {how_far(call, topology, 'ucp mirror list')}")
 
 
 @app.command(short_help="Remove a mirror; its copies leave.")

@@ -52,8 +52,9 @@ def install(
             console.say(f"{progress.elapsed:7.1f} s  {words} {progress.detail}".rstrip())
 
     installer = Installer(cache_folder(), heard, source=_source(ctx, source))
-    missing = installer.missing(names or EMBEDDED)
-    installer.install(names or EMBEDDED)
+    wanted = names or _needed(ctx)
+    missing = installer.missing(wanted)
+    installer.install(wanted)
     console.say(
         f"installed: {', '.join(missing)} ({time.monotonic() - began:.1f} s)"
         if missing
@@ -102,6 +103,18 @@ def show(
         for each in states
     ]
     console.data(table(("name", "version", "where", "from", "programs"), rows, width=console.width))
+
+
+def _needed(ctx: typer.Context) -> tuple[str, ...]:
+    """What a start of the workspace's ucp.yaml needs, add-ons' programs too; else of an embedded
+    topology."""
+    file = invocation(ctx).workspace.topology_file
+    if not file.exists():
+        return EMBEDDED
+    from k8s_ucp.steps.install_tools import needed_tools
+    from k8s_ucp.topology import load
+
+    return needed_tools(load(file))
 
 
 def _source(ctx: typer.Context, wanted: Source | None) -> Source:

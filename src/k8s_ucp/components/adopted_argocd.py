@@ -112,6 +112,32 @@ def of_ours(items: Iterable[Object], adopt: Iterable[str]) -> list[Object]:
     return [each for each in items if project_of(each) in PROJECTS]
 
 
+def sets_for_all_clusters(items: Iterable[Object]) -> list[str]:
+    """Names of others' ApplicationSets whose cluster generator has no selector.
+
+    They make Applications for every cluster that is registered, so for ours too.
+    """
+    return sorted(
+        str(each["metadata"]["name"])
+        for each in items
+        if project_of(each) not in PROJECTS and _takes_all((each["spec"]).get("generators"))
+    )
+
+
+def _takes_all(generators: object) -> bool:
+    for each in generators if isinstance(generators, list) else ():
+        if not isinstance(each, dict):
+            continue
+        clusters = each.get("clusters")
+        if isinstance(clusters, dict) and not any((clusters.get("selector") or {}).values()):
+            return True
+        if any(
+            _takes_all((each.get(kind) or {}).get("generators")) for kind in ("matrix", "merge")
+        ):
+            return True
+    return False
+
+
 def project_of(item: Object) -> str:
     """The project of an Application, or of those that a set makes."""
     spec = item["spec"]

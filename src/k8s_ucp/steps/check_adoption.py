@@ -20,7 +20,7 @@ from k8s_ucp.components.ledger import Entry, Ledger
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.render import seconds
 from k8s_ucp.gitops.rendering.core import of_others
-from k8s_ucp.kube import CONFIG_MAP, CRD, Kube, KubeError, Object
+from k8s_ucp.kube import APPLICATION_SET, CONFIG_MAP, CRD, Kube, KubeError, NotFound, Object
 from k8s_ucp.steps.check_versions import relied_on
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.catalogue import CATALOGUE
@@ -194,10 +194,17 @@ def _settings(
     protects = any(each.deletion_protection for each in spec.environments)
     wrong = adopted_argocd.unfit(settings, parameters, found.version, protects=protects)
     poll = f"{seconds(spec.git.poll)}s"
-    return (
-        [(each.message, each.command(kubectl(context))) for each in wrong],
-        adopted_argocd.lacking(settings, poll),
-    )
+    lacking = adopted_argocd.lacking(settings, poll)
+    try:
+        sets = kube.list_all(APPLICATION_SET, argocd.NAMESPACE)
+    except NotFound:
+        sets = []
+    for name in adopted_argocd.sets_for_all_clusters(sets):
+        lacking.append(
+            f"the ApplicationSet {name} of others has a cluster generator without a selector: it "
+            "deploys to the environments' clusters, too"
+        )
+    return [(each.message, each.command(kubectl(context))) for each in wrong], lacking
 
 
 def _check_argocd(context: Context, kube: Kube, found: Found) -> None:

@@ -106,7 +106,9 @@ class Installer:
         found = {each.name: self._entry(each) for each in self._tools(names)}
         absent = [name for name, entry in found.items() if entry is None]
         if absent:
-            raise UcpError(f"not installed: {', '.join(absent)}", next="ucp tools install")
+            raise UcpError(
+                f"not installed: {', '.join(absent)}", next=f"ucp tools install {' '.join(absent)}"
+            )
         return self._toolbox(found.values())
 
     def check(self, names: Iterable[str] = EMBEDDED) -> list[str]:

@@ -27,5 +27,13 @@ class Toolbox:
 
     def _get(self, where: Mapping[str, Path], name: str, what: str) -> Path:
         if name not in where:
-            raise UcpError(f"not installed: {what} {name}", next="ucp tools install")
+            raise UcpError(f"not installed: {what} {name}", next=f"ucp tools install {_tool(name)}")
         return where[name]
+
+
+def _tool(name: str) -> str:
+    """The tool that brings a program."""
+    from k8s_ucp.tools.catalogue import CATALOGUE
+
+    brings = (each.name for each in CATALOGUE.values() if name in (each.name, *each.programs))
+    return next(brings, name)

@@ -186,7 +186,10 @@ def test_a_port_that_was_taken_meanwhile(running: World) -> None:
     running.ucp("stop", "--yes")
     for words in (["get", "secrets"], ["mirror", "list"]):
         said = running.ucp(*words, expect=1).stderr
-        assert said == "ucp: the core cluster demo-core doesn't answer\n  next: ucp start\n"
+        where = f"--workspace '{running.workspace}'"
+        assert said == (
+            f"ucp: the core cluster demo-core doesn't answer\n  next: ucp start {where}\n"
+        )
     record = ClusterFolder(running.state / "clusters", "demo-core").record()
     assert record is not None
     port = record.ports["kube-apiserver"]

@@ -14,7 +14,7 @@ import typer
 
 from k8s_ucp.cli import main
 from k8s_ucp.cli.bug_report import summary, write_report
-from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.command import Invocation, declare, invocation, placed
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.redaction import without_secrets
 
@@ -210,3 +210,44 @@ def test_a_long_line_is_redacted_in_no_time(word: str) -> None:
 )
 def test_what_is_blanked_out(text: str, expected: str) -> None:
     assert without_secrets(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("advice", "expected"),
+    [
+        ("ucp start", "ucp start --workspace '/a b'"),
+        ("ucp start --yes (asks nothing)", "ucp start --yes --workspace '/a b' (asks nothing)"),
+        (
+            "ucp stop, then ucp start: all comes back",
+            "ucp stop --workspace '/a b', then ucp start --workspace '/a b': all comes back",
+        ),
+        ("see `ucp status`", "see `ucp status --workspace '/a b'`"),
+        (
+            "ucp clusters forget demo-eu gives up on it",
+            "ucp clusters forget --workspace '/a b' demo-eu gives up on it",
+        ),
+        (
+            "ucp start --adopt argocd,crossplane",
+            "ucp start --adopt argocd,crossplane --workspace '/a b'",
+        ),
+        ("ucp --workspace /c start (what is done is kept)", None),
+        ("ucp start --workspace /c", None),
+        ("take a ucp that brings 2.0", None),
+        ("edit /x/ucp start.yaml", "edit /x/ucp start.yaml"),
+    ],
+)
+def test_what_to_type_next_names_the_workspace_that_was_named(
+    advice: str, expected: str | None
+) -> None:
+    assert placed(advice, {"--workspace": "/a b"}) == (expected or advice)
+    assert placed(advice, {}) == advice
+
+
+def test_an_error_repeats_the_global_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["--workspace", str(tmp_path), "status"]) == 1
+    assert f"next: ucp start --workspace {tmp_path}\n" in capsys.readouterr().err
+    assert main.run(["status", "--workspace", str(tmp_path), "--topology", "a"]) == 2
+    said = capsys.readouterr().err
+    assert f"next: ucp start --workspace {tmp_path} --topology a\n" in said

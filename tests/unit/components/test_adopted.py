@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from k8s_ucp.components.adopted import Found
-from k8s_ucp.components.adopted_argocd import lacking, of_ours, unfit, untracked
+from k8s_ucp.components.adopted_argocd import (
+    lacking,
+    of_ours,
+    sets_for_all_clusters,
+    unfit,
+    untracked,
+)
 from k8s_ucp.components.generated_kinds import MAKER, GeneratedKinds, is_declared_by_us
 from k8s_ucp.components.ledger import Entry
 from k8s_ucp.kube import NotFound, Object
@@ -170,3 +176,27 @@ def test_managed_resources_of_others_are_told_from_ours() -> None:
     assert is_declared_by_us({"metadata": {"namespace": "ucp-clusters"}})
     assert is_declared_by_us({"metadata": {"namespace": "team", "ownerReferences": composite}})
     assert not is_declared_by_us({"metadata": {"namespace": "team"}})
+
+
+def test_sets_of_others_that_take_every_cluster() -> None:
+    """Ours are registered with the same Argo CD."""
+
+    def named(name: str, *generators: dict[str, Any], project: str = "theirs") -> dict[str, Any]:
+        template = {"spec": {"project": project}}
+        return {
+            "metadata": {"name": name},
+            "spec": {"generators": list(generators), "template": template},
+        }
+
+    everything: dict[str, Any] = {"clusters": {}}
+    some: dict[str, Any] = {"clusters": {"selector": {"matchLabels": {"team": "a"}}}}
+    found = sets_for_all_clusters(
+        [
+            named("b", everything),
+            named("a", {"matrix": {"generators": [{"git": {}}, {"clusters": {"selector": {}}}]}}),
+            named("some", some),
+            named("ours", everything, project="infrastructure"),
+            named("lists", {"list": {"elements": []}}),
+        ]
+    )
+    assert found == ["a", "b"]

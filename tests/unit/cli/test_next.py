@@ -1,0 +1,98 @@
+"""What a message says to type next exists, and leads on."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import k8s_ucp
+from k8s_ucp.cli import main, tools
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.doctor_advice import NEXT, NEXT_BY_KIND
+from k8s_ucp.errors import UcpError
+from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.toolbox import Toolbox
+from tests.unit.gitops.topologies import demo
+
+SOURCE = Path(k8s_ucp.__file__).parent
+OPTIONS = ("--help",)
+PROSE = ("and", "brings", "by", "is", "on", "or", "that", "use")
+"""Words that follow the name of the program where no command is meant."""
+
+
+def advice() -> Iterator[tuple[str, str]]:
+    """(file, text) of every `next`; what is filled in at run time is a {}."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "next":
+                yield from ((file.name, text) for text in texts(node.value))
+    yield from (("doctor_advice", text) for text in (*NEXT.values(), *NEXT_BY_KIND.values()))
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield "".join(
+            str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
+        )
+    elif isinstance(node, ast.IfExp):
+        yield from (*texts(node.body), *texts(node.orelse))
+
+
+def command(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that words begin with, and the rest of them."""
+    found = typer.main.get_command(main.app).commands.get(words[0])
+    assert found is not None, words
+    found, rest = main._load(words[0], []), words[1:]
+    while rest and rest[0] in getattr(found, "commands", {}):
+        found, rest = found.commands[rest[0]], rest[1:]
+    return found, rest
+
+
+def test_every_command_that_a_message_names_exists_with_its_flags() -> None:
+    everywhere = {flag for each in typer.main.get_command(main.app).params for flag in each.opts}
+    seen = 0
+    for file, text in advice():
+        for said in re.findall(r"(?<!-)\bucp ((?:[a-z]+ ?)+[^;,:`()]*)", text):
+            words = said.split()
+            if words[0] not in main.COMMANDS:
+                # "a ucp that brings ...", "which ucp is ...": no command.
+                assert words[0] in PROSE, (file, text)
+                continue
+            found, rest = command(words)
+            assert not getattr(found, "commands", {}), (file, text)
+            flags = {flag for each in found.params for flag in each.opts} | everywhere
+            for each in rest:
+                flag = each.partition("=")[0].strip("().")
+                if re.fullmatch(r"--[a-z-]+", flag):
+                    assert flag in {*flags, *OPTIONS}, (file, text)
+            seen += 1
+    assert seen > 40
+
+
+def test_a_missing_program_leads_to_what_installs_it(tmp_path: Path) -> None:
+    """An add-on's chart needs helm, which no start without charts installs."""
+    with pytest.raises(UcpError) as refused:
+        Installer(tmp_path, lambda _: None).find(("kustomize", "helm"))
+    assert refused.value.next == "ucp tools install kustomize helm"
+    for tool in CATALOGUE.values():
+        for program in tool.programs:
+            with pytest.raises(UcpError) as refused:
+                Toolbox({}, {}).path(program)
+            assert refused.value.next == f"ucp tools install {tool.name}"
+
+
+def test_tools_install_brings_what_the_topology_needs(tmp_path: Path) -> None:
+    context = typer.Context(typer.main.get_command(tools.app), obj=Invocation(tmp_path))
+    assert tools._needed(context) == EMBEDDED
+    charts = demo(addons={"ingress": "traefik"})
+    (tmp_path / "ucp.yaml").write_text(charts.model_dump_json(by_alias=True, exclude_unset=True))
+    assert set(tools._needed(context)) == {*EMBEDDED, "helm"}
