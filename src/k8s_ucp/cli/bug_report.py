@@ -14,6 +14,9 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
 
+KEPT = 20
+"""Reports; older ones are removed."""
+
 
 def write_report(error: BaseException, argv: Sequence[str]) -> Path | None:
     """Write the report (0600) into the cache folder; None where even that fails."""
@@ -34,10 +37,17 @@ def write_report(error: BaseException, argv: Sequence[str]) -> Path | None:
         make_private_folder(folder)
         path = folder / f"{stamp}.txt"
         write_private_file(path, without_secrets(text))
+        _forget_old(folder)
     except (OSError, UcpError):
         sys.stderr.write(without_secrets(text))
         return None
     return path
+
+
+def _forget_old(folder: Path) -> None:
+    """Their names sort by time."""
+    for path in sorted(folder.glob("*.txt"))[:-KEPT]:
+        path.unlink(missing_ok=True)
 
 
 def summary(error: BaseException) -> str:

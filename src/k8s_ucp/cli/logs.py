@@ -131,10 +131,13 @@ def tail(path: Path, lines: int) -> tuple[str, int]:
                 step = min(BLOCK, place)
                 place -= step
                 stream.seek(place)
-                found = stream.read(step) + found
+                block = stream.read(step)
+                found = block + found
+                if block and not block.strip(b"\0"):
+                    break  # what the watcher gave back to the disk
     except OSError as error:
         raise UcpError(f"can't read {path}: {error.strerror}") from error
-    kept = found.splitlines()[-lines:] if lines else []
+    kept = found.lstrip(b"\0").splitlines()[-lines:] if lines else []
     return b"\n".join(kept).decode("utf-8", "replace"), end
 
 

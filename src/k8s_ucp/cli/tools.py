@@ -1,4 +1,4 @@
-"""`ucp tools install|list`: the pinned programs in the user's cache."""
+"""`ucp tools install|prune|list`: the pinned programs in the user's cache."""
 
 from __future__ import annotations
 
@@ -60,6 +60,19 @@ def install(
         if missing
         else "everything was installed"
     )
+
+
+@app.command()
+def prune(ctx: typer.Context) -> None:
+    """Remove programs of other versions of ucp that no process uses.
+
+    A stopped topology gets the programs of this version at its next start.
+    """
+    console = invocation(ctx).console
+    removed, used = Installer(cache_folder(), lambda _: None).prune()
+    if used:
+        console.say(f"in use, kept: {', '.join(used)}")
+    console.say(f"removed: {', '.join(removed)}" if removed else "nothing to remove")
 
 
 @app.command("list")

@@ -31,6 +31,11 @@ WINDOW = 120.0
 """Restarts older than this are forgotten."""
 FREE_RESTARTS = 3
 LONGEST_PAUSE = 30.0
+LOGS_SECONDS = 30.0
+"""How often the room that logs take is looked at."""
+LOG_BYTES = 8 * 1024 * 1024
+LOG_KEPT = 1024 * 1024
+"""Of a log that takes more room than LOG_BYTES, so much is kept, from the end."""
 
 Process = tuple[str, str]
 """Cluster and component."""
@@ -73,6 +78,7 @@ class Watch:
     _alive: dict[Process, tuple[int, int]] = field(default_factory=dict)
     """PID and pidfd of processes that were proven ours."""
     _history: dict[Process, list[float]] = field(default_factory=dict)
+    _logs_seen: float = float("-inf")
 
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set; it is seen within LOOK_SECONDS."""
@@ -89,6 +95,7 @@ class Watch:
         """
         down = {name: self._down(name) for name in self._wanted()}
         self._drop_unwanted(down)
+        self._bound_logs(down)
         started = [
             name
             for name in plan(down, self._history, self.clock())
@@ -154,6 +161,14 @@ class Watch:
         for key in [each for each in self._history if each[0] not in names]:
             del self._history[key]
 
+    def _bound_logs(self, names: Iterable[str]) -> None:
+        if self.clock() - self._logs_seen < LOGS_SECONDS:
+            return
+        self._logs_seen = self.clock()
+        for name in names:
+            for component in COMPONENTS:
+                free_old_lines(self._of(name).log(component))
+
     def _forget(self, key: Process) -> None:
         _, descriptor = self._alive.pop(key)
         os.close(descriptor)
@@ -163,6 +178,37 @@ class Watch:
 
     def _of(self, name: str) -> ClusterFolder:
         return ClusterFolder(self.folder, name)
+
+
+def free_old_lines(log: Path) -> None:
+    """Give the room of a log's beginning back to the disk, where it has grown large.
+
+    The process that writes has no way to be told of another file, and goes on at the place where
+    it was: a shortened file would get its length back. So the length stays, without content.
+    Where a file system can't do that, nothing happens.
+    """
+    try:
+        found = log.stat()
+        end = (found.st_size - LOG_KEPT) // found.st_blksize * found.st_blksize
+        if found.st_blocks * 512 <= LOG_BYTES or end <= 0:
+            return
+        with log.open("r+b") as stream:
+            _punch_hole(stream.fileno(), end)
+    except OSError:
+        return
+
+
+def _punch_hole(descriptor: int, end: int) -> None:
+    """Of a file from its beginning. Python has no name for it."""
+    import ctypes
+
+    keep_size, punch = 1, 2
+    try:
+        call = ctypes.CDLL(None, use_errno=True).fallocate64
+    except AttributeError:
+        return
+    call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    call(descriptor, punch | keep_size, 0, end)
 
 
 def _open(pid: int) -> int | None:

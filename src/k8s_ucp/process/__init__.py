@@ -14,7 +14,14 @@ from k8s_ucp.process.identity import (
     wait_gone,
 )
 from k8s_ucp.process.programs import OUTPUT_KEPT, Programs, find_program, run, spawn
-from k8s_ucp.process.search import available_memory, is_marked, listeners, marked, working_in
+from k8s_ucp.process.search import (
+    available_memory,
+    is_marked,
+    is_mentioned,
+    listeners,
+    marked,
+    working_in,
+)
 
 __all__ = [
     "OUTPUT_KEPT",
@@ -24,6 +31,7 @@ __all__ = [
     "find_program",
     "identify",
     "is_marked",
+    "is_mentioned",
     "is_running",
     "is_start_of",
     "listeners",

@@ -67,6 +67,20 @@ def working_in(folder: Path) -> list[Identity]:
     return [each for each in found if each]
 
 
+def is_mentioned(folder: Path) -> bool:
+    """A process runs a program of this folder, or has its path in its words or environment.
+
+    Of all processes that this user may look at.
+    """
+    text = f"{folder}{os.sep}"
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            words = [process.exe(), *process.cmdline(), *process.environ().values()]
+            if any(text in each for each in words) and process.pid != os.getpid():
+                return True
+    return False
+
+
 def listeners(pid: int) -> list[tuple[str, int]]:
     """(address, port) of every TCP socket that a process listens on."""
     try:

@@ -134,6 +134,25 @@ class Installer:
         """Which of the named tools an install would have to make."""
         return [each.name for each in self._tools(names) if self._entry(each) is None]
 
+    def prune(self) -> tuple[list[str], list[str]]:
+        """Remove what other versions of the catalogue installed, unless a process uses it.
+
+        Names of the entries that were removed, and of those that are used.
+        """
+        from k8s_ucp import process
+
+        recipes = [
+            each
+            for tool in self._catalogue.values()
+            for source in Source
+            for each in ways(tool, source, self._modules)
+        ]
+        known = {(each.tool.name, each.digest) for each in recipes}
+        self._store.make()
+        return self._store.prune(
+            lambda entry: (entry.tool, entry.digest) in known, process.is_mentioned
+        )
+
     def states(
         self, names: Iterable[str] | None = None, *, verify: bool = False
     ) -> list[ToolState]:

@@ -178,6 +178,28 @@ class Store:
         for folder in self.cache.glob("build.old-*"):
             delete(folder)
 
+    def prune(
+        self, needed: Callable[[Entry], bool], in_use: Callable[[Path], bool]
+    ) -> tuple[list[str], list[str]]:
+        """Remove entries that are neither needed nor in use: names of the removed, of the used."""
+        removed, used = [], []
+        for about in sorted(self._tools.glob(f"*/{_ABOUT}")):
+            name = about.parent.name
+            entry = self.get(name)
+            if entry is None or entry.name != name or needed(entry):
+                continue
+            with (self._locks / f"{name}.lock").open("a+") as file:
+                if not _try_lock(file.fileno()) or in_use(about.parent):
+                    used.append(name)
+                    continue
+                # As a left-over: where this is killed, the next installation goes on with it.
+                partial = self._tools / f"{name}{_PARTIAL}"
+                remove(partial)
+                about.parent.rename(partial)
+                remove(partial)
+                removed.append(name)
+        return removed, used
+
     @contextlib.contextmanager
     def using_build(self) -> Iterator[None]:
         """While inside, nobody removes the folder of modules and object files."""

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from k8s_ucp.cli import main
-from k8s_ucp.cli.bug_report import summary, write_report
+from k8s_ucp.cli.bug_report import KEPT, summary, write_report
 from k8s_ucp.cli.command import Invocation, declare, invocation, placed
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.redaction import without_secrets
@@ -175,6 +175,20 @@ def test_a_report_holds_what_no_encoding_can_write(
     assert report
     assert "caf\\udcc3\\udca9" in report.read_text("utf-8")
     assert summary(error).encode() == b"ValueError: no such folder: caf\\udcc3\\udca9"
+
+
+def test_old_reports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path))
+    folder = tmp_path / "bugs"
+    folder.mkdir()
+    for day in range(10, 31):
+        (folder / f"202001{day}-000000.txt").touch()
+    report = write_report(ValueError("new"), ["ucp"])
+    names = sorted(each.name for each in folder.iterdir())
+    assert report
+    assert len(names) == KEPT
+    assert names[0] == "20200112-000000.txt"
+    assert names[-1] == report.name
 
 
 def test_others_never_write_into_what_it_makes() -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from k8s_ucp.cli.logs import tail
 from k8s_ucp.clusters.watching import (
     FREE_RESTARTS,
+    LOG_BYTES,
+    LOG_KEPT,
     LONGEST_PAUSE,
     WINDOW,
+    free_old_lines,
     pause_before_restart,
     plan,
 )
@@ -53,3 +60,30 @@ def test_a_pausing_component_does_not_hold_up_another() -> None:
     assert plan({"a": ["kwok-controller"]}, looping, 10.0) == []
     assert plan({"a": ["etcd", "kwok-controller"]}, looping, 10.0) == ["a"]
     assert plan({"b": ["kwok-controller"]}, looping, 10.0) == ["b"]
+
+
+def test_a_log_that_grows_gives_its_beginning_back(tmp_path: Path) -> None:
+    """Its writer, a control plane's process, knows nothing of it and goes on where it was."""
+    log = tmp_path / "etcd.log"
+    line = b"it complains in a loop, again and again: " + b"x" * 58 + b"\n"
+    with log.open("wb") as writer:
+        writer.write(line * (12 * 1024 * 1024 // len(line)))
+        writer.flush()
+        free_old_lines(log)
+        if log.stat().st_blocks * 512 > LOG_BYTES:
+            pytest.skip("this file system frees no part of a file")
+        writer.write(b"the last words\n")
+    assert log.stat().st_blocks * 512 < 2 * LOG_KEPT
+    text, _ = tail(log, 10**9)
+    assert text.endswith("the last words")
+    assert "\0" not in text
+    assert len(text) > LOG_KEPT // 2
+    assert tail(log, 2)[0].count("\n") == 1
+
+
+def test_a_small_log_is_left_alone(tmp_path: Path) -> None:
+    log = tmp_path / "etcd.log"
+    log.write_bytes(b"x" * LOG_KEPT * 2)
+    free_old_lines(log)
+    assert log.read_bytes() == b"x" * LOG_KEPT * 2
+    free_old_lines(tmp_path / "absent.log")
