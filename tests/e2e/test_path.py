@@ -10,6 +10,7 @@ import tarfile
 import urllib.request
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import psutil
 import pytest
@@ -76,6 +77,16 @@ def test_status_tells_what_start_brought_up(demo: World) -> None:
     for each in applications.values():
         assert (each["sync"], each["health"]) == ("Synced", "Healthy")
         assert each["images"] == ["ealen/echo-server:0.9.2"]
+
+
+def test_the_graph_shows_what_runs(demo: World) -> None:
+    text = demo.ucp("graph").stdout
+    assert text.startswith("flowchart LR\n")
+    assert "class env_stage ready" in text
+    assert "env_stage -->|promotion| env_prod" in text
+    assert re.search(r"app_echo_prod\[.*0\.9\.2.*Synced, Healthy.*\]:::ready", text)
+    drawn = ElementTree.fromstring(demo.ucp("graph", "-o", "svg").stdout)
+    assert {"stage", "prod", "echo"} <= {each.text for each in drawn.iter()}
 
 
 @pytest.mark.parametrize("environment", ["stage", "prod"])

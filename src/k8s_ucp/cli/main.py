@@ -38,6 +38,7 @@ COMMANDS: dict[str, Entry] = {
     "start": Entry("k8s_ucp.cli.start", "Make the topology of ucp.yaml real."),
     "stop": Entry("k8s_ucp.cli.stop", "End everything that runs; repositories and data stay."),
     "status": Entry("k8s_ucp.cli.status", "Show clusters, components, environments, applications."),
+    "graph": Entry("k8s_ucp.cli.graph", "Draw the topology as mermaid, svg or dot."),
     "doctor": Entry("k8s_ucp.cli.doctor", "Find what is wrong and what to do about it."),
     "logs": Entry("k8s_ucp.cli.logs", "Print a component's logs."),
     "promote": Entry("k8s_ucp.cli.promote", "Write an image tag to an environment."),

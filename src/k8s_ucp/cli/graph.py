@@ -1,0 +1,65 @@
+"""`ucp graph`: the topology as a picture, with the state that each part is in."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from k8s_ucp import status
+from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.topology_graph.dot import dot
+from k8s_ucp.topology_graph.graph import Graph, topology_graph
+from k8s_ucp.topology_graph.mermaid import mermaid
+from k8s_ucp.topology_graph.svg import svg
+
+app = declare()
+
+
+class Notation(StrEnum):
+    """-o"""
+
+    mermaid = "mermaid"
+    svg = "svg"
+    dot = "dot"
+
+
+WRITERS = {Notation.mermaid: mermaid, Notation.svg: svg, Notation.dot: dot}
+
+
+@app.command("graph")
+def graph(
+    ctx: typer.Context,
+    output: Annotated[
+        Notation,
+        typer.Option(
+            "-o", "--output", help="mermaid (for Markdown), svg (a picture) or dot (for Graphviz)."
+        ),
+    ] = Notation.mermaid,
+) -> None:
+    """Draw the topology: repositories, core cluster, environments and apps, with their states.
+
+    What was never started is drawn as ucp.yaml declares it.
+    """
+    call = invocation(ctx)
+    call.console.data(WRITERS[output](_graph(call)).rstrip("\n"))
+
+
+def _graph(call: Invocation) -> Graph:
+    from k8s_ucp.topology import load
+
+    file = call.workspace.topology_file
+    if not call.topology and not call.workspace.topologies() and file.exists():
+        return topology_graph(load(file), {})
+    from k8s_ucp.cli.status import look
+    from k8s_ucp.tools.toolbox import Toolbox
+
+    context = chosen_context(call)
+    context.toolbox = Toolbox({}, {})
+    found = look(context)
+    if not found.core_ready:
+        # Its silence would draw every environment away; the topology knows them.
+        return topology_graph(context.topology, {})
+    return topology_graph(context.topology, status.summarize(context.topology, found))

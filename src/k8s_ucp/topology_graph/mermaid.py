@@ -1,0 +1,53 @@
+"""A graph as a Mermaid flowchart, which forges draw in Markdown. https://mermaid.js.org"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from k8s_ucp.topology_graph.graph import COLORS, Cluster, Graph, Node
+
+
+def mermaid(graph: Graph) -> str:
+    """The text of a flowchart, with a line break at its end."""
+    return "\n".join(_lines(graph)) + "\n"
+
+
+def _lines(graph: Graph) -> Iterator[str]:
+    yield "flowchart LR"
+    for node in graph.repositories:
+        yield f"  {_node(node, '[(', ')]')}"
+    for cluster in (graph.core, *graph.environments):
+        yield from _cluster(cluster)
+    for edge in graph.edges:
+        label = f"|{_text(edge.label)}|" if edge.label else ""
+        yield f"  {_id(edge.source)} -->{label} {_id(edge.target)}"
+    for state, (line, fill, ink) in COLORS.items():
+        yield f"  classDef {state} fill:{fill},stroke:{line},color:{ink}"
+    for cluster in (graph.core, *graph.environments):
+        yield f"  class {_id(cluster.id)} {cluster.state}"
+
+
+def _cluster(cluster: Cluster) -> Iterator[str]:
+    yield f'  subgraph {_id(cluster.id)}["{_label(cluster.lines)}"]'
+    for node in cluster.nodes:
+        yield f"    {_node(node, '[', ']')}"
+    yield "  end"
+
+
+def _node(node: Node, opening: str, closing: str) -> str:
+    return f'{_id(node.id)}{opening}"{_label(node.lines)}"{closing}:::{node.state}'
+
+
+def _id(name: str) -> str:
+    """Mermaid's own words ("end") never come alone: every id of ours has a prefix."""
+    return re.sub(r"[^a-zA-Z0-9]", "_", name)
+
+
+def _label(lines: tuple[str, ...]) -> str:
+    return "<br/>".join(map(_text, lines))
+
+
+def _text(words: str) -> str:
+    """Quoted text ends at a double quote; entities stand for what Mermaid would read."""
+    return "".join(f"#{ord(each)};" if each in '"#<>&|`' else each for each in words)
