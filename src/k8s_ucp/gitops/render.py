@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,7 +125,7 @@ def _tree(repository: str, topology: Topology, facts: Facts) -> dict[str, bytes]
         "reads": reads(topology),
         "password_namespaces": addons.password_namespaces(topology),
         "chart_repositories": addons.repositories(topology),
-        "vendored": {path.split("/")[1] for path in facts.vendored},
+        "vendored": _vendored(facts.vendored),
         "platform_applications": sorted(PLATFORM_APPLICATIONS),
         "branch": topology.spec.git.branch,
         "poll": seconds(topology.spec.git.poll),
@@ -156,3 +156,12 @@ def seconds(duration: str) -> int:
     if not parts or "".join(number + unit for number, unit in parts) != duration:
         raise UsageError(f"{duration!r} is no duration", next="write it like 30s or 1m30s")
     return max(1, round(sum(float(number) * _UNITS[unit] for number, unit in parts)))
+
+
+def _vendored(paths: Iterable[str]) -> dict[str, set[str]]:
+    """Folders of `platform/<add-on>/vendored/<folder>/…`, by add-on."""
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        _, name, _, folder, *_ = path.split("/")
+        found.setdefault(name, set()).add(folder)
+    return found

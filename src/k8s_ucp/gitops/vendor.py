@@ -96,7 +96,7 @@ def changes(
 
 
 def _places(topology: Topology, addon: Addon) -> Iterator[_Place]:
-    """Add-ons whose clusters differ are rendered for each environment, others for each provider."""
+    """Add-ons whose clusters differ are rendered for each cluster, others for each provider."""
 
     def values(provider: str) -> str:
         return f"platform/{addon.name}/values/{provider}.yaml"
@@ -105,6 +105,9 @@ def _places(topology: Topology, addon: Addon) -> Iterator[_Place]:
         for provider in addons.targets(topology, addon):
             yield _Place(provider, values(provider))
         return
+    if addons.on_core(topology, addon):
+        parameters = addons.parameters(topology, addon, addons.CORE)
+        yield _Place(addons.CORE, values(topology.spec.core.provider), tuple(parameters))
     for each in topology.spec.environments:
         parameters = addons.parameters(topology, addon, each.name)
         yield _Place(each.name, values(each.cluster.provider), tuple(parameters))

@@ -121,6 +121,46 @@ def test_records_go_with_their_hosts_and_with_no_others() -> None:
     }
 
 
+def test_each_cluster_keeps_its_backups_in_a_folder_of_its_own() -> None:
+    """A restore in one environment must not offer the backups of another."""
+    topology = with_addons(velero=True)
+    found = applications(topology)
+    prefix = "configuration.backupStorageLocation[0].prefix"
+    environment = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
+    for item, wanted in (
+        (found["ApplicationSet", "platform-velero"], environment),
+        (found["Application", "platform-velero"], "core"),
+    ):
+        parameters = sources(item)[0]["helm"]["parameters"]
+        assert parameters == [{"name": prefix, "value": wanted, "forceString": True}]
+    values = documents(render(topology, FACTS).core, "platform/velero/values/eks.yaml")[0]
+    # Velero copies the Schedule's own labels, which are the chart's, where the template has none.
+    assert values["schedules"]["daily"]["template"]["metadata"]["labels"] == {
+        "k8s-ucp.io/topology": "shop",
+        "k8s-ucp.io/provider": "eks",
+    }
+
+
+@pytest.mark.parametrize(
+    ("folders", "core", "environments"),
+    [(("core", "stage"), "core", "environment"), (("kind", "gke"), "kind", "provider")],
+    ids=["rendered-now", "rendered-before"],
+)
+def test_velero_that_was_vendored_is_found(
+    folders: tuple[str, ...], core: str, environments: str
+) -> None:
+    """By older versions a folder for each provider; they work until they are rendered anew."""
+    vendored = {f"platform/velero/vendored/{each}/manifests.yaml": b"a: b\n" for each in folders}
+    facts = Facts(**{**FACTS.__dict__, "vendored": vendored})
+    found = applications(with_addons(velero=True), facts)
+    (source,) = sources(found["Application", "platform-velero"])
+    assert source["path"] == f"platform/velero/vendored/{core}"
+    (source,) = sources(found["ApplicationSet", "platform-velero"])
+    assert source["path"] == (
+        f'platform/velero/vendored/{{{{ index .metadata.labels "k8s-ucp.io/{environments}" }}}}'
+    )
+
+
 def test_waves_put_kinds_before_what_uses_them() -> None:
     found = applications(with_addons(**EVERYTHING))
     waves = {

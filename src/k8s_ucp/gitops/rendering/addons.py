@@ -148,6 +148,8 @@ _VELERO = Addon(
     "velero",
     core=True,
     environments=True,
+    # Each cluster sees its own backups only: a restore in prod must not offer those of stage.
+    parameters=(("configuration.backupStorageLocation[0].prefix", "{environment}"),),
 )
 ALL = (
     _TRAEFIK,
@@ -160,6 +162,8 @@ ALL = (
     _VELERO,
 )
 
+CORE = "core"
+"""In the place of an environment's name; none is called like that."""
 _DNS = {"gcp": "google", "aws": "aws", "digitalocean": "digitalocean"}
 """Clouds whose DNS external-dns gets into with the credential that Crossplane has."""
 
@@ -177,7 +181,7 @@ VELERO_SECRET = "velero-credentials"  # noqa: S105 (a name)
 # v1.14.x goes with Velero v1.18.x, by the plugins' own tables (looked at for v1.14.2).
 _PLUGINS = {
     "gke": ("gcp", "velero/velero-plugin-for-gcp:v1.14.0"),
-    "eks": ("aws", "velero/velero-plugin-for-aws:v1.14.0"),
+    "eks": ("aws", "velero/velero-plugin-for-aws:v1.14.3"),
 }
 
 
@@ -198,7 +202,7 @@ def chosen(topology: Topology) -> list[Addon]:
 
 
 def parameters(topology: Topology, addon: Addon, environment: str) -> list[tuple[str, str]]:
-    """What differs between app clusters, for one of them. environment: may be a template."""
+    """What differs between clusters, for one of them. environment: may be a template, or CORE."""
     names = {"topology": topology.name, "domain": topology.spec.domain, "environment": environment}
     return [(name, value.format(**names)) for name, value in addon.parameters]
 

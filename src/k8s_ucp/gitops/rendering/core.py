@@ -107,6 +107,7 @@ def _bootstrap(path: str, topology: Topology) -> Iterator[Place]:
                     "on_core": on_core,
                     "providers": providers,
                     "parameters": addons.parameters(topology, addon, _ENVIRONMENT_LABEL),
+                    "core_parameters": addons.parameters(topology, addon, addons.CORE),
                 }
                 yield place.replace("{addon}", addon.name), values
         return
