@@ -18,6 +18,10 @@ from k8s_ucp.reconciler import marks, passwords, sources
 RESTORED = "k8s-ucp-restored"
 """ConfigMap in the clusters' namespace: the sections that were put back into this core."""
 EXTERNAL_NAME = "crossplane.io/external-name"
+COMPOSITE = "crossplane.io/composite"
+"""Label of what a Composition made: the name of what asked for it."""
+PART = "crossplane.io/composition-resource-name"
+"""Annotation of the same: which of the Composition's resources it is."""
 _NOT_KEPT = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation with the whole Secret in it."""
 
@@ -54,9 +58,9 @@ class CoreState:
         if section not in self.restored():
             return False
         if section == EXTERNAL_NAMES:
-            kind, namespace, name = _place(key)
-            served = self._managed().get(kind)
-            return served is not None and self.kube.find(served, name, namespace) is None
+            label, namespace, name = _place(key)
+            kind = self._managed().get(label)
+            return kind is not None and self._declared(kind, namespace, name) is None
         if not self._looked_at(section, key):
             return False
         namespace, name = key.split("/")
@@ -109,13 +113,21 @@ class CoreState:
         for key, external_name in names.items():
             label, namespace, name = _place(key)
             kind = served.get(label)
-            there = self.kube.find(kind, name, namespace) if kind else None
+            there = self._declared(kind, namespace, name) if kind else None
             if kind is None or there is None:
                 missing.add(key)
             elif EXTERNAL_NAME not in (there["metadata"].get("annotations") or {}):
                 change = {"metadata": {"annotations": {EXTERNAL_NAME: external_name}}}
-                self.kube.patch(kind, name, namespace, change)
+                self.kube.patch(kind, there["metadata"]["name"], namespace, change)
         return frozenset(missing)
+
+    def _declared(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
+        """The managed resource of that name, as `_declared_name` tells it."""
+        there = self.kube.find(kind, name, namespace)
+        if there is not None and _declared_name(there) == name:
+            return there
+        items = self.kube.list_all(kind, namespace, labels=COMPOSITE)
+        return next((each for each in items if _declared_name(each) == name), None)
 
     def _put_back(self, section: str, key: str, kept: Mapping[str, Any]) -> bool:
         namespace, name = key.split("/")
@@ -174,7 +186,8 @@ class CoreState:
                 name = (metadata.get("annotations") or {}).get(EXTERNAL_NAME)
                 ours = not self.others_too or is_declared_by_us(each)
                 if name and ours and "deletionTimestamp" not in metadata:
-                    yield f"{label}/{metadata.get('namespace', '')}/{metadata['name']}", name
+                    place = f"{metadata.get('namespace', '')}/{_declared_name(each)}"
+                    yield f"{label}/{place}", name
 
     def _managed(self) -> dict[str, Kind]:
         """Kinds of managed resources that are served: {`<kind>.<group>`: kind}."""
@@ -208,6 +221,17 @@ def _source(namespace: str, name: str, kept: Mapping[str, Any]) -> Object:
     item = _secret(namespace, name, type=kept["type"], data=kept["data"])
     item["metadata"] |= {"labels": kept["labels"], "annotations": kept["annotations"]}
     return item
+
+
+def _declared_name(item: Object) -> str:
+    """Its own, or, where a Composition made it, that of what asked for it and of its part.
+
+    What a Composition gives no name gets a random one, another one in each core.
+    """
+    about = item["metadata"]
+    asked = (about.get("labels") or {}).get(COMPOSITE)
+    part = (about.get("annotations") or {}).get(PART)
+    return f"{asked}-{part}" if asked and part else str(about["name"])
 
 
 def _key(item: Object) -> str:

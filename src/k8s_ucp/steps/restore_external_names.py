@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from k8s_ucp.backup import EXTERNAL_NAMES, parse
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.gitops.backup_file import BackupFile
+from k8s_ucp.gitops.rendering.databases import PARTS
 from k8s_ucp.kube import APPLICATION, KubeError, Object
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
+from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, GROUP
 from k8s_ucp.steps.context import Context
 from k8s_ucp.waiting import wait_until
 
@@ -73,18 +74,30 @@ class RestoreExternalNames:
 def not_yet(missing: Collection[str], wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
     """What to wait for, in words. missing: resources that aren't there; items: Applications.
 
-    What the repository declares no more never comes; what a Composition makes gets its name there.
+    What the repository declares no more never comes. What our Compositions make is called like
+    what asked for it and its part, and comes once Crossplane has composed it.
     """
     by_name = {each["metadata"]["name"]: each for each in items}
     unread = [each for each in wanted if not _compared(by_name.get(each))]
     if unread:
         return [f"{each}: not compared with the repository yet" for each in unread]
-    declared = {
-        "{}.{}/{}/{}".format(*(each.get(key, "") for key in ("kind", "group", "namespace", "name")))
+    resources = [
+        each
         for name in wanted
         for each in (by_name[name].get("status") or {}).get("resources") or []
+    ]
+    declared = {
+        "{}.{}/{}/{}".format(*(each.get(key, "") for key in ("kind", "group", "namespace", "name")))
+        for each in resources
     }
-    return [f"{each}: not there yet" for each in sorted(declared.intersection(missing))]
+    composed = {
+        f"{each.get('namespace', '')}/{each['name']}-{part}"
+        for each in resources
+        if each.get("group") == GROUP
+        for part in PARTS.get(each["kind"], ())
+    }
+    late = [each for each in missing if each in declared or each.partition("/")[2] in composed]
+    return [f"{each}: not there yet" for each in sorted(late)]
 
 
 def _compared(application: Object | None) -> bool:

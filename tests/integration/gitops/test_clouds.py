@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from k8s_ucp.gitops.kustomize import build, roots
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.gitops.render import render
 from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import Environment
 from tests import provider_fields
-from tests.unit.gitops.topologies import FACTS, on_clouds
+from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
 KINDS = json.loads(provider_fields.TABLE.read_text("utf-8"))["kinds"]
 NOT_RESOURCES = ("providerConfigRef", "passwordSecretRef", "writeConnectionSecretToRef")
@@ -159,3 +161,19 @@ def test_protection_is_set_and_unset(built: dict[str, list[Any]]) -> None:
 def test_management_policies_reach_everything(built: dict[str, list[Any]]) -> None:
     for each in built["clusters/overlays/do"]:
         assert each["spec"]["managementPolicies"] == ["Observe"]
+
+
+def test_an_eks_cluster_that_is_only_looked_at_registers_all_the_same(
+    toolbox: Toolbox, tmp_path: Path
+) -> None:
+    """What writes its kubeconfig makes nothing in the cloud, and would not write it observed."""
+    eu = Environment.model_validate(
+        {"name": "eu", "cluster": {"provider": "eks"}, "managementPolicies": ["Observe"]}
+    )
+    render_to(tmp_path, render(demo(core={"provider": "kind"}, environments=(eu,)), FACTS))
+    text = build(toolbox.path("kustomize"), tmp_path / "core" / "clusters" / "overlays" / "eu")
+    found = list(YAML(typ="safe").load_all(text))
+    policies = {each["kind"]: each["spec"].get("managementPolicies") for each in found}
+    assert policies.pop("ClusterAuth") is None
+    assert len(policies) > 5
+    assert {str(each) for each in policies.values()} == {"['Observe']"}

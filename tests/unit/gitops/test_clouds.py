@@ -86,6 +86,37 @@ def test_compositions_patch_fields_that_the_providers_have() -> None:
     assert wrong == []
 
 
+def test_what_compositions_make_is_known_by_its_parts() -> None:
+    found: dict[str, set[str]] = {}
+    for each in documents(on_clouds(), "api/"):
+        if each["kind"] == "Composition":
+            parts = found.setdefault(each["spec"]["compositeTypeRef"]["kind"], set())
+            parts |= {
+                part["name"]
+                for part in provider_fields.composed(each)
+                if provider_fields.is_ours_to_check(part["base"])
+            }
+    assert found == {kind: set(parts) for kind, parts in databases.PARTS.items()}
+
+
+def test_a_postgres_on_aws_is_called_the_same_on_every_core() -> None:
+    """Security groups and rules get their names in the cloud from AWS; the backup keeps them."""
+    (composition,) = [
+        each
+        for each in documents(on_clouds(), "api/")
+        if each["kind"] == "Composition" and each["metadata"]["name"] == "postgres-aws"
+    ]
+    names = {}
+    for part in provider_fields.composed(composition):
+        for each in part["patches"]:
+            if each.get("toFieldPath") == "metadata.name":
+                assert each["fromFieldPath"] == "metadata.name"
+                names[part["name"]] = each["transforms"][0]["string"]["fmt"]
+    assert names == {
+        each: f"%s-{each}" for each in ("password", "subnets", "firewall", "inside", "instance")
+    }
+
+
 def test_compositions_read_fields_that_our_kinds_have() -> None:
     found = documents(on_clouds(), "api/")
     schemas = {

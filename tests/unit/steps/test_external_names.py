@@ -45,5 +45,20 @@ def test_what_the_repository_declares_no_more_is_not() -> None:
     assert not_yet([SUBNET], ["clusters"], [application("clusters", "Synced", VPC)]) == []
 
 
+def test_what_a_composition_of_ours_makes_is_waited_for() -> None:
+    group = "SecurityGroup.ec2.aws.m.upbound.io/ucp-clusters"
+    databases = application("databases", "Synced", "Postgres.k8s-ucp.io/ucp-clusters/quotes-stage")
+    missing = [
+        f"{group}/quotes-stage-firewall",
+        # As older versions wrote it; of something that is declared no more; in another namespace.
+        f"{group}/quotes-stage-x7k2p",
+        f"{group}/orders-stage-firewall",
+        "SecurityGroup.ec2.aws.m.upbound.io/other/quotes-stage-firewall",
+    ]
+    assert not_yet(missing, ["databases"], [databases]) == [
+        f"{group}/quotes-stage-firewall: not there yet"
+    ]
+
+
 def test_nor_is_anything_where_nothing_declares_resources() -> None:
     assert not_yet([VPC], [], []) == []

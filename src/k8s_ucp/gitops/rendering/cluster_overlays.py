@@ -56,6 +56,7 @@ REFERENCES: Mapping[str, tuple[str, ...]] = {
 _SYNC_OPTIONS = "/metadata/annotations/argocd.argoproj.io~1sync-options"
 _KEPT = "SkipDryRunOnMissingResource=true,Prune=false,Delete=false"
 EVERYTHING: Target = (("kind", ".*"),)
+_POLICIES = "/spec/managementPolicies"
 _NO_DELETE = ("Observe", "Create", "Update", "LateInitialize")
 
 
@@ -84,6 +85,9 @@ def cluster_overlay(topology: Topology, environment: Environment) -> Overlay:
     common = common_operations(environment, flagged=provider in ("gke", "eks"))
     if common:
         patches.append((EVERYTHING, common))
+    if provider == "eks" and any(pointer == _POLICIES for _, pointer, _ in common):
+        # It makes nothing in the cloud, only the kubeconfig, and an observed one would not.
+        patches.append((_kind("ClusterAuth"), [("remove", _POLICIES, None)]))
     if provider == "gke" and environment.cluster.network:
         patches.append(_existing_network(environment.cluster.network))
     return Overlay(bases_of(environment), region, REFERENCES[provider], patches)
@@ -191,7 +195,7 @@ def common_operations(environment: Environment, *, flagged: bool) -> list[Operat
         policies = _NO_DELETE
     operations: list[Operation] = []
     if policies != ("*",):
-        operations += _list_operations("/spec/managementPolicies", policies)
+        operations += _list_operations(_POLICIES, policies)
     if environment.deletion_protection:
         operations.append(("add", _SYNC_OPTIONS, _KEPT))
     return operations
@@ -200,7 +204,7 @@ def common_operations(environment: Environment, *, flagged: bool) -> list[Operat
 def _existing_network(name: str) -> tuple[Target, list[Operation]]:
     """Somebody else's network is only looked at, whatever the environment's policies say."""
     external_name = "/metadata/annotations/crossplane.io~1external-name"
-    observed = _list_operations("/spec/managementPolicies", ("Observe",))
+    observed = _list_operations(_POLICIES, ("Observe",))
     return _kind("Network"), [("add", external_name, name), *observed]
 
 

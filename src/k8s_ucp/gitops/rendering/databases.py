@@ -14,6 +14,11 @@ from k8s_ucp.gitops.rendering.cluster_overlays import (
 )
 from k8s_ucp.topology import Database, Environment, Topology
 
+PARTS = {
+    "Postgres": ("subnets", "firewall", "inside", "instance", "database", "user"),
+    "Compute": ("machine",),
+}
+"""What our Compositions make in clouds for each of our kinds."""
 _REGIONS = {"gcp": "europe-west9", "aws": "eu-west-3"}
 
 

@@ -1,0 +1,87 @@
+"""Names in clouds of what Compositions make: kept by claim and part, found on another core."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from k8s_ucp.backup import EXTERNAL_NAMES, Backup, updated
+from k8s_ucp.components.core_state import CoreState
+from k8s_ucp.kube import CONFIG_MAP, Kind, Kube, Object
+
+GROUP = "ec2.aws.m.upbound.io"
+KEY = f"SecurityGroup.{GROUP}/ucp-clusters/quotes-stage-firewall"
+
+
+class Core:
+    """One API server that has security groups."""
+
+    def __init__(self, *groups: Object) -> None:
+        self.groups = groups
+
+    def request(self, method: str, path: str) -> dict[str, Any]:
+        version = {"groupVersion": f"{GROUP}/v1beta1"}
+        if path == "/apis":
+            return {"groups": [{"name": GROUP, "preferredVersion": version}]}
+        kind = {"kind": "SecurityGroup", "name": "securitygroups", "namespaced": True}
+        return {"resources": [{**kind, "categories": ["managed"]}]}
+
+    def list_all(
+        self, kind: Kind, namespace: str | None = None, *, labels: str | None = None
+    ) -> list[Object]:
+        if kind.kind != "SecurityGroup":
+            return []
+        return [
+            each
+            for each in self.groups
+            if labels is None or labels in (each["metadata"].get("labels") or {})
+        ]
+
+    def find(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        if kind is CONFIG_MAP:
+            return {"data": {EXTERNAL_NAMES: "yes"}}
+        return next((each for each in self.groups if each["metadata"]["name"] == name), None)
+
+    def patch(self, kind: Kind, name: str, namespace: str | None, change: Object) -> None:
+        found = self.find(kind, name)
+        assert found
+        found["metadata"].setdefault("annotations", {}).update(change["metadata"]["annotations"])
+
+
+def group(name: str, *, known_as: str = "", claim: str = "quotes-stage") -> Object:
+    notes = {"crossplane.io/composition-resource-name": "firewall"}
+    if known_as:
+        notes["crossplane.io/external-name"] = known_as
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ucp-clusters",
+            "labels": {"crossplane.io/composite": claim},
+            "annotations": notes,
+        }
+    }
+
+
+def state(*groups: Object) -> CoreState:
+    return CoreState(cast(Kube, Core(*groups)), (), ())
+
+
+def test_a_core_that_is_made_anew_finds_what_the_old_one_made() -> None:
+    # A core of an older version gave it a random name.
+    kept = state(group("quotes-stage-x7k2p", known_as="sg-1")).collect().external_names
+    assert kept == {KEY: "sg-1"}
+    other = group("orders-stage-firewall", claim="orders-stage")
+    for name in ("quotes-stage-firewall", "quotes-stage-9zzzz"):
+        new = group(name)
+        assert state(other, new).put_back_names(kept) == frozenset()
+        assert new["metadata"]["annotations"]["crossplane.io/external-name"] == "sg-1"
+    assert "crossplane.io/external-name" not in other["metadata"]["annotations"]
+    assert state(other).put_back_names(kept) == {KEY}
+
+
+def test_what_an_older_version_kept_by_its_random_name_gives_way() -> None:
+    known = Backup(external_names={KEY.replace("firewall", "x7k2p"): "sg-1"})
+    core = state(group("quotes-stage-x7k2p", known_as="sg-1"))
+    after = updated(known, core.collect(), core.gone)
+    assert after.external_names == {KEY: "sg-1"}
+    assert updated(after, core.collect(), core.gone) == after
+    assert not updated(after, Backup(), state().gone)
