@@ -83,7 +83,9 @@ def database(draw: st.DrawFn, name: str, environments: list[str]) -> dict[str, A
 
 def guard_rails(environments: list[str]) -> st.SearchStrategy[dict[str, Any]]:
     acting = st.sampled_from(["warn", "deny"])
-    off = st.lists(st.sampled_from(["pinned-images", "no-host-access"]), unique=True)
+    off = st.lists(
+        st.sampled_from(["pinned-images", "no-host-access", "no-host-ports"]), unique=True
+    )
     return st.fixed_dictionaries({"off": off}, optional=dict.fromkeys(environments, acting))
 
 

@@ -244,7 +244,13 @@ class Addons(Part):
     velero: bool = False
 
 
-Policy = Literal["pinned-images", "no-host-access", "no-lasting-tokens"]
+Policy = Literal[
+    "pinned-images",
+    "no-host-access",
+    "no-host-ports",
+    "no-added-capabilities",
+    "no-lasting-tokens",
+]
 
 
 class GuardRails(Part):

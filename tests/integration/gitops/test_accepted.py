@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from k8s_ucp.components.pods import POD
 from k8s_ucp.gitops.kustomize import build
 from k8s_ucp.gitops.publish import render_to
 from k8s_ucp.gitops.render import render
@@ -157,6 +158,15 @@ def stateful_set(image: str) -> dict[str, Any]:
     }
 
 
+def port(**more: Any) -> dict[str, Any]:
+    return {"containerPort": 8080, **more}
+
+
+def capable(*names: str) -> dict[str, Any]:
+    security = {"capabilities": {"add": list(names), "drop": ["MKNOD"]}}
+    return {"name": "main", "image": "a:1", "securityContext": security}
+
+
 DIGEST = "@sha256:" + "a" * 64
 PRIVILEGED = {"name": "main", "image": "a:1", "securityContext": {"privileged": True}}
 TOKEN = {
@@ -185,6 +195,15 @@ REFUSED = {
         "hostPath",
     ),
     "privileged": (pod(containers=[PRIVILEGED]), "privileged"),
+    "a port of the node": (
+        pod(containers=[{"name": "main", "image": "a:1", "ports": [port(hostPort=80)]}]),
+        "hostPort",
+    ),
+    "a capability": (pod(containers=[capable("NET_ADMIN")]), "capabilities are added to: main"),
+    "all capabilities": (
+        pod(initContainers=[{**capable("CHOWN", "ALL"), "name": "first"}]),
+        "capabilities are added to: first",
+    ),
     "a lasting token": (TOKEN, "never expires"),
 }
 ADMITTED = {
@@ -193,6 +212,10 @@ ADMITTED = {
     "a digest": pod(f"nginx{DIGEST}"),
     "latest by digest": pod(f"nginx:latest{DIGEST}"),
     "a cron job": cron_job("a:1"),
+    "a port of its own": pod(
+        containers=[{"name": "main", "image": "a:1", "ports": [port(name="web")]}]
+    ),
+    "a capability that it has": pod(containers=[capable("NET_BIND_SERVICE", "CHOWN")]),
     "another secret": {**TOKEN, "type": "Opaque"},
     "the platform": {**pod("a:latest"), "metadata": {"name": "try", "namespace": "monitoring"}},
 }
@@ -239,3 +262,31 @@ def test_guard_rails_refuse(case: str, guarded: Kube) -> None:
 @pytest.mark.parametrize("case", ADMITTED)
 def test_guard_rails_admit(case: str, guarded: Kube) -> None:
     assert refusal(guarded, ADMITTED[case]) == ""
+
+
+@pytest.mark.parametrize(
+    ("container", "why"),
+    [
+        ({"image": "a:1", "securityContext": {"privileged": True}}, "privileged"),
+        ({"image": "a:latest"}, "a:latest"),
+        ({"image": "a:1"}, ""),
+    ],
+)
+def test_guard_rails_hold_for_kubectl_debug(
+    container: dict[str, Any], why: str, guarded: Kube
+) -> None:
+    running = pod()
+    running["metadata"]["name"] = "running"
+    guarded.apply(running)
+    added = {"spec": {"ephemeralContainers": [{"name": "debugger", **container}]}}
+    try:
+        guarded.patch(
+            POD, "running", "apps", added, type="strategic", subresource="ephemeralcontainers"
+        )
+        assert not why
+    except KubeError as error:
+        assert why, error.message
+        assert why in error.message
+    finally:
+        guarded.delete(POD, "running", "apps")
+        eventually(lambda: guarded.find(POD, "running", "apps") is None)

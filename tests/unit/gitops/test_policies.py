@@ -32,7 +32,7 @@ def test_each_environment_has_its_level() -> None:
     found = files(demo(guardRails=RAILS))
     for environment, actions in (("stage", ["Warn", "Audit"]), ("prod", ["Deny"])):
         bindings = found[f"policies/overlays/{environment}/bindings.yaml"]
-        assert [each["spec"]["validationActions"] for each in bindings] == [actions] * 3
+        assert [each["spec"]["validationActions"] for each in bindings] == [actions] * 5
     (item,) = found["bootstrap/embedded/policies.yaml"]
     (generator,) = item["spec"]["generators"]
     (expression,) = generator["clusters"]["selector"]["matchExpressions"]
@@ -51,9 +51,20 @@ def test_a_policy_can_be_switched_off() -> None:
     found = files(demo(guardRails={**RAILS, "off": ["pinned-images"]}))
     assert "policies/base/pinned-images.yaml" not in found
     names = [each["metadata"]["name"] for each in found["policies/overlays/prod/bindings.yaml"]]
-    assert names == ["no-host-access.k8s-ucp.io", "no-lasting-tokens.k8s-ucp.io"]
+    left = [each for each in policies.ALL if each != "pinned-images"]
+    assert names == [f"{each}.k8s-ucp.io" for each in left]
     (listed,) = found["policies/base/kustomization.yaml"]
-    assert listed["resources"] == ["no-host-access.yaml", "no-lasting-tokens.yaml"]
+    assert listed["resources"] == [f"{each}.yaml" for each in left]
+
+
+def test_containers_that_are_added_later_are_looked_at_as_well() -> None:
+    """`kubectl debug` adds one to a pod that runs, by a resource of its own."""
+    found = files(demo(guardRails=RAILS))
+    for name in set(policies.ALL) - {"no-lasting-tokens"}:
+        (policy,) = found[f"policies/base/{name}.yaml"]
+        (core, *_) = policy["spec"]["matchConstraints"]["resourceRules"]
+        assert core["resources"] == ["pods", "pods/ephemeralcontainers"]
+        assert "ephemeralContainers" in policy["spec"]["variables"][1]["expression"]
 
 
 def test_namespaces_of_add_ons_are_the_platforms() -> None:
