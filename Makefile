@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 ARGS ?=
+DURATIONS := --durations=30 --durations-min=5
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
@@ -27,10 +28,13 @@ install-tools: .venv/ready ## build the pinned programs into the user's cache
 test: .venv/ready-dev ## install what is missing, check the code, run every test with the real engines
 	@$(MAKE) --no-print-directory check
 	@.venv/bin/ucp tools install --source sources
-	@.venv/bin/python -m pytest -m "not soak and not kind" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@.venv/bin/ucp tools install helm argo-rollouts --source sources
+	@.venv/bin/python -m pytest -m "not soak and not kind" -n 2 --dist loadfile --no-loadscope-reorder \
+		$(DURATIONS) $(ARGS)
 
 test-kind: .venv/ready-dev ## the tests with real kind clusters; where none can be made it says so
-	@tests/kind_machine.sh .venv/bin/python -m pytest -m "kind and not soak" -p no:cacheprovider $(ARGS)
+	@tests/kind_machine.sh .venv/bin/python -m pytest -m "kind and not soak" \
+		-p no:cacheprovider $(DURATIONS) $(ARGS)
 
 soak: .venv/ready-dev ## the full matrices and counts; resumable; writes docs/evidence/
 	@.venv/bin/python -m pytest -m soak -p no:cacheprovider $(ARGS)

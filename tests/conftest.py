@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.docker_restart import COMMAND, DockerRestart
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.installer import Toolbox
@@ -49,8 +52,38 @@ def kind_toolbox() -> Toolbox:
     return Installer(CACHE, lambda event: None).install(KIND)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def docker_restart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerRestart | None]:
+    """Restarts Docker where that is allowed; tells the other workers when this one has ended."""
+    if COMMAND not in os.environ:
+        yield None
+        return
+    # The parent of a worker's folder is the run's.
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    found = DockerRestart(shared / "docker-restart")
+    yield found
+    found.end()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.scheduling import SharedTopologies
+
+    return SharedTopologies(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests with real kind clusters need a container engine: without one they are deselected."""
+    """Tests with real kind clusters need a container engine: without one they are deselected.
+
+    Tests beside tests/unit work with other processes: engines, git, servers. On a machine that
+    stalls, one may miss its deadline; it is run once more, and the summary lists it as a rerun.
+    """
+    for item in items:
+        if "/unit/" not in item.path.as_posix():
+            item.add_marker(pytest.mark.flaky(reruns=1))
     kind = [each for each in items if each.get_closest_marker("kind")]
     if not kind:
         return

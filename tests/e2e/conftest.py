@@ -14,8 +14,15 @@ import pytest
 
 from tests.conftest import CACHE
 from tests.e2e.cluster_of_others import TheirCluster, their_cluster
-from tests.e2e.kind_world import KIND_FLAGS, belongings, bystanders, describe_kind
-from tests.e2e.world import World
+from tests.e2e.kind_world import (
+    KIND_FLAGS,
+    KIND_NETWORK,
+    bystanders,
+    describe_kind,
+    leaving_nothing,
+    network_is_used_or_gone,
+)
+from tests.e2e.world import World, until
 from tests.integration.promotion.git_servers import HttpGit, http_git
 from tests.kind_images import make_ingress
 
@@ -61,13 +68,15 @@ def kind_demo() -> Iterator[World]:
     engine = ContainerEngine()
     for world in make_world("work"):
         describe_kind(world, engine, more=[make_ingress(engine)])
-        before = belongings(engine)
+        network_of_others = engine.network(KIND_NETWORK) is not None
         try:
             with bystanders(engine):
                 world.ucp("start", *KIND_FLAGS, "--yes")
                 yield world
-                world.ucp("stop", "--yes")
-            assert belongings(engine) == before
+                with leaving_nothing(engine, world.topology):
+                    world.ucp("stop", "--yes")
+            if not network_of_others:
+                until("the network goes", lambda: network_is_used_or_gone(engine), 30)
         finally:
             world.remove_clusters()
 

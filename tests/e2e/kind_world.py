@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.clusters.kind_network import NAME as KIND_NETWORK
 from tests.e2e.world import World
 from tests.kind_clusters import NODE_IMAGE
 from tests.kind_images import ECHO, TAGS, make_echo
@@ -71,19 +72,51 @@ def bystanders(engine: ContainerEngine) -> Iterator[None]:
     try:
         yield
         assert name in engine.run("ps", "--all", "--format", "{{.Names}}").split()
-        assert name in belongings(engine)["networks"] & belongings(engine)["volumes"]
+        assert name in networks(engine) & volumes(engine)
     finally:
         engine.run("rm", "--force", name)
         engine.run("network", "rm", name)
         engine.run("volume", "rm", name)
 
 
-def belongings(engine: ContainerEngine) -> dict[str, set[str]]:
-    """Containers, networks and volumes that the engine has. Clusters of others may come and go."""
-    others = "ucp-"
-    names = engine.run("ps", "--all", "--format", "{{.Names}}").split()
-    return {
-        "containers": {each for each in names if each.startswith(others)},
-        "networks": set(engine.run("network", "ls", "--format", "{{.Name}}").split()),
-        "volumes": set(engine.run("volume", "ls", "--quiet").split()),
-    }
+@contextmanager
+def leaving_nothing(engine: ContainerEngine, topology: str) -> Iterator[None]:
+    """The topology's containers and volumes are gone after the block.
+
+    Other tests may work with the engine at the same time: only what is the topology's counts.
+    """
+    its_volumes = volumes_of(engine, topology)
+    yield
+    assert containers_of(engine, topology) == set()
+    assert not its_volumes & volumes(engine)
+
+
+def network_is_used_or_gone(engine: ContainerEngine) -> bool:
+    """kind's network goes with the last cluster, where ucp brought it."""
+    return bool(engine.users_of_network(KIND_NETWORK)) or engine.network(KIND_NETWORK) is None
+
+
+def containers_of(engine: ContainerEngine, topology: str) -> set[str]:
+    """Ids of the topology's containers, running or not."""
+    line = "{{.ID}} {{.Names}}"
+    found = engine.run("ps", "--all", "--no-trunc", "--format", line).splitlines()
+    pairs = (each.split() for each in found if each.strip())
+    return {identity for identity, name in pairs if name.startswith(f"{topology}-")}
+
+
+def volumes_of(engine: ContainerEngine, topology: str) -> set[str]:
+    """Names of the volumes that its containers have mounted."""
+    containers = containers_of(engine, topology)
+    if not containers:
+        return set()
+    found = json.loads(engine.run("inspect", *sorted(containers)))
+    mounts = (mount for each in found for mount in each["Mounts"])
+    return {mount["Name"] for mount in mounts if mount["Type"] == "volume"}
+
+
+def networks(engine: ContainerEngine) -> set[str]:
+    return set(engine.run("network", "ls", "--format", "{{.Name}}").split())
+
+
+def volumes(engine: ContainerEngine) -> set[str]:
+    return set(engine.run("volume", "ls", "--quiet").split())

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import uuid
 from collections.abc import Iterator
 
 import pytest
 
 from k8s_ucp.clusters.container_engine import CLUSTER_LABEL, ContainerEngine
+from tests.docker_restart import COMMAND, DockerRestart
 from tests.e2e.conftest import make_world
+from tests.e2e.kind_world import bystanders, containers_of, leaving_nothing, volumes_of
 from tests.e2e.world import World, until
 from tests.kind_clusters import NODE_IMAGE
 from tests.kind_images import ECHO, TAGS, make_echo
@@ -40,15 +41,7 @@ def engine() -> ContainerEngine:
 
 
 @pytest.fixture(scope="module")
-def before(engine: ContainerEngine) -> dict[str, set[str]]:
-    """What the engine had before anything was started."""
-    return belongings(engine)
-
-
-@pytest.fixture(scope="module")
-def world(
-    toolbox: object, kind_toolbox: object, engine: ContainerEngine, before: dict[str, set[str]]
-) -> Iterator[World]:
+def world(toolbox: object, kind_toolbox: object, engine: ContainerEngine) -> Iterator[World]:
     for world in make_world("kind work"):
         world.topology = f"ucp-{uuid.uuid4().hex[:8]}"
         archive = world.workspace / "images" / "echo.tar"
@@ -63,15 +56,6 @@ def world(
         )
         world.environment["KUBECONFIG"] = str(world.home / "kubeconfig")
         yield world
-
-
-def belongings(engine: ContainerEngine) -> dict[str, set[str]]:
-    """Containers, networks and volumes."""
-    return {
-        "containers": set(engine.run("ps", "--all", "--quiet", "--no-trunc").split()),
-        "networks": set(engine.run("network", "ls", "--format", "{{.Name}}").split()),
-        "volumes": set(engine.run("volume", "ls", "--quiet").split()),
-    }
 
 
 def answer(world: World) -> str:
@@ -108,7 +92,7 @@ def test_a_cluster_of_that_name_that_is_not_ours_stops_the_start(
             assert "did not make" in said
             assert "next: " in said
         assert not (world.workspace / ".ucp").exists()
-        assert theirs in belongings(engine)["containers"]
+        assert theirs in engine.run("ps", "--all", "--quiet", "--no-trunc").split()
     finally:
         engine.run("rm", theirs)
 
@@ -147,9 +131,9 @@ def test_another_tag_answers_after_a_push(world: World) -> None:
 
 
 def test_starting_again_changes_nothing(world: World, engine: ContainerEngine) -> None:
-    had = belongings(engine)
+    had = containers_of(engine, world.topology), volumes_of(engine, world.topology)
     world.ucp("start", "--yes")
-    assert belongings(engine) == had
+    assert (containers_of(engine, world.topology), volumes_of(engine, world.topology)) == had
     assert answer(world) == TAGS[1]
 
 
@@ -170,25 +154,23 @@ def test_a_cluster_that_is_lost_is_made_anew_and_registered_anew(
     until("all is well", lambda: well(world))
 
 
-@pytest.mark.skipif("UCP_TEST_RESTART_DOCKER" not in os.environ, reason="Docker is not ours here")
-def test_docker_restarted(world: World) -> None:
-    subprocess.run(os.environ["UCP_TEST_RESTART_DOCKER"], shell=True, check=True, timeout=180)
-    until("the app answers again", lambda: answer(world) == TAGS[1], seconds=240)
-    until("all is well", lambda: well(world))
+@pytest.mark.skipif(COMMAND not in os.environ, reason=f"{COMMAND} does not say how")
+@pytest.mark.timeout(1800)
+def test_docker_restarted(world: World, docker_restart: DockerRestart) -> None:
+    had = containers_of(ContainerEngine(), world.topology)
+    docker_restart.restart()
+    until("the app answers again", lambda: answer(world) == TAGS[1], seconds=420)
+    until("all is well", lambda: well(world), seconds=420)
+    assert containers_of(ContainerEngine(), world.topology) == had
 
 
-def test_stop_removes_all_of_it_and_nothing_else(
-    world: World, engine: ContainerEngine, before: dict[str, set[str]]
-) -> None:
+def test_stop_removes_all_of_it_and_nothing_else(world: World, engine: ContainerEngine) -> None:
     config = world.home / "kubeconfig"
     world.ucp("kubeconfig", "stage", "--merge")
     contexts = [each["name"] for each in json.loads(config.read_text())["contexts"]]
     assert contexts == [f"{world.topology}-stage"]
-    world.ucp("stop", "--yes")
-    after = belongings(engine)
-    # Others may work with the engine too: what was there is there.
-    for kind, names in before.items():
-        assert names <= after[kind] or kind == "containers"
+    with bystanders(engine), leaving_nothing(engine, world.topology):
+        world.ucp("stop", "--yes")
     nodes = [each.cluster for each in engine.nodes()]
     assert f"{world.topology}-stage" not in nodes
     assert json.loads(config.read_text())["contexts"] == []

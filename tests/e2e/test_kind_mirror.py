@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import uuid
 from collections.abc import Iterator
@@ -56,7 +57,9 @@ def engine() -> ContainerEngine:
 def registry(engine: ContainerEngine, tmp_path: Path) -> Iterator[Registry]:
     """With the engines' images, on this machine's address on Docker's bridge."""
     (bridge,) = json.loads(engine.run("network", "inspect", "bridge"))
-    address = bridge["IPAM"]["Config"][0]["Gateway"]
+    config = bridge["IPAM"]["Config"][0]
+    # A dockerd that has just made its bridge names the network alone.
+    address = config.get("Gateway") or str(ipaddress.ip_network(config["Subnet"])[1])
     with running(build(CACHE), tmp_path, address) as found:
         for each in ENGINES:
             found.push(engine, each, mirrored(each, MIRROR).removeprefix(f"{HOST}/"))

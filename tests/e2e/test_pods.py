@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shlex
-import subprocess
 
 import psutil
 import pytest
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.kube import SECRET, Kind
+from k8s_ucp.kube import APPLICATION, NAMESPACE, SECRET, Kind
+from tests.docker_restart import COMMAND, DockerRestart
+from tests.e2e.kind_world import containers_of
 from tests.e2e.test_mirrors import SYNCER, connection, password
 from tests.e2e.test_path import answer
 from tests.e2e.world import World, until
@@ -18,8 +19,6 @@ from tests.e2e.world import World, until
 pytestmark = [pytest.mark.kind, pytest.mark.parametrize("demo", ["kind"], indirect=True)]
 
 POD = Kind("v1", "Pod", "pods")
-RESTART = "UCP_TEST_RESTART_DOCKER"
-"""A command that restarts Docker, where nobody else uses it."""
 SECONDS = 420
 
 PODS = [
@@ -152,10 +151,35 @@ def test_a_pushed_tag_is_seen_after_all_that(demo: World) -> None:
     )
 
 
-@pytest.mark.skipif(RESTART not in os.environ, reason=f"{RESTART} does not say how")
-def test_docker_restarted(demo: World) -> None:
+def identities(world: World) -> dict[str, object]:
+    """What must survive a reboot as it is: containers, clusters and Applications."""
+    clusters = {}
+    for each in ("core", "stage", "prod"):
+        kube = world.kube(each)
+        clusters[each] = kube.get(NAMESPACE, "kube-system")["metadata"]["uid"]
+        kube.close()
+    core = world.kube("core")
+    applications = core.list_all(APPLICATION, "argocd")
+    core.close()
+    return {
+        "containers": containers_of(ContainerEngine(), world.topology),
+        "clusters": clusters,
+        "applications": {
+            each["metadata"]["name"]: each["metadata"]["uid"] for each in applications
+        },
+    }
+
+
+@pytest.mark.skipif(COMMAND not in os.environ, reason=f"{COMMAND} does not say how")
+def test_a_reboot_recreates_nothing(demo: World, docker_restart: DockerRestart) -> None:
+    """No process of ours is left on this machine, Docker was restarted, and a person starts."""
     until("well before", lambda: well(demo), SECONDS)
-    subprocess.run(shlex.split(os.environ[RESTART]), check=True, timeout=300)
+    before = identities(demo)
+    for each in demo.processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.kill()
+    docker_restart.restart()
     demo.ucp("start", "--yes")
     until("well again", lambda: well(demo), SECONDS)
     until("the app answers", lambda: answer(demo, "prod"), SECONDS)
+    assert identities(demo) == before

@@ -17,7 +17,7 @@ from k8s_ucp.components.program import Program
 from k8s_ucp.workspace import StateFolder
 
 
-def wait_until(holds: Callable[[], object], seconds: float = 10) -> None:
+def wait_until(holds: Callable[[], object], seconds: float = 60) -> None:
     """Fail when `holds` isn't true within the seconds."""
     until = time.monotonic() + seconds
     while not holds():

@@ -68,7 +68,7 @@ def _served(kube: Kube) -> bool:
     return {"applications", "applicationsets"} <= {each["name"] for each in served}
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 15) -> None:
+def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while True:
         try:

@@ -54,7 +54,7 @@ CLUSTERS = marks.CLUSTERS_NAMESPACE
 ARGOCD = marks.ARGOCD_NAMESPACE
 
 
-def eventually(check: Callable[[], T | None], what: str, *, seconds: float = 30) -> T:
+def eventually(check: Callable[[], T | None], what: str, *, seconds: float = 60) -> T:
     """Wait until `check` answers something true. A failure shows its last answer, or error."""
     until = time.monotonic() + seconds
     last: Any = None
