@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.gitops.check_kinds import TABLE
+from k8s_ucp.gitops.check.kinds import TABLE
 from k8s_ucp.kube import Kube
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.installer import Installer

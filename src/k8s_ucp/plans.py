@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from k8s_ucp.gitops.rendering.addons import leads_to_argocd
-from k8s_ucp.gitops.rendering.clouds import clouds
-from k8s_ucp.gitops.rendering.core import fed_by_us, in_pods, of_others, served
+from k8s_ucp.gitops.render.core import fed_by_us, in_pods, of_others, served
+from k8s_ucp.gitops.render.values.addons import leads_to_argocd
+from k8s_ucp.gitops.render.values.clouds import clouds
 from k8s_ucp.pipeline import Plan, Task
 from k8s_ucp.steps.apply_manifests import ApplyFoundation
 from k8s_ucp.steps.await_applications import AwaitApplications

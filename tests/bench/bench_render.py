@@ -9,10 +9,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from k8s_ucp.gitops.check import check_rendered
-from k8s_ucp.gitops.kustomize import build
-from k8s_ucp.gitops.publish import render_to
-from k8s_ucp.gitops.render import Facts, Rendered, render
+from k8s_ucp.gitops.check.repositories import check_rendered
+from k8s_ucp.gitops.manifests.kustomize import build
+from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.render.repositories import Facts, Rendered, render
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.topology import App, Environment, Metadata, Spec, Topology
 from k8s_ucp.workspace import cache_folder

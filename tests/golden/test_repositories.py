@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.gitops.manifests import read_manifests
-from k8s_ucp.gitops.publish import render_to
-from k8s_ucp.gitops.render import Facts, Rendered, render
+from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.render.app_manifests import read_manifests
+from k8s_ucp.gitops.render.repositories import Facts, Rendered, render
 from k8s_ucp.topology import load
 from k8s_ucp.topology.schema import NAME
 

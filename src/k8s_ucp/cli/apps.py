@@ -14,9 +14,9 @@ from k8s_ucp.cli.editing import edit_topology, up_to_date
 from k8s_ucp.cli.leaving import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.merge import Known
-from k8s_ucp.gitops.promotion.edit import read_images
-from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
+from k8s_ucp.gitops.manifests.image_edit import read_images
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+from k8s_ucp.gitops.publish.merge import Known
 from k8s_ucp.topology import APPS, Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
 

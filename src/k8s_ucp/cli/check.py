@@ -10,7 +10,7 @@ import typer
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.check import Checkout, Finding, check, check_rendered, transports
+from k8s_ucp.gitops.check.repositories import Checkout, Finding, check, check_rendered, transports
 from k8s_ucp.process import find_program
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.workspace import cache_folder
@@ -74,7 +74,7 @@ def kustomize() -> Path:
 
 
 def _check_workspace(call: Invocation, program: Path, path: Path) -> list[Finding]:
-    from k8s_ucp.gitops.manifests import read_manifests
+    from k8s_ucp.gitops.render.app_manifests import read_manifests
     from k8s_ucp.steps.publish_repositories import render_all
     from k8s_ucp.topology import load
 

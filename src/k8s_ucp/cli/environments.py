@@ -13,8 +13,8 @@ from k8s_ucp.cli.editing import edit_topology, up_to_date
 from k8s_ucp.cli.leaving import await_cluster_gone, how_far
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.merge import Known
-from k8s_ucp.gitops.publish import Published
+from k8s_ucp.gitops.publish.merge import Known
+from k8s_ucp.gitops.publish.repositories import Published
 from k8s_ucp.topology import Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
 

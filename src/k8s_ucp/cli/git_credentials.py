@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.git_environment import Credential
+from k8s_ucp.git.environment import Credential
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation

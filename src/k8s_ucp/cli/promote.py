@@ -16,6 +16,7 @@ from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.output import Output, OutputOption
 from k8s_ucp.cli.promotion_output import person, seconds, show_landing
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.promotion.batch import read_batch
 from k8s_ucp.gitops.promotion.ci import Run, find_run
 from k8s_ucp.gitops.promotion.decision import (
@@ -27,7 +28,6 @@ from k8s_ucp.gitops.promotion.decision import (
     parse_tag,
     parse_version,
 )
-from k8s_ucp.gitops.promotion.edit import NO_PIN, Pin
 from k8s_ucp.gitops.promotion.health import HealthGate, application_reader, find_kubeconfig
 from k8s_ucp.gitops.promotion.landing import Landing, Pace, land
 from k8s_ucp.gitops.promotion.message import message

@@ -9,12 +9,12 @@ from typing import Any
 from k8s_ucp.cli.console import Console
 from k8s_ucp.cli.output import Output, notation
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.objects import Author
+from k8s_ucp.git.objects import Author
+from k8s_ucp.git.repository import FALLBACK
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.message import from_to
-from k8s_ucp.gitops.repository import FALLBACK
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "": 1}
 

@@ -79,7 +79,7 @@ def run(
     ] = "24h",  # noqa: S107 (a duration)
 ) -> None:
     """Run the controllers until SIGTERM."""
-    from k8s_ucp.gitops.render import seconds
+    from k8s_ucp.gitops.render.repositories import seconds
     from k8s_ucp.reconciler import manager
     from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
     from k8s_ucp.reconciler.settings import CONTROLLERS, LOCAL_CLUSTERS
@@ -183,9 +183,9 @@ def settings_here(
     call: Invocation, controllers: frozenset[str], health_port: int | None
 ) -> Settings:
     """What the topology, as it was started or edited last, asks of a process of this machine."""
-    from k8s_ucp.gitops.render import seconds
-    from k8s_ucp.gitops.rendering.addons import password_namespaces
-    from k8s_ucp.gitops.rendering.core import in_pods
+    from k8s_ucp.gitops.render.core import in_pods
+    from k8s_ucp.gitops.render.repositories import seconds
+    from k8s_ucp.gitops.render.values.addons import password_namespaces
     from k8s_ucp.reconciler.settings import Settings
 
     topology = chosen_topology(call)

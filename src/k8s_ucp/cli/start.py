@@ -109,8 +109,8 @@ def start(
     wanted = find_wanted(call, flags)
 
     from k8s_ucp import plans
-    from k8s_ucp.gitops.manifests import read_manifests
-    from k8s_ucp.gitops.publish import settle
+    from k8s_ucp.gitops.publish.repositories import settle
+    from k8s_ucp.gitops.render.app_manifests import read_manifests
     from k8s_ucp.steps.context import Context
 
     context = Context(
@@ -139,7 +139,7 @@ def start(
 def _write_down(call: Invocation, wanted: Wanted) -> None:
     """Write ucp.yaml where it is new or changed, and keep what is started for other commands."""
     from k8s_ucp.cli.chosen import remember
-    from k8s_ucp.gitops.render import templates_folder
+    from k8s_ucp.gitops.render.repositories import templates_folder
     from k8s_ucp.topology.schema import NAME
     from k8s_ucp.workspace import replace_file
 

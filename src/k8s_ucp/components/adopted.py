@@ -12,7 +12,7 @@ from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.component import Place
 from k8s_ucp.components.health import Check, Health
 from k8s_ucp.components.pods import DEPLOYMENT, STATEFUL_SET, PodComponent, Workload
-from k8s_ucp.gitops.rendering.own_manifests import split_image
+from k8s_ucp.gitops.manifests.own import split_image
 from k8s_ucp.kube import Kube, KubeError, Object
 
 _COMPONENT = "app.kubernetes.io/component"

@@ -120,9 +120,9 @@ class Keeper:
         from k8s_ucp.backup import Backup, is_renewal, updated
         from k8s_ucp.backup_key import load_key
         from k8s_ucp.components.core_state import CoreState
-        from k8s_ucp.gitops.backup_file import BackupFile
-        from k8s_ucp.gitops.clones import make_clone
-        from k8s_ucp.gitops.repository import Repository
+        from k8s_ucp.git.clones import make_clone
+        from k8s_ucp.git.repository import Repository
+        from k8s_ucp.gitops.publish.backup_file import BackupFile
         from k8s_ucp.kube import Kube, KubeError
 
         if self._kube is None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from k8s_ucp.clusters.images import from_mirror
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.helm import template
+from k8s_ucp.gitops.manifests.helm import template
 from k8s_ucp.process import Programs
 from k8s_ucp.topology import CrossplaneSettings
 

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from k8s_ucp.gitops.check import Checkout, Finding, check
-from k8s_ucp.gitops.hooks import write_hook
+from k8s_ucp.git.hooks import write_hook
+from k8s_ucp.gitops.check.repositories import Checkout, Finding, check
 
 _SECONDS = 50
 """For each of the two looks, at what is pushed and at what was there: our pushes wait longer."""

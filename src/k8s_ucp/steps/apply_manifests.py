@@ -13,7 +13,7 @@ from k8s_ucp.components import argocd, argocd_pods, crossplane
 from k8s_ucp.components.manifests import Manifest, apply_all, digest, read, wait_served
 from k8s_ucp.components.tracking import keepers, tracked
 from k8s_ucp.errors import DeadlineExceeded
-from k8s_ucp.gitops.publish import read_addresses
+from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.kube import CONFIG_MAP, Kube
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE

@@ -13,8 +13,8 @@ from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.access import write_access
 from k8s_ucp.components import backup_keeper
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.backup_file import BackupFile
-from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.kube import KubeError
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.check_orphans import refuse_orphans

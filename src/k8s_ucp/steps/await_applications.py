@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from k8s_ucp.applications import health_of, is_settled, reason, sync_of
 from k8s_ucp.components.adopted_argocd import FORMER_PROJECT, project_of
 from k8s_ucp.components.belongings import tracker
-from k8s_ucp.gitops.publish import SETS
+from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE

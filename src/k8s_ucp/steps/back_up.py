@@ -9,9 +9,9 @@ from k8s_ucp.backup_key import key_for
 from k8s_ucp.clusters import local
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.backup_file import BackupFile
-from k8s_ucp.gitops.clones import fast_forward
-from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.git.clones import fast_forward
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.ask_core import ask_core, let_go
 from k8s_ucp.steps.context import Context

@@ -18,8 +18,8 @@ from k8s_ucp.components.adopted import CONTROLLER, TRAITS, AdoptedComponent, Fou
 from k8s_ucp.components.belongings import Belongings
 from k8s_ucp.components.ledger import Entry, Ledger
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.render import seconds
-from k8s_ucp.gitops.rendering.core import of_others
+from k8s_ucp.gitops.render.core import of_others
+from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.kube import APPLICATION_SET, CONFIG_MAP, CRD, Kube, KubeError, NotFound, Object
 from k8s_ucp.steps.check_versions import relied_on
 from k8s_ucp.steps.context import Context

@@ -6,10 +6,10 @@ import tempfile
 from pathlib import Path
 
 from k8s_ucp.backup_key import load_key, missing
-from k8s_ucp.gitops.backup_file import BackupFile
-from k8s_ucp.gitops.clones import make_clone
-from k8s_ucp.gitops.publish import addresses
-from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.git.clones import make_clone
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.publish.backup_file import BackupFile
+from k8s_ucp.gitops.publish.repositories import addresses
 from k8s_ucp.steps.context import Context
 
 

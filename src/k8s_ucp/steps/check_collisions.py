@@ -14,9 +14,9 @@ from k8s_ucp.components.belongings import tracker
 from k8s_ucp.components.ledger import Entry, find
 from k8s_ucp.components.manifests import Manifest, read, refused
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.publish import SETS
-from k8s_ucp.gitops.rendering.clouds import SECRETS, clouds
-from k8s_ucp.gitops.rendering.core import of_others
+from k8s_ucp.gitops.publish.repositories import SETS
+from k8s_ucp.gitops.render.core import of_others
+from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
 from k8s_ucp.kube import APPLICATION, SECRET, Kind, NotFound
 from k8s_ucp.reconciler.cluster_secret import Registration
 from k8s_ucp.reconciler.marks import SECRET_TYPE, TOPOLOGY

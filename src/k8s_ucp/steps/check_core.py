@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.rendering.core import fed_by_us, in_pods, of_others
+from k8s_ucp.gitops.render.core import fed_by_us, in_pods, of_others
 from k8s_ucp.kube import CRD, NAMESPACE
 from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
 from k8s_ucp.steps.check_adoption import Core, opened_core

@@ -10,7 +10,7 @@ from k8s_ucp.components.adopted import find_component
 from k8s_ucp.components.belongings import Belongings
 from k8s_ucp.components.ledger import Ledger
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.rendering.core import of_others
+from k8s_ucp.gitops.render.core import of_others
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.steps.check_adoption import settings_of
 from k8s_ucp.steps.context import Context

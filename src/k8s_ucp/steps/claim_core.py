@@ -15,8 +15,8 @@ from k8s_ucp.components.belongings import Belongings
 from k8s_ucp.components.ledger import Entry, Ledger, find
 from k8s_ucp.components.manifests import read
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.rendering.addons import chosen, on_core
-from k8s_ucp.gitops.rendering.clouds import SECRETS, clouds
+from k8s_ucp.gitops.render.values.addons import chosen, on_core
+from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
 from k8s_ucp.steps.apply_manifests import only_yaml

@@ -37,13 +37,13 @@ from k8s_ucp.components.reconciler import Reconciler
 from k8s_ucp.components.reconciler_image import ReconcilerImage
 from k8s_ucp.components.redis import Redis
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.git_environment import Credential
-from k8s_ucp.gitops.manifests import Manifests
-from k8s_ucp.gitops.merge import NOBODY, Known
-from k8s_ucp.gitops.publish import PublishResult, Settled, addresses
-from k8s_ucp.gitops.render import seconds
-from k8s_ucp.gitops.rendering.addons import leads_to_argocd, password_namespaces
-from k8s_ucp.gitops.rendering.core import in_pods
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.gitops.publish.merge import NOBODY, Known
+from k8s_ucp.gitops.publish.repositories import PublishResult, Settled, addresses
+from k8s_ucp.gitops.render.app_manifests import Manifests
+from k8s_ucp.gitops.render.core import in_pods
+from k8s_ucp.gitops.render.repositories import seconds
+from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.kube import APPLICATION, Kube, Object
 from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
 from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from k8s_ucp.gitops.rendering.addons import repositories
-from k8s_ucp.gitops.rendering.core import in_pods
+from k8s_ucp.gitops.render.core import in_pods
+from k8s_ucp.gitops.render.values.addons import repositories
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
 from k8s_ucp.tools.catalogue import CHARTS, EMBEDDED, KIND, PODS, ROLLOUTS

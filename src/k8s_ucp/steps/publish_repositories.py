@@ -11,15 +11,15 @@ from pathlib import Path
 from k8s_ucp.clusters.local import REPOSITORIES
 from k8s_ucp.components import argocd, crossplane, workloads
 from k8s_ucp.components.reconciler_image import ReconcilerImage
-from k8s_ucp.gitops.check import check_rendered, refuse, transports
+from k8s_ucp.git.leftovers import sweep_temporary
+from k8s_ucp.gitops.check.repositories import check_rendered, refuse, transports
 from k8s_ucp.gitops.check_hook import ensure_check_hook
-from k8s_ucp.gitops.leftovers import sweep_temporary
-from k8s_ucp.gitops.manifests import Manifests
-from k8s_ucp.gitops.publish import Credentials, publish, read_addresses
+from k8s_ucp.gitops.publish.repositories import Credentials, publish, read_addresses
 from k8s_ucp.gitops.refresh import ensure_hook
-from k8s_ucp.gitops.render import Facts, Rendered, render
-from k8s_ucp.gitops.rendering.addon_credentials import find_missing
-from k8s_ucp.gitops.rendering.core import in_pods
+from k8s_ucp.gitops.render.app_manifests import Manifests
+from k8s_ucp.gitops.render.core import in_pods
+from k8s_ucp.gitops.render.repositories import Facts, Rendered, render
+from k8s_ucp.gitops.render.values.addon_credentials import find_missing
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.check_versions import refuse_other_versions
 from k8s_ucp.steps.context import Context

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.backup import PASSWORDS, SOURCES, parse
 from k8s_ucp.backup_key import key_for
-from k8s_ucp.gitops.backup_file import BackupFile
+from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
 

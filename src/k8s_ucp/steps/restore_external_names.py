@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from k8s_ucp.backup import EXTERNAL_NAMES, parse
 from k8s_ucp.backup_key import key_for
-from k8s_ucp.gitops.backup_file import BackupFile
-from k8s_ucp.gitops.rendering.databases import PARTS
+from k8s_ucp.gitops.publish.backup_file import BackupFile
+from k8s_ucp.gitops.render.values.databases import PARTS
 from k8s_ucp.kube import APPLICATION, KubeError, Object
 from k8s_ucp.pipeline import Report
 from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, GROUP

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from k8s_ucp import journal
 from k8s_ucp.cli.main import app
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.merge import Known
-from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.publish.merge import Known
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Environment, default, load
 from k8s_ucp.topology.text import topology_text

@@ -24,7 +24,7 @@ import pytest
 
 from k8s_ucp.components.placement import HostPlacement
 from k8s_ucp.components.program import Program
-from k8s_ucp.gitops.build_many import objects
+from k8s_ucp.gitops.manifests.build_many import objects
 from k8s_ucp.kube import Kind, Kube, KubeError
 from k8s_ucp.process import listeners
 from k8s_ucp.tools.catalogue import Tool

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.gitops.clones import make_clone
-from k8s_ucp.gitops.merge import NOBODY, Known
-from k8s_ucp.gitops.publish import PublishResult, Settled, publish
-from k8s_ucp.gitops.render import Facts, render
-from k8s_ucp.gitops.repository import Repository, Update
+from k8s_ucp.git.clones import make_clone
+from k8s_ucp.git.repository import Repository, Update
+from k8s_ucp.gitops.publish.merge import NOBODY, Known
+from k8s_ucp.gitops.publish.repositories import PublishResult, Settled, publish
+from k8s_ucp.gitops.render.repositories import Facts, render
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import GitopsFolder
 from tests.unit.gitops.topologies import FACTS, demo

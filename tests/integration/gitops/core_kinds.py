@@ -11,7 +11,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from k8s_ucp.components import argo_rollouts, argocd, crossplane, manifests
-from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.kube import Kube
 from k8s_ucp.tools.catalogue import ROLLOUTS
 from k8s_ucp.tools.installer import Installer

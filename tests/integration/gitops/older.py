@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from k8s_ucp.gitops.clones import make_clone
-from k8s_ucp.gitops.repository import RENDERED, Repository, Update
+from k8s_ucp.git.clones import make_clone
+from k8s_ucp.git.repository import RENDERED, Repository, Update
 from k8s_ucp.workspace import GitopsFolder
 
 SETS = ("applications/protected.yaml", "applications/unprotected.yaml")

@@ -11,9 +11,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.components.pods import POD
-from k8s_ucp.gitops.kustomize import build
-from k8s_ucp.gitops.publish import render_to
-from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.manifests.kustomize import build
+from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from k8s_ucp.applications import kept
-from k8s_ucp.gitops.clones import make_clone
+from k8s_ucp.git.clones import make_clone
+from k8s_ucp.git.repository import Repository, Update
 from k8s_ucp.gitops.refresh import ensure_hook
-from k8s_ucp.gitops.repository import Repository, Update
 from k8s_ucp.kube import (
     APP_PROJECT,
     APPLICATION,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.gitops.build_many import build_many
-from k8s_ucp.gitops.check import Checkout, check, check_rendered
+from k8s_ucp.git.repository import GitFailed
+from k8s_ucp.gitops.check.kinds import TABLE
+from k8s_ucp.gitops.check.repositories import Checkout, check, check_rendered
 from k8s_ucp.gitops.check_hook import ensure_check_hook
-from k8s_ucp.gitops.check_kinds import TABLE
-from k8s_ucp.gitops.publish import render_to
-from k8s_ucp.gitops.render import render
-from k8s_ucp.gitops.repository import GitFailed
+from k8s_ucp.gitops.manifests.build_many import build_many
+from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App
 from tests.built_in_kinds import table, text

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.kustomize import build, roots
-from k8s_ucp.gitops.publish import render_to
-from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.manifests.kustomize import build, roots
+from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
 from tests import provider_fields

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from k8s_ucp.gitops.build_many import build_many
-from k8s_ucp.gitops.check import check_rendered
-from k8s_ucp.gitops.check_files import Tree
-from k8s_ucp.gitops.manifests import read_manifests
-from k8s_ucp.gitops.publish import render_to
-from k8s_ucp.gitops.render import Rendered, render
+from k8s_ucp.gitops.check.files import Tree
+from k8s_ucp.gitops.check.repositories import check_rendered
+from k8s_ucp.gitops.manifests.build_many import build_many
+from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.render.app_manifests import read_manifests
+from k8s_ucp.gitops.render.repositories import Rendered, render
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
@@ -40,8 +40,8 @@ RECORD = SoakRecord(
     "topologies",
     "Repositories of topologies at random",
     (
-        *("src/k8s_ucp/gitops/rendering", "src/k8s_ucp/gitops/render.py"),
-        *("src/k8s_ucp/gitops/check_files.py", "src/k8s_ucp/gitops/check_objects.py"),
+        *("src/k8s_ucp/gitops/render", "src/k8s_ucp/gitops/manifests"),
+        *("src/k8s_ucp/gitops/check/files.py", "src/k8s_ucp/gitops/check/objects.py"),
         *("templates", "tests/random_topologies.py"),
         "tests/integration/gitops/test_every_topology.py",
     ),

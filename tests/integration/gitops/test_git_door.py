@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.gitops import kustomize as door
-from k8s_ucp.gitops.check import Checkout, check
+from k8s_ucp.git.repository import GitFailed
+from k8s_ucp.gitops.check.repositories import Checkout, check
 from k8s_ucp.gitops.check_hook import FINDINGS, ensure_check_hook
 from k8s_ucp.gitops.check_hook import main as check_of_a_push
-from k8s_ucp.gitops.kustomize import BuildFailed, build
-from k8s_ucp.gitops.kustomize_sources import FIELDS
-from k8s_ucp.gitops.repository import GitFailed
+from k8s_ucp.gitops.manifests import kustomize as door
+from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build
+from k8s_ucp.gitops.manifests.sources import FIELDS
 from tests.conftest import CACHE
 from tests.integration.gitops.conftest import World
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.gitops.clones import make_clone
-from k8s_ucp.gitops.forge import ForgeFailed, Site
-from k8s_ucp.gitops.forge_gitlab import GitLab
-from k8s_ucp.gitops.git_environment import Credential
-from k8s_ucp.gitops.git_failures import AuthenticationFailed, GitFailed, Locked
-from k8s_ucp.gitops.git_settings import chosen
-from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.git.clones import make_clone
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.failures import AuthenticationFailed, GitFailed, Locked
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.git.settings import chosen
+from k8s_ucp.gitops.forge.base import ForgeFailed, Site
+from k8s_ucp.gitops.forge.gitlab import GitLab
 from tests.integration.gitops.conftest import World
 
 FILTER = """\

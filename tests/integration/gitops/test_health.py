@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.process import run
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.unit.gitops.topologies import FACTS, demo

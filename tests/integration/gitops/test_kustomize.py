@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.kustomize import BuildFailed, build, roots
-from k8s_ucp.gitops.manifests import read_manifests
-from k8s_ucp.gitops.publish import render_to
-from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build, roots
+from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.render.app_manifests import read_manifests
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Environment, load
 from tests.unit.gitops.topologies import FACTS, demo

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from k8s_ucp.gitops.merge import Choices, Known, merge
-from k8s_ucp.gitops.objects import blob_id
-from k8s_ucp.gitops.render import render
-from k8s_ucp.gitops.text_merge import merge_text
+from k8s_ucp.git.objects import blob_id
+from k8s_ucp.gitops.publish.merge import Choices, Known, merge
+from k8s_ucp.gitops.publish.text_merge import merge_text
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import App, Environment, Topology
 from tests.unit.gitops.topologies import FACTS, demo
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.check import Checkout, check
-from k8s_ucp.gitops.clones import make_clone
+from k8s_ucp.git.clones import make_clone
+from k8s_ucp.gitops.check.repositories import Checkout, check
 from k8s_ucp.topology import Environment
 from k8s_ucp.topology.parts import Ci
 from tests.conftest import CACHE

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.clones import make_clone
-from k8s_ucp.gitops.git_failures import Declined
-from k8s_ucp.gitops.merge import MergeConflict
-from k8s_ucp.gitops.publish import Settled, settle
-from k8s_ucp.gitops.render import render
-from k8s_ucp.gitops.repository import RENDERED, Repository
+from k8s_ucp.git.clones import make_clone
+from k8s_ucp.git.failures import Declined
+from k8s_ucp.git.repository import RENDERED, Repository
+from k8s_ucp.gitops.publish.merge import MergeConflict
+from k8s_ucp.gitops.publish.repositories import Settled, settle
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import App, Environment
 from tests.integration.gitops.conftest import World
 from tests.integration.gitops.older import SETS, write_older_layout
@@ -238,7 +238,7 @@ def test_a_file_that_a_person_made_first(world: World) -> None:
 
 def test_a_repository_that_a_forge_made(world: World) -> None:
     """It has a README and a licence of its own before the first render."""
-    from k8s_ucp.gitops.clones import make_remote
+    from k8s_ucp.git.clones import make_remote
 
     make_remote(world.folder.apps_remote)
     world.push("apps", {"README.md": b"# mine\n", "LICENSE": b"mine\n"})
@@ -316,8 +316,8 @@ def test_two_starts_and_people_at_once(world: World) -> None:
 
     def person(number: int) -> None:
         clone = make_clone(world.person / str(number), world.folder.apps_remote.as_uri())
-        from k8s_ucp.gitops.git_failures import Rejected
-        from k8s_ucp.gitops.repository import Update
+        from k8s_ucp.git.failures import Rejected
+        from k8s_ucp.git.repository import Update
 
         for count in range(6):
             path = f"notes/{number}-{count}"
@@ -357,7 +357,7 @@ def test_settle_reads_repositories() -> None:
 
 
 def test_the_published_tree_is_the_render(world: World) -> None:
-    from k8s_ucp.gitops.render import Facts
+    from k8s_ucp.gitops.render.repositories import Facts
     from tests.unit.gitops.topologies import FACTS
 
     world.start()

@@ -19,9 +19,9 @@ from ruamel.yaml import YAML
 from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
-from k8s_ucp.gitops.clones import make_clone
+from k8s_ucp.git.clones import make_clone
+from k8s_ucp.git.repository import Repository, Update
 from k8s_ucp.gitops.refresh import ensure_hook
-from k8s_ucp.gitops.repository import Repository, Update
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, NAMESPACE, Kube
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.gitops.conftest import World

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.gitops.clones import make_remote
-from k8s_ucp.gitops.git_environment import Credential
-from k8s_ucp.gitops.git_failures import (
+from k8s_ucp.git.clones import make_remote
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.failures import (
     AuthenticationFailed,
     Declined,
     GitFailed,
     RepositoryMissing,
 )
-from k8s_ucp.gitops.publish import Credentials, PublishResult, addresses, publish
-from k8s_ucp.gitops.render import Facts, render
-from k8s_ucp.gitops.repository import RENDERED, Repository
+from k8s_ucp.git.repository import RENDERED, Repository
+from k8s_ucp.gitops.publish.repositories import Credentials, PublishResult, addresses, publish
+from k8s_ucp.gitops.render.repositories import Facts, render
 from k8s_ucp.topology import Git, Topology
 from k8s_ucp.workspace import GitopsFolder
 from tests.integration.promotion.git_servers import TOKEN, USER, HttpGit, http_git

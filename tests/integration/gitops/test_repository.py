@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.gitops import objects
-from k8s_ucp.gitops.clones import fast_forward, make_clone, make_remote
-from k8s_ucp.gitops.git_failures import (
+from k8s_ucp.git import objects
+from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
+from k8s_ucp.git.failures import (
     Declined,
     DubiousOwnership,
     GitFailed,
@@ -19,8 +19,8 @@ from k8s_ucp.gitops.git_failures import (
     Rejected,
     RepositoryMissing,
 )
-from k8s_ucp.gitops.repository import RENDERED, Repository, Update, run_git
-from k8s_ucp.gitops.text_merge import merge_text
+from k8s_ucp.git.repository import RENDERED, Repository, Update, run_git
+from k8s_ucp.gitops.publish.text_merge import merge_text
 from tests.integration.gitops.conftest import commit_work_tree
 
 MAIN = "refs/heads/main"

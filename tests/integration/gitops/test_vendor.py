@@ -14,10 +14,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.render import Facts, render
-from k8s_ucp.gitops.rendering import addons
-from k8s_ucp.gitops.rendering.addons import Addon
-from k8s_ucp.gitops.vendor import ChartFailed, commit, vendor
+from k8s_ucp.gitops.publish.vendor import ChartFailed, commit, vendor
+from k8s_ucp.gitops.render.repositories import Facts, render
+from k8s_ucp.gitops.render.values import addons
+from k8s_ucp.gitops.render.values.addons import Addon
 from k8s_ucp.process import run
 from k8s_ucp.topology import Topology
 from tests.conftest import CACHE

@@ -11,8 +11,8 @@ CHECKOUT = Path(__file__).parents[3]
 SCRIPT = """
 import sys, pathlib
 import k8s_ucp
-from k8s_ucp.gitops.publish import render_to
-from k8s_ucp.gitops.render import render, templates_folder
+from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.render.repositories import render, templates_folder
 sys.path.append(sys.argv[1])
 from tests.unit.gitops.topologies import FACTS, demo
 place = pathlib.Path(k8s_ucp.__file__).parent
@@ -23,8 +23,8 @@ render_to(pathlib.Path(sys.argv[3]), render(demo(), FACTS))
 
 
 def test_the_wheel_renders_as_the_checkout_does(tmp_path: Path) -> None:
-    from k8s_ucp.gitops.publish import render_to
-    from k8s_ucp.gitops.render import render
+    from k8s_ucp.gitops.publish.repositories import render_to
+    from k8s_ucp.gitops.render.repositories import render
     from tests.unit.gitops.topologies import FACTS, demo
 
     built = tmp_path / "dist"

@@ -11,7 +11,7 @@ from tests.conftest import CACHE
 from tests.evidence import table, write
 
 ROOT = Path(__file__).resolve().parents[3]
-CODE = ("src/k8s_ucp/gitops", "src/k8s_ucp/cli", "tests/integration/promotion")
+CODE = ("src/k8s_ucp/gitops", "src/k8s_ucp/git", "src/k8s_ucp/cli", "tests/integration/promotion")
 
 Cases = Mapping[str, Mapping[str, str]]
 """Facts by case."""

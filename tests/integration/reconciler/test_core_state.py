@@ -16,9 +16,9 @@ from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup, updated
 from k8s_ucp.backup_key import key_for, load_key
 from k8s_ucp.components.backup_keeper import Keeper
 from k8s_ucp.components.core_state import CoreState
-from k8s_ucp.gitops.backup_file import BackupFile
-from k8s_ucp.gitops.clones import make_clone, make_remote
-from k8s_ucp.gitops.repository import Repository, Update
+from k8s_ucp.git.clones import make_clone, make_remote
+from k8s_ucp.git.repository import Repository, Update
+from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.kube import CONFIG_MAP, CRD, SECRET, Kind, Object
 from k8s_ucp.reconciler import marks
 from tests.integration.reconciler.world import CLUSTERS, World, empty, eventually

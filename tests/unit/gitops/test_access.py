@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import Environment, Topology
 from k8s_ucp.topology.parts import Addons, CoreCluster, Mirror, ReconcilerSettings
 from tests.unit.gitops.topologies import FACTS, demo

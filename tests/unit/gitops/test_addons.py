@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.render import Facts, render
-from k8s_ucp.gitops.rendering import addons
+from k8s_ucp.gitops.render.repositories import Facts, render
+from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.steps.publish_repositories import warnings
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.combinations import find_unstartable

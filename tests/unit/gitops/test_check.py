@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.gitops.build_many import objects
-from k8s_ucp.gitops.check_files import (
+from k8s_ucp.gitops.check.files import (
     Tree,
     find_core_faults,
     find_environment_faults,
     find_file_faults,
     find_topology_faults,
 )
+from k8s_ucp.gitops.check.kinds import find_misfits, version
+from k8s_ucp.gitops.check.mirrors import mirrored_in
+from k8s_ucp.gitops.check.objects import Mirrored, find_faults, hosts, is_moving, unpinned_image
 from k8s_ucp.gitops.check_hook import changed_apps
-from k8s_ucp.gitops.check_kinds import find_misfits, version
-from k8s_ucp.gitops.check_mirrors import mirrored_in
-from k8s_ucp.gitops.check_objects import Mirrored, find_faults, hosts, is_moving, unpinned_image
-from k8s_ucp.gitops.kustomize_sources import refused
+from k8s_ucp.gitops.manifests.build_many import objects
+from k8s_ucp.gitops.manifests.sources import refused
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import parse
 

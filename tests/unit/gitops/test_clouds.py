@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.render import render
-from k8s_ucp.gitops.rendering import clouds, connections, databases
-from k8s_ucp.gitops.rendering.clouds import without_zone
+from k8s_ucp.gitops.render.repositories import render
+from k8s_ucp.gitops.render.values import clouds, connections, databases
+from k8s_ucp.gitops.render.values.clouds import without_zone
 from k8s_ucp.topology import Environment, Spec, Topology
 from tests import provider_fields
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds

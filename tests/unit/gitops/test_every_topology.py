@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 
-from k8s_ucp.gitops.build_many import objects
-from k8s_ucp.gitops.manifests import read_manifests
-from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.manifests.build_many import objects
+from k8s_ucp.gitops.render.app_manifests import read_manifests
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import Topology
 from tests.random_topologies import topologies
 from tests.unit.gitops.topologies import FACTS

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.manifests import read_manifests
-from k8s_ucp.gitops.render import render
-from k8s_ucp.gitops.rendering import addons
-from k8s_ucp.gitops.rendering.own_manifests import service_port
+from k8s_ucp.gitops.manifests.own import service_port
+from k8s_ucp.gitops.render.app_manifests import read_manifests
+from k8s_ucp.gitops.render.repositories import render
+from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.topology import App, Topology
 from tests import provider_fields
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds

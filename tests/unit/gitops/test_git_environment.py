@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from k8s_ucp.gitops.git_environment import Credential, git_call
+from k8s_ucp.git.environment import Credential, git_call
 
 CALLER = {
     "PATH": "/usr/bin",

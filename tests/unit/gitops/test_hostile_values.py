@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.build_many import objects
-from k8s_ucp.gitops.render import Facts, Rendered, render
+from k8s_ucp.gitops.manifests.build_many import objects
+from k8s_ucp.gitops.render.repositories import Facts, Rendered, render
 from k8s_ucp.topology import Topology, parse
 
 FILE = Path("/workspace/ucp.yaml")

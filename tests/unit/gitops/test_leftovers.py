@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.gitops.clones import make_clone, make_remote
-from k8s_ucp.gitops.leftovers import sweep_temporary
-from k8s_ucp.gitops.repository import Repository
+from k8s_ucp.git.clones import make_clone, make_remote
+from k8s_ucp.git.leftovers import sweep_temporary
+from k8s_ucp.git.repository import Repository
 
 DAY = 25 * 3600
 

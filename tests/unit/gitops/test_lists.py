@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.lists import ItemConflict, merge_lists
+from k8s_ucp.gitops.publish.list_merge import ItemConflict, merge_lists
 
 HEAD = "# header\nkind: Kustomization\n\nresources:{}\n\nconfigMapGenerator:\n  - name: list\n"
 

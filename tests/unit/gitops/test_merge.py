@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from k8s_ucp.gitops.merge import Choices, Known, MergeConflict, Merged, merge, with_tags
-from k8s_ucp.gitops.objects import blob_id
-from k8s_ucp.gitops.promotion.edit import Pin, read_images
+from k8s_ucp.git.objects import blob_id
+from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
+from k8s_ucp.gitops.publish.merge import Choices, Known, MergeConflict, Merged, merge, with_tags
 
 KNOWN = Known(frozenset({"stage", "prod"}), frozenset({"echo"}))
 OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.render import render
+from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import Topology
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 

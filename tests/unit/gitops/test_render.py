@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.render import Facts, Rendered, render, seconds
-from k8s_ucp.gitops.scalars import scalar
+from k8s_ucp.gitops.render.repositories import Facts, Rendered, render, seconds
+from k8s_ucp.gitops.render.scalars import scalar
 from k8s_ucp.topology import App, CoreCluster, Environment
 from tests.unit.gitops.topologies import FACTS, demo
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.gitops.render import Facts
+from k8s_ucp.gitops.render.repositories import Facts
 from k8s_ucp.topology import App, Environment, Metadata, Spec, Topology
 
 FACTS = Facts(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.batch import read_batch
 from k8s_ucp.gitops.promotion.decision import Intent
-from k8s_ucp.gitops.promotion.edit import Pin
 from k8s_ucp.gitops.promotion.order import Order
 
 SHA = "sha256:" + "ab" * 32

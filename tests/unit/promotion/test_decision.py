@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.decision import (
     Decision,
     Intent,
@@ -16,9 +18,7 @@ from k8s_ucp.gitops.promotion.decision import (
     parse_tag,
     parse_version,
 )
-from k8s_ucp.gitops.promotion.edit import Pin
 from k8s_ucp.gitops.promotion.order import Order
-from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
 from tests.unit.promotion.tips import MemoryTip, kustomization, shop, tip
 
 STAGE = "apps/echo/overlays/stage/kustomization.yaml"

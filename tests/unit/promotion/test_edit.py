@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.promotion.edit import (
+from k8s_ucp.gitops.manifests.image_edit import (
     DIGEST,
     TAG,
     Pin,
@@ -20,7 +20,7 @@ from k8s_ucp.gitops.promotion.edit import (
     reads_as_text,
     set_pin,
 )
-from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 
 WHERE = "apps/echo/overlays/stage/kustomization.yaml"
 SHA = "sha256:" + "ab" * 32

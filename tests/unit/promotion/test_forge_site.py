@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.forge import NotReady, PullRequest, find_site, until_ready
+from k8s_ucp.gitops.forge.base import NotReady, PullRequest, until_ready
+from k8s_ucp.gitops.forge.sites import find_site
 
 ALL = {"GITHUB_TOKEN": "h", "GITLAB_TOKEN": "l", "GITEA_TOKEN": "g"}
 

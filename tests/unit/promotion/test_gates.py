@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.decision import Decision, all_or_none
-from k8s_ucp.gitops.promotion.edit import Pin
 from k8s_ucp.gitops.promotion.gates import judge, promotes_from
 from k8s_ucp.gitops.promotion.health import HealthGate, find_kubeconfig
 from k8s_ucp.gitops.promotion.message import Note
-from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
 
 SHA = "sha256:" + "ab" * 32
 WANTED = {"ealen/echo": Pin("2")}

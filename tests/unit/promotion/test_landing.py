@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
-from k8s_ucp.gitops.promotion.edit import Pin, read_images
 from k8s_ucp.gitops.promotion.landing import Interrupted, Landing, Pace, Refused, TooLate, land
 from k8s_ucp.gitops.promotion.order import Order
 from tests.unit.promotion.tips import IMMEDIATE, MemoryBranch, MemoryTip, shop

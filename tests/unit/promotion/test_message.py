@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k8s_ucp.gitops.promotion.edit import Pin
+from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.message import Change, Entry, Note, message, read_trailers
 
 SHA = "sha256:" + "ab" * 32

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.promotion.edit import Pin
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.order import (
     Mark,
     Order,
@@ -18,7 +19,6 @@ from k8s_ucp.gitops.promotion.order import (
     weigh,
     write_marks,
 )
-from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
 
 OLD, NEW = Pin("1.0.0"), Pin("1.1.0")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Intent, decide
-from k8s_ucp.gitops.promotion.edit import Pin
 from k8s_ucp.gitops.promotion.order import Order
 from k8s_ucp.gitops.promotion.overlay import read_overlay
 from k8s_ucp.gitops.promotion.rollback import Past, Rollback, decide_rollback, named, previous

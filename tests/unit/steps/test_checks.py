@@ -12,7 +12,7 @@ import pytest
 
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
 from k8s_ucp.errors import ProgramMissing, UcpError
-from k8s_ucp.gitops.git_environment import Credential
+from k8s_ucp.git.environment import Credential
 from k8s_ucp.steps import check_machine
 from k8s_ucp.steps.check_core import check_git_reach, check_git_rights
 from k8s_ucp.steps.check_versions import check_versions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from k8s_ucp.gitops.render import templates_folder
+from k8s_ucp.gitops.render.repositories import templates_folder
 from k8s_ucp.topology.schema import NAME, json_schema, schema_text
 
 

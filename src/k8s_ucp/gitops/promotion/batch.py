@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.image_edit import NO_PIN
+from k8s_ucp.gitops.manifests.yaml_tree import Node, NotEditable, read_tree
 from k8s_ucp.gitops.promotion.decision import Intent, parse_version
-from k8s_ucp.gitops.promotion.edit import NO_PIN
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name, nearest
-from k8s_ucp.gitops.promotion.yaml_tree import Node, NotEditable, read_tree
 
 KEYS = ("app", "env", "tag", "digest", "from", "images", "sequence", "expect", "requireEnv")
 

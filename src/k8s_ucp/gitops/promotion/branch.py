@@ -20,14 +20,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.gitops import git_failures as failures
-from k8s_ucp.gitops.git_environment import Credential
-from k8s_ucp.gitops.git_signing import signs_commits, write_commit_of
-from k8s_ucp.gitops.objects import Author, Identity, NewCommit
+from k8s_ucp.git import failures
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.objects import Author, Identity, NewCommit
+from k8s_ucp.git.repository import FALLBACK, NETWORK_SECONDS, Repository, run_git
+from k8s_ucp.git.signing import signs_commits, write_commit_of
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.landing import Interrupted, Refused, TooLate
 from k8s_ucp.gitops.promotion.tip import GitTip
-from k8s_ucp.gitops.repository import FALLBACK, NETWORK_SECONDS, Repository, run_git
 
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.manifests.image_edit import DIGEST, NO_PIN, TAG, Pin
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
-from k8s_ucp.gitops.promotion.edit import DIGEST, NO_PIN, TAG, Pin
 from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, differing, promotes_from
 from k8s_ucp.gitops.promotion.message import Change, Note
 from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order
@@ -24,7 +25,6 @@ from k8s_ucp.gitops.promotion.overlay import (
     read_overlay,
     written,
 )
-from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
 
 Status = Literal["promoted", "unchanged", "superseded", "pr", "held", "gated", "conflict"]
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from k8s_ucp.gitops.promotion.edit import Pin
-from k8s_ucp.gitops.promotion.yaml_tree import Node, NotEditable, read_tree
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.manifests.yaml_tree import Node, NotEditable, read_tree
 
 ENVIRONMENTS_FILE = "environments.yaml"
 

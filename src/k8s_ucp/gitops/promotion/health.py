@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.edit import Pin
 from k8s_ucp.gitops.promotion.gates import Health, judge
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from k8s_ucp.gitops.git_failures import GitFailed
-from k8s_ucp.gitops.objects import Author
-from k8s_ucp.gitops.promotion.edit import Image, Pin, read_images
+from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.git.objects import Author
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.manifests.image_edit import Image, Pin, read_images
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.message import Change, Entry, read_trailers
 from k8s_ucp.gitops.promotion.overlay import KUSTOMIZATIONS, overlay_folder
 from k8s_ucp.gitops.promotion.rollback import Past
-from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
-from k8s_ucp.gitops.repository import Repository
 
 
 @dataclass(frozen=True)

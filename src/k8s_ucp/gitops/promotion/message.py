@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from k8s_ucp.gitops.promotion.edit import Pin
+from k8s_ucp.gitops.manifests.image_edit import Pin
 
 SUBJECT_WIDTH = 100
 

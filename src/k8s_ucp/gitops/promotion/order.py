@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.promotion.edit import Pin
-from k8s_ucp.gitops.promotion.yaml_tree import NotEditable, read_tree
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, read_tree
 
 MARKS_FILE = ".promotion.yaml"
 

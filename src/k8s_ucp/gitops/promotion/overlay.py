@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.manifests.image_edit import Image, Pin, read_images, set_pin
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
-from k8s_ucp.gitops.promotion.edit import Image, Pin, read_images, set_pin
 from k8s_ucp.gitops.promotion.order import MARKS_FILE, Mark
-from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.git_environment import Credential
-from k8s_ucp.gitops.git_failures import GitFailed, SettingsUnreadable
-from k8s_ucp.gitops.objects import Author
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.failures import GitFailed, SettingsUnreadable
+from k8s_ucp.git.objects import Author
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.promotion.branch import RemoteBranch, Writer, shallow_clone, working_clone
 from k8s_ucp.gitops.promotion.tip import GitTip
-from k8s_ucp.gitops.repository import Repository
 from k8s_ucp.workspace import Workspace
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from k8s_ucp.gitops.forge import Forge, Proposal, PullRequest
+from k8s_ucp.gitops.forge.base import Forge, Proposal, PullRequest
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
 from k8s_ucp.gitops.promotion.landing import Landing, Pace, land

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.edit import Pin
 from k8s_ucp.gitops.promotion.message import Change, Note
 from k8s_ucp.gitops.promotion.order import Mark
 from k8s_ucp.gitops.promotion.overlay import Overlay, Tip, nearest, read_overlay, written

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from k8s_ucp.gitops.objects import Entry
+from k8s_ucp.git.objects import Entry
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE
 from k8s_ucp.gitops.promotion.order import MARKS_FILE
 from k8s_ucp.gitops.promotion.overlay import KUSTOMIZATIONS
-from k8s_ucp.gitops.promotion.yaml_tree import NotEditable
-from k8s_ucp.gitops.repository import Repository
 
 _SYMLINK, _SUBMODULE = "120000", "160000"
 

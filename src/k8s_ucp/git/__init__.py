@@ -1,0 +1,1 @@
+"""git repositories on this machine: read, committed to, pushed, with settings of our own."""

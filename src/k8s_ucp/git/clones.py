@@ -1,0 +1,107 @@
+"""Remotes and clones on this machine: made when absent, kept as they are, brought up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.environment import Credential, split_credential
+from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.git.leftovers import sweep_repository
+from k8s_ucp.git.repository import Repository, keep_settings, run_git
+
+# A clean-up in the background would outlive `ucp stop`, and a global hooksPath of the user would
+# silence the hook that tells Argo CD about pushes.
+_REMOTE_CONFIG = """[core]
+	hooksPath = hooks
+[gc]
+	autoDetach = false
+[maintenance]
+	autoDetach = false
+"""
+
+
+def make_remote(folder: Path, *, branch: str = "main") -> Repository:
+    """A bare repository that others push to; an existing one stays as it is."""
+    if not (folder / "HEAD").is_file():
+        _make_folder(folder.parent)
+        _init(folder, branch, "--bare")
+        with (folder / "config").open("a", encoding="utf-8") as stream:
+            stream.write(_REMOTE_CONFIG)
+    keep_settings(folder, local=True)
+    sweep_repository(folder)
+    return Repository(folder)
+
+
+def make_clone(
+    folder: Path, url: str, *, branch: str = "main", credential: Credential | None = None
+) -> Repository:
+    """A working clone of `url`, nothing fetched yet; an existing one gets that address.
+
+    A password in the URL becomes the credential and is not written down. Raises UcpError when
+    something else lies there.
+    """
+    address, found = split_credential(url)
+    repository = Repository(folder, credential=credential or found)
+    if not (folder / ".git").exists():
+        if folder.is_dir() and any(folder.iterdir()):
+            raise UcpError(
+                f"{folder} is not a git clone and not empty",
+                next=f"move {folder} away and run the command again",
+            )
+        _make_folder(folder.parent)
+        _init(folder, branch)
+        with (folder / ".git" / "config").open("a", encoding="utf-8") as stream:
+            stream.write(_remote_config(address, branch))
+    elif repository.url() != address:
+        repository.git("config", "--replace-all", "remote.origin.url", address)
+    sweep_repository(folder / ".git")
+    keep_settings(folder, local=address.startswith("file://"))
+    return repository
+
+
+def fast_forward(clone: Repository, *, branch: str = "main") -> str | None:
+    """Bring a clone's work tree to the remote branch. None when it is there, else why it isn't.
+
+    Nothing of the user's is lost: own commits, another branch or edits of the same files leave
+    the clone as it is.
+    """
+    head = clone.git("symbolic-ref", "--quiet", "HEAD", codes=(0, 1)).decode().strip()
+    if head != f"refs/heads/{branch}":
+        return f"{clone.folder} is not on branch {branch}: left as it is"
+    try:
+        clone.git(
+            "merge", "--quiet", "--ff-only", "--no-autostash", "--no-stat",
+            f"refs/remotes/origin/{branch}",
+        )  # fmt: skip
+    except GitFailed as error:
+        reason = error.message.splitlines()[-1].strip()
+        return f"{clone.folder} has commits or edits of your own, left as they are ({reason})"
+    return None
+
+
+def _init(folder: Path, branch: str, *flags: str) -> None:
+    run_git(
+        ["init", "--quiet", *flags, "--template=", f"--initial-branch={branch}", "--", str(folder)],
+        where=str(folder),
+    )
+
+
+def _remote_config(url: str, branch: str) -> str:
+    escaped = url.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "")
+    return (
+        f'[remote "origin"]\n\turl = "{escaped}"\n'
+        "\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
+        "\tfetch = +refs/ucp/*:refs/ucp/*\n"
+        f'[branch "{branch}"]\n\tremote = origin\n\tmerge = refs/heads/{branch}\n'
+    )
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UcpError(
+            f"can't make the folder {folder}: {error.strerror}",
+            next="choose a folder you may write to with --workspace DIR",
+        ) from error

@@ -1,0 +1,156 @@
+"""How git is called: which settings, which environment, how a credential gets in. Pure.
+
+The user's own settings (proxy, credential helpers, SSH, identity) stay in force; in repositories
+that we made only those (settings.py).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from k8s_ucp.git.objects import Author, Identity
+
+# What git sets for its hooks: inherited, it would lead our git into another repository.
+_REPOSITORY_VARIABLES = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_QUARANTINE_PATH",
+    "GIT_NAMESPACE",
+    "GIT_SHALLOW_FILE",
+    "GIT_GRAFT_FILE",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_ATTR_SOURCE",
+    "GIT_TEMPLATE_DIR",
+)
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    # A clean-up in the background would outlive the command that started it.
+    "gc.autoDetach=false",
+    "maintenance.autoDetach=false",
+)
+_OWN_SETTINGS = ("core.attributesFile=/dev/null", "core.excludesFile=/dev/null")
+"""Files that git reads from a person's folder without being told to."""
+_LOCAL_VARIABLES = ("GIT_CONFIG_COUNT", "GIT_ALLOW_PROTOCOL", "GIT_PROTOCOL_FROM_USER")
+"""Settings of the caller's environment, of which a local repository needs none."""
+_SECRET = re.compile(
+    r"TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|(ACCESS|API|PRIVATE|ACCOUNT|AGE)_KEY|KUBECONFIG",
+    re.I,
+)
+"""Names of what a local repository, and the hooks in it, have no use for."""
+# The helper prints what it finds in its environment: argv shows names of variables only. It answers
+# for the remote it is meant for: a redirect, or a submodule, may lead to anybody.
+_HELPER = (
+    '!f() { test "$1" = get || return 0; p=; h=;'
+    " while IFS== read -r k v; do case $k in protocol) p=$v ;; host) h=$v ;; esac; done;"
+    ' case "$UCP_GIT_FOR" in "$p://$h" | "http://$h") ;; *) return 0 ;; esac;'
+    " case $p in https | http) ;; *) return 0 ;; esac;"
+    ' printf "username=%s\\npassword=%s\\n" "$UCP_GIT_USERNAME" "$UCP_GIT_PASSWORD"; }; f'
+)
+
+
+FALLBACK = Author("ucp", "ucp@localhost")
+
+
+@dataclass(frozen=True)
+class Credential:
+    """A user name and a password or token for an http(s) remote."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Call:
+    """argv, and what is added to the environment."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+
+
+def git_call(
+    arguments: Sequence[str],
+    *,
+    folder: Path | None,
+    credential: Credential | None,
+    remote: str = "",
+    own: Path | None = None,
+    local: bool = False,
+    inherited: Mapping[str, str] = os.environ,
+) -> Call:
+    """One call of git in `folder`, without prompts and hooks, in English.
+
+    remote: the address that the credential is for. own: instead of the person's settings. local:
+    the remote is on this machine, too.
+    """
+    settings = list(_SETTINGS)
+    environment = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+    if credential:
+        settings += ["credential.helper=", f"credential.helper={_HELPER}"]
+        environment["UCP_GIT_USERNAME"] = credential.username
+        environment["UCP_GIT_PASSWORD"] = credential.password
+        environment["UCP_GIT_FOR"] = _site(remote)
+    dropped = list(_REPOSITORY_VARIABLES)
+    if own:
+        settings += _OWN_SETTINGS
+        environment |= {"GIT_CONFIG_GLOBAL": str(own), "GIT_CONFIG_NOSYSTEM": "1"}
+        environment["GIT_ATTR_NOSYSTEM"] = "1"
+    if own and local:
+        dropped += _LOCAL_VARIABLES
+        dropped += [each for each in inherited if _SECRET.search(each) and each not in environment]
+    # GitPython adds to the environment and can't take away.
+    leaked = [word for name in dropped if name in inherited for word in ("-u", name)]
+    return Call(
+        (
+            *(["env", *leaked] if leaked else []),
+            "git",
+            *(["-C", str(folder)] if folder else []),
+            *(word for each in settings for word in ("-c", each)),
+            *arguments,
+        ),
+        environment,
+    )
+
+
+def _site(url: str) -> str:
+    """Scheme and host (with its port) of an address, as git tells them to a helper."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def split_credential(url: str) -> tuple[str, Credential | None]:
+    """(the URL without its password, the credential that was in it)."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
+        return url, None
+    userinfo, host = parts.netloc.rsplit("@", 1)
+    name, _, password = userinfo.partition(":")
+    if not password:
+        # Forges take a bare token as the user name.
+        name, password = "x-access-token", name
+    return urlunsplit(parts._replace(netloc=host)), Credential(unquote(name), unquote(password))
+
+
+def identity_of(settings: Mapping[str, str]) -> Identity:
+    """Who commits, as environment and settings say, else `ucp <ucp@localhost>`."""
+
+    def who(role: str) -> Author:
+        name = os.environ.get(f"GIT_{role}_NAME") or settings.get("user.name")
+        email = os.environ.get(f"GIT_{role}_EMAIL") or settings.get("user.email")
+        return Author(name, email or FALLBACK.email) if name else FALLBACK
+
+    return Identity(who("AUTHOR"), who("COMMITTER"))

@@ -1,0 +1,176 @@
+"""What git's error output means, as typed errors; what must never be shown of it.
+
+Pure: text in, error out. git/repository.py runs git with LC_ALL=C, so the texts are English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from k8s_ucp.errors import UcpError
+
+_KEPT_LINES = 12
+
+
+class GitFailed(UcpError):
+    """git ended with an error that has no class of its own."""
+
+
+class Rejected(GitFailed):
+    """The remote has moved on since it was read: fetch, redo the change, push again."""
+
+
+class Declined(GitFailed):
+    """The remote refuses this push by a rule of its own: a hook, a protected branch."""
+
+
+class Unexplained(Declined):
+    """The remote refuses this push in words that don't tell whether it has moved on."""
+
+
+class AuthenticationFailed(GitFailed):
+    """The remote doesn't accept the credential, or wants one and there is none."""
+
+
+class HostUnreachable(GitFailed):
+    """The remote's host does not answer: name, network, proxy or TLS."""
+
+
+class RepositoryMissing(GitFailed):
+    """There is no repository at that address, or it is hidden from this credential."""
+
+
+class DubiousOwnership(GitFailed):
+    """git refuses to work in a folder that belongs to another user."""
+
+
+class Locked(GitFailed):
+    """Another git process works in the same repository, or one died there."""
+
+
+class SettingsUnreadable(GitFailed):
+    """git can't read the settings of the person, so it does nothing at all."""
+
+
+class NoSpace(GitFailed):
+    """The disk is full, or the folder can't be written."""
+
+
+SETTINGS_ADVICE = "mend your git settings: git config --list --show-origin"
+
+_CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
+    (
+        DubiousOwnership,
+        r"dubious ownership|unsafe repository",
+        "run as the user that owns the folder, or allow it: {safe}",
+    ),
+    (
+        AuthenticationFailed,
+        r"authentication failed|could not read (username|password)|permission denied \("
+        r"|terminal prompts disabled|invalid (username|credentials)|host key verification failed"
+        r"|returned error: 40[13]",
+        "check the credential of this repository and that it may write there",
+    ),
+    (
+        HostUnreachable,
+        r"could not resolve|connection (refused|timed out|reset)|failed to connect"
+        r"|network is unreachable|no route to host|unable to access|could not connect"
+        r"|remote end hung up unexpectedly|operation timed out|early eof",
+        "check the address and the network, then run the command again",
+    ),
+    (
+        RepositoryMissing,
+        r"does not appear to be a git repository|repository .*not found|not a git repository"
+        r"|no such device or address|repository '.*' does not exist",
+        "check the repository's address",
+    ),
+    (
+        Locked,
+        r"\.lock': file exists|another git process seems to be running|cannot lock ref",
+        "wait for the other git process; if none runs, delete the .lock file named above",
+    ),
+    (
+        SettingsUnreadable,
+        r"bad (?:\w+ )?config|invalid config|bad boolean config",
+        SETTINGS_ADVICE,
+    ),
+    (
+        NoSpace,
+        r"no space left on device|read-only file system|insufficient permission"
+        r"|disk quota exceeded|unable to create (file|directory|temporary)"
+        r"|(cannot mkdir|could not create|unable to write).*",
+        "make room or make the folder writable, then run the command again",
+    ),
+)
+
+_PUSH_REASON = re.compile(r"^!\t\S*\t\[(?:remote )?rejected\] \((.*)\)\s*$", re.MULTILINE)
+"""The remote's own verdict on a ref; what a hook prints around it may say anything."""
+
+_PUSH_FINAL = re.compile(
+    r"hook declined|protected branch|denied|prohibited|not (?:permitted|allowed)|rule violation",
+    re.IGNORECASE,
+)
+_PUSH_RACE = re.compile(
+    r"\[rejected\]|non-fast-forward|fetch first|stale info|cannot lock ref"
+    r"|incorrect old value|failed to update ref|failed to lock|atomic transaction failed",
+    re.IGNORECASE,
+)
+_PUSH_DECLINED = re.compile(
+    r"hook declined|protected branch|denied by|prohibited|remote rejected", re.IGNORECASE
+)
+_USERINFO = re.compile(
+    r"(?i)\b(https?://)[^/@\s'\"]+@|\b([a-z][a-z0-9+.-]*://[^/@\s:'\"]+):[^/@\s'\"]+@"
+)
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without credentials in URLs and without the given secrets."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***")
+    return _USERINFO.sub(lambda found: found[1] or f"{found[2]}:***@", text)
+
+
+def classify(action: str, where: str, output: str, folder: str = "") -> GitFailed:
+    """The error for a failed git command.
+
+    action: what was tried ("fetch"); where: on what; output: redacted stdout and stderr.
+    """
+    tail = "\n".join(f"  {line}" for line in telling(output)[-_KEPT_LINES:])
+    message = f"git {action} failed on {where}" + (f":\n{tail}" if tail else "")
+    if action == "push":
+        kind = _push_class(output)
+        if kind is not None:
+            return kind(message, next=_PUSH_ADVICE[kind])
+    for kind, pattern, advice in _CLASSES:
+        if re.search(pattern, output, re.IGNORECASE):
+            safe = f"git config --global --add safe.directory '{folder}'"
+            return kind(message, next=advice.format(safe=safe))
+    return GitFailed(message)
+
+
+_READ_IT = "read what the remote says above; the commit is not pushed"
+_PUSH_ADVICE: dict[type[GitFailed], str] = {
+    Declined: _READ_IT,
+    Unexplained: _READ_IT,
+    Rejected: "run the command again: it starts from the new state",
+}
+
+
+def _push_class(output: str) -> type[GitFailed] | None:
+    """What a failed push was; None where the output shows no verdict of the remote."""
+    reasons = "\n".join(_PUSH_REASON.findall(output))
+    if reasons:
+        if _PUSH_FINAL.search(reasons):
+            return Declined
+        return Rejected if _PUSH_RACE.search(reasons) else Unexplained
+    if _PUSH_RACE.search(output):
+        return Rejected
+    return Declined if _PUSH_DECLINED.search(output) else None
+
+
+def telling(output: str) -> Sequence[str]:
+    """Lines that say something: no progress, no hints about git's own settings."""
+    lines = (line.strip() for line in output.replace("\r", "\n").splitlines())
+    return [line for line in lines if line and not line.startswith("hint:")]

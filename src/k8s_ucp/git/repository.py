@@ -1,0 +1,384 @@
+"""The door to git: reads, commits that never touch a work tree, pushes that never overwrite.
+
+Every call has a deadline, runs without hooks of the clone, without prompts, and in English.
+Credentials travel in the environment of the git process only: never in argv, in a file or in an
+error. Clones and remotes are made by clones.py; how git is called stands in environment.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp.errors import DeadlineExceeded, ProgramMissing
+from k8s_ucp.git.environment import FALLBACK as FALLBACK
+from k8s_ucp.git.environment import Call, Credential, git_call, identity_of
+from k8s_ucp.git.failures import (
+    SETTINGS_ADVICE,
+    GitFailed,
+    Locked,
+    SettingsUnreadable,
+    classify,
+    redact,
+)
+from k8s_ucp.git.objects import (
+    COMMIT_FORMAT,
+    Change,
+    Commit,
+    Entry,
+    Identity,
+    NewCommit,
+    commit_of,
+    import_stream,
+)
+from k8s_ucp.git.settings import FILE, chosen, is_local, settings_file
+from k8s_ucp.process import find_program
+
+LOCAL_SECONDS = 60.0
+NETWORK_SECONDS = 120.0
+LOCK_PAUSES = (0.1, 0.3, 1.0, 2.0)
+"""Seconds until a call is made again that met another git in the same repository."""
+RENDERED = "refs/ucp/rendered"
+"""The last render of a repository: what three-way merges start from."""
+
+_NETWORK = ("fetch", "push", "ls-remote")
+
+
+@dataclass(frozen=True)
+class Update:
+    """One ref to change in a push.
+
+    ref: full name, `refs/heads/main`. commit: the new id, "" deletes the ref. expect: the id the
+    ref must have now ("": it must not exist), else the push is Rejected; None: the new commit
+    must contain the old one, as in any push without force.
+    """
+
+    ref: str
+    commit: str
+    expect: str | None = None
+
+
+class Repository:
+    """One repository on this machine, a working clone or a bare one; nothing is checked here."""
+
+    def __init__(self, folder: Path, *, credential: Credential | None = None) -> None:
+        self.folder = folder
+        self.credential = credential
+
+    def git(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        timeout: float = LOCAL_SECONDS,
+        codes: Sequence[int] = (0,),
+    ) -> bytes:
+        """Run git here and return its stdout. Raises GitFailed or one of its subclasses."""
+        return run_git(
+            arguments,
+            where=str(self.folder),
+            folder=self.folder,
+            stdin=stdin,
+            timeout=timeout,
+            codes=codes,
+            credential=self.credential,
+        )
+
+    def url(self) -> str:
+        """The address that this clone fetches from; "" where there is none."""
+        return self.git("config", "--get", "remote.origin.url", codes=(0, 1)).decode().strip()
+
+    # Reading
+
+    def fetch(self, *, timeout: float = NETWORK_SECONDS) -> None:
+        """Bring the remote's branches (as `refs/remotes/origin/*`) and `refs/ucp/*` here."""
+        self.git(
+            "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "origin", timeout=timeout
+        )
+
+    def remote_refs(self, *, timeout: float = NETWORK_SECONDS) -> dict[str, str]:
+        """Refs of the remote as they are now: {full name: id}."""
+        lines = self.git("ls-remote", "--refs", "origin", timeout=timeout).decode().splitlines()
+        return {name: id for id, name in (line.split("\t", 1) for line in lines)}
+
+    def refs(self) -> dict[str, str]:
+        """Refs here: {full name: id}."""
+        lines = self.git("for-each-ref", "--format=%(objectname) %(refname)").decode().splitlines()
+        return {name: id for id, name in (line.split(" ", 1) for line in lines)}
+
+    def resolve(self, name: str) -> str | None:
+        """The commit id behind a ref or a revision; None where there is none."""
+        return self._parse(f"{name}^{{commit}}")
+
+    def tree_of(self, name: str) -> str | None:
+        """The id of a commit's tree; None where there is no such commit."""
+        return self._parse(f"{name}^{{tree}}")
+
+    def _parse(self, name: str) -> str | None:
+        arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", name)
+        return self.git(*arguments, codes=(0, 1)).decode().split("\n")[0] or None
+
+    def listing(self, name: str, under: str = "") -> dict[str, Entry]:
+        """Every file of a commit (or below one folder of it): {path: entry}."""
+        paths = ["--", under] if under else []
+        found = {}
+        for line in self.git("ls-tree", "-r", "-z", "--full-tree", name, *paths).split(b"\0"):
+            if line:
+                head, path = line.split(b"\t", 1)
+                mode, _, id = head.decode().split(" ")
+                found[path.decode("utf-8", "surrogateescape")] = Entry(mode, id)
+        return found
+
+    def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """Files by object id, all in one call. Raises GitFailed when one is missing."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        raw = self.git("cat-file", "--batch", stdin="".join(f"{id}\n" for id in wanted).encode())
+        found, place = {}, 0
+        for id in wanted:
+            end = raw.index(b"\n", place)
+            head = raw[place:end].split(b" ")
+            if len(head) != 3:
+                raise GitFailed(f"{self.folder} has no object {id}", next="git fsck")
+            size = int(head[2])
+            found[id] = raw[end + 1 : end + 1 + size]
+            place = end + 1 + size + 1
+        return found
+
+    def read(self, name: str, under: str = "") -> dict[str, bytes]:
+        """Plain files of a commit with their content: {path: bytes}."""
+        listing = {
+            path: entry
+            for path, entry in self.listing(name, under).items()
+            if entry.mode.startswith("100")
+        }
+        contents = self.contents(entry.id for entry in listing.values())
+        return {path: contents[entry.id] for path, entry in listing.items()}
+
+    def history(self, name: str, path: str = "", *, limit: int = 100) -> list[Commit]:
+        """Commits reachable from a ref that touch a path, newest first."""
+        raw = self.git(
+            "log", "-z", f"--max-count={limit}", "--no-show-signature", "--no-color",
+            f"--format={COMMIT_FORMAT}", "--end-of-options", name, "--",
+            *([path] if path else []),
+        )  # fmt: skip
+        return [commit_of(each) for each in raw.decode("utf-8", "replace").split("\0") if each]
+
+    # Writing
+
+    def identity(self) -> Identity:
+        """Who commits: as settings or environment tell git, else `ucp <ucp@localhost>`."""
+        return identity_of(self._settings("user.name", "user.email"))
+
+    def _settings(self, *names: str) -> dict[str, str]:
+        pattern = "^(" + "|".join(name.replace(".", "\\.") for name in names) + ")$"
+        raw = self.git("config", "--null", "--get-regexp", pattern, codes=(0, 1))
+        pairs = (each.partition("\n") for each in raw.decode("utf-8", "replace").split("\0"))
+        return {name: value for name, _, value in pairs if value}
+
+    def write_commits(
+        self, commits: Sequence[NewCommit], *, identity: Identity | None = None
+    ) -> list[str]:
+        """Write commits without touching any ref or file, in one git process: their ids."""
+        settings = self._settings("user.name", "user.email", "extensions.objectformat")
+        stream = import_stream(
+            commits,
+            identity=identity or identity_of(settings),
+            time=int(time.time()),
+            ref=f"refs/ucp-pending/{uuid.uuid4().hex}",
+            length=64 if settings.get("extensions.objectformat") == "sha256" else 40,
+        )
+        return self.git("fast-import", "--quiet", "--done", stdin=stream).decode().split()
+
+    def write_commit(
+        self, message: str, changes: Mapping[str, Change], *, parent: str | None
+    ) -> str:
+        """One commit, `changes` on top of `parent` (None: the first one): its id."""
+        commit = NewCommit(message, changes, (parent,) if parent else ())
+        return self.write_commits([commit])[0]
+
+    def push(self, updates: Sequence[Update], *, timeout: float = NETWORK_SECONDS) -> None:
+        """Push refs, all or none where the remote can do that, else in the given order.
+
+        Raises Rejected when the remote moved on, Declined when it refuses by its own rules.
+        """
+        try:
+            self._push(updates, "--atomic", timeout=timeout)
+        except GitFailed as error:
+            if "does not support --atomic" not in error.message:
+                raise
+            for update in updates:
+                self._push([update], timeout=timeout)
+
+    def _push(self, updates: Sequence[Update], *flags: str, timeout: float) -> None:
+        leases = [
+            f"--force-with-lease={each.ref}:{each.expect}"
+            for each in updates
+            if each.expect is not None
+        ]
+        self.git(
+            "push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed",
+            "--recurse-submodules=no", *flags, *leases, "origin",
+            *(f"{each.commit}:{each.ref}" for each in updates),
+            timeout=timeout,
+        )  # fmt: skip
+
+
+def run_git(
+    arguments: Sequence[str],
+    *,
+    where: str,
+    folder: Path | None = None,
+    stdin: bytes | None = None,
+    timeout: float = LOCAL_SECONDS,
+    codes: Sequence[int] = (0,),
+    credential: Credential | None = None,
+) -> bytes:
+    """Run git and return its stdout.
+
+    where: what errors call the place. codes: exit codes that are no failure. Raises GitFailed or
+    one of its subclasses, ProgramMissing, DeadlineExceeded (git and its children are ended).
+    """
+    action = next(word for word in arguments if not word.startswith("-") and "=" not in word)
+    for pause in (*LOCK_PAUSES, None):
+        out, errors, code = execute(
+            arguments, timeout=timeout, folder=folder, stdin=stdin, credential=credential
+        )
+        if code in codes:
+            return out
+        said = errors.decode("utf-8", "replace")
+        if action == "push":
+            said = out.decode("utf-8", "replace") + said
+        place = where
+        if action in _NETWORK and folder is not None:
+            with contextlib.suppress(GitFailed):
+                place = Repository(folder).url() or where
+        secrets = [credential.password] if credential else []
+        failure = classify(action, redact(place), redact(said, secrets), str(folder or where))
+        # Somebody else works in the same clone, an editor or another command: for a moment.
+        if pause is None or not isinstance(failure, Locked):
+            break
+        time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
+    raise failure
+
+
+def execute(
+    arguments: Sequence[str],
+    *,
+    timeout: float,
+    folder: Path | None = None,
+    stdin: bytes | None = None,
+    credential: Credential | None = None,
+) -> tuple[bytes, bytes, int]:
+    """Run git to its end: (stdout, stderr, exit code), whatever the code is."""
+    if find_program("git") is None:
+        raise ProgramMissing("the program git is not on this machine", next="install git")
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    own = _own_settings(folder) if folder else None
+    call = git_call(
+        arguments,
+        folder=folder,
+        credential=credential,
+        remote=_remote(folder, arguments) if credential else "",
+        own=own,
+        local=own is not None and is_local(own.read_text("utf-8", "surrogateescape")),
+    )
+    return _run(call, arguments[0], timeout=timeout, folder=folder, stdin=stdin)
+
+
+def _run(
+    call: Call, action: str, *, timeout: float, folder: Path | None, stdin: bytes | None = None
+) -> tuple[bytes, bytes, int]:
+    try:
+        from git.cmd import Git
+    except ImportError as error:
+        # It asks git for its version, which ends so where the settings can't be read.
+        said = re.search(r"(?:fatal|error): [^\n']+", str(error))
+        words = f"git doesn't run: {said[0] if said else error}"
+        raise SettingsUnreadable(words, next=SETTINGS_ADVICE) from error
+    # The wrapper ends the process when it is collected: it has to live as long as the call.
+    wrapper = Git().execute(
+        call.argv,
+        istream=subprocess.PIPE if stdin is not None else None,
+        as_process=True,
+        env=call.environment,
+        start_new_session=True,
+    )
+    running = wrapper.proc
+    assert running is not None
+    try:
+        out, errors = running.communicate(stdin, timeout=timeout)
+    except BaseException as error:
+        _end(running)
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+        raise DeadlineExceeded(
+            f"`git {action}` in {folder}", timeout, "it was still running"
+        ) from None
+    return out, errors, running.returncode
+
+
+def keep_settings(folder: Path, *, local: bool) -> None:
+    """From now on, only these settings of a person's count in a repository that we made.
+
+    local: its remote is on this machine. Raises GitFailed where git can't read the settings.
+    """
+    git_folder = folder / ".git" if (folder / ".git").is_dir() else folder
+    file = git_folder / FILE
+    words = ("config", "--null", "--list", "--show-scope")
+    call = git_call(words, folder=git_folder, credential=None)
+    out, errors, code = _run(call, "config", timeout=LOCAL_SECONDS, folder=folder)
+    if code != 0:
+        said = errors.decode("utf-8", "replace").strip()
+        raise SettingsUnreadable(f"git can't read your settings: {said}", next=SETTINGS_ADVICE)
+    text = chosen(out, local=local)
+    if file.is_file() and file.read_text("utf-8", "surrogateescape") == text:
+        return
+    temporary = file.with_name(f".{FILE}.{uuid.uuid4().hex}")
+    temporary.write_text(text, "utf-8", "surrogateescape")
+    temporary.replace(file)
+
+
+def _own_settings(folder: Path) -> Path | None:
+    file = settings_file(folder)
+    if file is not None:
+        with contextlib.suppress(OSError):
+            _renew(folder, file, os.environ.get("HOME"), os.environ.get("GIT_CONFIG_GLOBAL"))
+    return file
+
+
+@functools.cache
+def _renew(folder: Path, file: Path, *_: str | None) -> None:
+    """Once a process: the person may have changed their settings."""
+    keep_settings(folder, local=is_local(file.read_text("utf-8", "surrogateescape")))
+
+
+def _remote(folder: Path | None, arguments: Sequence[str]) -> str:
+    """The address that a call goes to, as a person's settings may rewrite it."""
+    named = [each for each in arguments if "://" in each and not each.startswith("-")]
+    if folder is None or named:
+        return named[0] if named else ""
+    own = settings_file(folder)
+    call = git_call(("ls-remote", "--get-url", "origin"), folder=folder, credential=None, own=own)
+    out, _, _ = _run(call, "ls-remote", timeout=LOCAL_SECONDS, folder=folder)
+    return out.decode("utf-8", "replace").strip()
+
+
+def _end(running: subprocess.Popen[bytes]) -> None:
+    """End git and its children. Asked first: killed, it leaves locks behind, in remotes too."""
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(running.pid, signal_number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.communicate(timeout=3)
+            return

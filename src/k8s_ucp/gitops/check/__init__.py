@@ -1,0 +1,1 @@
+"""Checks the files of the repositories before a cluster reads them."""

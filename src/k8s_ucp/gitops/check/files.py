@@ -1,0 +1,273 @@
+"""Rules on the files of a repository: what they refer to, what they pin. Pure.
+
+A repository is {path: content}; what kustomize makes of it is judged in objects.py.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.check.objects import is_moving, unpinned_image
+from k8s_ucp.gitops.manifests.build_many import Object, objects
+from k8s_ucp.gitops.manifests.own import KUSTOMIZATIONS
+from k8s_ucp.gitops.manifests.sources import FIELDS, entries
+from k8s_ucp.topology.names import shared_applications, taken_namespace
+
+_OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
+_SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")
+"""Hidden folders, manifests of engines that are pinned as a whole, the topology."""
+_ACTION = re.compile(r"^\s*(?:-\s+)?uses:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
+Fault = tuple[str, str]
+"""(path, what is wrong there)"""
+
+
+class Tree:
+    """A repository's files at one commit."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = files
+
+    @classmethod
+    def of(cls, folder: Path) -> Tree:
+        """What lies in a folder; links are left out."""
+        return cls(
+            {
+                each.relative_to(folder).as_posix(): each.read_bytes()
+                for each in sorted(folder.rglob("*"))
+                if each.is_file()
+                and not each.is_symlink()
+                and ".git" not in each.relative_to(folder).parts
+            }
+        )
+
+    @cached_property
+    def documents(self) -> dict[str, list[Object]]:
+        """{path of a YAML file: its documents}; what can't be read is in `unreadable`."""
+        found = {}
+        self.unreadable: list[Fault] = []
+        for path, content in self.files.items():
+            if not path.endswith((".yaml", ".yml")) or _SKIPPED.search(path):
+                continue
+            if any(path.startswith(f"{each}templates/") for each in self.charts):
+                continue
+            try:
+                found[path] = objects(content.decode("utf-8"))
+            except (UcpError, ValueError) as error:
+                message = error.message if isinstance(error, UcpError) else "not text in UTF-8"
+                self.unreadable.append((path, message))
+        return found
+
+    @cached_property
+    def charts(self) -> list[str]:
+        """Folders of Helm charts, each with a slash at its end: their templates are no YAML."""
+        return [
+            each.removesuffix("Chart.yaml")
+            for each in self.files
+            if each == "Chart.yaml" or each.endswith("/Chart.yaml")
+        ]
+
+    @cached_property
+    def kustomizations(self) -> dict[str, Object]:
+        """{folder: its kustomization}"""
+        found = {}
+        for path in self.files:
+            folder, _, name = path.rpartition("/")
+            if name in KUSTOMIZATIONS and not _SKIPPED.search(path):
+                content = self.documents.get(path)
+                if content is None and name == "Kustomization":
+                    content = objects(self.files[path].decode("utf-8", "replace"))
+                found[folder or "."] = content[0] if content else {}
+        return found
+
+    @cached_property
+    def overlays(self) -> list[tuple[str, str, str]]:
+        """(folder, app, environment) of every overlay of an app."""
+        found = [(each, _OVERLAY.fullmatch(each)) for each in self.kustomizations]
+        return [(folder, match[1], match[2]) for folder, match in found if match]
+
+    @cached_property
+    def roots(self) -> list[str]:
+        """Folders with a kustomization that no other one takes in."""
+        used = {
+            posixpath.normpath(posixpath.join(folder, entry))
+            for folder, content in self.kustomizations.items()
+            for entry in entries(content)
+        }
+        return sorted(self.kustomizations.keys() - used)
+
+    def exists(self, path: str) -> bool:
+        start = path.rstrip("/") + "/"
+        return path in (".", "") or any(
+            each == path or each.startswith(start) for each in self.files
+        )
+
+    def plain(self) -> Iterator[tuple[str, Object]]:
+        """(path, object) of the files that no kustomization takes in."""
+        for path, content in self.documents.items():
+            folders = [path[:place] for place, each in enumerate(path) if each == "/"]
+            if any(path.startswith(each) for each in self.charts):
+                continue
+            if not any(each in self.kustomizations for each in folders):
+                yield from ((path, each) for each in content if "kind" in each)
+
+
+def _list(item: Object, name: str) -> list[Any]:
+    """A list, whatever else a person wrote there."""
+    content = item.get(name)
+    return list(content) if isinstance(content, list | tuple) else []
+
+
+def _misshapen(item: Object, *names: str) -> Iterator[str]:
+    for name in names:
+        if item.get(name) is not None and not isinstance(item[name], list | tuple):
+            yield f"{name} is no list"
+
+
+def find_file_faults(tree: Tree) -> Iterator[Fault]:
+    """What files say by themselves, in any repository."""
+    documents = tree.documents
+    yield from tree.unreadable
+    for folder, content in sorted(tree.kustomizations.items()):
+        yield from ((folder, words) for words in _misshapen(content, *FIELDS, "helmCharts"))
+        for entry in entries(content):
+            if words := _unpinned_base(entry):
+                yield folder, words
+        for chart in _list(content, "helmCharts"):
+            if isinstance(chart, dict) and (words := _unpinned_chart(chart, "version", "name")):
+                yield folder, words
+    for path, text in tree.files.items():
+        if re.fullmatch(r"\.github/workflows/[^/]+\.ya?ml", path):
+            for action in _ACTION.findall(text.decode("utf-8", "replace")):
+                if not re.search(r"@([0-9a-f]{40}|sha256:[0-9a-f]{64})$|^\./", action):
+                    yield path, f"the action {action} is not pinned by the hash of a commit"
+    for path, items in documents.items():
+        for each in items:
+            yield from ((path, words) for words in _unpinned_packages(each))
+
+
+def _unpinned_base(entry: str) -> str | None:
+    if "://" not in entry and not re.match(r"[\w.-]+@[\w.-]+:", entry) and "?ref=" not in entry:
+        return None
+    found = re.search(r"[?&](?:ref|version)=([^&]+)", entry)
+    if found is None:
+        return f"{entry} follows a branch: add ?ref= with a tag or commit"
+    return f"{entry} follows the branch {found[1]}" if is_moving(found[1]) else None
+
+
+def _unpinned_chart(source: Object, key: str, name: str) -> str | None:
+    version = str(source.get(key) or "")
+    if re.fullmatch(r"v?\d+\.\d+\.\d+([-+][\w.+-]+)?", version):
+        return None
+    return f"the chart {source.get(name)} has no exact version: {version or 'none'}"
+
+
+def _unpinned_packages(item: Object) -> Iterator[str]:
+    kind, spec = item.get("kind"), item.get("spec")
+    if not isinstance(spec, dict):
+        return
+    if str(item.get("apiVersion", "")).startswith("pkg.crossplane.io/"):
+        package = spec.get("package")
+        if isinstance(package, str) and (words := unpinned_image(package)):
+            yield words.replace("the image", "the package")
+    for source in sources_of(item) if kind == "Application" else ():
+        if source.get("chart") and (words := _unpinned_chart(source, "targetRevision", "chart")):
+            yield words
+
+
+def sources_of(application: Object) -> list[Object]:
+    spec = application.get("spec") or {}
+    if not isinstance(spec, dict):
+        return []
+    found = [spec.get("source"), *_list(spec, "sources")]
+    return [each for each in found if isinstance(each, dict)]
+
+
+def find_environment_faults(tree: Tree) -> Iterator[Fault]:
+    """The app repository's list of environments, and overlays for others."""
+    path = "environments.yaml"
+    found = [
+        each
+        for content in tree.documents.get(path, [])
+        for each in _list(content, "environments")
+        if isinstance(each, dict)
+    ]
+    for content in tree.documents.get(path, []):
+        yield from ((path, words) for words in _misshapen(content, "environments"))
+    names = [str(each.get("name")) for each in found]
+    for name in sorted({each for each in names if names.count(each) > 1}):
+        yield path, f"the environment {name} is there twice"
+    for each in found:
+        source = each.get("promotesFrom")
+        if source is not None and str(source) not in names:
+            yield path, f"{each.get('name')} promotes from {source}, which is no environment"
+    for folder, app, environment in tree.overlays:
+        if names and environment not in names:
+            yield folder, f"environments.yaml has no environment {environment}"
+        if taken := taken_namespace(app):
+            yield folder, taken
+    folders = {(app, environment): folder for folder, app, environment in tree.overlays}
+    for (app, environment), other in shared_applications(sorted(folders)):
+        yield (
+            folders[other],
+            (
+                f"the Application '{app}-{environment}' stands for {folders[app, environment]} "
+                "too, and Argo CD drops both: rename an app or an environment"
+            ),
+        )
+
+
+def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
+    """The core repository's Applications, and the topology in it."""
+    found = [(path, each) for path, content in tree.documents.items() for each in content]
+    projects = {_name(each) for _, each in found if each.get("kind") == "AppProject"}
+    applications = [(path, each) for path, each in found if each.get("kind") == "Application"]
+    addresses = {
+        _name(each): source.get("repoURL")
+        for _, each in applications
+        for source in sources_of(each)
+    }
+    places: dict[Any, Tree] = {addresses.get("root"): tree}
+    if apps is not None:
+        # The project of the apps admits one repository: theirs.
+        admitted = [
+            (each.get("spec") or {}).get("sourceRepos") or ()
+            for _, each in found
+            if each.get("kind") == "AppProject" and _name(each) == "applications"
+        ]
+        places |= {url: apps for urls in admitted for url in urls}
+    for path, each in applications:
+        project = (each.get("spec") or {}).get("project")
+        if projects and project not in projects:
+            yield (
+                path,
+                f"the Application {_name(each)} names the project {project}, which isn't there",
+            )
+        for source in sources_of(each):
+            there = places.get(source.get("repoURL"))
+            folder = str(source.get("path") or ".")
+            if there is not None and not there.exists(posixpath.normpath(folder)):
+                yield path, f"the Application {_name(each)} reads {folder}, which isn't there"
+
+
+def find_topology_faults(tree: Tree, parse: Callable[[str], Any]) -> Iterator[Fault]:
+    """What is wrong with ucp.yaml; parse raises UcpError."""
+    text = tree.files.get("ucp.yaml")
+    if text is None:
+        return
+    try:
+        parse(text.decode("utf-8"))
+    except UnicodeDecodeError:
+        yield "ucp.yaml", "not text in UTF-8"
+    except UcpError as error:
+        for line in error.message.splitlines():
+            yield "ucp.yaml", line.removeprefix("ucp.yaml:")
+
+
+def _name(item: Object) -> str:
+    return str((item.get("metadata") or {}).get("name"))

@@ -1,0 +1,278 @@
+"""Rules on the objects that an overlay stands for: fields, references, pins, hosts. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from k8s_ucp.gitops.check.kinds import find_misfits
+
+Object = Mapping[str, Any]
+
+MOVING = frozenset(
+    {"canary", "current", "dev", "develop", "edge", "head", "latest", "main", "master"}
+    | {"nightly", "rolling", "snapshot", "stable"}
+)
+"""Tags and branches that mean something else tomorrow."""
+ROUTES = ("HTTPRoute", "GRPCRoute", "TLSRoute")
+"""Kinds of the Gateway API that claim hosts."""
+OUTSIDE = "k8s-ucp.io/from-outside"
+_POD_PLACES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"), ())
+
+
+@dataclass(frozen=True)
+class Mirrored:
+    """Secrets and ConfigMaps that Syncers bring into a namespace: {(kind, name): keys}."""
+
+    keys: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+
+
+def find_faults(
+    objects: Sequence[Object], mirrored: Mirrored | None, *, whole: bool = True
+) -> Iterator[str]:
+    """What is wrong inside one overlay.
+
+    mirrored: what comes from outside; None where that isn't known. whole: these are all objects of
+    it; others may bring what they refer to otherwise.
+    """
+    sound = []
+    for each in objects:
+        if words := misshapen(each):
+            yield f"{each.get('kind')}: {words}"
+        else:
+            sound.append(each)
+    known = {(each.get("kind"), name_of(each)): each for each in sound}
+    seen = set()
+    for each in sound:
+        title = f"{each.get('kind')} {name_of(each)}"
+        identity = (each.get("apiVersion"), title, each.get("metadata", {}).get("namespace"))
+        if identity in seen:
+            yield f"{title} is there twice"
+        seen.add(identity)
+        for words in find_misfits(each):
+            yield f"{title}: {words}"
+        for pod in _pods(each):
+            for image in images(pod):
+                if unpinned := unpinned_image(image):
+                    yield f"{title}: {unpinned}"
+            for words in _dangling_of_pod(pod, known, mirrored, _from_outside(each)):
+                yield f"{title}: {words}"
+        for words in _dangling(each, known) if whole else ():
+            yield f"{title}: {words}"
+
+
+def misshapen(item: Object) -> str | None:
+    """What of an object's outer form no API server takes; the other rules rely on it."""
+    metadata = item.get("metadata", {})
+    if not isinstance(metadata, dict):
+        return "metadata is no map"
+    for name in ("apiVersion", "kind"):
+        if not isinstance(item.get(name, ""), str):
+            return f"{name} is no text"
+    for name in ("labels", "annotations"):
+        if not isinstance(metadata.get(name) or {}, dict):
+            return f"metadata.{name} is no map"
+    return None
+
+
+def _from_outside(item: Object) -> frozenset[str]:
+    """What a workload's author says that something else brings: `Secret/a, ConfigMap/b`."""
+    annotations = (item.get("metadata") or {}).get("annotations") or {}
+    return frozenset(each.strip() for each in str(annotations.get(OUTSIDE, "")).split(","))
+
+
+def _made_by(item: Object) -> tuple[str, str]:
+    """The Secret that a controller makes of an object."""
+    spec = item.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    if item.get("kind") == "Certificate":
+        return "Secret", str(spec.get("secretName"))
+    if item.get("kind") == "ExternalSecret":
+        return "Secret", str((spec.get("target") or {}).get("name") or name_of(item))
+    return "Secret", name_of(item) if item.get("kind") == "SealedSecret" else ""
+
+
+def name_of(item: Object) -> str:
+    return str((item.get("metadata") or {}).get("name"))
+
+
+def _pods(item: Object) -> Iterator[Mapping[str, Any]]:
+    """The pod spec of a workload, of whatever kind."""
+    for place in _POD_PLACES:
+        part: Any = item
+        for key in place:
+            part = part.get(key) if isinstance(part, dict) else None
+        spec = part.get("spec") if isinstance(part, dict) else None
+        if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+            yield spec
+
+
+def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = [*(pod.get("initContainers") or ()), *(pod.get("containers") or ())]
+    return [each for each in found if isinstance(each, dict)]
+
+
+def images(pod: Mapping[str, Any]) -> list[str]:
+    return [each["image"] for each in _containers(pod) if isinstance(each.get("image"), str)]
+
+
+def unpinned_image(image: str) -> str | None:
+    """Why an image may be another one tomorrow."""
+    if re.search(r"@sha256:[0-9a-f]{64}$", image):
+        return None
+    name, colon, tag = image.rpartition(":")
+    if not colon or "/" in tag:
+        return f"the image {image} has no tag"
+    return f"the image {name} has the moving tag {tag}" if is_moving(tag) else None
+
+
+def is_moving(tag: str) -> bool:
+    """Also `latest-alpine` and `alpine-latest`; not a version or a commit."""
+    words = re.split(r"[._-]", tag.lower())
+    return bool(MOVING & set(words)) and not re.search(r"\d", tag)
+
+
+def _dangling_of_pod(
+    pod: Mapping[str, Any],
+    known: Mapping[Any, Object],
+    mirrored: Mirrored | None,
+    outside: frozenset[str],
+) -> Iterator[str]:
+    made = {("ConfigMap", "kube-root-ca.crt"), *(_made_by(each) for each in known.values())}
+    for kind, reference, key in _references(pod):
+        name = reference.get("name") or reference.get("secretName")
+        if reference.get("optional") or not isinstance(name, str):
+            continue
+        found, keys = known.get((kind, name)), None
+        if found is not None:
+            keys = frozenset({**(found.get("data") or {}), **(found.get("stringData") or {})})
+            keys |= frozenset(found.get("binaryData") or {})
+        elif mirrored is None or f"{kind}/{name}" in outside or (kind, name) in made:
+            continue
+        elif (kind, name) in mirrored.keys:
+            keys = mirrored.keys[kind, name]
+        if keys is None:
+            yield (
+                f"it reads the {kind} {name}, which neither the overlay nor a mirror brings; if "
+                f"something else does, say so: annotation {OUTSIDE}: {kind}/{name}"
+            )
+        elif key is not None and keys and key not in keys:
+            there = ", ".join(sorted(keys))
+            yield f"it reads the key {key} of the {kind} {name}, which has {there}"
+
+
+def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str | None]]:
+    """(kind, reference, key) of every Secret and ConfigMap that a pod reads."""
+    for container in _containers(pod):
+        for variable in container.get("env") or ():
+            source = (variable.get("valueFrom") if isinstance(variable, dict) else None) or {}
+            for field_name, kind in (("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")):
+                if isinstance(reference := source.get(field_name), dict):
+                    yield kind, reference, reference.get("key")
+        for whole in container.get("envFrom") or ():
+            for field_name, kind in (("secretRef", "Secret"), ("configMapRef", "ConfigMap")):
+                if isinstance(whole, dict) and isinstance(whole.get(field_name), dict):
+                    yield kind, whole[field_name], None
+    for volume in pod.get("volumes") or ():
+        for field_name, kind in (("secret", "Secret"), ("configMap", "ConfigMap")):
+            if isinstance(volume, dict) and isinstance(volume.get(field_name), dict):
+                yield kind, volume[field_name], None
+    for each in pod.get("imagePullSecrets") or ():
+        if isinstance(each, dict):
+            yield "Secret", each, None
+
+
+def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[str]:
+    kind = item.get("kind")
+    if kind == "Ingress":
+        for service, port in _backends(item):
+            found = known.get(("Service", service))
+            if found is None:
+                yield f"it leads to the Service {service}, which the overlay doesn't have"
+            elif port not in _ports(found):
+                yield f"it leads to the port {port}, which the Service {service} doesn't have"
+    if kind in ROUTES:
+        yield from _dangling_of_route(item, known)
+    if kind == "HorizontalPodAutoscaler":
+        target = (item.get("spec") or {}).get("scaleTargetRef") or {}
+        if (target.get("kind"), target.get("name")) not in known:
+            yield f"it scales {target.get('kind')} {target.get('name')}, which isn't there"
+    if kind == "Service" and (selector := (item.get("spec") or {}).get("selector")):
+        pods = [each for each in known.values() if any(True for _ in _pods(each))]
+        if pods and not any(_selects(selector, each) for each in pods):
+            words = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
+            yield f"no pod of the overlay has the labels {words} that it selects"
+
+
+def _dangling_of_route(route: Object, known: Mapping[Any, Object]) -> Iterator[str]:
+    spec = route.get("spec") or {}
+    if not spec.get("parentRefs"):
+        yield "it names no Gateway (parentRefs), so nobody serves it"
+    for rule in spec.get("rules") or ():
+        for each in (rule or {}).get("backendRefs") or ():
+            if each.get("kind", "Service") != "Service" or each.get("namespace"):
+                continue
+            service, port = str(each.get("name")), each.get("port")
+            found = known.get(("Service", service))
+            if found is None:
+                yield f"it leads to the Service {service}, which the overlay doesn't have"
+            elif port not in _ports(found):
+                yield f"it leads to the port {port}, which the Service {service} doesn't have"
+
+
+def _backends(ingress: Object) -> Iterator[tuple[str, Any]]:
+    spec = ingress.get("spec") or {}
+    paths: list[Mapping[str, Any]] = [
+        path
+        for rule in spec.get("rules") or ()
+        for path in ((rule or {}).get("http") or {}).get("paths") or ()
+    ]
+    for backend in [spec.get("defaultBackend"), *(each.get("backend") for each in paths)]:
+        if service := (backend or {}).get("service"):
+            port = service.get("port") or {}
+            yield str(service.get("name")), port.get("name", port.get("number"))
+
+
+def _ports(service: Object) -> set[Any]:
+    ports = (service.get("spec") or {}).get("ports") or ()
+    return {each.get(key) for each in ports for key in ("name", "port")}
+
+
+def _selects(selector: Mapping[str, Any], workload: Object) -> bool:
+    for place in _POD_PLACES:
+        part: Any = workload
+        for key in place:
+            part = part.get(key) if isinstance(part, dict) else None
+        labels = ((part or {}).get("metadata") or {}).get("labels") or {}
+        if all(labels.get(key) == value for key, value in selector.items()):
+            return True
+    return False
+
+
+def hosts(item: Object) -> Iterator[tuple[str, str]]:
+    """(host, path) that an Ingress or a route of the Gateway API claims."""
+    spec = item.get("spec") or {}
+    if item.get("kind") == "Ingress":
+        for rule in spec.get("rules") or ():
+            paths: list[Any] = (rule.get("http") or {}).get("paths") or [{}]
+            for path in paths:
+                yield str(rule.get("host", "*")), str(path.get("path", "/"))
+    if item.get("kind") in ROUTES:
+        # Without hostnames it has those of its Gateway, which isn't at hand.
+        for host in spec.get("hostnames") or ():
+            for path in sorted(set(_route_paths(spec))):
+                yield str(host), path
+
+
+def _route_paths(spec: Mapping[str, Any]) -> Iterator[str]:
+    """What a route asks of requests: a path, and whatever else it looks at."""
+    rules: list[Any] = spec.get("rules") or [{}]
+    for rule in rules:
+        matches: list[Any] = (rule or {}).get("matches") or [{}]
+        for match in matches:
+            more = {key: value for key, value in match.items() if key != "path"}
+            path = str((match.get("path") or {}).get("value", "/"))
+            yield f"{path} {json.dumps(more, sort_keys=True)}" if more else path

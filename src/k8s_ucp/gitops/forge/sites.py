@@ -1,0 +1,123 @@
+"""Which forge hosts a repository, the token for it, and a client.
+
+Each forge lies in a module of its own, imported only when it is needed; their client libraries are
+the optional extra `forges`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.forge.base import Forge, Site
+
+KINDS = ("github", "gitlab", "gitea")
+
+
+def find_site(
+    url: str, kind: str, environment: Mapping[str, str], credentials: Path | None = None
+) -> Site:
+    """The forge of a repository's URL, and the token for it.
+
+    kind: "" finds it out from the host's name and the CI's variables. credentials: the folder
+    with credential files. Raises UsageError naming what is missing.
+    """
+    root, path = _split(url)
+    root = environment.get("UCP_FORGE_URL", "").rstrip("/") or root
+    kind = kind or environment.get("UCP_FORGE", "") or _kind_of(root, environment)
+    if kind == "forgejo":
+        kind = "gitea"
+    if kind not in KINDS:
+        raise UsageError(
+            f"which forge is {root}?", next="--forge github, --forge gitlab or --forge gitea"
+        )
+    return Site(kind, root, path, _token(kind, environment, credentials))
+
+
+def open_forge(site: Site) -> Forge:
+    """The client for a site. Raises UsageError where its library is not installed."""
+    try:
+        if site.kind == "github":
+            from k8s_ucp.gitops.forge.github import GitHub
+
+            return GitHub(site)
+        if site.kind == "gitlab":
+            from k8s_ucp.gitops.forge.gitlab import GitLab
+
+            return GitLab(site)
+    except ImportError as error:
+        raise UsageError(
+            f"pull requests on {site.kind} need a library that is not installed",
+            next="install k8s-ucp with its extra: k8s-ucp[forges]",
+        ) from error
+    from k8s_ucp.gitops.forge.gitea import Gitea
+
+    return Gitea(site)
+
+
+def _split(url: str) -> tuple[str, str]:
+    """(root of the forge's pages, path of the repository)."""
+    short = re.fullmatch(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)", url)
+    if short:
+        root, path = f"https://{short[1]}", short[2]
+    else:
+        parts = urlsplit(url)
+        if not parts.hostname or parts.scheme not in ("http", "https", "ssh", "git+ssh"):
+            raise UsageError(
+                f"{url} is on no forge, so there are no pull requests",
+                next="leave --pr out, or give --repo the URL of a hosted repository",
+            )
+        web = parts.scheme in ("http", "https")
+        port = f":{parts.port}" if web and parts.port else ""
+        root, path = f"{parts.scheme if web else 'https'}://{parts.hostname}{port}", parts.path
+    path = unquote(path).strip("/").removesuffix(".git")
+    if path.count("/") < 1:
+        raise UsageError(f"{url} names no repository on a forge", next="--repo …/OWNER/NAME")
+    return root, path
+
+
+def _kind_of(root: str, environment: Mapping[str, str]) -> str:
+    host = (urlsplit(root).hostname or "").lower()
+    actions = urlsplit(environment.get("GITHUB_SERVER_URL", "")).hostname
+    if environment.get("GITEA_ACTIONS") or environment.get("FORGEJO_ACTIONS"):
+        if actions == host:
+            return "gitea"
+    elif actions == host:
+        return "github"
+    if environment.get("CI_SERVER_HOST", "").lower() == host and environment.get("GITLAB_CI"):
+        return "gitlab"
+    for kind, pattern in (
+        ("gitea", r"(^|\.)codeberg\.org$|gitea|forgejo"),
+        ("gitlab", r"gitlab"),
+        ("github", r"(^|\.)github\."),
+    ):
+        if re.search(pattern, host):
+            return kind
+    return ""
+
+
+_TOKENS = {
+    "github": ("UCP_FORGE_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
+    "gitlab": ("UCP_FORGE_TOKEN", "GITLAB_TOKEN"),
+    "gitea": ("UCP_FORGE_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN"),
+}
+
+TOKEN_FILE = "forge-token"  # noqa: S105 (a file's name)
+
+
+def _token(kind: str, environment: Mapping[str, str], credentials: Path | None) -> str:
+    for name in _TOKENS[kind]:
+        if environment.get(name):
+            return environment[name]
+    path = credentials / TOKEN_FILE if credentials else None
+    if path and path.is_file():
+        if path.stat().st_mode & 0o077:
+            raise UsageError(f"{path} can be read by others", next=f"chmod 600 {path}")
+        return path.read_text(encoding="utf-8").strip()
+    raise UsageError(
+        f"pull requests on {kind} need a token",
+        next=f"set {' or '.join(_TOKENS[kind])}, or write it to {path or 'creds/' + TOKEN_FILE}",
+    )

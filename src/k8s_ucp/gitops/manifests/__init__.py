@@ -1,0 +1,1 @@
+"""Kustomizations, charts and manifests: built, read and edited."""

@@ -1,0 +1,110 @@
+"""Builds many overlays at once: kustomize takes longest to start, and an index starts it once."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.manifests.kustomize import build
+
+Object = Mapping[str, Any]
+
+AT_ONCE = 100
+"""Overlays of one index: kustomize compares every object with every other."""
+WORKERS = 2
+_OVERLAY = "k8s-ucp.io/overlay"
+
+
+@dataclass
+class Built:
+    """What the folders of a repository stand for."""
+
+    objects: dict[str, list[Object]] = field(default_factory=dict)
+    """{folder: its objects}"""
+    failures: dict[str, str] = field(default_factory=dict)
+    """{folder: why kustomize can't build it}"""
+
+
+def build_many(
+    kustomize: Path, root: Path, groups: Sequence[Sequence[str]], *, also: Collection[str] = ()
+) -> Built:
+    """Build folders below root. groups: folders that have no object in common, side by side.
+
+    Folders that can't be built together are halved until each that fails stands alone. also:
+    transports of git besides https and ssh.
+    """
+    chunks = [
+        list(group[start : start + AT_ONCE])
+        for group in groups
+        for start in range(0, len(group), AT_ONCE)
+    ]
+    built = Built()
+    program = _Kustomize(kustomize, frozenset(also))
+    with ThreadPoolExecutor(max_workers=WORKERS) as pool:
+        for each in pool.map(lambda chunk: _build(program, root.resolve(), chunk), chunks):
+            built.objects |= each.objects
+            built.failures |= each.failures
+    return built
+
+
+@dataclass(frozen=True)
+class _Kustomize:
+    program: Path
+    also: frozenset[str]
+
+    def objects(self, folder: Path) -> list[Object]:
+        return objects(build(self.program, folder, also=self.also))
+
+
+def _build(kustomize: _Kustomize, root: Path, folders: list[str]) -> Built:
+    try:
+        if len(folders) == 1:
+            return Built({folders[0]: kustomize.objects(root / folders[0])})
+        return Built(_indexed(kustomize, root, folders))
+    except UcpError as error:
+        if len(folders) == 1:
+            return Built(failures={folders[0]: error.message.replace(f"{root}{os.sep}", "")})
+    half = len(folders) // 2
+    one, other = (_build(kustomize, root, part) for part in (folders[:half], folders[half:]))
+    return Built({**one.objects, **other.objects}, {**one.failures, **other.failures})
+
+
+def _indexed(kustomize: _Kustomize, root: Path, folders: list[str]) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {each: [] for each in folders}
+    with tempfile.TemporaryDirectory(prefix="ucp-index-") as temporary:
+        index = Path(temporary).resolve()
+        for number, folder in enumerate(folders):
+            place = index / str(number)
+            place.mkdir()
+            target = os.path.relpath(root / folder, place)
+            text = f'resources:\n  - "{target}"\ncommonAnnotations:\n  {_OVERLAY}: "{number}"\n'
+            (place / "kustomization.yaml").write_text(text, "utf-8")
+        names = "".join(f'  - "{number}"\n' for number in range(len(folders)))
+        (index / "kustomization.yaml").write_text(f"resources:\n{names}", "utf-8")
+        for each in kustomize.objects(index):
+            try:
+                number = int(each["metadata"]["annotations"].pop(_OVERLAY))
+            except (KeyError, TypeError, ValueError, AttributeError):
+                # An object on which kustomize can't leave its mark is judged by itself.
+                raise UcpError(f"an object without the mark {_OVERLAY}") from None
+            found[folders[number]].append(each)
+    return found
+
+
+def objects(text: str) -> list[Object]:
+    """The objects in what kustomize printed. Raises UcpError."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return [each for each in yaml.load_all(text, Loader=loader) if isinstance(each, dict)]
+    except (yaml.YAMLError, ValueError, LookupError, OverflowError, RecursionError) as error:
+        # Some values end PyYAML with errors of Python's own.
+        words = str(error).splitlines()[:1] or [type(error).__name__]
+        raise UcpError(f"not valid YAML: {words[0]}") from error

@@ -1,0 +1,126 @@
+"""The door to kustomize: builds an overlay into the objects that it stands for.
+
+What it builds was written by others, and kustomize hands parts of it to git. So it gets a short
+environment, and instead of git a script that knows the few calls kustomize makes: an address or a
+revision can't pass for an option there, and git uses no other transports than those named here.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+
+from k8s_ucp.errors import CommandFailed, UcpError
+from k8s_ucp.git.failures import redact, telling
+from k8s_ucp.gitops.manifests.sources import find_refused
+from k8s_ucp.process import find_program, passed_on, run, terminate_all, working_in
+
+BUILD_SECONDS = 60.0
+_TRANSPORTS = ("https", "ssh")
+_KNOWN = {*_TRANSPORTS, "file", "git", "http"}
+"""What `also` may name: those that start no program of somebody's choice."""
+_FOR_GIT = ("GIT_SSL_CAINFO", "GIT_SSH_COMMAND")
+"""Ways to reach a host that only git knows; no other variable of git's gets through."""
+_GIT = """#!/bin/sh
+# What kustomize finds as git. It makes these calls and no others.
+PATH={path}
+GIT_ALLOW_PROTOCOL={transports}
+GIT_TERMINAL_PROMPT=0
+SSH_ASKPASS_REQUIRE=never
+# An address may ask for any deadline: a host that sends next to nothing is given up.
+GIT_HTTP_LOW_SPEED_LIMIT=1000
+GIT_HTTP_LOW_SPEED_TIME=20
+export PATH GIT_ALLOW_PROTOCOL GIT_TERMINAL_PROMPT SSH_ASKPASS_REQUIRE
+export GIT_HTTP_LOW_SPEED_LIMIT GIT_HTTP_LOW_SPEED_TIME
+what="git $*"
+
+failed() {{ # CODE: what follows on stdin is for the person and for kustomize.
+  {{ echo "$what"; cat; }} | tee -a {log} >&2
+  exit "$1"
+}}
+
+plain() {{ # A word that git can't take for an option.
+  case $1 in
+    '' | -*) echo "fatal: refused: '$1' is no address or revision" | failed 128 ;;
+  esac
+}}
+
+test -n {git} || echo 'fatal: git is not on this machine' | failed 127
+case "$#:$*" in
+  1:init) set -- init --quiet --template= ;;
+  "4:remote add origin "*) plain "$4" && set -- remote add -- origin "$4" ;;
+  "4:fetch --depth=1 "*) plain "$3" && plain "$4" && set -- fetch --depth=1 -- "$3" "$4" ;;
+  "2:checkout FETCH_HEAD") ;;
+  # The addresses are those of the repository that was fetched.
+  "4:submodule update --init --recursive") GIT_ALLOW_PROTOCOL={submodules} ;;
+  *) echo 'fatal: refused: kustomize makes no such call' | failed 128 ;;
+esac || exit 128
+said=$({git} -c core.hooksPath=/dev/null -c core.fsmonitor=false "$@" 2>&1)
+code=$?
+test "$code" = 0 || printf '%s\\n' "$said" | failed "$code"
+"""
+
+
+class BuildFailed(UcpError):
+    """kustomize can't build a folder: the message is its own, or git's."""
+
+
+def build(
+    kustomize: Path, folder: Path, *, timeout: float = BUILD_SECONDS, also: Collection[str] = ()
+) -> str:
+    """The objects of a folder with a kustomization, as YAML documents.
+
+    kustomize: the program. also: transports of git besides https and ssh. Raises
+    BuildFailed, ProgramMissing, DeadlineExceeded.
+    """
+    for path, words in find_refused(folder):
+        raise BuildFailed(
+            f"kustomize doesn't build {folder}: {path}: {words}", next=f"correct {path}"
+        )
+    with tempfile.TemporaryDirectory(prefix="ucp-build-") as name:
+        work = Path(name).resolve()
+        log = work / "git.log"
+        environment = _environment(work, log, also)
+        try:
+            return run([kustomize, "build", folder], timeout=timeout, env=environment)
+        except CommandFailed as error:
+            if "timeout running" in error.output:
+                # kustomize gives up on its git, which goes on writing.
+                terminate_all(working_in(work), grace=1)
+            said = log.read_text("utf-8", "replace") if log.exists() else ""
+            # kustomize's own last line is then `exit status`, and git's are in the middle.
+            words = "; ".join(telling(said)) or "".join(error.output.strip().splitlines()[-1:])
+            raise BuildFailed(
+                f"kustomize can't build {folder}: {redact(words) or 'no message'}",
+                next=f"kustomize build {folder}",
+            ) from error
+
+
+def _environment(work: Path, log: Path, also: Collection[str]) -> dict[str, str]:
+    """What kustomize gets. Its clones lie in `work`, and nothing but our git is on its PATH."""
+    programs = work / "bin"
+    programs.mkdir()
+    script = programs / "git"
+    script.write_text(
+        _GIT.format(
+            path=shlex.quote(os.environ.get("PATH", os.defpath)),
+            transports=":".join(sorted({*_TRANSPORTS, *also} & _KNOWN)),
+            submodules=":".join(_TRANSPORTS),
+            log=shlex.quote(str(log)),
+            git=shlex.quote(str(find_program("git") or "")),
+        ),
+        "utf-8",
+    )
+    script.chmod(0o700)
+    clones = work / "clones"
+    clones.mkdir()
+    kept = {name: os.environ[name] for name in _FOR_GIT if name in os.environ}
+    return {**passed_on(), **kept, "PATH": str(programs), "TMPDIR": str(clones)}
+
+
+def roots(folder: Path) -> list[Path]:
+    """Every folder below (and with) this one that has a kustomization, sorted."""
+    return sorted(each.parent for each in folder.rglob("kustomization.yaml"))

@@ -1,0 +1,1 @@
+"""Merges what was rendered with what people committed, and pushes it."""

@@ -1,0 +1,277 @@
+"""What a new render changes in a repository that people commit to. Pure.
+
+Three versions of each file: `base`, the last render; `ours`, the repository's; `theirs`, the new
+render. What the render did not change stays as the repository has it; so do tags, files that were
+deleted, and everything of environments and apps that the topology doesn't know. Where both sides
+changed the same lines, a person decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.objects import blob_id
+from k8s_ucp.gitops.manifests.image_edit import read_images, set_pin
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+from k8s_ucp.gitops.publish.list_merge import ItemConflict, merge_lists
+
+_SHOWN_LINES = 40
+_OVERLAY = re.compile(r"(?:apps/(?P<app>[^/]+)|clusters)/overlays/(?P<environment>[^/]+)/")
+_APP = re.compile(r"apps/(?P<app>[^/]+)/")
+_TAGS = re.compile(r"^(  - name: (?P<image>.+)\n    newTag: )(?P<tag>.+)$", re.MULTILINE)
+_ENVIRONMENT_LISTS = ("clusters/kustomization.yaml", "environments.yaml")
+
+MOVED = ("applications/protected.yaml", "applications/unprotected.yaml")
+"""Files of the app repository, in older topologies, that the core repository has now."""
+
+TextMerge = Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
+"""(base, ours, theirs) -> (text, True when no conflict is left in it)."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the topology names: the render speaks for these and for nothing else."""
+
+    environments: frozenset[str]
+    apps: frozenset[str]
+
+
+NOBODY = Known(frozenset(), frozenset())
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Files for which a person has said which side counts."""
+
+    ours: frozenset[str] = frozenset()
+    theirs: frozenset[str] = frozenset()
+    leaving: Known = NOBODY
+    """Environments and apps that go with everything that is in their folders."""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A file that both sides changed. text: where, with both versions."""
+
+    path: str
+    text: str
+
+
+class MergeConflict(UcpError):
+    """A repository and the new render changed the same lines. Nothing was written.
+
+    conflicts: by the repository's name.
+    """
+
+    def __init__(self, conflicts: Mapping[str, Iterable[Conflict]]) -> None:
+        self.conflicts = {name: tuple(found) for name, found in conflicts.items()}
+        shown = "\n".join(
+            f"\n{name}: {each.path}\n{each.text}"
+            for name, found in self.conflicts.items()
+            for each in found
+        )
+        first = next(each.path for found in self.conflicts.values() for each in found)
+        super().__init__(
+            f"people and the new render changed the same lines:\n{shown}",
+            next=f"for each file, keep the repository's version (`--ours {first}`) or take the"
+            f" render's (`--theirs {first}`)",
+        )
+
+
+@dataclass(frozen=True)
+class Merged:
+    """changes: what to commit on top of the repository's tip (None: the file goes)."""
+
+    changes: dict[str, bytes | None] = field(default_factory=dict)
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def merge(
+    base: Mapping[str, str],
+    ours: Mapping[str, str],
+    theirs: Mapping[str, bytes],
+    *,
+    known: Known,
+    contents: Callable[[Iterable[str]], Mapping[str, bytes]],
+    merge_text: TextMerge,
+    choices: Choices | None = None,
+) -> Merged:
+    """Bring a new render into a repository.
+
+    base, ours: {path: blob id}; theirs: {path: content}; contents: reads files by blob id.
+    """
+    choices = choices or Choices()
+    length = len(next(iter(ours.values()), "")) or 40
+    ids = {path: blob_id(content, length=length) for path, content in theirs.items()}
+    folders = {folder for path in ours for folder in _folders(path)}
+    left = {path for path in ours.keys() - theirs.keys() if _leaves(path, choices.leaving)}
+    changes: dict[str, bytes | None] = dict.fromkeys(left)
+    conflicts: list[Conflict] = []
+    both = []
+    for path in sorted((base.keys() | theirs.keys()) - left):
+        before, there, new = base.get(path), ours.get(path), ids.get(path)
+        if new in (before, there) or path in choices.ours:
+            continue
+        if new is None:
+            if there is None or not _speaks_for(path, known):
+                continue
+            if there == before or path in choices.theirs:
+                changes[path] = None
+            else:
+                conflicts.append(Conflict(path, f"  {_dropped(path)}"))
+        elif there is None:
+            if before is not None and path not in choices.theirs:
+                continue
+            if _in_the_way(path, ours, folders):
+                conflicts.append(Conflict(path, "  a file and a folder of the same name"))
+            else:
+                changes[path] = theirs[path]
+        elif before or path in choices.theirs or not _belongs_to_the_repository(path):
+            both.append(path)
+    texts = contents(each[path] for path in both for each in (base, ours) if path in each)
+    for path in both:
+        old = texts[base[path]] if path in base else None
+        outcome = _merge_file(
+            path, old, texts[ours[path]], theirs[path], known, merge_text, path in choices.theirs
+        )
+        if isinstance(outcome, Conflict):
+            conflicts.append(outcome)
+        elif outcome != texts[ours[path]]:
+            changes[path] = outcome
+    return Merged(changes, tuple(conflicts))
+
+
+def _dropped(path: str) -> str:
+    """Why an edited file is in conflict with a render that has it no more."""
+    if path in MOVED:
+        return (
+            "edited there, and it is now a file of the core repository, the only one whose "
+            f"ApplicationSets count: commit the edit there, then `--ours core:{path} "
+            f"--theirs apps:{path}`"
+        )
+    return "edited there, and the render drops it"
+
+
+def _leaves(path: str, leaving: Known) -> bool:
+    overlay, app = _OVERLAY.match(path), _APP.match(path)
+    return bool(
+        (overlay and overlay["environment"] in leaving.environments)
+        or (app and app["app"] in leaving.apps)
+    )
+
+
+def _speaks_for(path: str, known: Known) -> bool:
+    """The render may drop this file: its environment and its app are in the topology."""
+    overlay, app = _OVERLAY.match(path), _APP.match(path)
+    if overlay and overlay["environment"] not in known.environments:
+        return False
+    return app is None or app["app"] in known.apps
+
+
+def _belongs_to_the_repository(path: str) -> bool:
+    """A file that was there before the first render of its kind: it stays as it is."""
+    return path == "README.md" or _OVERLAY.match(path) is not None
+
+
+def _in_the_way(path: str, ours: Mapping[str, str], folders: set[str]) -> bool:
+    """The repository has a file where this path needs a folder, or the other way round."""
+    return path in folders or any(each in ours for each in _folders(path))
+
+
+def _folders(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:number]) for number in range(1, len(parts))]
+
+
+def _merge_file(
+    path: str,
+    base: bytes | None,
+    ours: bytes,
+    theirs: bytes,
+    known: Known,
+    merge_text: TextMerge,
+    take_theirs: bool,
+) -> bytes | Conflict:
+    if _OVERLAY.match(path):
+        theirs = with_tags(theirs, ours if take_theirs else base or ours)
+    if take_theirs:
+        return theirs
+    if base == theirs:
+        return ours
+    if base is not None and path.endswith(("kustomization.yaml", "environments.yaml")):
+        merged = _merge_as_lists(path, base, ours, theirs, known, merge_text)
+        if merged is not None:
+            return merged
+    if base == ours:
+        return theirs
+    text, clean = merge_text(base or b"", ours, theirs)
+    return text if clean else Conflict(path, _hunks(text))
+
+
+def _merge_as_lists(
+    path: str, base: bytes, ours: bytes, theirs: bytes, known: Known, merge_text: TextMerge
+) -> bytes | None:
+    """The merged file, None where its lists don't help."""
+
+    def keep(item: str) -> bool:
+        environment = item.removeprefix("overlays/").partition("=")[0]
+        return path in _ENVIRONMENT_LISTS and environment not in known.environments
+
+    def skeleton(*texts: str) -> str:
+        merged, clean = merge_text(*(each.encode() for each in texts))
+        if not clean:
+            raise ItemConflict(path)
+        return merged.decode()
+
+    try:
+        texts = [each.decode() for each in (base, ours, theirs)]
+        return merge_lists(*texts, keep=keep, merge_text=skeleton).encode()
+    except (ItemConflict, UnicodeDecodeError):
+        return None
+
+
+def with_tags(text: bytes, other: bytes) -> bytes:
+    """A rendered overlay with the tags and digests that another version has for the same images.
+
+    Those in the render's own spelling are copied as they are written, so that texts stay equal.
+    """
+    tags = {
+        found["image"]: found["tag"]
+        for found in _TAGS.finditer(other.decode("utf-8", "surrogateescape"))
+    }
+    copied = _TAGS.sub(
+        lambda found: found[1] + tags.get(found["image"], found["tag"]),
+        text.decode("utf-8", "surrogateescape"),
+    )
+    return _with_pins(copied, other).encode("utf-8", "surrogateescape")
+
+
+def _with_pins(text: str, other: bytes) -> str:
+    """The same for whatever way people and promotions write them; not of what nobody can read."""
+    try:
+        pins = {each.name: each.pin for each in read_images(other.decode("utf-8"), "it")}
+        for each in read_images(text, "the render"):
+            if pins.get(each.name):
+                text = set_pin(text, each.name, pins[each.name], "the render")
+    except (NotEditable, UnicodeDecodeError):
+        pass
+    return text
+
+
+def _hunks(text: bytes) -> str:
+    """The parts of a merged text that are in conflict, shortened."""
+    lines = text.decode("utf-8", "replace").splitlines()
+    shown: list[str] = []
+    inside = False
+    for line in lines:
+        inside = inside or line.startswith("<<<<<<< ")
+        if inside:
+            shown.append(f"  {line}")
+        inside = inside and not line.startswith(">>>>>>> ")
+    if not shown:
+        return "  both sides changed it, and it is no text"
+    more = len(shown) - _SHOWN_LINES
+    return "\n".join(shown[:_SHOWN_LINES] + ([f"  ... {more} more lines"] if more > 0 else []))

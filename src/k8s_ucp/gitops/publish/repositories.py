@@ -1,0 +1,289 @@
+"""Brings a render into the two repositories: merged, committed, pushed, and seen in the clones.
+
+A rerun with nothing new writes nothing: the render's tree id is compared with the last one's. Both
+repositories are merged before either is pushed, so a conflict in one leaves the other alone.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from k8s_ucp import __version__
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
+from k8s_ucp.git.environment import Credential, split_credential
+from k8s_ucp.git.failures import GitFailed, Rejected
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.publish.merge import MOVED, NOBODY, Choices, Known, MergeConflict
+from k8s_ucp.gitops.publish.target import Prepared, Pushed, Target
+from k8s_ucp.gitops.render.core import served
+from k8s_ucp.gitops.render.repositories import Rendered
+from k8s_ucp.topology import Topology
+from k8s_ucp.workspace import GitopsFolder
+
+ATTEMPTS = 8
+"""Pushes that are tried while others push to the same repository."""
+
+GIT_SERVER = "http://git-server.ucp-git.svc"
+"""The Service of templates/core/platform/git-server."""
+
+SETS = "applications/"
+"""Folder of the core repository, and of the app repository in older topologies."""
+
+_OVERLAY = re.compile(r"clusters/overlays/([^/]+)/")
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the repositories are, as git and Argo CD read them."""
+
+    core: str
+    apps: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """One repository after a publish."""
+
+    name: str
+    """core | apps."""
+    clone: Repository
+    commit: str
+    """The tip of the branch: the render with everything people committed."""
+    changed: bool
+    """This publish pushed something."""
+    note: str | None = None
+    """What a person should know about the working clone."""
+
+    def read(self, under: str = "") -> dict[str, bytes]:
+        """Files at the tip, or below one folder: {path: content}."""
+        return self.clone.read(self.commit, under)
+
+    def environments(self) -> list[str]:
+        """Environments with an overlay in the core repository, known to ucp.yaml or not."""
+        paths = self.clone.listing(self.commit, "clusters/overlays")
+        return sorted({found[1] for path in paths if (found := _OVERLAY.match(path))})
+
+
+@dataclass(frozen=True)
+class PublishResult:
+    core: Published
+    apps: Published
+
+    @property
+    def changed(self) -> bool:
+        return self.core.changed or self.apps.changed
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What the repositories ask for; None where the user's own git settings do."""
+
+    core: Credential | None = None
+    apps: Credential | None = None
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Files for which a person has said which side counts, by repository."""
+
+    core: Choices = field(default_factory=Choices)
+    apps: Choices = field(default_factory=Choices)
+
+
+def addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
+    """Addresses of the repositories; those of local ones are file:// with escaped characters."""
+    git = topology.spec.git
+    if git.provider == "local":
+        return Addresses(folder.core_remote.as_uri(), folder.apps_remote.as_uri())
+    if not git.core or not git.apps:
+        raise UcpError(
+            "git.provider is url, but git.core or git.apps has no address",
+            next="write both addresses into ucp.yaml",
+        )
+    # They are rendered into both repositories, where no credential belongs.
+    return Addresses(split_credential(git.core)[0], split_credential(git.apps)[0])
+
+
+def read_addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
+    """As Argo CD reads them: where it runs in pods, local ones come from a server beside it."""
+    if served(topology):
+        names = (folder.core_remote.name, folder.apps_remote.name)
+        return Addresses(*(f"{GIT_SERVER}/{name}" for name in names))
+    return addresses(topology, folder)
+
+
+def publish(
+    topology: Topology,
+    rendered: Rendered,
+    folder: GitopsFolder,
+    *,
+    credentials: Credentials | None = None,
+    settled: Settled | None = None,
+    leaving: Known = NOBODY,
+    before_push: Callable[[], None] = lambda: None,
+    whole: bool = False,
+) -> PublishResult:
+    """Bring a render into both repositories, side by side.
+
+    leaving: environments and apps that are to go with all that people added to them.
+    before_push: called once both can be merged. whole: where the second repository refuses, the
+    first one is put back as it was. Local remotes and clones are made where absent. Raises
+    MergeConflict (nothing is pushed) and the errors of the door to git.
+    """
+    urls = addresses(topology, folder)
+    credentials, settled = credentials or Credentials(), settled or Settled()
+    git = topology.spec.git
+    local = git.provider == "local"
+
+    def prepare(name: str) -> Prepared:
+        if local:
+            make_remote(folder.root / f"{name}.git", branch=git.branch)
+        clone = make_clone(
+            getattr(folder, name),
+            getattr(urls, name),
+            branch=git.branch,
+            credential=getattr(credentials, name),
+        )
+        target = Target(
+            name=name,
+            clone=clone,
+            files=getattr(rendered, name),
+            branch=git.branch,
+            known=Known(
+                frozenset(each.name for each in topology.spec.environments) | leaving.environments,
+                frozenset(each.name for each in topology.spec.apps) | leaving.apps,
+            ),
+            message=f"Render topology {topology.name}\n\nWritten by k8s-ucp {__version__}.\n",
+            choices=replace(getattr(settled, name), leaving=leaving),
+        )
+        return target.prepare()
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        prepared = list(pool.map(prepare, ("core", "apps")))
+        conflicts = {
+            each.target.name: each.merged.conflicts for each in prepared if each.merged.conflicts
+        }
+        if conflicts:
+            raise MergeConflict(conflicts)
+        if left := left_behind(*prepared):
+            raise UcpError(
+                f"the app repository has {', '.join(left)}: ApplicationSets count in the core "
+                "repository only now, and what these bring would leave",
+                next=f"bring them into {SETS} of the core repository by a commit, or delete them, "
+                "then try again",
+            )
+    before_push()
+    # The core first: the hook of the app repository looks there for what mirrors bring.
+    core = _land(prepared[0])
+    try:
+        apps = _land(prepared[1])
+    except UcpError as error:
+        if whole and core.pushed:
+            _take_back(core, core.pushed, error)
+        raise
+    return PublishResult(core.published, apps.published)
+
+
+def left_behind(core: Prepared, apps: Prepared) -> list[str]:
+    """Files that people added beside the ApplicationSets, which move to the core repository.
+
+    Argo CD follows the sets there; what isn't there as well it would prune.
+    """
+    if apps.same or not any(path in apps.before for path in MOVED):
+        return []
+    moved = core.target.clone.listing(core.tip, SETS) if core.tip else {}
+    return sorted(
+        path
+        for path in apps.there.keys() - apps.before.keys() - moved.keys()
+        if path.startswith(SETS) and path.endswith((".yaml", ".yml", ".json"))
+    )
+
+
+@dataclass(frozen=True)
+class _Landed:
+    prepared: Prepared
+    pushed: Pushed | None
+    published: Published
+
+
+def _land(prepared: Prepared) -> _Landed:
+    """Push what was merged; merge again while others push. Raises Rejected, MergeConflict."""
+    target = prepared.target
+    for attempt in range(1, ATTEMPTS):
+        try:
+            return _push(prepared)
+        except Rejected:
+            time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 (jitter)
+        prepared = target.prepare()
+        if prepared.merged.conflicts:
+            raise MergeConflict({target.name: prepared.merged.conflicts})
+    return _push(prepared)
+
+
+def _push(prepared: Prepared) -> _Landed:
+    target = prepared.target
+    clone, branch = target.clone, target.branch
+    if prepared.same:
+        # A clone that was deleted comes back; one that people work in is not touched.
+        note = fast_forward(clone, branch=branch) if clone.resolve("HEAD") is None else None
+        return _Landed(
+            prepared, None, Published(target.name, clone, prepared.tip or "", False, note)
+        )
+    pushed = prepared.push()
+    note = fast_forward(clone, branch=branch)
+    return _Landed(prepared, pushed, Published(target.name, clone, pushed.tip, pushed.moved, note))
+
+
+def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
+    """Undo one repository's part; where that fails too, `reason` says so."""
+    target = landed.prepared.target
+    try:
+        landed.prepared.take_back(pushed)
+    except GitFailed as error:
+        reason.message += (
+            f"\n  the {target.name} repository has its part and could not be put back: "
+            f"{error.message}"
+        )
+        reason.next = "ucp start brings both repositories back to what ucp.yaml says"
+        return
+    fast_forward(target.clone, branch=target.branch)
+
+
+def settle(
+    ours: list[str], theirs: list[str], names: tuple[str, str] = ("core", "apps")
+) -> Settled:
+    """Choices as they are typed: `PATH`, for both repositories, or `core:PATH`, for one."""
+
+    def of(name: str, paths: list[str]) -> frozenset[str]:
+        prefixes = tuple(f"{each}:" for each in names)
+        mine = [each.removeprefix(f"{name}:") for each in paths if each.startswith(f"{name}:")]
+        both = [each for each in paths if not each.startswith(prefixes)]
+        return frozenset(mine + both)
+
+    core, apps = (Choices(of(name, ours), of(name, theirs)) for name in names)
+    return Settled(core, apps)
+
+
+def render_to(folder: Path, rendered: Rendered) -> list[Path]:
+    """Write a render below `folder` as `core/` and `apps/`, and nothing else: `ucp render --out`.
+
+    Returns the files, sorted. Raises UcpError where that is impossible.
+    """
+    written = []
+    for name in ("core", "apps"):
+        for path, content in getattr(rendered, name).items():
+            target = folder / name / path
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+            except OSError as error:
+                raise UcpError(f"can't write {target}: {error.strerror}") from error
+            written.append(target)
+    return sorted(written)

@@ -1,0 +1,142 @@
+"""One repository that a render goes into: what it has, what the render changes, the push."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from k8s_ucp.git.objects import Change, Entry, NewCommit, tree_id
+from k8s_ucp.git.repository import RENDERED, Repository, Update
+from k8s_ucp.gitops.publish.merge import NOBODY, Choices, Known, Merged, merge
+from k8s_ucp.gitops.publish.text_merge import merge_text
+
+
+@dataclass(frozen=True)
+class Target:
+    """files: the render. known: what the topology names. choices: what a person has decided."""
+
+    name: str
+    """core | apps."""
+    clone: Repository
+    files: Mapping[str, bytes]
+    branch: str
+    known: Known
+    message: str
+    choices: Choices = field(default_factory=Choices)
+
+    def prepare(self) -> Prepared:
+        """See what the remote has now and merge the render with it. Pushes nothing new."""
+        clone, main = self.clone, f"refs/heads/{self.branch}"
+        remote = _look(clone, self.branch)
+        tip, last = remote.get(main), remote.get(RENDERED)
+        staying = self.choices.leaving == NOBODY
+        if (
+            staying
+            and tip
+            and last
+            and clone.tree_of(last) == tree_id(self.files, length=len(last))
+        ):
+            return Prepared(self, tip, last, same=True)
+        before = clone.listing(last) if last else {}
+        there = clone.listing(tip) if tip else {}
+        merged = self._merge(before if tip else {}, there)
+        return Prepared(self, tip, last, merged, before, there)
+
+    def _merge(self, before: Mapping[str, Entry], there: Mapping[str, Entry]) -> Merged:
+        # A link or a submodule in place of a file is somebody's decision.
+        special = {path for path, entry in there.items() if not entry.mode.startswith("100")}
+        return merge(
+            {path: entry.id for path, entry in before.items()},
+            {path: entry.id for path, entry in there.items()},
+            self.files,
+            known=self.known,
+            contents=self.clone.contents,
+            merge_text=merge_text,
+            choices=replace(
+                self.choices, ours=self.choices.ours | special, theirs=self.choices.theirs - special
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """tip, last: commits of the branch and of the last render, None where there is none."""
+
+    target: Target
+    tip: str | None
+    last: str | None
+    merged: Merged = field(default_factory=Merged)
+    before: Mapping[str, Entry] = field(default_factory=dict)
+    there: Mapping[str, Entry] = field(default_factory=dict)
+    same: bool = False
+    """The last render is this render: nothing to write."""
+
+    def push(self) -> Pushed:
+        """Commit and push. Raises Rejected."""
+        target, merged = self.target, self.merged
+        render: dict[str, Change] = dict.fromkeys(self.before.keys() - target.files.keys())
+        render |= target.files
+        commits = [NewCommit(target.message, render, (self.last,) if self.last else ())]
+        if merged.changes or not self.tip:
+            modes = {path: self.there[path].mode for path in merged.changes if path in self.there}
+            parents = (self.tip,) if self.tip else ()
+            commits.append(NewCommit(target.message, merged.changes, parents, modes))
+        written = target.clone.write_commits(commits)
+        # The branch first: where a remote can't take both at once, a merge against an older
+        # render does no harm, one against a render that never arrived would.
+        updates = [Update(RENDERED, written[0], expect=self.last or "")]
+        if len(written) > 1:
+            updates.insert(0, Update(f"refs/heads/{target.branch}", written[1]))
+        target.clone.push(updates)
+        moved = len(written) > 1
+        return Pushed(written[0], written[1] if moved else self.tip or "", moved)
+
+    def take_back(self, pushed: Pushed) -> str:
+        """Undo a push by one more commit, and put the last render back: the branch's tip.
+
+        Nothing is forced on the branch: what others pushed since makes it Rejected.
+        """
+        target, main = self.target, f"refs/heads/{self.target.branch}"
+        if self.last is None:
+            return pushed.tip
+        tip, updates = pushed.tip, [Update(RENDERED, self.last, expect=pushed.render)]
+        if pushed.moved:
+            before = {path: self.there.get(path) for path in self.merged.changes}
+            subject = target.message.partition("\n")[0]
+            message = f"Take back: {subject}\n\nThe other repository didn't take its part.\n"
+            (tip,) = target.clone.write_commits([NewCommit(message, before, (pushed.tip,))])
+            updates.insert(0, Update(main, tip))
+        target.clone.push(updates)
+        return tip
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What a push left in the remote: commits of the last render and of the branch."""
+
+    render: str
+    tip: str
+    moved: bool
+    """The branch has a new commit."""
+
+
+def _look(clone: Repository, branch: str) -> dict[str, str]:
+    """The branch and the last render as the remote has them, with their objects here.
+
+    A remote that lost its branches gets back what this clone has seen of them.
+    """
+    main, tracked = f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"
+    remote, here = clone.remote_refs(), clone.refs()
+    if not any(name.startswith("refs/heads/") for name in remote) and tracked in here:
+        back = [Update(main, here[tracked])]
+        if RENDERED in here and RENDERED not in remote:
+            back.append(Update(RENDERED, here[RENDERED], expect=""))
+        clone.push(back)
+        return {each.ref: each.commit for each in back}
+    moved = remote.get(main) not in (None, here.get(tracked))
+    if moved or remote.get(RENDERED) not in (None, here.get(RENDERED)):
+        clone.fetch()
+        # Not what the remote has by now: its newest objects may not be here.
+        here = clone.refs()
+    found = {main: here.get(tracked), RENDERED: here.get(RENDERED)}
+    return {name: id for name, id in found.items() if id and name in remote}

@@ -1,0 +1,172 @@
+"""Charts of add-ons as manifests in the core repository: what runs is then what was committed.
+
+helm renders each chart, with the values that the repository has for it, once for each kind of
+cluster it runs on. A chart that makes something new at every render (a password, a certificate) is
+refused: it would be in git for good, and another one tomorrow.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
+from k8s_ucp.git.clones import fast_forward, make_clone
+from k8s_ucp.git.repository import Update
+from k8s_ucp.gitops.manifests.helm import template
+from k8s_ucp.gitops.publish.repositories import addresses
+from k8s_ucp.gitops.render.values import addons
+from k8s_ucp.gitops.render.values.addons import Addon
+
+if TYPE_CHECKING:
+    from k8s_ucp.git.environment import Credential
+    from k8s_ucp.topology import Topology
+    from k8s_ucp.workspace import GitopsFolder
+
+CHART_SECONDS = 180.0
+"""To fetch and render one chart."""
+KUBERNETES = "1.35.0"
+"""What charts are told the cluster is, since nobody can ask it."""
+
+
+class ChartFailed(UcpError):
+    """helm can't fetch or render a chart, or what it renders can't be committed."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One render: where it goes, the values file, and what differs between app clusters."""
+
+    folder: str
+    values: str
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+def vendor(
+    topology: Topology,
+    core: Mapping[str, bytes],
+    helm: Path,
+    *,
+    heard: Callable[[str], None],
+    chosen: Iterable[Addon] | None = None,
+) -> dict[str, bytes]:
+    """Manifests of the add-ons that the topology switches on, by path in the core repository.
+
+    core: the files of its render, for the values. heard: told of each chart before it is fetched.
+    Raises ChartFailed, ProgramMissing.
+    """
+    found: dict[str, bytes] = {}
+    with tempfile.TemporaryDirectory(prefix="ucp-charts-") as name:
+        work = Path(name)
+        for addon in addons.chosen(topology) if chosen is None else chosen:
+            for place in _places(topology, addon):
+                heard(f"{addon.chart} {addon.version} ({place.folder})")
+                path = f"platform/{addon.name}/vendored/{place.folder}/manifests.yaml"
+                found[path] = _render(addon, place, core[place.values], helm, work)
+    return found
+
+
+def changes(
+    tip: Mapping[str, bytes], before: Mapping[str, bytes], after: Mapping[str, bytes]
+) -> dict[str, bytes | None]:
+    """What to commit on a tip, so that its charts become manifests. Raises UcpError.
+
+    before, after: the core repository as it is rendered without and with them. Files that a person
+    has changed are left to the person.
+    """
+    wanted = {path: text for path, text in after.items() if text != before.get(path)}
+    edited = [
+        path
+        for path in wanted
+        if path in before and tip.get(path) not in (before[path], after[path])
+    ]
+    if edited:
+        raise UcpError(
+            f"{', '.join(sorted(edited))} differ from what is rendered: your edits would be lost",
+            next="ucp start brings the repository up to date; then name your charts by hand",
+        )
+    gone = [path for path in tip if "/vendored/" in path and path not in after]
+    found: dict[str, bytes | None] = {
+        path: text for path, text in wanted.items() if tip.get(path) != text
+    }
+    return {**found, **dict.fromkeys(gone)}
+
+
+def _places(topology: Topology, addon: Addon) -> Iterator[_Place]:
+    """Add-ons whose clusters differ are rendered for each cluster, others for each provider."""
+
+    def values(provider: str) -> str:
+        return f"platform/{addon.name}/values/{provider}.yaml"
+
+    if not addon.parameters:
+        for provider in addons.targets(topology, addon):
+            yield _Place(provider, values(provider))
+        return
+    if addons.on_core(topology, addon):
+        parameters = addons.parameters(topology, addon, addons.CORE)
+        yield _Place(addons.CORE, values(topology.spec.core.provider), tuple(parameters))
+    for each in topology.spec.environments:
+        parameters = addons.parameters(topology, addon, each.name)
+        yield _Place(each.name, values(each.cluster.provider), tuple(parameters))
+
+
+def _render(addon: Addon, place: _Place, values: bytes, helm: Path, work: Path) -> bytes:
+    file = work / "values.yaml"
+    file.write_bytes(values)
+    chart = [f"oci://{addon.repository}/{addon.chart}"]
+    if not addon.oci:
+        chart = [addon.chart, "--repo", addon.repository]
+    words: list[str | Path] = [
+        *(addon.name, *chart),
+        *("--version", addon.version, "--namespace", addon.namespace),
+        *("--kube-version", KUBERNETES, "--include-crds", "--values", file),
+    ]
+    for name, value in place.parameters:
+        words += ["--set-string", f"{name}={value}"]
+    what = f"the chart {addon.chart} {addon.version} of {addon.repository}"
+    try:
+        first, second = (template(helm, words, home=work, timeout=CHART_SECONDS) for _ in range(2))
+    except (CommandFailed, DeadlineExceeded) as error:
+        output = error.output if isinstance(error, CommandFailed) else error.message
+        last = output.strip().splitlines()[-1:]
+        raise ChartFailed(
+            f"{what}: {''.join(last) or 'no message'}",
+            next="ucp render (without --vendor) leaves charts to Argo CD",
+        ) from error
+    if first != second:
+        raise ChartFailed(
+            f"{what} renders differently each time: it makes passwords or certificates of its own",
+            next=f"set them in platform/{addon.name}/values, or leave the chart to Argo CD",
+        )
+    header = f"# Rendered by k8s-ucp (`ucp render --vendor`) from {what}.\n"
+    return (header + first).encode()
+
+
+def commit(
+    topology: Topology,
+    folder: GitopsFolder,
+    before: Mapping[str, bytes],
+    after: Mapping[str, bytes],
+    credential: Credential | None,
+) -> list[str]:
+    """Commit the manifests to the core repository and push; the paths that changed.
+
+    Raises UcpError where a person has edited what would change, or where there is no repository.
+    """
+    branch = topology.spec.git.branch
+    url = addresses(topology, folder).core
+    clone = make_clone(folder.core, url, branch=branch, credential=credential)
+    clone.fetch()
+    tip = clone.resolve(f"origin/{branch}")
+    if tip is None:
+        raise UcpError(f"there is no branch {branch} in {url}", next="ucp start")
+    wanted = changes(clone.read(tip), before, after)
+    if wanted:
+        message = f"Vendor the add-ons of {topology.name}\n\nCharts become manifests: ucp render.\n"
+        made = clone.write_commit(message, wanted, parent=tip)
+        clone.push([Update(f"refs/heads/{branch}", made)])
+        fast_forward(clone, branch=branch)
+    return sorted(wanted)

@@ -1,0 +1,1 @@
+"""Renders both repositories: the topology and the templates become files."""

@@ -1,0 +1,258 @@
+"""The core repository: which files a template stands for, and with which values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.gitops.render.values import addons, clouds, databases, mirrors, people, policies
+from k8s_ucp.gitops.render.values.cluster_overlays import cluster_overlay
+from k8s_ucp.topology.parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Environment, Topology
+
+HOST_PLACEMENT = ("embedded",)
+"""Core providers whose components are processes of the user's machine; on others they are pods."""
+
+OF_OTHERS = ("existing",)
+"""Core providers whose clusters others made: what else is on them is none of our business."""
+FED_BY_US = ("kind",)
+"""Core providers whose nodes are containers of the user's machine: it can copy images into them."""
+
+_SET_UP = {"argocd": ("projects/default.yaml",)}
+"""Files elsewhere that change a component, by its name."""
+
+Place = tuple[str, dict[str, Any]]
+
+
+def places(path: str, topology: Topology) -> Iterator[Place]:
+    """Every (path, values) that a template's path stands for; none where it isn't wanted."""
+    folder = path.partition("/")[0]
+    if "/workloads/" in path and not in_pods(topology):
+        return  # Workloads are for components that run as pods.
+    if path.startswith("platform/git-server/") and not served(topology):
+        return
+    if _is_of(path, topology.spec.core.adopt):
+        return  # Theirs, and nothing of ours changes it.
+    yield from _FOLDERS.get(folder, _as_it_is)(path, topology)
+
+
+def _is_of(path: str, components: Iterable[str]) -> bool:
+    """It installs or sets up one of these components."""
+    return path.startswith(
+        tuple(
+            start
+            for each in components
+            for start in (
+                f"platform/{each}/",
+                f"bootstrap/{{core}}/{each}.yaml",
+                *_SET_UP.get(each, ()),
+            )
+        )
+    )
+
+
+def in_pods(topology: Topology) -> bool:
+    """The components run as pods of the core cluster."""
+    return topology.spec.core.provider not in HOST_PLACEMENT
+
+
+def of_others(topology: Topology) -> bool:
+    """Somebody else made the core cluster."""
+    return topology.spec.core.provider in OF_OTHERS
+
+
+def fed_by_us(topology: Topology) -> bool:
+    """This machine can copy images into the core's nodes; other nodes pull them."""
+    return topology.spec.core.provider in FED_BY_US
+
+
+def served(topology: Topology) -> bool:
+    """The repositories are local, and pods read them: a server in the core cluster has them."""
+    return in_pods(topology) and topology.spec.git.provider == "local"
+
+
+def optional_applications(topology: Topology) -> list[str]:
+    """Applications of the core repository that not every topology has."""
+    found = []
+    if served(topology):
+        found.append("git-server")
+    # Packages of Crossplane are pods: on host placement they are rendered and not applied.
+    if (clouds.clouds(topology) or clouds.other_packages(topology)) and in_pods(topology):
+        found.append("providers")
+    if clouds.platform_clouds(topology) and in_pods(topology):
+        found.append("api")
+    if topology.spec.databases and topology.spec.environments:
+        found.append("databases")
+    if policies.levels(topology):
+        found.append("policies")
+    return found + [each.name for each in addons.chosen(topology) if addons.targets(topology, each)]
+
+
+def _as_it_is(path: str, _: Topology) -> Iterator[Place]:
+    yield path, {}
+
+
+def _bootstrap(path: str, topology: Topology) -> Iterator[Place]:
+    optional = optional_applications(topology)
+    place = path.replace("{core}", topology.spec.core.provider)
+    if "{addon}" in path:
+        for addon in addons.chosen(topology):
+            providers = addons.environment_providers(topology, addon)
+            on_core = addons.on_core(topology, addon)
+            if on_core or providers:
+                values = {
+                    "addon": addon,
+                    "on_core": on_core,
+                    "providers": providers,
+                    "parameters": addons.parameters(topology, addon, _ENVIRONMENT_LABEL),
+                    "core_parameters": addons.parameters(topology, addon, addons.CORE),
+                }
+                yield place.replace("{addon}", addon.name), values
+        return
+    name = path.rpartition("/")[2].removesuffix(".yaml")
+    if name not in _OPTIONAL or name in optional:
+        yield place, {"optional": optional, "guarded": list(policies.levels(topology))}
+
+
+def _platform(path: str, topology: Topology) -> Iterator[Place]:
+    if path == "platform/reconciler/monitoring.yaml":
+        if "prometheus" in optional_applications(topology):
+            yield path, {}
+        return
+    if path == "platform/crossplane/config/people.yaml":
+        if people.wanted(topology, in_pods(topology)):
+            yield path, {"people": people.STEPS}
+        return
+    if path == "platform/argocd/ingress.yaml":
+        if addons.leads_to_argocd(topology):
+            chosen = topology.spec.addons.ingress or ""
+            yield path, {"ingress_class": addons.INGRESS_CLASSES.get(chosen, "traefik")}
+        return
+    if "{provider}" not in path:
+        yield path, {}
+        return
+    for addon in addons.chosen(topology):
+        if path.startswith(f"platform/{addon.name}/"):
+            for provider in addons.targets(topology, addon):
+                place = path.replace("{provider}", provider)
+                yield place, addons.values(topology, provider)
+
+
+_ENVIRONMENT_LABEL = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
+"""In an ApplicationSet: the environment of the cluster at hand."""
+_OPTIONAL = ("git-server", "providers", "api", "databases", "policies")
+
+
+def _clusters(path: str, topology: Topology) -> Iterator[Place]:
+    spec = topology.spec
+    if path.startswith("clusters/base/{provider}/"):
+        used = {each.cluster.provider for each in spec.environments}
+        for provider in LOCAL_PROVIDERS:
+            if provider in used:
+                yield path.replace("{provider}", provider), {"provider": provider}
+    elif path.startswith("clusters/base/"):
+        if path.split("/")[2] in databases.base_folders(topology):
+            yield path, {}
+    elif "{environment}" in path:
+        for environment in spec.environments:
+            if environment.cluster.provider not in (*LOCAL_PROVIDERS, *CLOUD_PROVIDERS):
+                continue
+            overlay = cluster_overlay(topology, environment)
+            if overlay.references or not path.endswith("/names.yaml"):
+                values = {"environment": environment, "cluster": overlay}
+                yield path.replace("{environment}", environment.name), values
+    else:
+        yield path, {}
+
+
+def _providers(path: str, topology: Topology) -> Iterator[Place]:
+    used = clouds.clouds(topology)
+    if "{cloud}" in path:
+        for cloud in used:
+            values = {
+                "packages": clouds.packages(topology, cloud),
+                "config": clouds.provider_config(topology, cloud),
+            }
+            yield path.replace("{cloud}", cloud), values
+        return
+    others = clouds.other_packages(topology)
+    if path == "providers/packages.yaml":
+        if others:
+            yield path, {"others": others}
+    elif used or others:
+        yield path, {"clouds": used, "others": others, "crossplane": topology.spec.crossplane}
+
+
+def _api(path: str, topology: Topology) -> Iterator[Place]:
+    used = clouds.platform_clouds(topology)
+    cloud = path.rpartition("/")[2].removesuffix(".yaml")
+    if used and (cloud not in clouds.PLATFORM_CLOUDS or cloud in used):
+        yield path, {"platform_clouds": used, "functions": clouds.FUNCTIONS}
+
+
+def _databases(path: str, topology: Topology) -> Iterator[Place]:
+    environments = topology.spec.environments
+    having = [each for each in environments if databases.databases_of(topology, each.name)]
+    accesses = {each.name: databases.database_access(topology, each) for each in having}
+    if "{environment}" not in path:
+        needed = {base for each in accesses.values() for base in each.bases}
+        base = "/".join(path.split("/")[1:3])
+        if having and (not base.startswith("base/") or base in needed):
+            yield path, {"database_environments": [each.name for each in having]}
+        return
+    for environment in having:
+        place = path.replace("{environment}", environment.name)
+        access = accesses[environment.name]
+        found = databases.databases_of(topology, environment.name)
+        values = {"environment": environment, "databases": found, "access": access}
+        if "{database}" in place:
+            for each in found:
+                yield place.replace("{database}", each.name), _database(each, environment)
+        elif access.bases or "/network/" not in path:
+            yield place, values
+
+
+def _database(database: Any, environment: Environment) -> dict[str, Any]:
+    local = database.provider == "local"
+    return {
+        "environment": environment,
+        "database": database,
+        "database_name": databases.database_name(database),
+        "database_region": "" if local else databases.database_region(database, environment),
+    }
+
+
+def _mirrors(path: str, topology: Topology) -> Iterator[Place]:
+    if "{mirror}" not in path:
+        yield path, {}
+        return
+    for each in mirrors.syncers(topology):
+        yield path.replace("{mirror}", each.name), {"mirror": each}
+
+
+def _policies(path: str, topology: Topology) -> Iterator[Place]:
+    levels, wanted = policies.levels(topology), policies.policies(topology)
+    name = path.rpartition("/")[2].removesuffix(".yaml")
+    if not levels or (name in policies.ALL and name not in wanted):
+        return
+    shared = {"policies": wanted, "platform_namespaces": policies.platform_namespaces()}
+    if "{environment}" in path:
+        for environment, level in levels.items():
+            yield path.replace("{environment}", environment), {**shared, "level": level}
+    else:
+        yield path, shared
+
+
+_FOLDERS = {
+    "bootstrap": _bootstrap,
+    "platform": _platform,
+    "clusters": _clusters,
+    "providers": _providers,
+    "api": _api,
+    "databases": _databases,
+    "policies": _policies,
+    "mirrors": _mirrors,
+}
+"""Top-level folders whose files depend on the topology."""

@@ -1,0 +1,1 @@
+"""The values that templates get, each computed from the topology. Pure."""

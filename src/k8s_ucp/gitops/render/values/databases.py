@@ -1,0 +1,85 @@
+"""Databases of the environments: where they are, their names, how they are reached. Pure."""
+
+from __future__ import annotations
+
+from k8s_ucp.gitops.render.values.clouds import CLOUD_OF, region_of, without_zone
+from k8s_ucp.gitops.render.values.cluster_overlays import (
+    EVERYTHING,
+    REFERENCES,
+    Overlay,
+    Patches,
+    bases_of,
+    common_operations,
+    network_patches,
+)
+from k8s_ucp.topology import Database, Environment, Topology
+
+PARTS = {
+    "Postgres": ("subnets", "firewall", "inside", "instance", "database", "user"),
+    "Compute": ("machine",),
+}
+"""What our Compositions make in clouds for each of our kinds."""
+_REGIONS = {"gcp": "europe-west9", "aws": "eu-west-3"}
+
+
+def databases_of(topology: Topology, environment: str) -> list[Database]:
+    """The databases that an environment has, in the order of the file."""
+    return [
+        each
+        for each in topology.spec.databases
+        if not each.environments or environment in each.environments
+    ]
+
+
+def database_name(database: Database) -> str:
+    """Name of the database inside Postgres, and of its user."""
+    name = database.name.replace("-", "_")
+    return name if name[0].isalpha() else f"db_{name}"
+
+
+def database_region(database: Database, environment: Environment) -> str:
+    """A database is where the topology says, else where the environment's cluster is."""
+    if database.region:
+        return without_zone(database.region)
+    if CLOUD_OF.get(environment.cluster.provider) == database.provider:
+        return without_zone(region_of(environment))
+    return _REGIONS[database.provider]
+
+
+def database_access(topology: Topology, environment: Environment) -> Overlay:
+    """What databases need of a network: a peering, and the network itself on another cloud."""
+    found = databases_of(topology, environment.name)
+    here = CLOUD_OF.get(environment.cluster.provider)
+    bases: list[str] = []
+    references: set[str] = set()
+    patches: Patches = []
+    for cloud, provider in (("gcp", "gke"), ("aws", "eks")):
+        mine = [each for each in found if each.provider == cloud]
+        if not mine:
+            continue
+        region = database_region(mine[0], environment)
+        if cloud == "gcp":
+            bases.append("base/gcp-access")
+            references |= {
+                "spec/forProvider/networkRef/name",
+                "spec/forProvider/reservedPeeringRangesRefs/name",
+            }
+        if here != cloud:
+            bases.append(f"../clusters/base/{provider}-network")
+            references |= set(REFERENCES[provider])
+            patches += network_patches(provider, region)
+    if bases:
+        common = common_operations(environment, flagged=True)
+        if common:
+            patches.append((EVERYTHING, common))
+    return Overlay(tuple(bases), None, tuple(sorted(references)), patches)
+
+
+def base_folders(topology: Topology) -> set[str]:
+    """Folders below clusters/base that something of the topology is made from."""
+    used = {base for each in topology.spec.environments for base in bases_of(each)}
+    for each in topology.spec.environments:
+        for base in database_access(topology, each).bases:
+            if base.startswith("../clusters/base/"):
+                used.add(base.rpartition("/")[2])
+    return used

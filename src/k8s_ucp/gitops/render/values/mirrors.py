@@ -1,0 +1,87 @@
+"""Syncers of the core repository: the topology's mirrors, and databases' Secrets for apps. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from k8s_ucp.gitops.render.values import connections
+from k8s_ucp.topology.names import database_syncer
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Database, Mirror, Topology
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class SyncerEntry:
+    """One of `spec.data`, as a template writes it. Empty: left out."""
+
+    namespace: str
+    target_namespace: str
+    kind: str = "secret"
+    name: str = ""
+    labels: Pairs = ()
+    cluster: str = ""
+    environments: tuple[str, ...] = ()
+    target_name: str = ""
+    keys: Pairs = ()
+    deletion_policy: str = "Delete"
+    conflict_policy: str = "Refuse"
+
+
+@dataclass(frozen=True)
+class SyncerFile:
+    """`mirrors/<name>.yaml`."""
+
+    name: str
+    entries: tuple[SyncerEntry, ...]
+
+
+def syncers(topology: Topology) -> list[SyncerFile]:
+    """One for each mirror, one for each app whose database is in an environment."""
+    databases = {each.name: each for each in topology.spec.databases}
+    found = [
+        *(_of_mirror(each) for each in topology.spec.mirrors),
+        *(
+            _of_database(topology, each.name, databases[each.database])
+            for each in topology.spec.apps
+            if each.database in databases
+        ),
+    ]
+    return [each for each in found if each.entries]
+
+
+def _of_mirror(mirror: Mirror) -> SyncerFile:
+    source, targets = mirror.source, mirror.targets
+    entry = SyncerEntry(
+        namespace=source.namespace,
+        name=source.name or "",
+        labels=tuple(sorted(source.labels.items())),
+        kind=source.kind,
+        environments=targets.environments,
+        target_namespace=targets.namespace,
+        target_name=targets.name or "",
+        keys=tuple(sorted(targets.keys.items())),
+        deletion_policy=mirror.deletion_policy,
+        conflict_policy=mirror.conflict_policy,
+    )
+    return SyncerFile(mirror.name, (entry,))
+
+
+def _of_database(topology: Topology, app: str, database: Database) -> SyncerFile:
+    names = database.environments or tuple(each.name for each in topology.spec.environments)
+    return SyncerFile(
+        database_syncer(app),
+        tuple(
+            SyncerEntry(
+                namespace=connections.NAMESPACE,
+                name=connections.connection_secret(database.name, each),
+                cluster=topology.app_cluster(each),
+                target_namespace=app,
+                target_name=connections.COPY,
+            )
+            for each in names
+        ),
+    )
