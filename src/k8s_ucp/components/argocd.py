@@ -178,8 +178,7 @@ class ArgoCD:
         folder = self.host.folder
         toolbox = self.host.toolbox
         # git asks Argo CD's own program, by its name, for the credential of a repository.
-        wanted = (NAME, "kustomize", "helm")
-        tools = {toolbox.path(name).parent for name in wanted if name in toolbox.programs}
+        tools = {toolbox.path(name).parent for name in (NAME, "kustomize", "helm")}
         return {
             "ARGOCD_APP_CONF_PATH": str(self.certificates.folder),
             "UCP_CERTIFICATES_DIGEST": self.certificates.ensure(),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from k8s_ucp.gitops.render.core import in_pods
-from k8s_ucp.gitops.render.values.addons import repositories
 from k8s_ucp.pipeline import Report
 from k8s_ucp.steps.context import Context
-from k8s_ucp.tools.catalogue import CHARTS, EMBEDDED, KIND, PODS, ROLLOUTS
+from k8s_ucp.tools.catalogue import EMBEDDED, KIND, PODS, ROLLOUTS
 from k8s_ucp.tools.installer import Installer, Phase, Source, ToolProgress
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import cache_folder
@@ -45,10 +44,8 @@ def needed_tools(topology: Topology) -> tuple[str, ...]:
     spec = topology.spec
     used = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
     rollouts = spec.addons.argo_rollouts and "embedded" in used
-    pods = in_pods(topology)
     return (
-        *(PODS if pods else EMBEDDED),
+        *(PODS if in_pods(topology) else EMBEDDED),
         *(KIND if "kind" in used else ()),
         *(ROLLOUTS if rollouts else ()),
-        *(CHARTS if repositories(topology) and not pods else ()),
     )

@@ -195,8 +195,9 @@ _TOOLS = (
 
 CATALOGUE: Mapping[str, Tool] = {tool.name: tool for tool in _TOOLS}
 
-EMBEDDED = ("kubernetes", "argocd", "crossplane", "kwok", "etcd", "kustomize", "redis")
-"""What a topology on the embedded engine needs; the longest builds first."""
+EMBEDDED = ("kubernetes", "argocd", "crossplane", "kwok", "helm", "etcd", "kustomize", "redis")
+"""What a topology on the embedded engine needs; the longest builds first. Argo CD calls helm for
+every chart that a commit brings."""
 
 PODS = ("kubernetes", "argocd", "crossplane", "helm", "kustomize")
 """What a core whose components are pods needs: kubectl, and the engines' manifests."""
@@ -206,6 +207,3 @@ KIND = ("kind",)
 
 ROLLOUTS = ("argo-rollouts",)
 """What embedded environments need besides where Argo Rollouts is on."""
-
-CHARTS = ("helm",)
-"""What Argo CD needs besides where add-ons come as charts."""

@@ -93,6 +93,6 @@ def test_a_missing_program_leads_to_what_installs_it(tmp_path: Path) -> None:
 def test_tools_install_brings_what_the_topology_needs(tmp_path: Path) -> None:
     context = typer.Context(typer.main.get_command(tools.app), obj=Invocation(tmp_path))
     assert tools._needed(context) == EMBEDDED
-    charts = demo(addons={"ingress": "traefik"})
-    (tmp_path / "ucp.yaml").write_text(charts.model_dump_json(by_alias=True, exclude_unset=True))
-    assert set(tools._needed(context)) == {*EMBEDDED, "helm"}
+    rollouts = demo(addons={"argo-rollouts": True})
+    (tmp_path / "ucp.yaml").write_text(rollouts.model_dump_json(by_alias=True, exclude_unset=True))
+    assert set(tools._needed(context)) == {*EMBEDDED, "argo-rollouts"}

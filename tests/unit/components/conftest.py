@@ -21,7 +21,7 @@ def host(tmp_path: Path) -> Host:
     (module / "manifests/base/config/argocd-ssh-known-hosts-cm.yaml").write_text(
         "data:\n  ssh_known_hosts: |\n    # hosts\n    example.org ssh-ed25519 AAAA\n"
     )
-    programs = ("argocd", "crossplane", "kustomize", "redis-server")
+    programs = ("argocd", "crossplane", "kustomize", "helm", "redis-server")
     state = StateFolder(tmp_path / "a b" / ".ucp" / "demo")
     state.make()
     return Host(

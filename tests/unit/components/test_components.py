@@ -105,12 +105,12 @@ def test_no_two_programs_listen_on_one_port(host: Host) -> None:
     assert len(found) == len(set(found)) == len(host.ports) - 1
 
 
-def test_argo_cd_calls_its_own_wrappers_and_our_kustomize(host: Host) -> None:
+def test_argo_cd_calls_its_own_wrappers_and_our_kustomize_and_helm(host: Host) -> None:
     for name in argocd.PROGRAMS:
         env = all_programs(host)[name].env
         folders = env["PATH"].split(":")
         assert folders[0] == str(host.toolbox.module("argocd") / "hack")
-        for program in ("argocd", "kustomize"):
+        for program in ("argocd", "kustomize", "helm"):
             assert str(host.toolbox.path(program).parent) in folders
         assert env["ARGOCD_BINARY_NAME"] == name
         assert env["ARGOCD_SYNC_WAVE_DELAY"] == "0"

@@ -13,7 +13,7 @@ def test_by_addons() -> None:
     assert set(needed_tools(demo(addons={"argo-rollouts": True}))) - set(EMBEDDED) == {
         "argo-rollouts"
     }
-    assert set(needed_tools(demo(addons={"ingress": "traefik"}))) - set(EMBEDDED) == {"helm"}
+    assert needed_tools(demo(addons={"ingress": "traefik"})) == EMBEDDED
     assert "argo-rollouts" not in needed_tools(on_clouds(addons={"argo-rollouts": True}))
 
 
