@@ -1,0 +1,140 @@
+"""What people read, each kind of text in one file: help pages, failures, the titles of steps.
+
+Reviewed like the trees: `make update-golden` writes what the code says now. Help pages leave out
+the global options, which every command takes. What is computed stands in braces.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from k8s_ucp.cli import main
+
+HERE = Path(__file__).parent / "texts"
+SOURCES = Path(main.__file__).parents[1]
+WIDTH = 100
+
+
+def help_pages() -> str:
+    pages = []
+    root: Any = typer.main.get_command(main.app)
+    for name, command in {
+        "": root,
+        **{each: main._load(each, []) for each in main.COMMANDS},
+    }.items():
+        pages += _pages(command, f"ucp {name}".strip(), None)
+    return "\n".join(pages)
+
+
+def _pages(command: Any, path: str, parent: Any) -> Iterator[str]:
+    settings = {**main.app.info.context_settings, "max_content_width": WIDTH}
+    with command.make_context(
+        path, [], resilient_parsing=True, terminal_width=WIDTH, **settings
+    ) as context:
+        yield f"# {path}\n{command.get_help(context)}\n"
+    if path != "ucp":
+        for name, each in getattr(command, "commands", {}).items():
+            yield from _pages(each, f"{path} {name}", context)
+
+
+def failures() -> str:
+    """Every message that is raised, with what it says to do next."""
+    kinds = _failure_names()
+    found = {
+        text
+        for tree in _modules()
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and _name(call.func) in kinds
+        if (text := _said(call))
+    }
+    return "\n".join(sorted(found)) + "\n"
+
+
+def _failure_names() -> set[str]:
+    names = {"UcpError"}
+    classes = [
+        each for tree in _modules() for each in ast.walk(tree) if isinstance(each, ast.ClassDef)
+    ]
+    while (
+        more := {each.name for each in classes if names & {_name(base) for base in each.bases}}
+        - names
+    ):
+        names |= more
+    return names
+
+
+def _said(call: ast.Call) -> str:
+    """The message and the next step of a failure; nothing for one that passes on a message."""
+    text = _text(call.args[0]) if call.args else ""
+    following = [_text(each.value) for each in call.keywords if each.arg == "next"]
+    if not text:
+        return ""
+    return "\n    next: ".join([text, *filter(None, following)])
+
+
+def titles() -> str:
+    """What the lines of a plan say while they run."""
+    found = {
+        text
+        for tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for each in node.body
+        if isinstance(each, ast.AnnAssign | ast.Assign) and each.value
+        if "title" in _targets(each) and (text := _text(each.value))
+    }
+    return "\n".join(sorted(found)) + "\n"
+
+
+def _targets(node: ast.AnnAssign | ast.Assign) -> set[str]:
+    return {_name(each) for each in (getattr(node, "targets", None) or [node.target])}  # type: ignore[union-attr]
+
+
+def _text(node: ast.expr) -> str:
+    """A string as the code writes it, with what is computed in braces; empty for anything else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        parts = (
+            f"{{{ast.unparse(each.value)}}}"
+            if isinstance(each, ast.FormattedValue)
+            else str(getattr(each, "value", ""))
+            for each in node.values
+        )
+        return "".join(parts)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _text(node.left) + _text(node.right)
+    if isinstance(node, ast.IfExp):
+        return f"{_text(node.body)} | {_text(node.orelse)}"
+    return ""
+
+
+def _name(node: ast.expr) -> str:
+    return getattr(node, "id", None) or getattr(node, "attr", "")
+
+
+@cache
+def _modules() -> list[ast.Module]:
+    return [ast.parse(each.read_text("utf-8")) for each in sorted(SOURCES.rglob("*.py"))]
+
+
+@pytest.mark.parametrize(
+    ("file", "read"),
+    [("help.txt", help_pages), ("failures.txt", failures), ("titles.txt", titles)],
+    ids=["help", "failures", "titles"],
+)
+def test_the_texts_are_as_reviewed(
+    file: str, read: Callable[[], str], update_golden: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    now = read()
+    if update_golden:
+        (HERE / file).write_text(now, "utf-8")
+    assert (HERE / file).read_text("utf-8") == now, f"{file}: make update-golden"
