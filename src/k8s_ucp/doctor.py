@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from k8s_ucp import status
+from k8s_ucp import names, status
 from k8s_ucp.applications import health_of, is_settled, kept, reason, sync_of, trouble
 from k8s_ucp.doctor_advice import NEXT, NEXT_BY_KIND, of_application
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import LEASE, Kube, Object
 from k8s_ucp.mirror_status import mirror_rows
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.clock import parse_stamp
-from k8s_ucp.reconciler.cluster_secret import Registration
-from k8s_ucp.reconciler.conditions import find
+from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.reconciler.runtime.clock import parse_stamp
+from k8s_ucp.reconciler.runtime.conditions import find
 from k8s_ucp.status import Seen
 from k8s_ucp.topology import Topology
 
@@ -80,7 +79,7 @@ def look(
     leases: list[Object] = []
     if seen.core_ready:
         with contextlib.suppress(UcpError):
-            leases = kube().list_all(LEASE, marks.CLUSTERS_NAMESPACE)
+            leases = kube().list_all(LEASE, names.CLUSTERS_NAMESPACE)
     return Examined(topology, seen, now, leases, **more)
 
 
@@ -157,7 +156,7 @@ def _nobody_works(found: Examined) -> Iterator[Finding]:
             )
 
 
-_DEEPEST = (marks.READY, marks.REGISTERED, marks.REACHABLE)
+_DEEPEST = (names.READY, names.REGISTERED, names.REACHABLE)
 
 
 def _clusters(found: Examined) -> Iterator[Finding]:
@@ -282,12 +281,12 @@ def _only_repeats(item: Object, found: Examined) -> bool:
     return False
 
 
-def _kept(application: str, names: list[str]) -> Iterator[Finding]:
-    if names:
+def _kept(application: str, kept: list[str]) -> Iterator[Finding]:
+    if kept:
         yield Finding(
             f"application/{application}/kept",
             "warning",
-            f"{', '.join(names)}: no longer in git, and kept: what holds data goes by hand only",
+            f"{', '.join(kept)}: no longer in git, and kept: what holds data goes by hand only",
             "leave it, or kubectl delete it once nobody needs it",
         )
 
@@ -305,7 +304,7 @@ def _mirrors(found: Examined) -> Iterator[Finding]:
 
 
 def _label(item: Object) -> str:
-    return str((item["metadata"].get("labels") or {}).get(marks.ENVIRONMENT, ""))
+    return str((item["metadata"].get("labels") or {}).get(names.ENVIRONMENT, ""))
 
 
 _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from k8s_ucp import names
 from k8s_ucp.applications import reason
 from k8s_ucp.kube import Object
-from k8s_ucp.reconciler import marks
 from k8s_ucp.topology import Topology
 
 NEXT = {
@@ -47,9 +47,9 @@ NEXT = {
     "ucp clusters forget {cluster}",
 }
 NEXT_BY_KIND = {
-    marks.READY: "ucp logs reconciler; ucp start starts what is down",
-    marks.REGISTERED: "ucp logs reconciler",
-    marks.REACHABLE: "ucp logs reconciler",
+    names.READY: "ucp logs reconciler; ucp start starts what is down",
+    names.REGISTERED: "ucp logs reconciler",
+    names.REACHABLE: "ucp logs reconciler",
 }
 
 
@@ -60,7 +60,7 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
     """
     said = reason(item)
     labels = item["metadata"].get("labels") or {}
-    repository = "apps" if f"{marks.GROUP}/app" in labels else "core"
+    repository = "apps" if f"{names.GROUP}/app" in labels else "core"
     path = str((_source(item)).get("path") or ".")
     words = {
         "file": f"gitops/{topology.name}/{repository}/{path}".removesuffix("/."),

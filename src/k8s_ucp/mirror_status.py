@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from k8s_ucp import names
 from k8s_ucp.kube import Object
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.conditions import find, is_true
-from k8s_ucp.reconciler.syncer_status import SYNCED
+from k8s_ucp.reconciler.mirrors.status import SYNCED
+from k8s_ucp.reconciler.runtime.conditions import find, is_true
 
 
 def mirror_rows(syncers: Sequence[Object]) -> list[dict[str, Any]]:
@@ -19,7 +19,7 @@ def mirror_rows(syncers: Sequence[Object]) -> list[dict[str, Any]]:
     return [
         {
             "name": each["metadata"]["name"],
-            "ready": is_true(each, marks.READY) and not each["metadata"].get("deletionTimestamp"),
+            "ready": is_true(each, names.READY) and not each["metadata"].get("deletionTimestamp"),
             "targets": [
                 _target(target) for target in (each.get("status") or {}).get("targets", [])
             ],
@@ -50,7 +50,7 @@ def mirror_details(syncers: Sequence[Object]) -> list[dict[str, Any]]:
 
 def why(item: Object) -> str:
     """Reason and words of the condition Ready where it isn't true."""
-    ready = find(item, marks.READY)
+    ready = find(item, names.READY)
     if ready is None:
         return "not looked at yet"
     return "" if ready["status"] == "True" else f"{ready['reason']}: {ready['message']}"

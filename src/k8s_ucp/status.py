@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp import names
 from k8s_ucp.applications import is_settled, kept, reason, trouble
 from k8s_ucp.components.adopted import AdoptedComponent
 from k8s_ucp.components.adopted_argocd import of_ours
@@ -28,12 +29,11 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.mirror_status import mirror_rows, why
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.announcements import read_notes
-from k8s_ucp.reconciler.conditions import find, is_true
+from k8s_ucp.reconciler.registration.announcements import read_notes
+from k8s_ucp.reconciler.runtime.conditions import find, is_true
 from k8s_ucp.topology import Topology
 
-APP = f"{marks.GROUP}/app"
+APP = f"{names.GROUP}/app"
 ANSWER_SECONDS = 2.0
 SIMULATED = ("embedded",)
 """Providers whose workloads don't really run."""
@@ -86,12 +86,14 @@ def look(
         try:
             core = Kube.from_file(kubeconfig(topology.core_cluster))
             ready = pool.submit(core.ready, timeout=ANSWER_SECONDS)
-            clusters = pool.submit(core.list_all, LOCAL_CLUSTER, marks.CLUSTERS_NAMESPACE)
-            names = pool.submit(core.find, CONFIG_MAP, marks.ENVIRONMENTS, marks.CLUSTERS_NAMESPACE)
-            registrations = pool.submit(
-                core.list_all, SECRET, marks.ARGOCD_NAMESPACE, labels=f"{marks.SECRET_TYPE}=cluster"
+            clusters = pool.submit(core.list_all, LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
+            environment_list = pool.submit(
+                core.find, CONFIG_MAP, names.ENVIRONMENTS, names.CLUSTERS_NAMESPACE
             )
-            applications = pool.submit(core.list_all, APPLICATION, marks.ARGOCD_NAMESPACE)
+            registrations = pool.submit(
+                core.list_all, SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
+            )
+            applications = pool.submit(core.list_all, APPLICATION, names.ARGOCD_NAMESPACE)
             notes = pool.submit(read_notes, core)
             syncers = pool.submit(core.list_all, SYNCER)
         except UcpError:
@@ -101,7 +103,7 @@ def look(
             lambda name: name if _answers(kubeconfig(name)) else "",
             [each["metadata"]["name"] for each in found],
         )
-        listed = _result(names) or {}
+        listed = _result(environment_list) or {}
         return Seen(
             core_ready=ready.result(),
             environments=sorted(listed.get("data") or {}),
@@ -177,7 +179,7 @@ def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:
     others = sorted({*seen.environments, *clusters} - declared.keys() - {""})
     secrets = {each["metadata"]["name"]: each for each in seen.registrations}
     # Of two that claim an environment the one that has it comes last.
-    notes = sorted(seen.notes.values(), key=lambda note: is_true(note, marks.REGISTERED))
+    notes = sorted(seen.notes.values(), key=lambda note: is_true(note, names.REGISTERED))
     noted = {each.get("environment"): each for each in notes}
     found = []
     for name in [*declared, *others]:
@@ -190,14 +192,14 @@ def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:
         elif note is not None:
             cluster = note["owner"]["name"].removesuffix("-kubeconfig")
         answers = (
-            is_true(note, marks.REACHABLE)
+            is_true(note, names.REACHABLE)
             if note
             else item is not None and cluster in seen.answering
         )
         state: str = declared[name].state if name in declared else "running"
         if item is not None:
             state = "draining" if item["metadata"].get("deletionTimestamp") else "running"
-        secret = secrets.get(marks.cluster_secret(cluster))
+        secret = secrets.get(names.cluster_secret(cluster))
         found.append(
             {
                 "name": name,
@@ -205,10 +207,10 @@ def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:
                 "cluster": {
                     "name": cluster,
                     "provider": provider,
-                    "ready": answers and (item is None or is_true(item, marks.READY)),
+                    "ready": answers and (item is None or is_true(item, names.READY)),
                     "registered": secret is not None and _environment_of(secret) == name,
-                    "reachable": answers and (item is None or is_true(item, marks.REACHABLE)),
-                    "tokenExpiresAt": _annotation(secret, marks.TOKEN_EXPIRES),
+                    "reachable": answers and (item is None or is_true(item, names.REACHABLE)),
+                    "tokenExpiresAt": _annotation(secret, names.TOKEN_EXPIRES),
                     "simulated": provider in SIMULATED,
                     "addresses": dict(((item or {}).get("status") or {}).get("addresses") or {}),
                 },
@@ -223,7 +225,7 @@ def _application(item: Object) -> dict[str, Any]:
     return {
         "name": item["metadata"]["name"],
         "app": labels.get(APP),
-        "environment": labels.get(marks.ENVIRONMENT),
+        "environment": labels.get(names.ENVIRONMENT),
         "sync": (status.get("sync") or {}).get("status"),
         "health": (status.get("health") or {}).get("status"),
         "revision": (status.get("sync") or {}).get("revision"),
@@ -235,7 +237,7 @@ def reasons(seen: Seen) -> dict[str, str]:
     """Why an object is not well, as it says itself, by its name: for tables and deadlines."""
     found = {each.name: each.message for each in seen.components if each.message}
     for item in seen.clusters:
-        for kind in (marks.READY, marks.REGISTERED, marks.REACHABLE):
+        for kind in (names.READY, names.REGISTERED, names.REACHABLE):
             condition = find(item, kind)
             if condition is not None and condition["status"] != "True":
                 found[item["metadata"]["name"]] = f"{condition['reason']}: {condition['message']}"
@@ -243,7 +245,7 @@ def reasons(seen: Seen) -> dict[str, str]:
     for item in seen.syncers:
         found[f"mirror {item['metadata']['name']}"] = why(item)
     for note in seen.notes.values():
-        for kind in (marks.REGISTERED, marks.REACHABLE):
+        for kind in (names.REGISTERED, names.REACHABLE):
             condition = find(note, kind)
             if condition is not None and condition["status"] == "False":
                 name = note["owner"]["name"].removesuffix("-kubeconfig")
@@ -258,7 +260,7 @@ def reasons(seen: Seen) -> dict[str, str]:
 
 
 def _environment_of(item: Object) -> str:
-    return str((item["metadata"].get("labels") or {}).get(marks.ENVIRONMENT, ""))
+    return str((item["metadata"].get("labels") or {}).get(names.ENVIRONMENT, ""))
 
 
 def _annotation(item: Object | None, name: str) -> str | None:

@@ -112,7 +112,7 @@ def _apart(work: Callable[..., list[str]], *arguments: Any) -> list[str]:
 def _report(results: Any, work: Callable[..., list[str]], *arguments: Any) -> None:
     import kubernetes.informer  # noqa: F401 (both begin with the same imports)
 
-    import k8s_ucp.reconciler.watches  # noqa: F401
+    import k8s_ucp.reconciler.runtime.informer  # noqa: F401
 
     base = _peak()
     found = work(*arguments)
@@ -132,10 +132,10 @@ def _follow(
 ) -> tuple[Callable[[], set[str]], Callable[[], object]]:
     """How to read the names that are known, and how to end it."""
     if kind == "ours":
-        from k8s_ucp.reconciler.logs import Log
-        from k8s_ucp.reconciler.metrics import Metrics
-        from k8s_ucp.reconciler.settings import Settings
-        from k8s_ucp.reconciler.watches import Selection, Watch
+        from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+        from k8s_ucp.reconciler.runtime.logs import Log
+        from k8s_ucp.reconciler.runtime.metrics import Metrics
+        from k8s_ucp.reconciler.runtime.settings import Settings
 
         seconds = Settings(kubeconfig=None, machine="", topology="").watch_seconds
         watch = Watch(

@@ -20,11 +20,11 @@ from typing import Any
 import psutil
 from ruamel.yaml import YAML
 
+from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, SYNCER, Kube, KubeError, Object
-from k8s_ucp.reconciler import marks
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.installer import Installer
 from tests.bench.telling import SCALE, say
@@ -60,8 +60,8 @@ class Clusters:
                     "kind": "Secret",
                     "metadata": {
                         "name": f"demo-{name}-kubeconfig",
-                        "namespace": marks.CLUSTERS_NAMESPACE,
-                        "labels": {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: name},
+                        "namespace": names.CLUSTERS_NAMESPACE,
+                        "labels": {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: name},
                     },
                     "stringData": {"kubeconfig": json.dumps(config)},
                 },
@@ -129,12 +129,12 @@ def source(number: int, label: str, generation: int = 0) -> Object:
 
 
 @contextmanager
-def clusters(names: tuple[str, ...] = NAMES) -> Iterator[Clusters]:
+def clusters(environments: tuple[str, ...] = NAMES) -> Iterator[Clusters]:
     """Control planes in a folder of their own, gone at the end."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-bench-"))
     toolbox = Installer(CACHE, lambda event: None).install(EMBEDDED)
     provider = EmbeddedProvider(folder / "clusters", toolbox, ports=Ports(default_registry()))
-    everything = ("bench-core", *(f"demo-{each}" for each in names))
+    everything = ("bench-core", *(f"demo-{each}" for each in environments))
     try:
         with ThreadPoolExecutor(2) as pool:
             list(
@@ -144,8 +144,8 @@ def clusters(names: tuple[str, ...] = NAMES) -> Iterator[Clusters]:
                 )
             )
         core = Kube(provider.kubeconfig("bench-core"))
-        _furnish(core, names)
-        configs = {each: provider.kubeconfig(f"demo-{each}") for each in names}
+        _furnish(core, environments)
+        configs = {each: provider.kubeconfig(f"demo-{each}") for each in environments}
         apps = {each: Kube(config) for each, config in configs.items()}
         yield Clusters(folder, core, provider.kubeconfig("bench-core"), apps, configs)
     finally:
@@ -154,9 +154,9 @@ def clusters(names: tuple[str, ...] = NAMES) -> Iterator[Clusters]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _furnish(core: Kube, names: tuple[str, ...]) -> None:
+def _furnish(core: Kube, environments: tuple[str, ...]) -> None:
     yaml = YAML(typ="safe", pure=True)
-    for name in (marks.CLUSTERS_NAMESPACE, marks.ARGOCD_NAMESPACE, SOURCES):
+    for name in (names.CLUSTERS_NAMESPACE, names.ARGOCD_NAMESPACE, SOURCES):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         core.apply(namespace, manager="bench")
     for file in ("crds.yaml", "syncers.yaml"):
@@ -167,8 +167,8 @@ def _furnish(core: Kube, names: tuple[str, ...]) -> None:
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": marks.ENVIRONMENTS, "namespace": marks.CLUSTERS_NAMESPACE},
-            "data": dict.fromkeys(names, ""),
+            "metadata": {"name": names.ENVIRONMENTS, "namespace": names.CLUSTERS_NAMESPACE},
+            "data": dict.fromkeys(environments, ""),
         },
         manager="bench",
     )
@@ -253,12 +253,12 @@ class Arrivals:
             each.wait(30)
 
     def _watch(self, name: str, kube: Kube, namespace: str, ready: threading.Event) -> None:
-        _, version = kube.list_with_version(SECRET, namespace, labels=marks.MIRROR)
+        _, version = kube.list_with_version(SECRET, namespace, labels=names.MIRROR)
         ready.set()
         while not self._stop:
             try:
                 for event, item in kube.watch(
-                    SECRET, namespace, since=version, labels=marks.MIRROR, seconds=20
+                    SECRET, namespace, since=version, labels=names.MIRROR, seconds=20
                 ):
                     now = time.monotonic()
                     version = item["metadata"].get("resourceVersion", version)

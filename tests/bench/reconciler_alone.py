@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from k8s_ucp.reconciler.manager import run
-from k8s_ucp.reconciler.settings import MIRRORS, REGISTRATION, Settings
+from k8s_ucp.reconciler.runtime.settings import MIRRORS, REGISTRATION, Settings
 
 
 def main() -> None:

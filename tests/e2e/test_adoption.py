@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from k8s_ucp import names
 from k8s_ucp.components.adopted_argocd import FORMER_PROJECT, PROJECTS
 from k8s_ucp.components.ledger import Ledger
 from k8s_ucp.gitops.refresh import REFRESH
@@ -20,7 +21,6 @@ from k8s_ucp.kube import (
     Kube,
     Object,
 )
-from k8s_ucp.reconciler import marks
 from tests.backing_clusters import merged
 from tests.components_of_others import (
     application,
@@ -126,7 +126,7 @@ def set_up_environment(world: World, kube: Kube, theirs: TheirCluster) -> None:
         "certData": user["client-certificate-data"],
         "keyData": user["client-key-data"],
     }
-    labels = {marks.TOPOLOGY: "demo", marks.ENVIRONMENT: "stage", marks.MANAGED_BY: marks.OURS}
+    labels = {names.TOPOLOGY: "demo", names.ENVIRONMENT: "stage", names.MANAGED_BY: names.OURS}
     kube.create(
         registration(
             "cluster-demo-stage",
@@ -188,5 +188,5 @@ def health(kube: Kube, name: str) -> tuple[str | None, str | None]:
 def differing(theirs: TheirCluster, before: dict[str, Object]) -> set[str]:
     """What is otherwise now, but for what an app left in the namespace of its own."""
     now = theirs.whole()
-    names = {each for each in before.keys() | now.keys() if before.get(each) != now.get(each)}
-    return {each for each in names if " echo/" not in each}
+    changed = {each for each in before.keys() | now.keys() if before.get(each) != now.get(each)}
+    return {each for each in changed if " echo/" not in each}

@@ -9,7 +9,7 @@ import pytest
 
 from k8s_ucp.doctor import Examined, findings
 from k8s_ucp.doctor_advice import NEXT
-from k8s_ucp.reconciler.clock import stamp
+from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.status import ComponentStatus
 from tests.unit.test_status import TOPOLOGY, WELL, cluster
 

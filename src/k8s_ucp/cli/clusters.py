@@ -8,14 +8,15 @@ from typing import Annotated
 
 import typer
 
+from k8s_ucp import names
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.kube import SECRET
-from k8s_ucp.reconciler import forgetting, marks
-from k8s_ucp.reconciler.cluster_secret import Registration
+from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.reconciler.registration import forgetting
 from k8s_ucp.waiting import wait_until
 
 app = declare("List the clusters of this machine; let one go that nothing declares gone.")
@@ -95,7 +96,7 @@ def forget(
     existing = forgetting.forget(context.kube, name)
 
     def look() -> str:
-        found = context.kube.find(SECRET, existing.name, marks.ARGOCD_NAMESPACE)
+        found = context.kube.find(SECRET, existing.name, names.ARGOCD_NAMESPACE)
         if found is None or found["metadata"]["uid"] != existing.uid:
             return ""
         draining = Registration.of(found).draining_since

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, Kube, KubeError
-from k8s_ucp.reconciler.marks import PROTECTED
+from k8s_ucp.names import PROTECTED
 from k8s_ucp.waiting import Cancel, wait_until
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
     from k8s_ucp.cluster_provider import ClusterProvider
-    from k8s_ucp.reconciler.settings import Settings
+    from k8s_ucp.reconciler.runtime.settings import Settings
 
 app = declare("Makes clusters and registers them with Argo CD.")
 
@@ -80,9 +80,9 @@ def run(
 ) -> None:
     """Run the controllers until SIGTERM."""
     from k8s_ucp.gitops.render.repositories import seconds
+    from k8s_ucp.names import CLUSTERS_NAMESPACE
     from k8s_ucp.reconciler import manager
-    from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
-    from k8s_ucp.reconciler.settings import CONTROLLERS, LOCAL_CLUSTERS
+    from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, LOCAL_CLUSTERS
 
     call = invocation(ctx)
     known = CONTROLLERS - {LOCAL_CLUSTERS} if in_cluster else CONTROLLERS
@@ -143,7 +143,7 @@ class Outdated:
 
 def _in_pod(call: Invocation, **told: Any) -> Settings:
     """told: settings that the options give."""
-    from k8s_ucp.reconciler.settings import Settings
+    from k8s_ucp.reconciler.runtime.settings import Settings
 
     if not call.topology or not told["source_namespaces"]:
         raise UsageError("a pod needs --topology and --source-namespace")
@@ -186,7 +186,7 @@ def settings_here(
     from k8s_ucp.gitops.render.core import in_pods
     from k8s_ucp.gitops.render.repositories import seconds
     from k8s_ucp.gitops.render.values.addons import password_namespaces
-    from k8s_ucp.reconciler.settings import Settings
+    from k8s_ucp.reconciler.runtime.settings import Settings
 
     topology = chosen_topology(call)
     state = call.workspace.state(topology.name)

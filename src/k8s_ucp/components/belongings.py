@@ -26,7 +26,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, KUBECONFIG_LABEL, SECRET_TYPE, TOPOLOGY
+from k8s_ucp.names import ARGOCD_NAMESPACE, KUBECONFIG_LABEL, SECRET_TYPE, TOPOLOGY
 
 IN_CLUSTER = ("in-cluster", "https://kubernetes.default.svc")
 """How Applications name the core cluster."""

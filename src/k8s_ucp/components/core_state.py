@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
 from k8s_ucp.components.generated_kinds import is_declared_by_us
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, NotFound, Object
-from k8s_ucp.reconciler import marks, passwords, sources
+from k8s_ucp.reconciler import passwords
+from k8s_ucp.reconciler.access import sources
 
 RESTORED = "k8s-ucp-restored"
 """ConfigMap in the clusters' namespace: the sections that were put back into this core."""
@@ -67,12 +69,12 @@ class CoreState:
         there = self.kube.find(SECRET, name, namespace)
         return there is None or (
             section == SOURCES
-            and marks.KUBECONFIG_LABEL not in (there["metadata"].get("labels") or {})
+            and names.KUBECONFIG_LABEL not in (there["metadata"].get("labels") or {})
         )
 
     def restored(self) -> frozenset[str]:
         """Sections that were put back into this core, or that there was nothing to put back of."""
-        noted = self.kube.find(CONFIG_MAP, RESTORED, marks.CLUSTERS_NAMESPACE)
+        noted = self.kube.find(CONFIG_MAP, RESTORED, names.CLUSTERS_NAMESPACE)
         return frozenset((noted or {}).get("data") or {})
 
     def note_restored(self, step: str, *sections: str) -> None:
@@ -81,7 +83,7 @@ class CoreState:
             {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
-                "metadata": {"name": RESTORED, "namespace": marks.CLUSTERS_NAMESPACE},
+                "metadata": {"name": RESTORED, "namespace": names.CLUSTERS_NAMESPACE},
                 "data": dict.fromkeys(sections, "yes"),
             },
             manager=f"k8s-ucp-{step}",
@@ -89,7 +91,7 @@ class CoreState:
 
     def note_leaving(self) -> None:
         """This core is taken apart: what it lacks from now on says nothing."""
-        self.kube.delete(CONFIG_MAP, RESTORED, marks.CLUSTERS_NAMESPACE)
+        self.kube.delete(CONFIG_MAP, RESTORED, names.CLUSTERS_NAMESPACE)
 
     def put_back_secrets(self, backup: Backup) -> list[str]:
         """Passwords and sources that this core has not; their names. Raises KubeError."""
@@ -103,14 +105,14 @@ class CoreState:
             if self._looked_at(section, key) and self._put_back(section, key, kept)
         ]
 
-    def put_back_names(self, names: Mapping[str, str]) -> frozenset[str]:
+    def put_back_names(self, given: Mapping[str, str]) -> frozenset[str]:
         """Give managed resources their names in the cloud, but for those that have one already.
 
-        names: {`<kind>.<group>/<namespace>/<name>`: external name}. Those that aren't there yet.
+        given: {`<kind>.<group>/<namespace>/<name>`: external name}. Those that aren't there yet.
         """
         served = self._managed()
         missing = set()
-        for key, external_name in names.items():
+        for key, external_name in given.items():
             label, namespace, name = _place(key)
             kind = served.get(label)
             there = self._declared(kind, namespace, name) if kind else None
@@ -156,13 +158,13 @@ class CoreState:
         return key.partition("/")[0] in looked_at
 
     def _asking(self) -> Iterator[Object]:
-        asking = f"{marks.GENERATE}={passwords.KEY}"
+        asking = f"{names.GENERATE}={passwords.KEY}"
         for namespace in self.password_namespaces:
             yield from self.kube.list_all(SECRET, namespace, labels=asking)
 
     def _sources(self) -> Iterator[tuple[str, dict[str, object]]]:
         for namespace in self.source_namespaces:
-            for each in self.kube.list_all(SECRET, namespace, labels=marks.KUBECONFIG_LABEL):
+            for each in self.kube.list_all(SECRET, namespace, labels=names.KUBECONFIG_LABEL):
                 owner = sources.owner_of(each)
                 kept = sources.keep_source(each)
                 if kept is None or owner is None or owner.kind != "Secret":

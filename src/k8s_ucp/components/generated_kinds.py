@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from k8s_ucp.components.ledger import Entry, find
 from k8s_ucp.kube import CRD, Kind, Kube, Object
-from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE, GROUP
+from k8s_ucp.names import CLUSTERS_NAMESPACE, GROUP
 
 MAKER = Entry(
     CRD.api_version, CRD.kind, "", "compositeresourcedefinitions.apiextensions.crossplane.io"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from k8s_ucp.components import argocd, crossplane, git_server, reconciler
 from k8s_ucp.components.pods import Workload
-from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
+from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.topology import Topology
 
 NAMES = (argocd.NAME, crossplane.NAME, reconciler.NAME, git_server.NAME)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
@@ -18,7 +19,6 @@ from k8s_ucp.kube import (
     KubeError,
     Object,
 )
-from k8s_ucp.reconciler import marks
 
 _CLOUD_FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 _PROVISIONED = "pv.kubernetes.io/provisioned-by"
@@ -45,9 +45,9 @@ def applications_of(
 def _ours(application: Object) -> bool:
     metadata = application["metadata"]
     labels = metadata.get("labels") or {}
-    if labels.get(marks.MANAGED_BY) == marks.OURS:
+    if labels.get(names.MANAGED_BY) == names.OURS:
         return True
-    return marks.TOPOLOGY in labels and any(
+    return names.TOPOLOGY in labels and any(
         owner.get("controller") and owner.get("kind") == "ApplicationSet"
         for owner in metadata.get("ownerReferences") or []
     )
@@ -61,7 +61,7 @@ def delete_applications(kube: Kube, applications: Iterable[Object]) -> None:
             continue
         finalizers = metadata.get("finalizers") or []
         try:
-            if not any(name.startswith(marks.APP_FINALIZER) for name in finalizers):
+            if not any(name.startswith(names.APP_FINALIZER) for name in finalizers):
                 kube.patch(
                     APPLICATION,
                     metadata["name"],
@@ -69,7 +69,7 @@ def delete_applications(kube: Kube, applications: Iterable[Object]) -> None:
                     {
                         "metadata": {
                             "resourceVersion": metadata["resourceVersion"],
-                            "finalizers": [*finalizers, marks.APP_FINALIZER],
+                            "finalizers": [*finalizers, names.APP_FINALIZER],
                         }
                     },
                 )
@@ -131,7 +131,7 @@ def _name(item: Object) -> str:
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
-def in_words(names: list[str], noun: str) -> str:
+def in_words(words: list[str], noun: str) -> str:
     """`2 Applications left: a, b`; long lists are cut."""
-    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'} left: {shown}"
+    shown = ", ".join(words[:5]) + (", ..." if len(words) > 5 else "")
+    return f"{len(words)} {noun}{'' if len(words) == 1 else 's'} left: {shown}"

@@ -9,25 +9,25 @@ from collections.abc import Callable, Mapping
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.errors import UcpError
-from k8s_ucp.reconciler.clock import Clock, system_clock
-from k8s_ucp.reconciler.core_access import connect
-from k8s_ucp.reconciler.health import HealthServer
-from k8s_ucp.reconciler.leader import Election, Holder
-from k8s_ucp.reconciler.local_clusters import LocalClustersController
-from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.access.core import connect
+from k8s_ucp.reconciler.controller import Controller, Maker, Runtime
+from k8s_ucp.reconciler.local_clusters.controller import LocalClustersController
+from k8s_ucp.reconciler.mirrors.controller import MirrorsController
 from k8s_ucp.reconciler.passwords import PasswordsController
-from k8s_ucp.reconciler.registration import RegistrationController
-from k8s_ucp.reconciler.runtime import Controller, Maker, Runtime
-from k8s_ucp.reconciler.settings import (
+from k8s_ucp.reconciler.registration.controller import RegistrationController
+from k8s_ucp.reconciler.runtime.clock import Clock, system_clock
+from k8s_ucp.reconciler.runtime.health import HealthServer
+from k8s_ucp.reconciler.runtime.informer import Watch
+from k8s_ucp.reconciler.runtime.leader import Election, Holder
+from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.reconciler.runtime.settings import (
     LOCAL_CLUSTERS,
     MIRRORS,
     PASSWORDS,
     REGISTRATION,
     Settings,
 )
-from k8s_ucp.reconciler.syncer import MirrorsController
-from k8s_ucp.reconciler.watches import Watch
-from k8s_ucp.reconciler.workers import Workers
+from k8s_ucp.reconciler.runtime.workers import Workers
 
 STOP_SECONDS = 0.7
 """How long work in hand may take to end; what takes longer is repeatable and is left."""

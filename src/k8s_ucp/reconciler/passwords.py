@@ -12,12 +12,12 @@ import base64
 import secrets
 import string
 
+from k8s_ucp import names
 from k8s_ucp.kube import SECRET, Object
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.runtime import Runtime
-from k8s_ucp.reconciler.settings import PASSWORDS
-from k8s_ucp.reconciler.watches import Selection, Watch
-from k8s_ucp.reconciler.work_queue import BackOff, WorkQueue
+from k8s_ucp.reconciler.controller import Runtime
+from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.settings import PASSWORDS
+from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
 
 KEY = "password"
 LENGTH = 40
@@ -35,7 +35,7 @@ class PasswordsController:
         self.queue = WorkQueue(BackOff(start=1.0, cap=30.0))
         self._kube = runtime.kube
         self._log = runtime.log
-        label = f"{marks.GENERATE}={KEY}"
+        label = f"{names.GENERATE}={KEY}"
         self._watches = tuple(
             runtime.watch(Selection(SECRET, each, labels=label, keep=without_values))
             for each in runtime.settings.password_namespaces
@@ -74,7 +74,7 @@ def generate() -> str:
 def lacks(secret: Object) -> bool:
     """It asks for a password, has none, and isn't on its way out."""
     metadata = secret["metadata"]
-    asks = (metadata.get("labels") or {}).get(marks.GENERATE) == KEY
+    asks = (metadata.get("labels") or {}).get(names.GENERATE) == KEY
     return asks and "deletionTimestamp" not in metadata and KEY not in (secret.get("data") or {})
 
 

@@ -15,8 +15,8 @@ from k8s_ucp.components.tracking import keepers, tracked
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.kube import CONFIG_MAP, Kube
+from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
 from k8s_ucp.steps.context import Context
 
 APPLIED = "k8s-ucp-applied"

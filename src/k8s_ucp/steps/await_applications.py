@@ -11,8 +11,8 @@ from k8s_ucp.components.adopted_argocd import FORMER_PROJECT, project_of
 from k8s_ucp.components.belongings import tracker
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
+from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
 from k8s_ucp.steps.await_environments import pulls_images, running_environments
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.look_again import LookAgain, overlooked

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from k8s_ucp import names
 from k8s_ucp.applications import troubles
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.conditions import find
+from k8s_ucp.reconciler.runtime.conditions import find
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.look_again import LookAgain
 from k8s_ucp.topology import Topology
@@ -46,11 +46,11 @@ class AwaitEnvironments:
 
         def look() -> str:
             try:
-                items = context.kube.list_all(LOCAL_CLUSTER, marks.CLUSTERS_NAMESPACE)
+                items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
                 missing = not_yet(near, items) or _silent(context, near)
                 if len(near) < len(wanted):
                     secrets = context.kube.list_all(
-                        SECRET, marks.ARGOCD_NAMESPACE, labels=f"{marks.SECRET_TYPE}=cluster"
+                        SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
                     )
                     missing += unregistered([each for each in wanted if each in far], secrets)
                 if missing and context.in_pods:
@@ -99,7 +99,7 @@ def in_clouds(topology: Topology) -> set[str]:
 
 def unregistered(wanted: Iterable[str], secrets: Iterable[Object]) -> list[str]:
     """What is missing for each environment in a cloud, in words. secrets: of Argo CD's clusters."""
-    there = {(each["metadata"].get("labels") or {}).get(marks.ENVIRONMENT) for each in secrets}
+    there = {(each["metadata"].get("labels") or {}).get(names.ENVIRONMENT) for each in secrets}
     return [f"{each}: being made, not registered yet" for each in wanted if each not in there]
 
 
@@ -141,7 +141,7 @@ def _silent(context: Context, wanted: Iterable[str]) -> list[str]:
 def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
     """What is missing for each environment, in words. items: LocalClusters."""
     by_environment = {
-        (each["metadata"].get("labels") or {}).get(marks.ENVIRONMENT): each for each in items
+        (each["metadata"].get("labels") or {}).get(names.ENVIRONMENT): each for each in items
     }
     missing = []
     for name in wanted:
@@ -149,7 +149,7 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
         if item is None:
             missing.append(f"{name}: not declared yet")
             continue
-        for kind in (marks.READY, marks.REGISTERED):
+        for kind in (names.READY, names.REGISTERED):
             condition = find(item, kind)
             if condition is None or condition["status"] != "True":
                 said = condition["message"] if condition else f"not {kind.lower()} yet"

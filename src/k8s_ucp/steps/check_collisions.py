@@ -18,8 +18,8 @@ from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.gitops.render.core import of_others
 from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
 from k8s_ucp.kube import APPLICATION, SECRET, Kind, NotFound
-from k8s_ucp.reconciler.cluster_secret import Registration
-from k8s_ucp.reconciler.marks import SECRET_TYPE, TOPOLOGY
+from k8s_ucp.names import SECRET_TYPE, TOPOLOGY
+from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.steps.apply_manifests import only_yaml
 from k8s_ucp.steps.check_adoption import Core, opened_core
 from k8s_ucp.steps.context import Context

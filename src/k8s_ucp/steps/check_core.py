@@ -12,7 +12,7 @@ from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.render.core import fed_by_us, in_pods, of_others
 from k8s_ucp.kube import CRD, NAMESPACE
-from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
+from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.steps.check_adoption import Core, opened_core
 from k8s_ucp.steps.context import Context
 from k8s_ucp.topology.parts import ADOPTABLE

@@ -17,8 +17,8 @@ from k8s_ucp.components.manifests import read
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.render.values.addons import chosen, on_core
 from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
+from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler.marks import CLUSTERS_NAMESPACE
 from k8s_ucp.steps.apply_manifests import only_yaml
 from k8s_ucp.steps.context import Context
 from k8s_ucp.steps.start_argocd import first_applications, repository_secrets

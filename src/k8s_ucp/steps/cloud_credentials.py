@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from k8s_ucp.components.crossplane import NAMESPACE
 from k8s_ucp.credentials import load, place_of
 from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
+from k8s_ucp.names import MANAGED_BY, OURS
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler.marks import MANAGED_BY, OURS
 from k8s_ucp.steps.context import Context
 
 KEY = "creds"

@@ -45,8 +45,8 @@ from k8s_ucp.gitops.render.core import in_pods
 from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.kube import APPLICATION, Kube, Object
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
-from k8s_ucp.reconciler.settings import LOCAL_CLUSTERS
+from k8s_ucp.names import ARGOCD_NAMESPACE
+from k8s_ucp.reconciler.runtime.settings import LOCAL_CLUSTERS
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.parts import CorePorts

@@ -16,8 +16,8 @@ from datetime import datetime
 from k8s_ucp.components.adopted_argocd import of_ours
 from k8s_ucp.gitops.refresh import REFRESH, REFRESH_SET
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, Kind, Kube, NotFound, Object
-from k8s_ucp.reconciler.conditions import is_true
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE
+from k8s_ucp.names import ARGOCD_NAMESPACE
+from k8s_ucp.reconciler.runtime.conditions import is_true
 
 ASK_AGAIN = 2.0
 """Seconds."""

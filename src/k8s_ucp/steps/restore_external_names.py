@@ -14,8 +14,8 @@ from k8s_ucp.backup_key import key_for
 from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.gitops.render.values.databases import PARTS
 from k8s_ucp.kube import APPLICATION, KubeError, Object
+from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, GROUP
 from k8s_ucp.steps.context import Context
 from k8s_ucp.waiting import wait_until
 

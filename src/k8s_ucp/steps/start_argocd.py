@@ -9,8 +9,8 @@ from k8s_ucp.components import argocd
 from k8s_ucp.components.manifests import Manifest, apply_all, read
 from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.kube import APPLICATION, Object
+from k8s_ucp.names import ARGOCD_NAMESPACE, MANAGED_BY, OURS
 from k8s_ucp.pipeline import Report
-from k8s_ucp.reconciler.marks import ARGOCD_NAMESPACE, MANAGED_BY, OURS
 from k8s_ucp.steps.context import Context, await_ready
 
 

@@ -35,7 +35,7 @@ from k8s_ucp.kube import (
     NotFound,
 )
 from k8s_ucp.reconciler.manager import Reconciler
-from k8s_ucp.reconciler.settings import Settings
+from k8s_ucp.reconciler.runtime.settings import Settings
 from k8s_ucp.steps.apply_manifests import ApplyFoundation
 from k8s_ucp.steps.await_applications import AwaitApplications, not_yet
 from k8s_ucp.steps.context import Context

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.kube import Kube
-from k8s_ucp.reconciler import marks
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.reconciler.mirror_world import empty_mirrors
 from tests.integration.reconciler.world import (
@@ -51,18 +51,18 @@ class Planes:
 def planes(toolbox: Toolbox) -> Iterator[Planes]:
     folder = Path(tempfile.mkdtemp(prefix="ucp-test-"))
     provider = EmbeddedProvider(folder / "clusters", toolbox, ports=Ports(folder / "ports"))
-    names = ("test-core", "demo-stage", "demo-prod")
+    clusters = ("test-core", "demo-stage", "demo-prod")
     try:
         with ThreadPoolExecutor(3) as pool:
             made = [
                 pool.submit(provider.create, ClusterRequest(each), lambda line: None)
-                for each in names
+                for each in clusters
             ]
         for each in made:
             each.result()
         core = Kube(provider.kubeconfig("test-core"))
         furnish(core, toolbox)
-        apps = {each: Kube(provider.kubeconfig(each)) for each in names[1:]}
+        apps = {each: Kube(provider.kubeconfig(each)) for each in clusters[1:]}
         yield Planes(provider, folder, core, apps)
     finally:
         for name in provider.names():
@@ -76,7 +76,7 @@ def furnish(core: Kube, toolbox: Toolbox) -> None:
     applications = toolbox.module("argocd") / "manifests/crds/application-crd.yaml"
     for path in (CRDS / "crds.yaml", CRDS / "syncers.yaml", applications):
         core.apply(yaml.load(path.read_text("utf-8")), manager="test")
-    for name in (marks.CLUSTERS_NAMESPACE, marks.ARGOCD_NAMESPACE, "crossplane-system"):
+    for name in (names.CLUSTERS_NAMESPACE, names.ARGOCD_NAMESPACE, "crossplane-system"):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         core.apply(namespace, manager="test")
     for item in yaml.load_all(ACCESS.read_text("utf-8")):

@@ -17,9 +17,9 @@ from unittest import mock
 
 import psutil
 
+from k8s_ucp import names
 from k8s_ucp.clusters.folder import ClusterFolder
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
-from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.manager import Reconciler
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.mirror_world import ALL, PROD, STAGE, Mirrors, decoded
@@ -89,7 +89,7 @@ class Scene:
         """A commit, as it were: the cluster moves to another region. And a mirrored password."""
         self.number += 1
         region = f"region-{self.number}"
-        change = {"metadata": {"labels": {marks.REGION: region}}}
+        change = {"metadata": {"labels": {names.REGION: region}}}
         eventually(
             lambda: self.world.core.patch(LOCAL_CLUSTER, APP, CLUSTERS, change), "the change"
         )
@@ -101,7 +101,7 @@ class Scene:
 
         def check() -> bool:
             secret = self.world.cluster_secret(APP)
-            if secret is None or secret["metadata"]["labels"].get(marks.REGION) != region:
+            if secret is None or secret["metadata"]["labels"].get(names.REGION) != region:
                 return False
             wanted = {"password": region}
             copies = [decoded(self.mirrors.copy(MIRRORED, cluster=each)) for each in (STAGE, APP)]
@@ -110,11 +110,11 @@ class Scene:
         return check
 
     def reachable(self) -> bool:
-        return self.world.condition(marks.REACHABLE, APP)[0] == "True"
+        return self.world.condition(names.REACHABLE, APP)[0] == "True"
 
     def shown_away(self) -> bool:
         """Condition and figure say that the app cluster does not answer."""
-        away = self.world.condition(marks.REACHABLE, APP)[0] == "False"
+        away = self.world.condition(names.REACHABLE, APP)[0] == "False"
         return away and self.figure("cluster_reachable", cluster=APP) == 0
 
 
@@ -239,7 +239,7 @@ def expired(scene: Scene, number: int) -> Found:
     assert secret is not None
     labels = {
         "cluster": APP,
-        "identity": marks.ARGOCD_IDENTITY,
+        "identity": names.ARGOCD_IDENTITY,
         "result": "done",
     }
     before = scene.figure("token_renewals_total", **labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from k8s_ucp import names
 from k8s_ucp.kube import (
     CONFIG_MAP,
     NAMESPACE,
@@ -16,8 +17,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.conditions import find
+from k8s_ucp.reconciler.runtime.conditions import find
 from tests.integration.reconciler.world import World, eventually
 
 SOURCES = "crossplane-system"
@@ -109,7 +109,7 @@ class Mirrors:
 
         def told() -> Object | None:
             item = self.core.find(SYNCER, name, namespace)
-            ready = find(item, marks.READY) if item else None
+            ready = find(item, names.READY) if item else None
             if item is None or ready is None or ready["reason"] != reason:
                 return None
             fresh = item["status"]["observedGeneration"] == item["metadata"]["generation"]
@@ -124,7 +124,7 @@ class Mirrors:
             ) from None
 
     def message(self, name: str) -> str:
-        found = find({"status": self.status(name)}, marks.READY)
+        found = find({"status": self.status(name)}, names.READY)
         return str(found["message"]) if found else ""
 
     def _eventually(self, check: Any, what: str) -> Any:
@@ -149,11 +149,11 @@ def empty_mirrors(core: Kube, apps: dict[str, Kube]) -> None:
             continue
     for kube in apps.values():
         for kind in (ROLE_BINDING, ROLE):
-            for item in kube.list_all(kind, fields=f"metadata.name={marks.MIRROR_IDENTITY}"):
-                kube.delete(kind, marks.MIRROR_IDENTITY, item["metadata"]["namespace"])
+            for item in kube.list_all(kind, fields=f"metadata.name={names.MIRROR_IDENTITY}"):
+                kube.delete(kind, names.MIRROR_IDENTITY, item["metadata"]["namespace"])
         for namespace in kube.list_all(NAMESPACE):
             name = namespace["metadata"]["name"]
-            if name.startswith("kube-") or name == marks.IDENTITY_NAMESPACE:
+            if name.startswith("kube-") or name == names.IDENTITY_NAMESPACE:
                 continue
             for kind in (SECRET, CONFIG_MAP):
                 for item in kube.list_all(kind, name):

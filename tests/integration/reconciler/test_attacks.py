@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Object
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.announcements import read_notes
+from k8s_ucp.reconciler.registration.announcements import read_notes
 from tests.integration.reconciler.hostile import (
     TOKEN,
     Hostile,
@@ -98,7 +98,7 @@ def managed_clusters(planes: Any) -> None:
         {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": role, "rules": [rule]},
         manager="test",
     )
-    subject = {"kind": "ServiceAccount", "name": marks.RECONCILER, "namespace": CLUSTERS}
+    subject = {"kind": "ServiceAccount", "name": names.RECONCILER, "namespace": CLUSTERS}
     core.apply(
         {
             "apiVersion": f"{rbac}/v1",
@@ -122,7 +122,7 @@ def declare_managed(world: World, told: Object, secret: str = "demo-stage-kubeco
     body = {
         "apiVersion": f"{GKE}/v1beta1",
         "kind": "Cluster",
-        "metadata": {**metadata, "labels": {marks.ENVIRONMENT: "stage", marks.TOPOLOGY: "demo"}},
+        "metadata": {**metadata, "labels": {names.ENVIRONMENT: "stage", names.TOPOLOGY: "demo"}},
         "spec": {"forProvider": {}, "writeConnectionSecretToRef": {"name": secret}},
     }
     made: Object = core.request("POST", path, body=body)
@@ -212,7 +212,7 @@ def test_a_secret_brings_no_credential_of_a_cloud_to_its_own_server(
             owner, wanted = None, "CredentialsMissing"
     if how in ("label", "exec"):
         config = evil.kubeconfig(user={"exec": {"command": "gke-gcloud-auth-plugin"}})
-    labels = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "stage"} if how == "label" else {}
+    labels = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "stage"} if how == "label" else {}
     world.start()
     world.declare("prod")
     world.await_registered(PROD)
@@ -282,8 +282,8 @@ def test_a_secret_that_claims_others_clusters_takes_none_away(world: World, evil
     never = {**there, "metadata": {**there["metadata"], "name": PROD, "uid": "0"}}
     secret_of(world, there, evil.kubeconfig(), name="claims-it")
     secret_of(world, never, evil.kubeconfig(), name="another-life")
-    mine = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "prod"}
-    for number, notes in enumerate(({}, {marks.FORGET: "true"})):
+    mine = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "prod"}
+    for number, notes in enumerate(({}, {names.FORGET: "true"})):
         body = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -303,13 +303,13 @@ def test_a_secret_that_claims_others_clusters_takes_none_away(world: World, evil
     assert after is not None
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert token_of(after) == token_of(before)
-    assert after["metadata"]["labels"].get(marks.ENVIRONMENT) == "prod"
+    assert after["metadata"]["labels"].get(names.ENVIRONMENT) == "prod"
     assert not evil.heard
 
 
 def test_the_core_s_names_are_nobody_s(world: World, evil: Hostile) -> None:
     world.start()
-    labels = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "stage"}
+    labels = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "stage"}
     for name in ("in-cluster", "demo-core"):
         source = secret_of(world, None, evil.kubeconfig(), name=name, labels=labels)
         await_reason(world, source, "NameReserved")
@@ -351,7 +351,7 @@ def test_kubeconfigs_of_no_sense_cost_little_and_hold_nobody_up(world: World) ->
     world.declare("stage")
     world.await_registered()
     before, busy = process.memory_info().rss, process.cpu_times().user
-    labels = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "prod"}
+    labels = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "prod"}
     sources = [
         secret_of(world, None, text, name=f"x-{name}", labels=labels)
         for name, text in KUBECONFIGS.items()
@@ -366,7 +366,7 @@ def test_kubeconfigs_of_no_sense_cost_little_and_hold_nobody_up(world: World) ->
 
 
 def lot_of_roles() -> list[Object]:
-    role = {"labels": {marks.MANAGED_BY: marks.OURS}, "name": marks.MIRROR_IDENTITY}
+    role = {"labels": {names.MANAGED_BY: names.OURS}, "name": names.MIRROR_IDENTITY}
     rules = [{"resources": ["secrets"]}]
     return [
         {"metadata": {**role, "namespace": f"n{number}", "uid": "u"}, "rules": rules}
@@ -405,7 +405,7 @@ def test_an_api_server_that_lies_gains_nothing_and_holds_nobody_up(
     mirrors.await_copy("canary", {"password": CANARY}, cluster=PROD)
     process = psutil.Process()
     before, threads = process.memory_info().rss, process.num_threads()
-    labels = {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "stage"}
+    labels = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "stage"}
     secret_of(world, None, evil.kubeconfig(), name="demo-stage", labels=labels)
     everywhere = {"sourceName": "offered", "targetSelector": {}, "targetNamespace": "offered"}
     mirrors.source("offered", {"a": "b"})

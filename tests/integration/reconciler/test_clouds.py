@@ -14,9 +14,11 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from k8s_ucp import names
 from k8s_ucp.kube import SECRET, Kube
-from k8s_ucp.reconciler import authenticator_aws, authenticator_digitalocean, marks
-from k8s_ucp.reconciler.settings import REGISTRATION
+from k8s_ucp.reconciler.access.authenticators import aws as authenticator_aws
+from k8s_ucp.reconciler.access.authenticators import digitalocean as authenticator_digitalocean
+from k8s_ucp.reconciler.runtime.settings import REGISTRATION
 from tests.integration.reconciler.test_registration import plant
 from tests.integration.reconciler.world import World, token_of
 
@@ -191,7 +193,7 @@ def test_eks(world: World, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) 
     role = ("--role-arn", "arn:aws:iam::1:role/x")
     words = ("--region", "eu-west-3", "eks", "get-token", "--cluster-name", "shop", *role)
     plant(world, with_plugin(world, "aws", *words))
-    world.await_condition(marks.REGISTERED, "False", "AccessDenied")
+    world.await_condition(names.REGISTERED, "False", "AccessDenied")
     path, _, _ = endpoint.asked[0]
     assert path.startswith("/eu-west-3/?Action=AssumeRole")
     assert "X-Amz-Signature" in path
@@ -211,9 +213,9 @@ def test_a_refusing_endpoint_is_a_condition_and_shows_no_secret(
     endpoint.status, endpoint.answer = 401, {"error": "invalid_client", "hint": CANARY}
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, with_plugin(world, "kubelogin"))
-    world.await_condition(marks.REGISTERED, "False", "TokenRefused")
-    assert "invalid_client" in world.message(marks.REGISTERED)
-    assert CANARY not in world.message(marks.REGISTERED) + world.logs.getvalue()
+    world.await_condition(names.REGISTERED, "False", "TokenRefused")
+    assert "invalid_client" in world.message(names.REGISTERED)
+    assert CANARY not in world.message(names.REGISTERED) + world.logs.getvalue()
     assert world.cluster_secret() is None
 
 
@@ -228,8 +230,8 @@ def test_a_refusing_endpoint_is_a_condition_and_shows_no_secret(
 def test_what_is_missing_is_named(world: World, command: str, named: str) -> None:
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, with_plugin(world, command))
-    world.await_condition(marks.REGISTERED, "False")
-    assert named in world.message(marks.REGISTERED)
+    world.await_condition(names.REGISTERED, "False")
+    assert named in world.message(names.REGISTERED)
 
 
 def test_an_empty_user_and_no_cloud_is_a_condition(world: World) -> None:
@@ -237,8 +239,8 @@ def test_an_empty_user_and_no_cloud_is_a_condition(world: World) -> None:
     config["users"][0]["user"] = {}
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, json.dumps(config))
-    world.await_condition(marks.REGISTERED, "False", "CredentialsMissing")
-    assert "client certificate" in world.message(marks.REGISTERED)
+    world.await_condition(names.REGISTERED, "False", "CredentialsMissing")
+    assert "client certificate" in world.message(names.REGISTERED)
 
 
 def test_a_label_gets_none_of_our_cloud_credentials(world: World, endpoint: Endpoint) -> None:
@@ -252,12 +254,12 @@ def test_a_label_gets_none_of_our_cloud_credentials(world: World, endpoint: Endp
             "kind": "Secret",
             "metadata": {
                 "name": "planted",
-                "namespace": marks.CLUSTERS_NAMESPACE,
-                "labels": {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "prod"},
+                "namespace": names.CLUSTERS_NAMESPACE,
+                "labels": {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "prod"},
             },
             "stringData": {"kubeconfig": with_plugin(world, "gke-gcloud-auth-plugin")},
         }
     )
     world.await_note("ucp-clusters/planted", "CredentialsMissing")
     assert not endpoint.asked
-    assert core.list_all(SECRET, marks.ARGOCD_NAMESPACE) == []
+    assert core.list_all(SECRET, names.ARGOCD_NAMESPACE) == []

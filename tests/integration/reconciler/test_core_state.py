@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup, updated
 from k8s_ucp.backup_key import key_for, load_key
 from k8s_ucp.components.backup_keeper import Keeper
@@ -20,7 +21,6 @@ from k8s_ucp.git.clones import make_clone, make_remote
 from k8s_ucp.git.repository import Repository, Update
 from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.kube import CONFIG_MAP, CRD, SECRET, Kind, Object
-from k8s_ucp.reconciler import marks
 from tests.integration.reconciler.world import CLUSTERS, World, empty, eventually
 
 pytestmark = pytest.mark.engines
@@ -45,7 +45,7 @@ def declared(key: str = DATABASE) -> Object:
         "metadata": {
             "name": name,
             "namespace": namespace,
-            "labels": {marks.GENERATE: "password"},
+            "labels": {names.GENERATE: "password"},
         },
         "stringData": {"port": "5432"},
     }
@@ -60,9 +60,9 @@ def source(environment: str = "stage") -> Object:
         "metadata": {
             "name": name,
             "namespace": namespace,
-            "labels": {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: environment},
+            "labels": {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: environment},
             "annotations": {
-                marks.NAMESPACES: "echo",
+                names.NAMESPACES: "echo",
                 "kubectl.kubernetes.io/last-applied-configuration": "all of it",
             },
         },
@@ -136,8 +136,8 @@ def test_a_new_core_gets_back_what_the_old_one_made(world: World, managed: None)
     assert kept.sources == {
         SOURCE: {
             "type": "Opaque",
-            "labels": {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "stage"},
-            "annotations": {marks.NAMESPACES: "echo"},
+            "labels": {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "stage"},
+            "annotations": {names.NAMESPACES: "echo"},
             "data": {"kubeconfig": "e30="},
         }
     }
@@ -337,7 +337,7 @@ def test_a_kubeconfig_that_nobody_vouches_for_any_more_leaves_the_backup(
     keeps.look()
     assert git.kept().sources.keys() == {SOURCE}
     namespace, name = SOURCE.split("/")
-    change = {"metadata": {"labels": {marks.KUBECONFIG_LABEL: None}}}
+    change = {"metadata": {"labels": {names.KUBECONFIG_LABEL: None}}}
     world.core.patch(SECRET, name, namespace, change)
     keeps.look()
     assert world.core.find(SECRET, name, namespace)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp import doctor, status
+from k8s_ucp import doctor, names, status
 from k8s_ucp.kube import SECRET
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.clock import stamp
+from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.topology import default
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.test_registration import kubeconfig_secret, person_s_secret
@@ -44,18 +43,18 @@ def test_a_world_that_is_well_has_no_finding(world: World) -> None:
 
 def test_what_is_wrong_is_found_by_its_name(world: World, planes: Planes) -> None:
     world.list_environments("stage", "prod", "eu")
-    world.core.create(person_s_secret({marks.SECRET_TYPE: "cluster"}))
+    world.core.create(person_s_secret({names.SECRET_TYPE: "cluster"}))
     world.start(resync_seconds=0.2)
     world.declare("stage")
     world.declare("prod")
     world.await_registered("demo-prod")
-    labels = {marks.ENVIRONMENT: "prod", marks.KUBECONFIG_LABEL: ""}
+    labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
     kubeconfig_secret(world, "second-kubeconfig", "crossplane-system", labels=labels)
     world.await_note("crossplane-system/second-kubeconfig", "EnvironmentTaken")
-    world.await_condition(marks.REGISTERED, "False", "NameTaken")
+    world.await_condition(names.REGISTERED, "False", "NameTaken")
     planes.provider.stop("demo-prod")
     try:
-        world.await_condition(marks.REACHABLE, "False", None, "demo-prod")
+        world.await_condition(names.REACHABLE, "False", None, "demo-prod")
         seen = found(world)
     finally:
         planes.provider.start("demo-prod")
@@ -76,7 +75,7 @@ def test_a_reconciler_that_is_gone_and_a_token_that_is_not_renewed(world: World)
     past = time.time() - 86_400
     change = {
         "metadata": {
-            "annotations": {marks.TOKEN_ISSUED: stamp(past), marks.TOKEN_EXPIRES: stamp(past + 60)}
+            "annotations": {names.TOKEN_ISSUED: stamp(past), names.TOKEN_EXPIRES: stamp(past + 60)}
         }
     }
     world.core.patch(SECRET, "cluster-demo-stage", ARGOCD, change)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, SECRET, SERVICE, Object
-from k8s_ucp.reconciler import marks
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.world import ARGOCD, CLUSTERS, World, eventually
 
 pytestmark = pytest.mark.engines
 
-OURS = {marks.MANAGED_BY: marks.OURS}
+OURS = {names.MANAGED_BY: names.OURS}
 
 
 def application(world: World, name: str, cluster: str, **metadata: Any) -> Object:
@@ -55,11 +55,11 @@ def test_applications_leave_before_the_cluster(world: World) -> None:
     eventually(lambda: leaving(world, "echo-stage"), "the Application's deletion")
     secret = world.cluster_secret()
     assert secret is not None
-    assert marks.ENVIRONMENT not in secret["metadata"]["labels"]
-    assert secret["metadata"]["labels"][marks.DRAINING] == "stage"
-    world.await_condition(marks.DRAINED, "False", "Draining")
-    world.await_condition(marks.READY, "False", "Draining")
-    assert "echo-stage" in world.message(marks.DRAINED)
+    assert names.ENVIRONMENT not in secret["metadata"]["labels"]
+    assert secret["metadata"]["labels"][names.DRAINING] == "stage"
+    world.await_condition(names.DRAINED, "False", "Draining")
+    world.await_condition(names.READY, "False", "Draining")
+    assert "echo-stage" in world.message(names.DRAINED)
     time.sleep(1)
     # It still waits, with the cluster running and the credentials in place.
     assert world.provider.deleted == []
@@ -100,7 +100,7 @@ def test_the_deletion_cascades_where_the_application_did_not_ask_for_it(world: W
     world.delete()
     eventually(lambda: leaving(world, "echo-stage"), "the Application's deletion")
     item = world.core.get(APPLICATION, "echo-stage", ARGOCD)
-    assert item["metadata"]["finalizers"] == [marks.APP_FINALIZER]
+    assert item["metadata"]["finalizers"] == [names.APP_FINALIZER]
     finish(world, "echo-stage")
     world.await_gone()
 
@@ -111,7 +111,7 @@ def test_a_drain_goes_on_after_a_restart(world: World) -> None:
     world.await_registered()
     application(world, "echo-stage", "demo-stage", labels=OURS)
     world.delete()
-    world.await_condition(marks.DRAINED, "False", "Draining")
+    world.await_condition(names.DRAINED, "False", "Draining")
     world.stop()
     finish(world, "echo-stage")
     assert world.local_cluster() is not None
@@ -155,11 +155,11 @@ def test_a_leaving_cluster_that_is_silent_is_told_of_and_waited_for(
     planes.provider.stop("demo-prod")
     try:
         world.delete("demo-prod")
-        world.await_condition(marks.DRAINED, "False", "Unreachable", "demo-prod")
+        world.await_condition(names.DRAINED, "False", "Unreachable", "demo-prod")
         assert world.cluster_secret("demo-prod")
     finally:
         planes.provider.start("demo-prod")
-    world.await_condition(marks.DRAINED, "False", "Draining", "demo-prod")
+    world.await_condition(names.DRAINED, "False", "Draining", "demo-prod")
     finish(world, "echo-prod")
     world.await_gone("demo-prod")
 
@@ -181,7 +181,7 @@ def test_a_load_balancer_that_a_cloud_gave_is_waited_for(world: World) -> None:
         app.patch(SERVICE, "web", "default", address, subresource="status")
         world.delete()
         eventually(
-            lambda: "default/web" in world.message(marks.READY), "a word about the load balancer"
+            lambda: "default/web" in world.message(names.READY), "a word about the load balancer"
         )
         assert world.provider.deleted == []
     finally:
@@ -198,4 +198,4 @@ def test_one_declared_anew_during_its_drain_comes_back_clean(world: World) -> No
     world.declare()
     after = world.await_registered()
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
-    assert after["metadata"]["labels"][marks.ENVIRONMENT] == "stage"
+    assert after["metadata"]["labels"][names.ENVIRONMENT] == "stage"

@@ -11,9 +11,9 @@ from unittest import mock
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import APPLICATION, SYNCER, Kube, Object
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.settings import Settings
+from k8s_ucp.reconciler.runtime.settings import Settings
 from tests.integration.promotion.soak import SoakRecord
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.faults import KINDS, LIMIT, scene
@@ -52,8 +52,8 @@ def application(name: str, cluster: str) -> Object:
         "metadata": {
             "name": name,
             "namespace": ARGOCD,
-            "labels": {marks.MANAGED_BY: marks.OURS},
-            "finalizers": [marks.APP_FINALIZER],
+            "labels": {names.MANAGED_BY: names.OURS},
+            "finalizers": [names.APP_FINALIZER],
         },
         "spec": {
             "project": "applications",
@@ -74,7 +74,7 @@ def there(world: World) -> dict[str, str]:
         secret = world.cluster_secret(name)
         if secret:
             labels = secret["metadata"]["labels"]
-            found[name] = f"{secret['metadata']['uid']} {labels.get(marks.ENVIRONMENT)}"
+            found[name] = f"{secret['metadata']['uid']} {labels.get(names.ENVIRONMENT)}"
     return found
 
 
@@ -98,7 +98,7 @@ def test_ten_minutes_without_its_api_server_take_nothing_away(world: World, plan
     copies = [mirrors.await_copy("conn", {"password": "first"}, cluster=each) for each in APPS]
     planes.provider.stop("demo-prod")
     try:
-        world.await_condition(marks.REACHABLE, "False", None, "demo-prod")
+        world.await_condition(names.REACHABLE, "False", None, "demo-prod")
         for minute in range(10):
             ahead[0] += 60
             if minute == 5:
@@ -109,7 +109,7 @@ def test_ten_minutes_without_its_api_server_take_nothing_away(world: World, plan
             assert there(world) == before
     finally:
         planes.provider.start("demo-prod")
-    world.await_condition(marks.REACHABLE, "True", None, "demo-prod")
+    world.await_condition(names.REACHABLE, "True", None, "demo-prod")
     mirrors.await_ready("conn")
     assert there(world) == before
     assert [mirrors.copy("conn", cluster=each) for each in APPS] == copies
@@ -136,15 +136,15 @@ def test_empty_lists_take_nothing_away(world: World, planes: Planes, times: int)
             world.core.create(application(f"echo-{environment}", f"demo-{environment}"))
         before = there(world)
         assert len(before) == 4
-        names = [each.name for each in found.reconciler.watches() if each.store.all()]
-        left.update(dict.fromkeys(names, times))
+        own_watches = [each.name for each in found.reconciler.watches() if each.store.all()]
+        left.update(dict.fromkeys(own_watches, times))
         found.core.cut()
         eventually(lambda: not any(left.values()), "empty lists")
         time.sleep(1.5)
         assert there(world) == before
         world.stop()
         # With an empty cache, as after a restart, when the first lists are the empty ones.
-        left.update(dict.fromkeys(names, times))
+        left.update(dict.fromkeys(own_watches, times))
         world.start(resync_seconds=0.2)
         time.sleep(2)
         assert there(world) == before

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, SERVICE_ACCOUNT, Forbidden, Kube, KubeError, Object
-from k8s_ucp.reconciler import identities, marks
-from k8s_ucp.reconciler.fence import NAME, fence
-from k8s_ucp.reconciler.sources import OwnerRef, Source
+from k8s_ucp.reconciler.access import service_accounts
+from k8s_ucp.reconciler.access.fence import NAME, fence
+from k8s_ucp.reconciler.access.sources import OwnerRef, Source
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.control_planes import control_planes, eventually, made, namespace
 
@@ -31,7 +32,7 @@ def pod_of(application: str | None, where: str, name: str = "evil") -> Object:
     if application is not None:
         metadata["annotations"] = {TRACKED: f"{application}:/Pod:{where}/{name}"}
     spec = {
-        "serviceAccountName": marks.ARGOCD_IDENTITY if where == "k8s-ucp" else "default",
+        "serviceAccountName": names.ARGOCD_IDENTITY if where == "k8s-ucp" else "default",
         "containers": [{"name": "x", "image": "busybox:1.37"}],
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -59,9 +60,9 @@ def admin(config: Object) -> Iterator[Kube]:
 @pytest.fixture(scope="module")
 def argocd(config: Object, admin: Kube) -> Iterator[Kube]:
     """Argo CD's identity, once the server knows the fence."""
-    identities.establish(admin, source(), "demo", fresh=True)
-    identities.establish(admin, source(), "demo", fresh=False)
-    token, _ = admin.request_token(marks.IDENTITY_NAMESPACE, marks.ARGOCD_IDENTITY, seconds=3600)
+    service_accounts.establish(admin, source(), "demo", fresh=True)
+    service_accounts.establish(admin, source(), "demo", fresh=False)
+    token, _ = admin.request_token(names.IDENTITY_NAMESPACE, names.ARGOCD_IDENTITY, seconds=3600)
     kube = Kube({**config, "users": [{**config["users"][0], "user": {"token": token}}]})
 
     def closed() -> bool:
@@ -80,8 +81,8 @@ def test_one_of_somebody_else_s_is_left_alone(admin: Kube) -> None:
     policy = fence("stage")[0]
     theirs = {**policy, "metadata": {"name": NAME}}
     admin.create(theirs)
-    with pytest.raises(identities.NoAccess, match="made by somebody else"):
-        identities.establish(admin, source(), "demo", fresh=True)
+    with pytest.raises(service_accounts.NoAccess, match="made by somebody else"):
+        service_accounts.establish(admin, source(), "demo", fresh=True)
     admin.delete(admin.kind_of(policy["apiVersion"], policy["kind"]), NAME)
 
 
@@ -128,5 +129,5 @@ def test_others_are_not_concerned(admin: Kube) -> None:
 def test_it_leaves_with_the_identities(admin: Kube, argocd: Kube) -> None:
     kinds = [admin.kind_of(each["apiVersion"], each["kind"]) for each in fence("stage")]
     assert all(admin.find(kind, NAME) for kind in kinds)
-    identities.remove(admin, "demo", timeout=10)
+    service_accounts.remove(admin, "demo", timeout=10)
     assert not any(admin.find(kind, NAME) for kind in kinds)

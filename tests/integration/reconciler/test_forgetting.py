@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
     CLUSTER_ROLE_BINDING,
@@ -14,7 +15,7 @@ from k8s_ucp.kube import (
     SERVICE_ACCOUNT,
     Unauthorized,
 )
-from k8s_ucp.reconciler import forgetting, marks
+from k8s_ucp.reconciler.registration import forgetting
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.test_registration import kubeconfig_secret
 from tests.integration.reconciler.world import World, as_argo_cd, eventually
@@ -28,12 +29,12 @@ def test_a_forgotten_cluster_leaves_and_stays_away_until_that_is_undone(world: W
     before = world.await_registered()
     forgetting.forget(world.core, "demo-stage")
     eventually(lambda: world.cluster_secret() is None, "deregistration")
-    world.await_condition(marks.REGISTERED, "False", "Forgotten")
+    world.await_condition(names.REGISTERED, "False", "Forgotten")
     # The declaration and the cluster are there still; our identities are not.
     app = world.apps["demo-stage"]
-    assert app.find(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY) is None
+    assert app.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY) is None
     eventually(
-        lambda: app.find(SERVICE_ACCOUNT, marks.ARGOCD_IDENTITY, marks.IDENTITY_NAMESPACE) is None,
+        lambda: app.find(SERVICE_ACCOUNT, names.ARGOCD_IDENTITY, names.IDENTITY_NAMESPACE) is None,
         "the end of the identity",
     )
     with as_argo_cd(before) as kube:
@@ -48,7 +49,7 @@ def test_a_forgotten_cluster_leaves_and_stays_away_until_that_is_undone(world: W
             return False
 
         eventually(turned_down, "the end of its token")
-    eventually(lambda: app.find(NAMESPACE, marks.IDENTITY_NAMESPACE) is None, "its namespace")
+    eventually(lambda: app.find(NAMESPACE, names.IDENTITY_NAMESPACE) is None, "its namespace")
     world.stop()
     world.start()
     time.sleep(1)
@@ -63,7 +64,7 @@ def test_a_dead_cluster_can_be_forgotten(world: World, planes: Planes) -> None:
     world.await_registered("demo-prod")
     planes.provider.stop("demo-prod")
     try:
-        world.await_condition(marks.REACHABLE, "False", None, "demo-prod")
+        world.await_condition(names.REACHABLE, "False", None, "demo-prod")
         forgetting.forget(world.core, "demo-prod")
         eventually(lambda: world.cluster_secret("demo-prod") is None, "deregistration")
     finally:
@@ -72,7 +73,7 @@ def test_a_dead_cluster_can_be_forgotten(world: World, planes: Planes) -> None:
 
 def test_what_a_label_vouches_for_can_be_forgotten(world: World) -> None:
     world.start()
-    labels = {marks.ENVIRONMENT: "prod", marks.KUBECONFIG_LABEL: ""}
+    labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
     eventually(lambda: world.cluster_secret("demo-prod"), "the registration")
     forgetting.forget(world.core, "demo-prod")
@@ -90,8 +91,8 @@ def test_unknown_names_and_persons_clusters_are_refused(world: World) -> None:
             "kind": "Secret",
             "metadata": {
                 "name": "cluster-mine",
-                "namespace": marks.ARGOCD_NAMESPACE,
-                "labels": {marks.SECRET_TYPE: "cluster"},
+                "namespace": names.ARGOCD_NAMESPACE,
+                "labels": {names.SECRET_TYPE: "cluster"},
             },
             "stringData": {"name": "mine", "server": "https://mine.example", "config": "{}"},
         }

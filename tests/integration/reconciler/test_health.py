@@ -15,7 +15,7 @@ import pytest
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD
 from k8s_ucp.reconciler import manager
-from k8s_ucp.reconciler.settings import Settings
+from k8s_ucp.reconciler.runtime.settings import Settings
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.reconciler.conftest import Planes, furnish
 from tests.integration.reconciler.world import World, eventually

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.clusters.embedded import EmbeddedProvider
 from k8s_ucp.clusters.folder import ClusterFolder
 from k8s_ucp.clusters.processes import find_own
 from k8s_ucp.kube import DEPLOYMENT, LOCAL_CLUSTER, SECRET, Invalid, Kube
 from k8s_ucp.process import Identity, is_running
-from k8s_ucp.reconciler import marks
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.world import (
@@ -78,7 +78,7 @@ def test_from_a_declaration_to_a_registered_cluster_and_back(
     assert not [each for each in before if is_running(each)]
     assert world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None
     assert not (world.folder / "kubeconfigs" / "demo-stage.yaml").exists()
-    assert world.condition(marks.READY, "demo-prod") == ("True", "Running")
+    assert world.condition(names.READY, "demo-prod") == ("True", "Running")
 
 
 def test_what_drifts_is_repaired(world: World, planes: Planes, provider: EmbeddedProvider) -> None:
@@ -101,8 +101,8 @@ def test_what_drifts_is_repaired(world: World, planes: Planes, provider: Embedde
     eventually(lambda: provider.state("demo-stage").ready, "the cluster again", seconds=60)
     assert kube.get(DEPLOYMENT, "kept", "default")
     kube.close()
-    world.await_condition(marks.READY, "True")
-    world.await_condition(marks.REACHABLE, "True")
+    world.await_condition(names.READY, "True")
+    world.await_condition(names.REACHABLE, "True")
     assert world.cluster_secret() == registered
 
 
@@ -121,7 +121,7 @@ def test_another_machine_s_cluster_is_left_alone(world: World) -> None:
 def test_a_declaration_can_t_take_the_core(world: World) -> None:
     world.start()
     world.declare("core", name="demo-core")
-    world.await_condition(marks.READY, "False", "NameRefused", "demo-core")
+    world.await_condition(names.READY, "False", "NameRefused", "demo-core")
     world.delete("demo-core")
     eventually(lambda: world.local_cluster("demo-core") is None, "its end")
     assert world.provider.made == {}
@@ -131,7 +131,7 @@ def test_a_declaration_can_t_take_the_core(world: World) -> None:
 def test_a_provider_that_is_not_here_is_said(world: World) -> None:
     world.start()
     world.declare(spec={"provider": "kind"})
-    world.await_condition(marks.READY, "False", "ProviderMissing")
+    world.await_condition(names.READY, "False", "ProviderMissing")
     world.delete()
     eventually(lambda: world.local_cluster() is None, "its end")
 
@@ -140,8 +140,8 @@ def test_a_failure_is_told_and_tried_again(world: World) -> None:
     world.provider.failing = "port 6443 is taken"
     world.start()
     world.declare()
-    world.await_condition(marks.READY, "False", "CreateFailed")
-    assert "port 6443 is taken" in world.message(marks.READY)
+    world.await_condition(names.READY, "False", "CreateFailed")
+    assert "port 6443 is taken" in world.message(names.READY)
     world.provider.failing = ""
     world.await_registered()
 
@@ -157,7 +157,7 @@ def test_somebody_else_s_kubeconfig_secret_is_left_alone(world: World) -> None:
     )
     world.start()
     world.declare()
-    world.await_condition(marks.READY, "False", "SecretTaken")
+    world.await_condition(names.READY, "False", "SecretTaken")
     world.delete()
     eventually(lambda: world.local_cluster() is None, "its end")
     assert world.core.get(SECRET, "demo-stage-kubeconfig", CLUSTERS) == before
@@ -202,7 +202,7 @@ from pathlib import Path
 from k8s_ucp.clusters.embedded import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.reconciler.manager import run
-from k8s_ucp.reconciler.settings import Settings
+from k8s_ucp.reconciler.runtime.settings import Settings
 from k8s_ucp.tools.toolbox import Toolbox
 told = json.loads(sys.stdin.read())
 paths = {name: Path(path) for name, path in told["programs"].items()}
@@ -255,12 +255,12 @@ def test_a_process_ends_at_once_and_takes_up_where_it_was(
     try:
         first = start()
         world.declare()
-        world.await_condition(marks.READY, "False", "Creating")
+        world.await_condition(names.READY, "False", "Creating")
         # In the middle of making a control plane.
         assert end(first) == 0
         second = start()
         world.await_registered()
-        world.await_condition(marks.READY, "True")
+        world.await_condition(names.READY, "True")
         before = world.versions()
         second.kill()
         second.wait()

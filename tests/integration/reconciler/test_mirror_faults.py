@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, EVENT, SECRET, SYNCER, Kube
-from k8s_ucp.reconciler import marks
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.mirror_world import ALL, PROD, SOURCES, STAGE, Mirrors
 from tests.integration.reconciler.world import World, eventually
@@ -35,9 +35,9 @@ def mirrors(world: World) -> Mirrors:
     return found
 
 
-def names(kube: Kube) -> list[str]:
+def copy_names(kube: Kube) -> list[str]:
     return [
-        each["metadata"]["name"] for each in kube.list_all(SECRET, "quote", labels=marks.MIRROR)
+        each["metadata"]["name"] for each in kube.list_all(SECRET, "quote", labels=names.MIRROR)
     ]
 
 
@@ -70,16 +70,16 @@ def test_a_syncer_does_not_wait_for_ever_for_a_dead_cluster(
     try:
         mirrors.core.delete(SYNCER, "all", SOURCES)
         eventually(lambda: mirrors.core.find(SYNCER, "all", SOURCES) is None, "end of the Syncer")
-        assert names(mirrors.app()) == []
-        left = mirrors.core.get(CONFIG_MAP, marks.MIRRORS_LEFT, marks.CLUSTERS_NAMESPACE)
+        assert copy_names(mirrors.app()) == []
+        left = mirrors.core.get(CONFIG_MAP, names.MIRRORS_LEFT, names.CLUSTERS_NAMESPACE)
         assert left["data"] == {PROD: f"{SOURCES}/all"}
         reasons = {each["reason"] for each in mirrors.core.list_all(EVENT, SOURCES)}
         assert "LeftEarly" in reasons
     finally:
         planes.provider.start(PROD)
-    eventually(lambda: names(mirrors.app(PROD)) == [], "what was left goes")
+    eventually(lambda: copy_names(mirrors.app(PROD)) == [], "what was left goes")
     eventually(
-        lambda: not mirrors.core.get(CONFIG_MAP, marks.MIRRORS_LEFT, "ucp-clusters").get("data"),
+        lambda: not mirrors.core.get(CONFIG_MAP, names.MIRRORS_LEFT, "ucp-clusters").get("data"),
         "the note goes",
     )
 
@@ -92,7 +92,7 @@ def test_a_syncer_that_vanishes_by_force_takes_nothing_along(mirrors: Mirrors) -
     mirrors.world.start()
     eventually(lambda: "vanished" in mirrors.world.logs.getvalue(), "it is told")
     time.sleep(2)
-    assert len(names(mirrors.app())) == 5
+    assert len(copy_names(mirrors.app())) == 5
     # The same Syncer again takes them back as its own, without a write.
     versions = {each["metadata"]["resourceVersion"] for each in _copies(mirrors.app())}
     mirrors.syncer("all", SELECTING)
@@ -101,7 +101,7 @@ def test_a_syncer_that_vanishes_by_force_takes_nothing_along(mirrors: Mirrors) -
 
 
 def _copies(kube: Kube) -> list[dict[str, Any]]:
-    return kube.list_all(SECRET, "quote", labels=marks.MIRROR)
+    return kube.list_all(SECRET, "quote", labels=names.MIRROR)
 
 
 @pytest.mark.parametrize("which", ["sources", "syncers", "clusters"])
@@ -116,7 +116,7 @@ def test_a_list_that_comes_back_empty_takes_nothing_away(
         wanted = {
             "sources": kind is SECRET and namespace == SOURCES,
             "syncers": kind is SYNCER and namespace == SOURCES,
-            "clusters": kind is SECRET and namespace == marks.ARGOCD_NAMESPACE,
+            "clusters": kind is SECRET and namespace == names.ARGOCD_NAMESPACE,
         }[which]
         # Twice each, which is what our watches take for the truth.
         if wanted and emptied.count(str(kind)) < 8:
@@ -125,12 +125,12 @@ def test_a_list_that_comes_back_empty_takes_nothing_away(
         return items, version
 
     monkeypatch.setattr(Kube, "list_with_version", empty_once)
-    before = {cluster: sorted(names(mirrors.app(cluster))) for cluster in (STAGE, PROD)}
+    before = {cluster: sorted(copy_names(mirrors.app(cluster))) for cluster in (STAGE, PROD)}
     mirrors.world.stop()
     mirrors.world.start(watch_seconds=1)
     eventually(lambda: emptied, "an empty list")
     time.sleep(4)
-    after = {cluster: sorted(names(mirrors.app(cluster))) for cluster in (STAGE, PROD)}
+    after = {cluster: sorted(copy_names(mirrors.app(cluster))) for cluster in (STAGE, PROD)}
     assert after == before
 
 

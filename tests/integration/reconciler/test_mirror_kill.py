@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import SECRET, SYNCER, Kube, NotFound, Object
-from k8s_ucp.reconciler import marks
 from tests.evidence import write
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.mirror_world import (
@@ -157,7 +157,7 @@ class Storm:
     def drift(self) -> None:
         kube = self.apps[self.chance.choice(list(self.apps))]
         namespace = self.chance.choice(TARGETS)
-        copies = kube.list_all(SECRET, namespace, labels=f"{marks.MIRROR}=demo")
+        copies = kube.list_all(SECRET, namespace, labels=f"{names.MIRROR}=demo")
         if not copies:
             return
         name = self.chance.choice(copies)["metadata"]["name"]

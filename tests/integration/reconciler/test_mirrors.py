@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import (
     CONFIG_MAP,
     NAMESPACE,
@@ -16,7 +17,6 @@ from k8s_ucp.kube import (
     Invalid,
     Kube,
 )
-from k8s_ucp.reconciler import marks
 from tests.integration.reconciler.mirror_world import (
     ALL,
     CONNECTION,
@@ -55,7 +55,7 @@ def test_a_paper_style_syncer_mirrors_a_connection_secret(mirrors: Mirrors) -> N
     for cluster in (STAGE, PROD):
         copy = mirrors.await_copy("db-conn", DB, cluster=cluster)
         assert copy["type"] == CONNECTION
-        assert copy["metadata"]["labels"][marks.MANAGED_BY] == marks.OURS
+        assert copy["metadata"]["labels"][names.MANAGED_BY] == names.OURS
     status = mirrors.await_ready("db")
     assert (status["copies"], status["synced"]) == (2, 2)
     assert [(each["cluster"], each["environment"]) for each in status["targets"]] == [
@@ -91,7 +91,7 @@ def test_copies_follow_change_and_leave_with_source_entry_and_syncer(mirrors: Mi
     mirrors.await_none("db-conn")
     eventually(lambda: mirrors.core.find(SYNCER, "db", SOURCES) is None, "end of the Syncer")
     eventually(
-        lambda: mirrors.app().find(ROLE, marks.MIRROR_IDENTITY, "quote") is None,
+        lambda: mirrors.app().find(ROLE, names.MIRROR_IDENTITY, "quote") is None,
         "rights are given back",
     )
     assert mirrors.app().find(NAMESPACE, "quote") is not None
@@ -111,7 +111,7 @@ def test_drift_is_repaired(mirrors: Mirrors) -> None:
         SECRET, "db-conn", "quote", {"metadata": {"labels": None}, "data": encoded({"x": "y"})}
     )
     copy = mirrors.await_copy("db-conn", DB)
-    assert marks.MIRROR in copy["metadata"]["labels"]
+    assert names.MIRROR in copy["metadata"]["labels"]
     app.patch(SECRET, "db-conn", "quote", {"metadata": {"labels": {"mine": "stays"}}})
     app.delete(SECRET, "db-conn", "quote")
     mirrors.await_copy("db-conn", DB)
@@ -151,8 +151,8 @@ def test_a_selector_and_every_cluster_with_names_and_keys(mirrors: Mirrors) -> N
     mirrors.core.patch(SECRET, "db-1", SOURCES, {"metadata": {"labels": {"tier": None}}})
     mirrors.await_none(f"{SOURCES}.db-1", "prod-data", PROD)
     mirrors.await_none(f"{SOURCES}.db-1", "stage-data")
-    names = [each["metadata"]["name"] for each in mirrors.app().list_all(SECRET, "stage-data")]
-    assert sorted(names) == [f"{SOURCES}.db-0", f"{SOURCES}.db-2"]
+    copied = [each["metadata"]["name"] for each in mirrors.app().list_all(SECRET, "stage-data")]
+    assert sorted(copied) == [f"{SOURCES}.db-0", f"{SOURCES}.db-2"]
 
 
 def test_config_maps_too(mirrors: Mirrors) -> None:
@@ -311,7 +311,7 @@ def test_the_mirror_identity_may_do_nothing_else(mirrors: Mirrors) -> None:
     mirrors.source("db-conn", DB)
     mirrors.syncer("db", PAPER)
     mirrors.await_copy("db-conn", DB)
-    role = mirrors.app().get(ROLE, marks.MIRROR_IDENTITY, "quote")
+    role = mirrors.app().get(ROLE, names.MIRROR_IDENTITY, "quote")
     assert role["rules"] == [
         {
             "apiGroups": [""],
@@ -319,7 +319,7 @@ def test_the_mirror_identity_may_do_nothing_else(mirrors: Mirrors) -> None:
             "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
         }
     ]
-    user = f"system:serviceaccount:{marks.IDENTITY_NAMESPACE}:{marks.MIRROR_IDENTITY}"
+    user = f"system:serviceaccount:{names.IDENTITY_NAMESPACE}:{names.MIRROR_IDENTITY}"
 
     def may(verb: str, resource: str, namespace: str) -> bool:
         review = {

@@ -11,11 +11,11 @@ from typing import Any
 import psutil
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.clusters.folder import ClusterFolder
 from k8s_ucp.clusters.processes import find_own
 from k8s_ucp.kube import CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kube, Unauthorized
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.clock import stamp
+from k8s_ucp.reconciler.runtime.clock import stamp
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.silent_proxy import SilentProxy
 from tests.integration.reconciler.world import ARGOCD, World, as_argo_cd, eventually, token_of
@@ -37,13 +37,13 @@ def test_a_cluster_that_is_away_keeps_everything(world: World, planes: Planes) -
     before = world.await_registered("demo-prod")
     planes.provider.stop("demo-prod")
     try:
-        world.await_condition(marks.REACHABLE, "False", "Unreachable", "demo-prod")
+        world.await_condition(names.REACHABLE, "False", "Unreachable", "demo-prod")
         time.sleep(1)
         assert world.cluster_secret("demo-prod") == before
-        assert world.condition(marks.REGISTERED, "demo-prod")[0] == "True"
+        assert world.condition(names.REGISTERED, "demo-prod")[0] == "True"
     finally:
         planes.provider.start("demo-prod")
-    world.await_condition(marks.REACHABLE, "True", None, "demo-prod")
+    world.await_condition(names.REACHABLE, "True", None, "demo-prod")
     assert world.cluster_secret("demo-prod") == before
 
 
@@ -55,11 +55,11 @@ def test_a_cluster_that_hangs_keeps_everything(world: World, planes: Planes) -> 
     process = api_server(planes, "demo-prod")
     process.suspend()
     try:
-        world.await_condition(marks.REACHABLE, "False", "Unreachable", "demo-prod")
+        world.await_condition(names.REACHABLE, "False", "Unreachable", "demo-prod")
         assert world.cluster_secret("demo-prod") == before
     finally:
         process.resume()
-    world.await_condition(marks.REACHABLE, "True", None, "demo-prod")
+    world.await_condition(names.REACHABLE, "True", None, "demo-prod")
 
 
 def test_a_cluster_that_is_away_when_declared_is_registered_later(
@@ -69,7 +69,7 @@ def test_a_cluster_that_is_away_when_declared_is_registered_later(
     try:
         world.start()
         world.declare("prod")
-        world.await_condition(marks.REACHABLE, "False", "Unreachable", "demo-prod")
+        world.await_condition(names.REACHABLE, "False", "Unreachable", "demo-prod")
         assert world.cluster_secret("demo-prod") is None
     finally:
         planes.provider.start("demo-prod")
@@ -81,7 +81,7 @@ def test_a_token_that_was_revoked_is_replaced(world: World) -> None:
     world.declare()
     before = token_of(world.await_registered())
     app = world.apps["demo-stage"]
-    app.delete(SERVICE_ACCOUNT, marks.ARGOCD_IDENTITY, marks.IDENTITY_NAMESPACE)
+    app.delete(SERVICE_ACCOUNT, names.ARGOCD_IDENTITY, names.IDENTITY_NAMESPACE)
     eventually(lambda: token_of(world.cluster_secret() or {}) != before, "another token")
     with as_argo_cd(world.await_registered()) as kube:
         kube.list_all(SECRET, "default")
@@ -92,8 +92,8 @@ def test_rights_that_were_taken_away_come_back(world: World) -> None:
     world.declare()
     world.await_registered()
     app = world.apps["demo-stage"]
-    app.delete(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
-    eventually(lambda: app.find(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY), "the binding")
+    app.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
+    eventually(lambda: app.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY), "the binding")
     world.await_registered()
 
 
@@ -155,7 +155,7 @@ def test_tokens_are_renewed_at_two_thirds(world: World) -> None:
         "another token",
     )
     notes = renewed["metadata"]["annotations"]
-    assert notes[marks.TOKEN_ISSUED] >= stamp(time.time() + 4800)
+    assert notes[names.TOKEN_ISSUED] >= stamp(time.time() + 4800)
     assert renewed["metadata"]["uid"] == secret["metadata"]["uid"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
@@ -23,10 +24,9 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.clock import parse_stamp
-from k8s_ucp.reconciler.proof import digest_of
-from k8s_ucp.reconciler.settings import REGISTRATION
+from k8s_ucp.reconciler.access.kubeconfig_proof import digest_of
+from k8s_ucp.reconciler.runtime.clock import parse_stamp
+from k8s_ucp.reconciler.runtime.settings import REGISTRATION
 from tests.integration.reconciler.world import (
     ARGOCD,
     CLUSTERS,
@@ -42,17 +42,17 @@ pytestmark = pytest.mark.engines
 
 def test_a_declared_cluster_is_registered_and_argo_cd_gets_in(world: World) -> None:
     world.start()
-    world.declare(labels={marks.PROTECTED: "true"})
+    world.declare(labels={names.PROTECTED: "true"})
     secret = world.await_registered()
     labels = secret["metadata"]["labels"]
-    assert labels[marks.SECRET_TYPE] == "cluster"
-    assert labels[marks.ENVIRONMENT] == "stage"
-    assert labels[marks.PROTECTED] == "true"
-    assert labels[marks.VERSION] == "v1.35.4"
+    assert labels[names.SECRET_TYPE] == "cluster"
+    assert labels[names.ENVIRONMENT] == "stage"
+    assert labels[names.PROTECTED] == "true"
+    assert labels[names.VERSION] == "v1.35.4"
     with as_argo_cd(secret) as kube:
         kube.apply(deployment("echo", "default"))
     assert world.apps["demo-stage"].delete(DEPLOYMENT, "echo", "default")
-    expires = parse_stamp(secret["metadata"]["annotations"][marks.TOKEN_EXPIRES])
+    expires = parse_stamp(secret["metadata"]["annotations"][names.TOKEN_EXPIRES])
     assert expires is not None
     assert expires > time.time() + 3600
 
@@ -62,9 +62,9 @@ def test_two_identities_are_made_and_the_mirror_s_can_do_nothing(world: World) -
     world.declare()
     world.await_registered()
     app = world.apps["demo-stage"]
-    for name in (marks.ARGOCD_IDENTITY, marks.MIRROR_IDENTITY):
-        assert app.get(SERVICE_ACCOUNT, name, marks.IDENTITY_NAMESPACE)
-    token, _ = app.request_token(marks.IDENTITY_NAMESPACE, marks.MIRROR_IDENTITY, seconds=600)
+    for name in (names.ARGOCD_IDENTITY, names.MIRROR_IDENTITY):
+        assert app.get(SERVICE_ACCOUNT, name, names.IDENTITY_NAMESPACE)
+    token, _ = app.request_token(names.IDENTITY_NAMESPACE, names.MIRROR_IDENTITY, seconds=600)
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     config["users"][0]["user"] = {"token": token}
     mirror = Kube(config)
@@ -76,7 +76,7 @@ def test_two_identities_are_made_and_the_mirror_s_can_do_nothing(world: World) -
 def test_scoped_access_ends_at_the_named_namespaces(world: World) -> None:
     world.start()
     world.declare(
-        "prod", labels={marks.ACCESS: "scoped"}, annotations={marks.NAMESPACES: "echo, quote"}
+        "prod", labels={names.ACCESS: "scoped"}, annotations={names.NAMESPACES: "echo, quote"}
     )
     secret = world.await_registered("demo-prod")
     data = {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
@@ -98,10 +98,10 @@ def test_scoped_access_ends_at_the_named_namespaces(world: World) -> None:
 
 def test_a_namespace_taken_from_the_list_is_closed_again(world: World) -> None:
     world.start()
-    scoped: dict[str, Any] = {"labels": {marks.ACCESS: "scoped"}}
-    world.declare("prod", **scoped, annotations={marks.NAMESPACES: "echo,quote"})
+    scoped: dict[str, Any] = {"labels": {names.ACCESS: "scoped"}}
+    world.declare("prod", **scoped, annotations={names.NAMESPACES: "echo,quote"})
     before = token_of(world.await_registered("demo-prod"))
-    world.declare("prod", **scoped, annotations={marks.NAMESPACES: "echo"})
+    world.declare("prod", **scoped, annotations={names.NAMESPACES: "echo"})
     eventually(
         lambda: token_of(world.cluster_secret("demo-prod") or {}) != before, "a new registration"
     )
@@ -116,20 +116,20 @@ def test_from_admin_to_scoped_the_rights_shrink(world: World) -> None:
     world.start()
     world.declare("prod")
     world.await_registered("demo-prod")
-    world.declare("prod", labels={marks.ACCESS: "scoped"}, annotations={marks.NAMESPACES: "echo"})
+    world.declare("prod", labels={names.ACCESS: "scoped"}, annotations={names.NAMESPACES: "echo"})
     eventually(
         lambda: "namespaces" in (world.cluster_secret("demo-prod") or {})["data"],
         "a scoped cluster Secret",
     )
     with as_argo_cd(world.await_registered("demo-prod")) as kube, pytest.raises(Forbidden):
         kube.list_all(SECRET, "default")
-    assert world.apps["demo-prod"].find(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY) is None
+    assert world.apps["demo-prod"].find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY) is None
 
 
 def test_scoped_without_namespaces_registers_nothing(world: World) -> None:
     world.start()
-    world.declare(labels={marks.ACCESS: "scoped"})
-    world.await_condition(marks.REGISTERED, "False", "NamespacesMissing")
+    world.declare(labels={names.ACCESS: "scoped"})
+    world.await_condition(names.REGISTERED, "False", "NamespacesMissing")
     assert world.cluster_secret() is None
 
 
@@ -137,15 +137,15 @@ def test_an_environment_registers_once_it_is_in_the_list(world: World) -> None:
     world.list_environments("prod")
     world.start(resync_seconds=60)
     world.declare()
-    world.await_condition(marks.REGISTERED, "False", "EnvironmentUnknown")
+    world.await_condition(names.REGISTERED, "False", "EnvironmentUnknown")
     assert world.cluster_secret() is None
     world.list_environments("prod", "stage")
     world.await_registered()
     # Leaving the list takes nothing away: only a declaration that is gone does.
-    world.core.delete(CONFIG_MAP, marks.ENVIRONMENTS, CLUSTERS)
+    world.core.delete(CONFIG_MAP, names.ENVIRONMENTS, CLUSTERS)
     time.sleep(1)
     assert world.cluster_secret() is not None
-    assert world.condition(marks.REGISTERED) == ("True", "Registered")
+    assert world.condition(names.REGISTERED) == ("True", "Registered")
 
 
 def test_an_environment_belongs_to_one_cluster(world: World) -> None:
@@ -154,7 +154,7 @@ def test_an_environment_belongs_to_one_cluster(world: World) -> None:
     world.declare()
     world.await_registered()
     world.declare(name="demo-second")
-    world.await_condition(marks.REGISTERED, "False", "EnvironmentTaken", "demo-second")
+    world.await_condition(names.REGISTERED, "False", "EnvironmentTaken", "demo-second")
     assert world.cluster_secret("demo-second") is None
     world.delete()
     world.await_gone()
@@ -169,14 +169,14 @@ def test_of_two_that_come_at_once_one_gets_the_environment(world: World) -> None
         world.declare(name=f"demo-{number}")
 
     def outcomes() -> list[str]:
-        seen = [world.condition(marks.REGISTERED, f"demo-{each}")[1] for each in range(4)]
+        seen = [world.condition(names.REGISTERED, f"demo-{each}")[1] for each in range(4)]
         return seen if all(seen) and "Registered" in seen else []
 
     assert sorted(eventually(outcomes, "four decisions")) == [
         *["EnvironmentTaken"] * 3,
         "Registered",
     ]
-    found = world.core.list_all(SECRET, ARGOCD, labels=f"{marks.SECRET_TYPE}=cluster")
+    found = world.core.list_all(SECRET, ARGOCD, labels=f"{names.SECRET_TYPE}=cluster")
     assert len(found) == 1
 
 
@@ -189,23 +189,23 @@ def person_s_secret(labels: dict[str, str]) -> Object:
     }
 
 
-@pytest.mark.parametrize("labels", [{}, {marks.SECRET_TYPE: "cluster"}])
+@pytest.mark.parametrize("labels", [{}, {names.SECRET_TYPE: "cluster"}])
 def test_a_person_s_cluster_secret_is_never_touched(world: World, labels: dict[str, str]) -> None:
     before = world.core.create(person_s_secret(labels))
     world.start()
     world.declare()
-    world.await_condition(marks.REGISTERED, "False", "NameTaken")
-    assert "somebody else" in world.message(marks.REGISTERED)
+    world.await_condition(names.REGISTERED, "False", "NameTaken")
+    assert "somebody else" in world.message(names.REGISTERED)
     world.delete()
     eventually(lambda: world.local_cluster() is None, "end of the cluster")
     assert world.cluster_secret() == before
 
 
 def test_a_name_that_becomes_free_is_taken(world: World) -> None:
-    world.core.create(person_s_secret({marks.SECRET_TYPE: "cluster"}))
+    world.core.create(person_s_secret({names.SECRET_TYPE: "cluster"}))
     world.start(resync_seconds=60)
     world.declare()
-    world.await_condition(marks.REGISTERED, "False", "NameTaken")
+    world.await_condition(names.REGISTERED, "False", "NameTaken")
     world.core.delete(SECRET, "cluster-demo-stage", ARGOCD)
     world.await_registered()
 
@@ -226,24 +226,24 @@ def test_planted_secrets_register_nothing(world: World) -> None:
     world.start()
     world.declare()
     world.await_registered()
-    claims, vouched = {marks.ENVIRONMENT: "prod"}, {marks.KUBECONFIG_LABEL: ""}
+    claims, vouched = {names.ENVIRONMENT: "prod"}, {names.KUBECONFIG_LABEL: ""}
     # Nobody vouches for the first, the second lies where nobody looks, the third's claim is taken.
     kubeconfig_secret(world, "demo-prod-kubeconfig", CLUSTERS, labels=claims)
     kubeconfig_secret(world, "other", "default", labels={**claims, **vouched})
-    taken = {marks.ENVIRONMENT: "stage", **vouched}
+    taken = {names.ENVIRONMENT: "stage", **vouched}
     kubeconfig_secret(world, "claims-stage", CLUSTERS, labels=taken)
     eventually(lambda: "EnvironmentTaken" in world.logs.getvalue(), "a word about the third")
     time.sleep(1)
-    found = world.core.list_all(SECRET, ARGOCD, labels=f"{marks.SECRET_TYPE}=cluster")
+    found = world.core.list_all(SECRET, ARGOCD, labels=f"{names.SECRET_TYPE}=cluster")
     assert [each["metadata"]["name"] for each in found] == ["cluster-demo-stage"]
 
 
 def test_a_secret_that_a_person_labelled_registers_and_leaves(world: World) -> None:
     world.start()
-    labels = {marks.ENVIRONMENT: "prod", marks.KUBECONFIG_LABEL: "", marks.PROVIDER: "elsewhere"}
+    labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: "", names.PROVIDER: "elsewhere"}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
     secret = eventually(lambda: world.cluster_secret("demo-prod"), "the registration")
-    assert secret["metadata"]["labels"][marks.PROVIDER] == "elsewhere"
+    assert secret["metadata"]["labels"][names.PROVIDER] == "elsewhere"
     world.core.delete(SECRET, "demo-prod-kubeconfig", "crossplane-system")
     eventually(lambda: world.cluster_secret("demo-prod") is None, "the end of it")
 
@@ -257,7 +257,7 @@ def test_a_name_registers_where_that_was_asked_for(world: World) -> None:
     world.stop()
     world.start(sources_by_name=True)
     secret = eventually(lambda: world.cluster_secret("demo-k8s-prod"), "the registration")
-    assert secret["metadata"]["labels"][marks.ENVIRONMENT] == "prod"
+    assert secret["metadata"]["labels"][names.ENVIRONMENT] == "prod"
     world.await_note("crossplane-system/demo-k8s-unknown", "EnvironmentUnknown")
     world.stop()
     # Nothing is taken away where names don't count any more.
@@ -295,7 +295,7 @@ def plant(world: World, text: str) -> None:
 def vouched(text: str) -> dict[str, str]:
     """What the controller of LocalClusters writes down of a kubeconfig that it made."""
     try:
-        return {marks.KUBECONFIG_DIGEST: digest_of(json.loads(text))}
+        return {names.KUBECONFIG_DIGEST: digest_of(json.loads(text))}
     except ValueError:
         return {}
 
@@ -328,7 +328,7 @@ def malformed(world: World, what: str) -> str:
 def test_a_kubeconfig_that_is_none_is_explained(world: World, text: str) -> None:
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, text)
-    world.await_condition(marks.REGISTERED, "False", "KubeconfigInvalid")
+    world.await_condition(names.REGISTERED, "False", "KubeconfigInvalid")
     assert world.cluster_secret() is None
 
 
@@ -347,8 +347,8 @@ def test_a_kubeconfig_that_is_none_is_explained(world: World, text: str) -> None
 def test_a_kubeconfig_that_can_t_be_used_is_explained(world: World, what: str, named: str) -> None:
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, malformed(world, what))
-    world.await_condition(marks.REGISTERED, "False", "KubeconfigInvalid")
-    assert named in world.message(marks.REGISTERED)
+    world.await_condition(names.REGISTERED, "False", "KubeconfigInvalid")
+    assert named in world.message(names.REGISTERED)
     assert world.cluster_secret() is None
 
 
@@ -359,8 +359,8 @@ def test_a_program_that_a_kubeconfig_wants_is_named_and_never_run(world: World) 
     config["users"][0]["user"] = {"exec": {**wanted, "command": "touch", "args": [str(proof)]}}
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, json.dumps(config))
-    world.await_condition(marks.REGISTERED, "False", "AuthenticatorMissing")
-    assert "'touch'" in world.message(marks.REGISTERED)
+    world.await_condition(names.REGISTERED, "False", "AuthenticatorMissing")
+    assert "'touch'" in world.message(names.REGISTERED)
     assert world.cluster_secret() is None
     assert not proof.exists()
 
@@ -381,8 +381,8 @@ def test_an_authority_that_is_not_the_server_s_gets_no_token(world: World) -> No
     config["clusters"][0]["cluster"]["certificate-authority-data"] = other
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, json.dumps(config))
-    world.await_condition(marks.REACHABLE, "False", "Unreachable")
-    assert "certificate" in world.message(marks.REACHABLE).lower()
+    world.await_condition(names.REACHABLE, "False", "Unreachable")
+    assert "certificate" in world.message(names.REACHABLE).lower()
     assert world.cluster_secret() is None
     # The kubeconfig is repaired, as after a rotation: it is registered without more ado.
     text = base64.b64encode(json.dumps(world.provider.configs["demo-stage"]).encode()).decode()
@@ -397,7 +397,7 @@ def test_credentials_that_are_not_accepted_are_explained(world: World) -> None:
     config["users"][0]["user"] = {"token": "wrong"}
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, json.dumps(config))
-    world.await_condition(marks.REGISTERED, "False", "AccessDenied")
+    world.await_condition(names.REGISTERED, "False", "AccessDenied")
 
 
 def test_another_control_plane_behind_the_same_name_is_registered_anew(world: World) -> None:

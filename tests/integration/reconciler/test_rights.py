@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
@@ -13,7 +14,6 @@ from k8s_ucp.kube import (
     Forbidden,
     Kube,
 )
-from k8s_ucp.reconciler import marks
 from tests.integration.reconciler.world import World, eventually
 
 pytestmark = pytest.mark.engines
@@ -27,12 +27,12 @@ def test_it_works_as_its_own_identity(world: World) -> None:
         body={"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
     )
     name = review["status"]["userInfo"]["username"]
-    assert name == f"system:serviceaccount:{marks.CLUSTERS_NAMESPACE}:{marks.RECONCILER}"
+    assert name == f"system:serviceaccount:{names.CLUSTERS_NAMESPACE}:{names.RECONCILER}"
 
 
 def test_no_rule_of_the_server_s_own_makes_it_wide(world: World) -> None:
     kube = world.start().kube
-    for namespace in ("default", "kube-system", marks.ARGOCD_NAMESPACE, marks.CLUSTERS_NAMESPACE):
+    for namespace in ("default", "kube-system", names.ARGOCD_NAMESPACE, names.CLUSTERS_NAMESPACE):
         review = kube.request(
             "POST",
             "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
@@ -71,14 +71,14 @@ def test_it_can_t_raise_itself(world: World) -> None:
         )
 
     def change(name: str) -> None:
-        kube.patch(CONFIG_MAP, name, marks.CLUSTERS_NAMESPACE, {"data": {"prod": ""}})
+        kube.patch(CONFIG_MAP, name, names.CLUSTERS_NAMESPACE, {"data": {"prod": ""}})
 
     for forbidden in (
         bind,
-        lambda: change(marks.ENVIRONMENTS),
+        lambda: change(names.ENVIRONMENTS),
         lambda: kube.list_all(NAMESPACE),
-        lambda: kube.request_token(marks.CLUSTERS_NAMESPACE, "default", seconds=600),
-        lambda: kube.delete(SERVICE_ACCOUNT, marks.RECONCILER, marks.CLUSTERS_NAMESPACE),
+        lambda: kube.request_token(names.CLUSTERS_NAMESPACE, "default", seconds=600),
+        lambda: kube.delete(SERVICE_ACCOUNT, names.RECONCILER, names.CLUSTERS_NAMESPACE),
     ):
         with pytest.raises(Forbidden):
             forbidden()
@@ -88,8 +88,8 @@ def test_a_token_that_was_revoked_is_asked_for_anew(world: World) -> None:
     world.start()
     world.declare()
     world.await_registered()
-    account = world.core.get(SERVICE_ACCOUNT, marks.RECONCILER, marks.CLUSTERS_NAMESPACE)
-    world.core.delete(SERVICE_ACCOUNT, marks.RECONCILER, marks.CLUSTERS_NAMESPACE)
+    account = world.core.get(SERVICE_ACCOUNT, names.RECONCILER, names.CLUSTERS_NAMESPACE)
+    world.core.delete(SERVICE_ACCOUNT, names.RECONCILER, names.CLUSTERS_NAMESPACE)
     world.core.create(
         {
             "apiVersion": "v1",
@@ -107,7 +107,7 @@ def test_a_token_that_was_revoked_is_asked_for_anew(world: World) -> None:
 def test_without_its_account_it_waits(world: World) -> None:
     """A bootstrap that is not that far yet, or somebody who took it away."""
     core: Kube = world.core
-    core.delete(SERVICE_ACCOUNT, marks.RECONCILER, marks.CLUSTERS_NAMESPACE)
+    core.delete(SERVICE_ACCOUNT, names.RECONCILER, names.CLUSTERS_NAMESPACE)
     try:
         reconciler = world.start()
         assert reconciler.unready()
@@ -116,7 +116,7 @@ def test_without_its_account_it_waits(world: World) -> None:
             {
                 "apiVersion": "v1",
                 "kind": "ServiceAccount",
-                "metadata": {"name": marks.RECONCILER, "namespace": marks.CLUSTERS_NAMESPACE},
+                "metadata": {"name": names.RECONCILER, "namespace": names.CLUSTERS_NAMESPACE},
             }
         )
     eventually(lambda: not reconciler.unready(), "readiness")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import LEASE, SECRET
-from k8s_ucp.reconciler import marks
 from k8s_ucp.reconciler.manager import Reconciler
 from tests.integration.reconciler.silent_proxy import SilentProxy
 from tests.integration.reconciler.world import CLUSTERS, World, eventually
@@ -62,19 +62,19 @@ def test_a_leader_that_lost_the_core_stops_before_another_takes_over(world: Worl
 
 def test_clusters_that_hang_hold_up_no_other(world: World) -> None:
     stage = world.provider.configs["demo-stage"]
-    names = [f"e{number}" for number in range(12)]
-    world.list_environments("stage", "prod", *names)
+    more = [f"e{number}" for number in range(12)]
+    world.list_environments("stage", "prod", *more)
     port = int(stage["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1])
     with SilentProxy(port) as proxy:
         proxy.deaf(True)
         hanging = json.loads(json.dumps(stage))
         hanging["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
-        for name in names:
+        for name in more:
             world.provider.configs[f"demo-{name}"] = hanging
         world.start()
-        for name in names:
+        for name in more:
             world.declare(name)
-        for name in names:
+        for name in more:
             eventually(
                 lambda name=name: world.core.find(*_kubeconfig(name)),
                 f"the kubeconfig of {name}",
@@ -85,7 +85,7 @@ def test_clusters_that_hang_hold_up_no_other(world: World) -> None:
         world.await_registered("demo-prod")
         # Each of the twelve hangs for five seconds: in turns that would be a minute.
         assert time.monotonic() - began < 20
-        world.await_condition(marks.REACHABLE, "False", "Unreachable", "demo-e0")
+        world.await_condition(names.REACHABLE, "False", "Unreachable", "demo-e0")
 
 
 def _kubeconfig(environment: str) -> tuple[Any, str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import (
     CLUSTER_ROLE_BINDING,
     NAMESPACE,
@@ -16,8 +17,7 @@ from k8s_ucp.kube import (
     Kube,
     Object,
 )
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.announcements import read_notes
+from k8s_ucp.reconciler.registration.announcements import read_notes
 from tests.integration.reconciler.mirror_world import PROD, SOURCES, STAGE, Mirrors
 from tests.integration.reconciler.test_registration import kubeconfig_secret
 from tests.integration.reconciler.world import ARGOCD, World, as_argo_cd, eventually
@@ -27,9 +27,9 @@ pytestmark = pytest.mark.engines
 
 def mark(app: Kube, topology: str | None) -> None:
     """Whose the identities' namespace is said to be, if it is there."""
-    change = {"metadata": {"labels": {marks.TOPOLOGY: topology}}}
-    if app.find(NAMESPACE, marks.IDENTITY_NAMESPACE):
-        app.patch(NAMESPACE, marks.IDENTITY_NAMESPACE, None, change)
+    change = {"metadata": {"labels": {names.TOPOLOGY: topology}}}
+    if app.find(NAMESPACE, names.IDENTITY_NAMESPACE):
+        app.patch(NAMESPACE, names.IDENTITY_NAMESPACE, None, change)
 
 
 @pytest.fixture
@@ -46,10 +46,10 @@ def apps(world: World) -> Iterator[Mapping[str, Kube]]:
 def state(app: Kube) -> dict[str, Any]:
     """Everything that identities consist of."""
     items: list[Object | None] = [
-        app.find(NAMESPACE, marks.IDENTITY_NAMESPACE),
-        app.find(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY),
-        *app.list_all(SERVICE_ACCOUNT, marks.IDENTITY_NAMESPACE),
-        *app.list_all(ROLE, labels=f"{marks.MANAGED_BY}={marks.OURS}"),
+        app.find(NAMESPACE, names.IDENTITY_NAMESPACE),
+        app.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY),
+        *app.list_all(SERVICE_ACCOUNT, names.IDENTITY_NAMESPACE),
+        *app.list_all(ROLE, labels=f"{names.MANAGED_BY}={names.OURS}"),
     ]
     return {
         f"{each['kind']} {each['metadata']['name']}": each["metadata"]["resourceVersion"]
@@ -62,7 +62,7 @@ def test_a_second_topology_is_refused_and_the_first_goes_on(
     world: World, apps: Mapping[str, Kube]
 ) -> None:
     app, source = apps[PROD], f"{SOURCES}/{PROD}-kubeconfig"
-    labels = {marks.ENVIRONMENT: "prod", marks.KUBECONFIG_LABEL: ""}
+    labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
     kubeconfig_secret(world, f"{PROD}-kubeconfig", SOURCES, labels=labels)
     world.start(topology="other")
     world.await_note(source, "Registered")
@@ -85,8 +85,8 @@ def test_a_second_topology_is_refused_and_the_first_goes_on(
     assert world.cluster_secret(PROD) is None
     mark(app, None)
     world.await_note(source, "Registered")
-    namespace = app.get(NAMESPACE, marks.IDENTITY_NAMESPACE)
-    assert namespace["metadata"]["labels"][marks.TOPOLOGY] == "demo"
+    namespace = app.get(NAMESPACE, names.IDENTITY_NAMESPACE)
+    assert namespace["metadata"]["labels"][names.TOPOLOGY] == "demo"
 
 
 def test_one_that_was_registered_before_the_mark_takes_nothing_along(
@@ -101,10 +101,10 @@ def test_one_that_was_registered_before_the_mark_takes_nothing_along(
     world.stop()
     mark(app, "other")
     before = state(app)
-    change = {"metadata": {"annotations": {marks.TOKEN_ISSUED: None}}}
+    change = {"metadata": {"annotations": {names.TOKEN_ISSUED: None}}}
     world.core.patch(SECRET, f"cluster-{STAGE}", ARGOCD, change)
     world.start()
-    world.await_condition(marks.REGISTERED, "True", "ClusterTaken")
+    world.await_condition(names.REGISTERED, "True", "ClusterTaken")
     assert world.cluster_secret() is not None
     mirrors.source("conn", {"password": "second"})
     eventually(lambda: "used by topology other" in str(mirrors.status("conn")), "a word about it")
@@ -123,7 +123,7 @@ def test_a_person_s_binding_of_our_name_is_left_alone_and_told(
         {
             "apiVersion": CLUSTER_ROLE_BINDING.api_version,
             "kind": CLUSTER_ROLE_BINDING.kind,
-            "metadata": {"name": marks.ARGOCD_IDENTITY},
+            "metadata": {"name": names.ARGOCD_IDENTITY},
             "roleRef": {
                 "apiGroup": "rbac.authorization.k8s.io",
                 "kind": "ClusterRole",
@@ -133,8 +133,8 @@ def test_a_person_s_binding_of_our_name_is_left_alone_and_told(
     )
     world.start()
     world.declare()
-    world.await_condition(marks.REGISTERED, "False", "IdentityTaken")
-    found = app.get(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
+    world.await_condition(names.REGISTERED, "False", "IdentityTaken")
+    found = app.get(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
     assert found["roleRef"]["name"] == "view"
-    app.delete(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
+    app.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
     world.await_registered()

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.announcements import read_notes
+from k8s_ucp.reconciler.registration.announcements import read_notes
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.test_health import page
 from tests.integration.reconciler.test_registration import kubeconfig_secret
@@ -24,9 +24,9 @@ def test_each_turn_is_an_event_once(world: World, planes: Planes) -> None:
     world.declare("prod")
     world.await_registered("demo-prod")
     planes.provider.stop("demo-prod")
-    world.await_condition(marks.REACHABLE, "False", None, "demo-prod")
+    world.await_condition(names.REACHABLE, "False", None, "demo-prod")
     planes.provider.start("demo-prod")
-    world.await_condition(marks.REACHABLE, "True", None, "demo-prod")
+    world.await_condition(names.REACHABLE, "True", None, "demo-prod")
     world.stop()
     world.start(resync_seconds=0.2)
     time.sleep(1)
@@ -40,13 +40,13 @@ def test_a_refusal_is_a_warning(world: World) -> None:
     world.list_environments("prod")
     world.start()
     world.declare()
-    world.await_condition(marks.REGISTERED, "False", "EnvironmentUnknown")
+    world.await_condition(names.REGISTERED, "False", "EnvironmentUnknown")
     eventually(lambda: ("Warning", "EnvironmentUnknown") in world.events("demo-stage"), "an event")
 
 
 def test_what_a_label_vouches_for_is_noted_and_the_note_goes_with_it(world: World) -> None:
     world.start()
-    labels = {marks.ENVIRONMENT: "prod", marks.KUBECONFIG_LABEL: ""}
+    labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
     source = "crossplane-system/demo-prod-kubeconfig"
     world.await_note(source, "Registered")

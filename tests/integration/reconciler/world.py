@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from k8s_ucp import names
 from k8s_ucp.cluster_provider import (
     ClusterProvider,
     ClusterRequest,
@@ -40,18 +41,17 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.announcements import read_notes
-from k8s_ucp.reconciler.clock import Clock, system_clock
-from k8s_ucp.reconciler.cluster_secret import as_argocd
-from k8s_ucp.reconciler.conditions import find
-from k8s_ucp.reconciler.logs import Log
+from k8s_ucp.reconciler.access.cluster_secret import as_argocd
 from k8s_ucp.reconciler.manager import Reconciler
-from k8s_ucp.reconciler.settings import Settings
+from k8s_ucp.reconciler.registration.announcements import read_notes
+from k8s_ucp.reconciler.runtime.clock import Clock, system_clock
+from k8s_ucp.reconciler.runtime.conditions import find
+from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.reconciler.runtime.settings import Settings
 
 T = TypeVar("T")
-CLUSTERS = marks.CLUSTERS_NAMESPACE
-ARGOCD = marks.ARGOCD_NAMESPACE
+CLUSTERS = names.CLUSTERS_NAMESPACE
+ARGOCD = names.ARGOCD_NAMESPACE
 
 
 def eventually(check: Callable[[], T | None], what: str, *, seconds: float = 60) -> T:
@@ -162,13 +162,13 @@ class World:
             each.stop(5)
         self.running.clear()
 
-    def list_environments(self, *names: str) -> None:
+    def list_environments(self, *environments: str) -> None:
         self.core.apply(
             {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
-                "metadata": {"name": marks.ENVIRONMENTS, "namespace": CLUSTERS},
-                "data": dict.fromkeys(names, ""),
+                "metadata": {"name": names.ENVIRONMENTS, "namespace": CLUSTERS},
+                "data": dict.fromkeys(environments, ""),
             },
             manager="test",
         )
@@ -176,7 +176,7 @@ class World:
     def declare(self, environment: str = "stage", **changes: Any) -> Object:
         """Commit a LocalCluster. changes: name, labels, annotations, spec."""
         name = changes.get("name", f"demo-{environment}")
-        labels = {marks.ENVIRONMENT: environment, marks.TOPOLOGY: "demo", marks.ACCESS: "admin"}
+        labels = {names.ENVIRONMENT: environment, names.TOPOLOGY: "demo", names.ACCESS: "admin"}
         return self.core.apply(
             {
                 "apiVersion": "k8s-ucp.io/v1alpha1",
@@ -249,8 +249,8 @@ class World:
 
     def await_registered(self, name: str = "demo-stage") -> Object:
         """Registered and reachable; the cluster Secret."""
-        self.await_condition(marks.REGISTERED, "True", "Registered", name)
-        self.await_condition(marks.REACHABLE, "True", None, name)
+        self.await_condition(names.REGISTERED, "True", "Registered", name)
+        self.await_condition(names.REACHABLE, "True", None, name)
         secret = self.cluster_secret(name)
         assert secret is not None
         return secret
@@ -332,8 +332,8 @@ def empty(core: Kube, apps: Mapping[str, Kube]) -> None:
                 if item["metadata"]["name"] != "kube-root-ca.crt":
                     core.delete(kind, item["metadata"]["name"], namespace)
     for kube in apps.values():
-        kube.delete(CLUSTER_ROLE_BINDING, marks.ARGOCD_IDENTITY)
-        end_namespace(kube, marks.IDENTITY_NAMESPACE)
+        kube.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
+        end_namespace(kube, names.IDENTITY_NAMESPACE)
 
 
 def end_namespace(kube: Kube, name: str) -> None:

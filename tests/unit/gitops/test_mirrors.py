@@ -8,7 +8,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.render.repositories import render
-from k8s_ucp.reconciler.syncer_spec import parse as parse_syncer
+from k8s_ucp.reconciler.mirrors.spec import parse as parse_syncer
 from k8s_ucp.topology import parse
 from tests.unit.gitops.topologies import FACTS
 

@@ -11,16 +11,17 @@ import copy
 import random
 from typing import Any
 
+from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, SECRET, Conflict, Kube, NotFound, Object
-from k8s_ucp.reconciler import copies, marks
-from k8s_ucp.reconciler.copies import Copy, Place
-from k8s_ucp.reconciler.logs import Log
-from k8s_ucp.reconciler.mirror_copies import Copier
-from k8s_ucp.reconciler.mirror_proof import Proof
-from k8s_ucp.reconciler.mirror_writes import Writer
-from k8s_ucp.reconciler.syncer_plan import Destination, Plan
-from k8s_ucp.reconciler.syncer_spec import parse
-from k8s_ucp.reconciler.syncer_status import Tally
+from k8s_ucp.reconciler.mirrors import copies
+from k8s_ucp.reconciler.mirrors.copies import Copy, Place
+from k8s_ucp.reconciler.mirrors.copy_sync import Copier
+from k8s_ucp.reconciler.mirrors.deletion_guard import Proof
+from k8s_ucp.reconciler.mirrors.plan import Destination, Plan
+from k8s_ucp.reconciler.mirrors.spec import parse
+from k8s_ucp.reconciler.mirrors.status import Tally
+from k8s_ucp.reconciler.mirrors.writes import Writer
+from k8s_ucp.reconciler.runtime.logs import Log
 from tests.unit.reconciler.fake_api import FakeApi
 
 SOURCES, CLUSTER = "src", "demo-stage"
@@ -56,7 +57,7 @@ class ModelSession:
             for namespace in self._namespaces:
                 for item in self._app.request("GET", kind.path(namespace))["items"]:
                     labels = item["metadata"].get("labels") or {}
-                    if labels.get(marks.MIRROR) == "demo":
+                    if labels.get(names.MIRROR) == "demo":
                         item["kind"] = kind.kind
                         name = item["metadata"]["name"]
                         self.seen[f"{kind.kind}/{namespace}/{name}"] = copies.copy_of(item, CLUSTER)
@@ -107,7 +108,7 @@ class History:
                 self.plan.set_source(source.key, source)
         for name in SYNCERS:
             self.hear_of_syncer(name)
-        self.plan.set_targets([Destination(CLUSTER, "stage", {marks.ENVIRONMENT: "stage"})])
+        self.plan.set_targets([Destination(CLUSTER, "stage", {names.ENVIRONMENT: "stage"})])
 
     def _shown(self, key: str) -> Object | None:
         return self.core.objects.get(("syncers", *key.split("/")))  # type: ignore[arg-type]
@@ -380,7 +381,7 @@ class History:
         if self.chance.random() < 0.5:
             entry["targetCluster"] = CLUSTER
         else:
-            entry["targetSelector"] = {"matchLabels": {marks.ENVIRONMENT: "stage"}}
+            entry["targetSelector"] = {"matchLabels": {names.ENVIRONMENT: "stage"}}
         if self.chance.random() < 0.2:
             entry["keys"] = {"K": self.chance.choice(["user", "password"])}
         return entry

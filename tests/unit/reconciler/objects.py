@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.authenticators import Login, kubeconfig
-from k8s_ucp.reconciler.cluster_secret import Registration, build
-from k8s_ucp.reconciler.logins import login_of
-from k8s_ucp.reconciler.proof import digest_of
-from k8s_ucp.reconciler.sources import Source, describe
-from k8s_ucp.reconciler.tokens import Token
+from k8s_ucp import names
+from k8s_ucp.reconciler.access.authenticators.base import Login, kubeconfig
+from k8s_ucp.reconciler.access.cluster_clients import login_of
+from k8s_ucp.reconciler.access.cluster_secret import Registration, build
+from k8s_ucp.reconciler.access.kubeconfig_proof import digest_of
+from k8s_ucp.reconciler.access.sources import Source, describe
+from k8s_ucp.reconciler.access.tokens import Token
 
 Object = dict[str, Any]
 
@@ -46,13 +46,13 @@ NOW = 1_900_000_000.0
 
 def local_cluster(name: str = "demo-stage", **changes: Any) -> Object:
     """changes: uid, labels, annotations, spec, status, metadata."""
-    labels = {marks.ENVIRONMENT: name.removeprefix("demo-"), marks.TOPOLOGY: "demo"}
+    labels = {names.ENVIRONMENT: name.removeprefix("demo-"), names.TOPOLOGY: "demo"}
     return {
         "apiVersion": "k8s-ucp.io/v1alpha1",
         "kind": "LocalCluster",
         "metadata": {
             "name": name,
-            "namespace": marks.CLUSTERS_NAMESPACE,
+            "namespace": names.CLUSTERS_NAMESPACE,
             "uid": changes.get("uid", f"uid-of-{name}"),
             "generation": 1,
             "resourceVersion": "10",
@@ -81,7 +81,7 @@ def kubeconfig_secret(owner: Object, content: Any = None) -> Object:
             "namespace": owner["metadata"]["namespace"],
             "uid": "uid-of-secret",
             "resourceVersion": "11",
-            "labels": {marks.MANAGED_BY: marks.OURS},
+            "labels": {names.MANAGED_BY: names.OURS},
             "ownerReferences": [
                 {
                     "apiVersion": owner["apiVersion"],
@@ -99,7 +99,7 @@ def kubeconfig_secret(owner: Object, content: Any = None) -> Object:
 def vouching(owner: Object, content: Any = None) -> Object:
     """A LocalCluster whose controller has written down what its kubeconfig is."""
     digest = digest_of(content if content is not None else config())
-    notes = {**owner["metadata"]["annotations"], marks.KUBECONFIG_DIGEST: digest}
+    notes = {**owner["metadata"]["annotations"], names.KUBECONFIG_DIGEST: digest}
     return {**owner, "metadata": {**owner["metadata"], "annotations": notes}}
 
 

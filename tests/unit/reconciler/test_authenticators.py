@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from k8s_ucp.kube import SECRET
-from k8s_ucp.reconciler.authenticators import Facts, NoAccess, choose, kubeconfig
-from k8s_ucp.reconciler.kubeconfig_text import LARGEST, read
-from k8s_ucp.reconciler.logins import AUTHENTICATORS, Logins
-from k8s_ucp.reconciler.logs import Log
-from k8s_ucp.reconciler.metrics import Metrics
-from k8s_ucp.reconciler.views import Views
-from k8s_ucp.reconciler.watches import Selection, Watch
+from k8s_ucp.reconciler.access.authenticators.base import Facts, NoAccess, choose, kubeconfig
+from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS, Logins
+from k8s_ucp.reconciler.access.kubeconfig import LARGEST, read
+from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.reconciler.runtime.metrics import Metrics
 from tests.unit.reconciler.clouds import NoCloud
 from tests.unit.reconciler.objects import (
     AUTHORITY,

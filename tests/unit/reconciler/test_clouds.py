@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from k8s_ucp.reconciler import authenticator_aws
-from k8s_ucp.reconciler.authenticator_aws import Keys, presign, read_keys
-from k8s_ucp.reconciler.authenticators import Facts, Login, NoAccess, choose
-from k8s_ucp.reconciler.logins import AUTHENTICATORS
+from k8s_ucp.reconciler.access.authenticators import aws as authenticator_aws
+from k8s_ucp.reconciler.access.authenticators.aws import Keys, presign, read_keys
+from k8s_ucp.reconciler.access.authenticators.base import Facts, Login, NoAccess, choose
+from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS
 from tests.unit.reconciler.clouds import Answering
 
 CANARY = "canary-77aa"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import current_context
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.cluster_secret import (
+from k8s_ucp.reconciler.access.cluster_secret import (
     Registration,
     access_change,
     as_argocd,
@@ -18,7 +18,7 @@ from k8s_ucp.reconciler.cluster_secret import (
     label_change,
     wanted_access,
 )
-from k8s_ucp.reconciler.tokens import Token
+from k8s_ucp.reconciler.access.tokens import Token
 from tests.unit.reconciler.objects import (
     AUTHORITY,
     NOW,
@@ -31,7 +31,7 @@ from tests.unit.reconciler.objects import (
 )
 
 SCOPED = local_cluster(
-    labels={marks.ACCESS: "scoped"}, annotations={marks.NAMESPACES: "quote,echo"}
+    labels={names.ACCESS: "scoped"}, annotations={names.NAMESPACES: "quote,echo"}
 )
 
 
@@ -53,16 +53,16 @@ def patched(item: Any, change: Any) -> Any:
 
 
 def test_what_argo_cd_reads() -> None:
-    secret = cluster_secret(source(local_cluster(labels={marks.PROTECTED: "true"})))
+    secret = cluster_secret(source(local_cluster(labels={names.PROTECTED: "true"})))
     assert secret["metadata"]["name"] == "cluster-demo-stage"
     assert secret["metadata"]["namespace"] == "argocd"
     assert secret["metadata"]["labels"] == {
-        marks.SECRET_TYPE: "cluster",
-        marks.MANAGED_BY: "k8s-ucp",
-        marks.ENVIRONMENT: "stage",
-        marks.TOPOLOGY: "demo",
-        marks.PROVIDER: "embedded",
-        marks.PROTECTED: "true",
+        names.SECRET_TYPE: "cluster",
+        names.MANAGED_BY: "k8s-ucp",
+        names.ENVIRONMENT: "stage",
+        names.TOPOLOGY: "demo",
+        names.PROVIDER: "embedded",
+        names.PROTECTED: "true",
     }
     data = plain(secret)
     assert (data["name"], data["server"]) == ("demo-stage", "https://127.0.0.1:6443")
@@ -119,8 +119,8 @@ def test_draining_gives_the_environment_up_and_labels_bring_it_back() -> None:
     one = source()
     secret = cluster_secret(one)
     drained = patched(secret, drain_change(Registration.of(secret), "2030-01-01T00:00:00Z"))
-    assert marks.ENVIRONMENT not in drained["metadata"]["labels"]
-    assert drained["metadata"]["labels"][marks.DRAINING] == "stage"
+    assert names.ENVIRONMENT not in drained["metadata"]["labels"]
+    assert drained["metadata"]["labels"][names.DRAINING] == "stage"
     assert Registration.of(drained).draining_since == "2030-01-01T00:00:00Z"
     assert patched(drained, label_change(one, Registration.of(drained))) == secret
 
@@ -129,7 +129,7 @@ def test_draining_again_remembers_which_environment_it_was() -> None:
     secret = cluster_secret(source())
     for when in ("2030-01-01T00:00:00Z", "2030-01-02T00:00:00Z"):
         secret = patched(secret, drain_change(Registration.of(secret), when))
-    assert secret["metadata"]["labels"][marks.DRAINING] == "stage"
+    assert secret["metadata"]["labels"][names.DRAINING] == "stage"
 
 
 def test_changes_are_only_for_the_version_that_was_read() -> None:

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp.reconciler import identities, marks
-from k8s_ucp.reconciler.clock import parse_stamp, stamp
-from k8s_ucp.reconciler.conditions import MESSAGE_LIMIT, Condition, find, is_true, written
-from k8s_ucp.reconciler.logs import Log
-from k8s_ucp.reconciler.owners import same_but_status
-from k8s_ucp.reconciler.tokens import JITTER, renew_at
+from k8s_ucp import names
+from k8s_ucp.reconciler.access import service_accounts
+from k8s_ucp.reconciler.access.owners import same_but_status
+from k8s_ucp.reconciler.access.tokens import JITTER, renew_at
+from k8s_ucp.reconciler.runtime.clock import parse_stamp, stamp
+from k8s_ucp.reconciler.runtime.conditions import MESSAGE_LIMIT, Condition, find, is_true, written
+from k8s_ucp.reconciler.runtime.logs import Log
 from tests.unit.reconciler.objects import condition, local_cluster, source
 
 BEFORE = "2029-01-01T00:00:00Z"
@@ -94,7 +95,7 @@ def test_log_lines_are_json_and_hold_no_credential() -> None:
 
 
 def test_admin_may_do_everything_and_the_mirror_nothing_yet() -> None:
-    objects = identities.wanted(source())
+    objects = service_accounts.wanted(source())
     assert [each["kind"] for each in objects] == [
         "ServiceAccount",
         "ServiceAccount",
@@ -102,14 +103,14 @@ def test_admin_may_do_everything_and_the_mirror_nothing_yet() -> None:
     ]
     binding = objects[-1]
     assert binding["roleRef"]["name"] == "cluster-admin"
-    assert [each["name"] for each in binding["subjects"]] == [marks.ARGOCD_IDENTITY]
+    assert [each["name"] for each in binding["subjects"]] == [names.ARGOCD_IDENTITY]
 
 
 def test_scoped_may_do_nothing_outside_its_namespaces() -> None:
     owner = local_cluster(
-        labels={marks.ACCESS: "scoped"}, annotations={marks.NAMESPACES: "echo,quote"}
+        labels={names.ACCESS: "scoped"}, annotations={names.NAMESPACES: "echo,quote"}
     )
-    objects = identities.wanted(source(owner))
+    objects = service_accounts.wanted(source(owner))
     assert not [each for each in objects if each["kind"].startswith("Cluster")]
     bound = [each["metadata"]["namespace"] for each in objects if each["kind"] == "RoleBinding"]
     assert bound == ["echo", "quote"]

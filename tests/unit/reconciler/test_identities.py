@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
+from k8s_ucp import names
 from k8s_ucp.kube import Kind, Kube, NotFound, Object
-from k8s_ucp.reconciler import identities, marks
+from k8s_ucp.reconciler.access import service_accounts
 from tests.unit.reconciler.objects import source
 
-OURS = {marks.MANAGED_BY: marks.OURS}
+OURS = {names.MANAGED_BY: names.OURS}
 
 
 class Cluster:
@@ -66,34 +67,34 @@ def item(kind: str, name: str, namespace: str | None, **labels: str) -> Object:
 
 def test_roles_of_other_topologies_stay_when_an_identity_leaves() -> None:
     """The cluster may be the core of another topology, whose Roles carry the same mark."""
-    of_another = {marks.TOPOLOGY: "other"}
+    of_another = {names.TOPOLOGY: "other"}
     theirs = [
         item("Role", "k8s-ucp-reconciler", "ucp-clusters"),
         item("RoleBinding", "k8s-ucp-reconciler", "ucp-clusters"),
-        item("Role", marks.ARGOCD_IDENTITY, "shop", **of_another),
-        item("RoleBinding", marks.MIRROR_IDENTITY, "shop", **of_another),
+        item("Role", names.ARGOCD_IDENTITY, "shop", **of_another),
+        item("RoleBinding", names.MIRROR_IDENTITY, "shop", **of_another),
     ]
     cluster = Cluster(
         *theirs,
-        item("Role", marks.ARGOCD_IDENTITY, "echo", **{marks.TOPOLOGY: "demo"}),
+        item("Role", names.ARGOCD_IDENTITY, "echo", **{names.TOPOLOGY: "demo"}),
         # Made by a version that did not say for whom.
-        item("RoleBinding", marks.ARGOCD_IDENTITY, "echo"),
-        item("Role", marks.MIRROR_IDENTITY, "echo"),
-        item("Namespace", marks.IDENTITY_NAMESPACE, None, **{marks.TOPOLOGY: "demo"}),
+        item("RoleBinding", names.ARGOCD_IDENTITY, "echo"),
+        item("Role", names.MIRROR_IDENTITY, "echo"),
+        item("Namespace", names.IDENTITY_NAMESPACE, None, **{names.TOPOLOGY: "demo"}),
     )
-    identities.remove(cast(Kube, cluster), "demo", timeout=1)
+    service_accounts.remove(cast(Kube, cluster), "demo", timeout=1)
     assert cluster.items == theirs
 
 
 def test_rights_say_whose_they_are() -> None:
     cluster = Cluster()
     one = replace(source(), scoped=True, namespaces=("echo",))
-    identities.establish(cast(Kube, cluster), one, "demo", fresh=True)
+    service_accounts.establish(cast(Kube, cluster), one, "demo", fresh=True)
     labels = {
-        each["kind"]: each["metadata"]["labels"].get(marks.TOPOLOGY)
+        each["kind"]: each["metadata"]["labels"].get(names.TOPOLOGY)
         for each in cluster.items
         if each["metadata"].get("namespace") == "echo"
     }
     assert labels == {"Role": "demo", "RoleBinding": "demo"}
-    identities.remove(cast(Kube, cluster), "demo", timeout=1)
+    service_accounts.remove(cast(Kube, cluster), "demo", timeout=1)
     assert "Role echo/k8s-ucp-argocd" not in cluster.names()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp import process
-from k8s_ucp.reconciler.leader import LASTS, Holder, Standing
+from k8s_ucp.reconciler.runtime.leader import LASTS, Holder, Standing
 
 HERE = Holder.here("machine")
 

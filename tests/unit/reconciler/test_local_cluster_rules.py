@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterState
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.local_cluster_rules import (
+from k8s_ucp.reconciler.local_clusters.rules import (
     Foreign,
     Found,
     Need,
@@ -25,11 +25,11 @@ from k8s_ucp.reconciler.local_cluster_rules import (
     readiness,
     waits_for,
 )
-from k8s_ucp.reconciler.settings import Settings
+from k8s_ucp.reconciler.runtime.settings import Settings
 from tests.unit.reconciler.objects import NOW, Object, condition, config, local_cluster
 
 PROVIDERS = {"embedded"}
-GOING = {"deletionTimestamp": "2030-03-17T17:46:40Z", "finalizers": [marks.FINALIZER]}
+GOING = {"deletionTimestamp": "2030-03-17T17:46:40Z", "finalizers": [names.FINALIZER]}
 
 
 def settings(tmp: Any = None) -> Settings:
@@ -158,7 +158,7 @@ def test_a_secret_of_another_cluster_is_not_ours() -> None:
 
 
 def leaving(*conditions: Object) -> Object:
-    from k8s_ucp.reconciler.clock import stamp
+    from k8s_ucp.reconciler.runtime.clock import stamp
 
     going = {**GOING, "deletionTimestamp": stamp(NOW)}
     return local_cluster(metadata=going, status={"conditions": list(conditions)})

@@ -7,23 +7,24 @@ from collections.abc import Mapping
 from io import StringIO
 from typing import Any
 
+from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, Kind, Object
-from k8s_ucp.reconciler import copies, marks
-from k8s_ucp.reconciler.announcements import Announcements
-from k8s_ucp.reconciler.conditions import Condition
-from k8s_ucp.reconciler.events import Events
-from k8s_ucp.reconciler.logs import Log
-from k8s_ucp.reconciler.metrics import Metrics
-from k8s_ucp.reconciler.mirror_copies import Copier
-from k8s_ucp.reconciler.mirror_proof import Proof
-from k8s_ucp.reconciler.syncer_plan import Destination, Plan
-from k8s_ucp.reconciler.syncer_status import Tally
+from k8s_ucp.reconciler.mirrors import copies
+from k8s_ucp.reconciler.mirrors.copy_sync import Copier
+from k8s_ucp.reconciler.mirrors.deletion_guard import Proof
+from k8s_ucp.reconciler.mirrors.plan import Destination, Plan
+from k8s_ucp.reconciler.mirrors.status import Tally
+from k8s_ucp.reconciler.registration.announcements import Announcements
+from k8s_ucp.reconciler.runtime.conditions import Condition
+from k8s_ucp.reconciler.runtime.events import Events
+from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.reconciler.runtime.metrics import Metrics
 from tests.unit.reconciler.fake_api import FakeApi
 from tests.unit.reconciler.mirror_model import CLUSTER, ModelSession
 from tests.unit.reconciler.objects import NOW
 from tests.unit.reconciler.test_syncers import entry, secret, syncer
 
-REFUSED = Condition(marks.REGISTERED, "False", "KubeconfigInvalid", "no kubeconfig")
+REFUSED = Condition(names.REGISTERED, "False", "KubeconfigInvalid", "no kubeconfig")
 
 
 class Core(FakeApi):
@@ -41,7 +42,7 @@ class Core(FakeApi):
         return self.put("configmaps", item)
 
     def noted(self) -> Mapping[str, str]:
-        found = self.find(CONFIG_MAP, marks.REGISTRATIONS, marks.CLUSTERS_NAMESPACE)
+        found = self.find(CONFIG_MAP, names.REGISTRATIONS, names.CLUSTERS_NAMESPACE)
         return (found or {"data": {}})["data"]
 
 

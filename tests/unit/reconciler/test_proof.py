@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.authenticators import NoAccess, choose, kubeconfig
-from k8s_ucp.reconciler.logins import AUTHENTICATORS, login_of
-from k8s_ucp.reconciler.proof import digest_of
-from k8s_ucp.reconciler.registration_rules import NOT_NAMED, Leave, Refuse, decide
-from k8s_ucp.reconciler.sources import Fate, Source, describe, pointed_to
+from k8s_ucp import names
+from k8s_ucp.reconciler.access.authenticators.base import NoAccess, choose, kubeconfig
+from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS, login_of
+from k8s_ucp.reconciler.access.kubeconfig_proof import digest_of
+from k8s_ucp.reconciler.access.sources import Fate, Source, describe, pointed_to
+from k8s_ucp.reconciler.registration.rules import NOT_NAMED, Leave, Refuse, decide
 from tests.unit.reconciler.clouds import Answering, NoCloud
 from tests.unit.reconciler.objects import (
     AUTHORITY,
@@ -69,9 +69,9 @@ def managed(kind: tuple[str, str], **changes: Any) -> Object:
         "kind": kind[1],
         "metadata": {
             "name": name,
-            "namespace": marks.CLUSTERS_NAMESPACE,
+            "namespace": names.CLUSTERS_NAMESPACE,
             "uid": f"uid-of-{name}",
-            "labels": {marks.ENVIRONMENT: "stage", marks.PROVIDER: "gke"},
+            "labels": {names.ENVIRONMENT: "stage", names.PROVIDER: "gke"},
             "annotations": {"crossplane.io/external-name": "shop"},
         },
         "spec": {
@@ -228,7 +228,7 @@ def test_the_program_of_another_cloud_gets_nothing() -> None:
 def test_a_cluster_auth_points_to_what_knows_the_cluster() -> None:
     owner = managed(AUTH, spec={"forProvider": {"clusterNameRef": {"name": "demo-stage"}}})
     owner["spec"]["writeConnectionSecretToRef"] = {"name": "demo-stage-kubeconfig"}
-    assert pointed_to(owner) == ("Cluster", marks.CLUSTERS_NAMESPACE, "demo-stage")
+    assert pointed_to(owner) == ("Cluster", names.CLUSTERS_NAMESPACE, "demo-stage")
     assert pointed_to(managed(EKS)) is None
     static = {"token": "k8s-aws-v1.x"}
     right = describe(secret(owner, SERVERS[EKS], user=static), owner, managed(EKS))
@@ -241,7 +241,7 @@ def test_a_cluster_auth_points_to_what_knows_the_cluster() -> None:
 
 def test_a_local_cluster_s_secret_must_be_what_its_controller_made() -> None:
     assert login_of(source()).server == config()["clusters"][0]["cluster"]["server"]
-    owner = local_cluster(annotations={marks.KUBECONFIG_DIGEST: digest_of(config())})
+    owner = local_cluster(annotations={names.KUBECONFIG_DIGEST: digest_of(config())})
     for changed in (
         config(EVIL),
         kubeconfig({"server": config()["clusters"][0]["cluster"]["server"]}, {"token": "admin"}),

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.authenticators import NoAccess
-from k8s_ucp.reconciler.cluster_secret import Registration
-from k8s_ucp.reconciler.registration_rules import (
+from k8s_ucp import names
+from k8s_ucp.reconciler.access.authenticators.base import NoAccess
+from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.reconciler.access.sources import Fate, describe
+from k8s_ucp.reconciler.registration.rules import (
     Keep,
     Leave,
     Nothing,
@@ -26,8 +27,7 @@ from k8s_ucp.reconciler.registration_rules import (
     decide,
     why_give_up,
 )
-from k8s_ucp.reconciler.settings import Settings
-from k8s_ucp.reconciler.sources import Fate, describe
+from k8s_ucp.reconciler.runtime.settings import Settings
 from tests.unit.reconciler.objects import (
     NOW,
     cluster_secret,
@@ -59,7 +59,7 @@ def seen(**changes: Any) -> Seen:
 def foreign(**changes: Any) -> Registration:
     """A cluster Secret of the same name that a person made."""
     secret = cluster_secret(source())
-    del secret["metadata"]["labels"][marks.MANAGED_BY]
+    del secret["metadata"]["labels"][names.MANAGED_BY]
     secret["metadata"]["annotations"] = {}
     return replace(Registration.of(secret), **changes)
 
@@ -90,7 +90,7 @@ def test_a_token_is_renewed_at_two_thirds_of_what_was_granted(part: float, expec
 def test_a_registration_whose_token_times_are_lost_gets_a_new_one() -> None:
     one = source()
     secret = cluster_secret(one)
-    del secret["metadata"]["annotations"][marks.TOKEN_EXPIRES]
+    del secret["metadata"]["annotations"][names.TOKEN_EXPIRES]
     assert isinstance(decide(seen(source=one, existing=Registration.of(secret))), Register)
 
 
@@ -101,7 +101,7 @@ def test_a_registration_whose_token_times_are_lost_gets_a_new_one() -> None:
         {"owner": local_cluster(uid="another life")},
         {
             "owner": local_cluster(
-                annotations={marks.NAMESPACES: "echo"}, labels={marks.ACCESS: "scoped"}
+                annotations={names.NAMESPACES: "echo"}, labels={names.ACCESS: "scoped"}
             )
         },
     ],
@@ -114,7 +114,7 @@ def test_changed_access_is_written_anew(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "labels",
-    [{marks.PROTECTED: "true"}, {marks.REGION: "eu"}],
+    [{names.PROTECTED: "true"}, {names.REGION: "eu"}],
 )
 def test_changed_facts_only_change_labels(labels: dict[str, str]) -> None:
     one = source(local_cluster(labels=labels))
@@ -129,7 +129,7 @@ def refused(**changes: Any) -> Refuse:
 
 def test_an_owner_without_an_environment_registers_nothing() -> None:
     owner = local_cluster()
-    del owner["metadata"]["labels"][marks.ENVIRONMENT]
+    del owner["metadata"]["labels"][names.ENVIRONMENT]
     assert refused(source=source(owner)).reason == "EnvironmentMissing"
 
 
@@ -161,7 +161,7 @@ def test_a_cluster_of_that_name_from_another_source_is_left_alone() -> None:
     [
         ({"source": None, "login": None}, "KubeconfigMissing"),
         ({"login": NoAccess("KubeconfigInvalid", "not a mapping")}, "KubeconfigInvalid"),
-        ({"source": source(local_cluster(labels={marks.ACCESS: "scoped"}))}, "NamespacesMissing"),
+        ({"source": source(local_cluster(labels={names.ACCESS: "scoped"}))}, "NamespacesMissing"),
     ],
 )
 def test_what_became_unusable_leaves_the_registration_standing(
@@ -239,7 +239,7 @@ def test_nothing_is_done_for_what_left_before_it_was_registered() -> None:
 
 def test_another_environment_is_registered_anew() -> None:
     """What keeps its apps in their place on the cluster bears the environment's name."""
-    one = source(local_cluster(labels={marks.ENVIRONMENT: "prod"}))
+    one = source(local_cluster(labels={names.ENVIRONMENT: "prod"}))
     decision = decide(seen(source=one, existing=registration(source())))
     assert isinstance(decision, Register)
     assert decision.why == "environment changed"
@@ -249,7 +249,7 @@ def test_labels_of_a_source_that_lives_come_back_after_somebody_drained_it() -> 
     one = source()
     secret = cluster_secret(one)
     labels = secret["metadata"]["labels"]
-    labels[marks.DRAINING] = labels.pop(marks.ENVIRONMENT)
+    labels[names.DRAINING] = labels.pop(names.ENVIRONMENT)
     assert isinstance(decide(seen(source=one, existing=Registration.of(secret))), Relabel)
 
 
@@ -257,8 +257,8 @@ SOURCES = st.builds(
     lambda environment, access, namespaces, uid: source(
         local_cluster(
             uid=uid,
-            labels={marks.ENVIRONMENT: environment, marks.ACCESS: access},
-            annotations={marks.NAMESPACES: namespaces},
+            labels={names.ENVIRONMENT: environment, names.ACCESS: access},
+            annotations={names.NAMESPACES: namespaces},
         )
     ),
     st.sampled_from(["stage", "prod", "eu"]),
@@ -337,7 +337,7 @@ def named_source(name: str, server: str = "https://127.0.0.1:6443") -> Seen:
             "name": f"{name}-kubeconfig",
             "namespace": "ucp-clusters",
             "uid": "u",
-            "labels": {marks.KUBECONFIG_LABEL: "", marks.ENVIRONMENT: "stage"},
+            "labels": {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "stage"},
         },
         "data": {"kubeconfig": base64.b64encode(json.dumps(config(server)).encode()).decode()},
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.reconciler import marks
-from k8s_ucp.reconciler.sources import OwnerRef, describe, keep_source, known_owner, owner_of
+from k8s_ucp import names
+from k8s_ucp.reconciler.access.sources import OwnerRef, describe, keep_source, known_owner, owner_of
 from tests.unit.reconciler.objects import Object, kubeconfig_secret, local_cluster, source
 
 
@@ -13,9 +13,9 @@ def labelled() -> Object:
     secret = kubeconfig_secret(local_cluster())
     secret["metadata"]["ownerReferences"] = []
     secret["metadata"]["labels"] = {
-        marks.KUBECONFIG_LABEL: "",
-        marks.ENVIRONMENT: "stage",
-        marks.PROVIDER: "elsewhere",
+        names.KUBECONFIG_LABEL: "",
+        names.ENVIRONMENT: "stage",
+        names.PROVIDER: "elsewhere",
     }
     return secret
 
@@ -55,7 +55,7 @@ def named(name: str, **labels: str) -> Object:
         ("demo-k8s-stage", {}, "stage"),
         ("demo-k8s-stage-kubeconfig", {}, "stage"),
         ("old-k8s-new-k8s-stage", {}, "stage"),
-        ("demo-k8s-stage", {marks.ENVIRONMENT: "prod"}, "prod"),
+        ("demo-k8s-stage", {names.ENVIRONMENT: "prod"}, "prod"),
     ],
 )
 def test_a_name_counts_where_that_was_asked_for(
@@ -93,7 +93,7 @@ def test_a_secret_that_a_person_labelled_vouches_for_itself() -> None:
     found = describe(secret, secret)
     assert (found.cluster, found.environment) == ("demo-stage", "stage")
     assert found.owner.kind == "Secret"
-    assert found.facts[marks.PROVIDER] == "elsewhere"
+    assert found.facts[names.PROVIDER] == "elsewhere"
 
 
 def test_a_source_without_a_kubeconfig_is_not_kept() -> None:
@@ -122,24 +122,24 @@ def test_digitaloceans_provider_has_another_key() -> None:
 
 def test_facts_come_from_the_owner() -> None:
     owner = local_cluster(
-        labels={marks.PROTECTED: "true", marks.REGION: "eu", marks.ACCESS: "scoped"},
-        annotations={marks.NAMESPACES: " quote, echo,,quote "},
+        labels={names.PROTECTED: "true", names.REGION: "eu", names.ACCESS: "scoped"},
+        annotations={names.NAMESPACES: " quote, echo,,quote "},
         status={"version": "v1.35.4"},
     )
     found = source(owner)
     assert found.facts == {
-        marks.TOPOLOGY: "demo",
-        marks.PROVIDER: "embedded",
-        marks.REGION: "eu",
-        marks.VERSION: "v1.35.4",
-        marks.PROTECTED: "true",
+        names.TOPOLOGY: "demo",
+        names.PROVIDER: "embedded",
+        names.REGION: "eu",
+        names.VERSION: "v1.35.4",
+        names.PROTECTED: "true",
     }
     assert found.scoped
     assert found.namespaces == ("echo", "quote")
 
 
 def test_protection_that_is_not_on_is_no_label() -> None:
-    assert marks.PROTECTED not in source(local_cluster(labels={marks.PROTECTED: "false"})).facts
+    assert names.PROTECTED not in source(local_cluster(labels={names.PROTECTED: "false"})).facts
 
 
 def test_data_that_is_not_base64_is_an_empty_kubeconfig() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.kube import Object
-from k8s_ucp.reconciler import copies, copy_bodies, marks
-from k8s_ucp.reconciler.copies import Copy, Place, Source
-from k8s_ucp.reconciler.syncer_plan import Destination, Plan, Wish
-from k8s_ucp.reconciler.syncer_rules import (
+from k8s_ucp.reconciler.mirrors import copies, copy_bodies
+from k8s_ucp.reconciler.mirrors.copies import Copy, Place, Source
+from k8s_ucp.reconciler.mirrors.plan import Destination, Plan, Wish
+from k8s_ucp.reconciler.mirrors.rules import (
     Action,
     Create,
     Nothing,
@@ -25,12 +26,12 @@ from k8s_ucp.reconciler.syncer_rules import (
     Update,
     decide,
 )
-from k8s_ucp.reconciler.syncer_spec import Entry, Syncer, parse
-from k8s_ucp.reconciler.syncer_status import Count, Tally, target_condition
+from k8s_ucp.reconciler.mirrors.spec import Entry, Syncer, parse
+from k8s_ucp.reconciler.mirrors.status import Count, Tally, target_condition
 
 PLACE = Place("Secret", "quote", "db")
-STAGE = Destination("demo-stage", "stage", {marks.ENVIRONMENT: "stage"})
-PROD = Destination("demo-prod", "prod", {marks.ENVIRONMENT: "prod"})
+STAGE = Destination("demo-stage", "stage", {names.ENVIRONMENT: "stage"})
+PROD = Destination("demo-prod", "prod", {names.ENVIRONMENT: "prod"})
 
 
 def secret(data: dict[str, str], **parts: Any) -> Object:
@@ -153,7 +154,7 @@ def from_elsewhere(syncer: str = OTHERS, **fields: Any) -> Wish:
 
 
 def shared(text: str | None) -> Source:
-    notes = {} if text is None else {marks.SYNCER_NAMESPACES: text}
+    notes = {} if text is None else {names.SYNCER_NAMESPACES: text}
     return copies.source_of(secret({"a": "1"}, metadata={"annotations": notes}))
 
 
@@ -241,12 +242,12 @@ def test_copies_leave_or_are_released() -> None:
         (secret({"a": "x" * 1_048_577}), {}, "TooLarge"),
         (secret({}, type="kubernetes.io/service-account-token"), {}, "NotMirrored"),
         (
-            secret({}, metadata={"annotations": {marks.MIRROR_PLACE: "other-stage/x/y"}}),
+            secret({}, metadata={"annotations": {names.MIRROR_PLACE: "other-stage/x/y"}}),
             {},
             "NotMirrored",
         ),
         (
-            secret({"kubeconfig": "k"}, metadata={"labels": {marks.KUBECONFIG_LABEL: ""}}),
+            secret({"kubeconfig": "k"}, metadata={"labels": {names.KUBECONFIG_LABEL: ""}}),
             {},
             "NotMirrored",
         ),
@@ -266,7 +267,7 @@ def test_labels_and_annotations_of_the_source_stay_behind() -> None:
     )
     body = copy_bodies.build(PLACE, "demo-stage", "demo", wish().entry, copies.source_of(source))
     assert "secret!" not in str(body)
-    assert set(body["metadata"]["labels"]) == {marks.MANAGED_BY, marks.MIRROR}
+    assert set(body["metadata"]["labels"]) == {names.MANAGED_BY, names.MIRROR}
 
 
 def test_the_plan_follows_sources_syncers_and_clusters() -> None:
@@ -278,7 +279,7 @@ def test_the_plan_follows_sources_syncers_and_clusters() -> None:
         sourceName=None,
         sourceSelector={"matchLabels": {"tier": "db"}},
         targetCluster=None,
-        targetSelector={"matchExpressions": [{"key": marks.ENVIRONMENT, "operator": "Exists"}]},
+        targetSelector={"matchExpressions": [{"key": names.ENVIRONMENT, "operator": "Exists"}]},
         targetNamespace="{environment}-data",
         targetName="{namespace}.{name}",
     )

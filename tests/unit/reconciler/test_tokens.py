@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from k8s_ucp.kube import Kube, Unreachable
-from k8s_ucp.reconciler import tokens
-from k8s_ucp.reconciler.clock import stamp
-from k8s_ucp.reconciler.tokens import Renewing, Token
+from k8s_ucp.reconciler.access import tokens
+from k8s_ucp.reconciler.access.tokens import Renewing, Token
+from k8s_ucp.reconciler.runtime.clock import stamp
 
 
 class Source:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from k8s_ucp.reconciler.work_queue import Backlog, BackOff, RetryRate, WorkQueue
+from k8s_ucp.reconciler.runtime.work_queue import Backlog, BackOff, RetryRate, WorkQueue
 
 KEYS = st.sampled_from(["a", "b", "c", "d"])
 

@@ -1,0 +1,1 @@
+"""Ways into clusters: kubeconfigs, credentials, tokens, and what a registration consists of."""

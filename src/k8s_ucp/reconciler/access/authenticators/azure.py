@@ -1,0 +1,48 @@
+"""Azure: a token of Microsoft Entra ID for the service principal, made out to AKS."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+from urllib.parse import quote
+
+from k8s_ucp.reconciler.access.authenticators.base import AZURE, Cloud, Login, NoAccess, kubeconfig
+from k8s_ucp.reconciler.access.authenticators.cloud_access import as_mapping
+
+AUTHORITY = "https://login.microsoftonline.com"
+AKS = "6dae42f8-4368-4678-94ff-3960e28e3630"
+"""The application that AKS' API servers are, the same for everybody."""
+
+
+class Azure:
+    """Client credentials of a service principal."""
+
+    name = AZURE
+
+    def recognises(self, login: Login) -> bool:
+        return login.way == AZURE
+
+    def connect(self, login: Login, cloud: Cloud) -> dict[str, Any]:
+        text = cloud.credential(AZURE)
+        server = login.argument("--server-id") or AKS
+        key = f"{AZURE} {server} {hashlib.sha256(text.encode()).hexdigest()}"
+        token = cloud.remembered(key, lambda: _take(text, server, cloud))
+        return kubeconfig(login.cluster, {"token": token})
+
+
+def _take(text: str, server: str, cloud: Cloud) -> tuple[str, float]:
+    principal = as_mapping(AZURE, text, "clientId", "clientSecret", "tenantId")
+    authority = str(principal.get("activeDirectoryEndpointUrl") or AUTHORITY).rstrip("/")
+    answer = cloud.fetch(
+        f"{authority}/{quote(principal['tenantId'], safe='')}/oauth2/v2.0/token",
+        form={
+            "grant_type": "client_credentials",
+            "client_id": principal["clientId"],
+            "client_secret": principal["clientSecret"],
+            "scope": f"{server}/.default",
+        },
+    )
+    token = answer.get("access_token")
+    if not isinstance(token, str):
+        raise NoAccess("TokenRefused", "Azure's answer holds no access_token")
+    return token, float(answer.get("expires_in") or 300)

@@ -1,0 +1,153 @@
+"""What authenticators need of the world: the clouds' credentials, and their token endpoints.
+
+Every request is bounded, follows no redirect, and goes to https only (or to this machine, where
+tests listen). An error names the host and what it answered, never what was sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from k8s_ucp.kube import SECRET, Kube, Object, Unreachable
+from k8s_ucp.reconciler.access.authenticators.base import AWS, AZURE, DIGITALOCEAN, GCP, NoAccess
+from k8s_ucp.reconciler.runtime.clock import Clock
+
+NAMESPACE = "crossplane-system"
+SECRETS = {GCP: "gcp-creds", AWS: "aws-creds", AZURE: "azure-creds", DIGITALOCEAN: "do-creds"}
+KEY = "creds"
+SECONDS = 10.0
+LARGEST = 1_000_000
+SPARE = 60.0
+"""A remembered token is not used in the last seconds of its life."""
+_HERE = ("127.0.0.1", "localhost", "::1")
+
+
+class CloudAccess:
+    """Safe to share between threads."""
+
+    def __init__(self, core: Kube, clock: Clock) -> None:
+        self._core = core
+        self._clock = clock
+        self._http = urllib3.PoolManager(
+            num_pools=4, timeout=urllib3.Timeout(SECONDS), retries=False
+        )
+        self._tokens: dict[str, tuple[str, float]] = {}
+        self._lock = threading.Lock()
+
+    def now(self) -> float:
+        return self._clock()
+
+    def credential(self, cloud: str) -> str:
+        """The text under `creds` in the cloud's Secret. Raises NoAccess, KubeError."""
+        name = SECRETS[cloud]
+        secret = self._core.find(SECRET, name, NAMESPACE)
+        content = ((secret or {}).get("data") or {}).get(KEY)
+        if not content:
+            what = (
+                f"Secret {NAMESPACE}/{name} is not there"
+                if secret is None
+                else (f"Secret {NAMESPACE}/{name} has no key {KEY}")
+            )
+            raise NoAccess(
+                "CredentialsMissing",
+                f"the way in is {cloud}, but {what}; put the credential into creds/, run ucp start",
+            )
+        try:
+            return base64.b64decode(content).decode()
+        except ValueError as error:
+            raise unusable(cloud, "is not text") from error
+
+    def fetch(
+        self, url: str, *, form: Mapping[str, str] | None = None, bearer: str = ""
+    ) -> dict[str, Any]:
+        """POST a form, or GET; the JSON answer. Raises NoAccess (refused), Unreachable."""
+        headers = {"Accept": "application/json", "User-Agent": "k8s-ucp"}
+        if bearer:
+            headers["Authorization"] = f"Bearer {bearer}"
+        if form is None:
+            status, body = self.send("GET", url, headers)
+        else:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            status, body = self.send("POST", url, headers, body=urlencode(form).encode())
+        host = urlsplit(url).hostname
+        if status >= 500 or status == 429:
+            raise Unreachable(f"the token endpoint of {host} answered {status}")
+        try:
+            answer = json.loads(body)
+        except ValueError:
+            answer = None
+        if status >= 300 or not isinstance(answer, dict):
+            word = answer.get("error") or answer.get("id") if isinstance(answer, dict) else ""
+            said = f" ({word[:80]})" if isinstance(word, str) and word else ""
+            raise NoAccess("TokenRefused", f"the token endpoint of {host} answered {status}{said}")
+        return answer
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        body: bytes | None = None,
+    ) -> tuple[int, bytes]:
+        """One request: status and content. Raises NoAccess for a bad address, Unreachable."""
+        parts = urlsplit(url)
+        if parts.scheme != "https" and parts.hostname not in _HERE:
+            raise NoAccess("CredentialsInvalid", f"{parts.hostname} is not spoken to without TLS")
+        try:
+            answer = self._http.request(
+                method, url, headers=dict(headers), body=body, redirect=False, preload_content=False
+            )
+            try:
+                return int(answer.status), answer.read(LARGEST)
+            finally:
+                answer.release_conn()
+        except (HTTPError, OSError) as error:
+            raise Unreachable(
+                f"the token endpoint of {parts.hostname} does not answer: {type(error).__name__}"
+            ) from error
+
+    def remembered(self, key: str, take: Callable[[], tuple[str, float]]) -> str:
+        """A token that was taken a while ago, or else the one that `take` gets: (text, seconds)."""
+        with self._lock:
+            text, until = self._tokens.get(key, ("", 0.0))
+        if text and self._clock() < until:
+            return text
+        text, seconds = take()
+        with self._lock:
+            self._tokens[key] = (text, self._clock() + seconds - SPARE)
+        return text
+
+    def forget(self) -> None:
+        """One of them was turned down: none is used again."""
+        with self._lock:
+            self._tokens.clear()
+
+
+def unusable(cloud: str, why: str) -> NoAccess:
+    """The credential is there and of no use; its text is never shown."""
+    return NoAccess(
+        "CredentialsInvalid", f"the credential in Secret {NAMESPACE}/{SECRETS[cloud]} {why}"
+    )
+
+
+def as_mapping(cloud: str, text: str, *keys: str) -> Object:
+    """The credential as JSON that holds these keys. Raises NoAccess that names what is missing."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise unusable(cloud, "is not JSON") from error
+    if not isinstance(found, dict):
+        raise unusable(cloud, "is not a JSON object")
+    missing = [each for each in keys if not isinstance(found.get(each), str) or not found[each]]
+    if missing:
+        raise unusable(cloud, f"lacks {', '.join(missing)}")
+    return found

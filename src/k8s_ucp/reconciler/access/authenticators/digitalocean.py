@@ -1,0 +1,84 @@
+"""DigitalOcean: its API hands out a token for a cluster to whoever holds an API token."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+from urllib.parse import quote
+
+from k8s_ucp.reconciler.access.authenticators.base import (
+    DIGITALOCEAN,
+    Cloud,
+    Login,
+    NoAccess,
+    kubeconfig,
+)
+from k8s_ucp.reconciler.access.authenticators.cloud_access import as_mapping, unusable
+
+API = "https://api.digitalocean.com"
+LIFETIME = 3600
+"""Asked for, in seconds."""
+
+
+class DigitalOcean:
+    """The API token, exchanged for a cluster's."""
+
+    name = DIGITALOCEAN
+
+    def recognises(self, login: Login) -> bool:
+        return login.way == DIGITALOCEAN
+
+    def connect(self, login: Login, cloud: Cloud) -> dict[str, Any]:
+        cluster = _cluster(login)
+        if not cluster:
+            raise NoAccess(
+                "ClusterUnknown",
+                "the kubeconfig doesn't tell DigitalOcean's id of the cluster, nor does its owner",
+            )
+        text = cloud.credential(DIGITALOCEAN)
+        key = hashlib.sha256(json.dumps([text, login.authority]).encode()).hexdigest()
+        token = cloud.remembered(
+            f"{DIGITALOCEAN} {cluster} {key}",
+            lambda: _take(text, cluster, login.authority, cloud),
+        )
+        return kubeconfig(login.cluster, {"token": token})
+
+
+def _cluster(login: Login) -> str:
+    if login.plugin is None or not login.facts.as_a_whole:
+        return login.facts.id
+    # doctl kubernetes cluster kubeconfig exec-credential --version=... <id>
+    words = [each for each in login.arguments if not each.startswith("-")]
+    return words[-1] if "exec-credential" in words[:-1] else login.facts.id
+
+
+def _take(text: str, cluster: str, authority: str | None, cloud: Cloud) -> tuple[str, float]:
+    answer = cloud.fetch(
+        f"{API}/v2/kubernetes/clusters/{quote(cluster, safe='')}/credentials"
+        f"?expiry_seconds={LIFETIME}",
+        bearer=_api_token(text),
+    )
+    token = answer.get("token")
+    if not isinstance(token, str) or not token:
+        raise NoAccess("TokenRefused", "DigitalOcean's answer holds no token")
+    told = answer.get("certificate_authority_data")
+    if isinstance(told, str) and authority and told.split() != authority.split():
+        raise NoAccess(
+            "SourceDiffers",
+            f"the kubeconfig holds another CA than DigitalOcean tells of cluster {cluster}; delete"
+            " the Secret, and its owner writes it anew",
+        )
+    return token, float(LIFETIME)
+
+
+def _api_token(text: str) -> str:
+    """The credential is the token alone, or `{"token": "..."}`."""
+    try:
+        json.loads(text)
+    except ValueError:
+        token = text.strip()
+        if not token.isascii() or not token.isprintable() or " " in token or not token:
+            raise unusable(DIGITALOCEAN, "is no API token") from None
+        return token
+    return str(as_mapping(DIGITALOCEAN, text, "token")["token"])

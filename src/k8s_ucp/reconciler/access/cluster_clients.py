@@ -1,0 +1,103 @@
+"""From a source's Secret to a connection with the identity that its kubeconfig names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from k8s_ucp.kube import LARGEST_OF_OTHERS, Kube, Object
+from k8s_ucp.reconciler.access.authenticators.aws import Aws
+from k8s_ucp.reconciler.access.authenticators.azure import Azure
+from k8s_ucp.reconciler.access.authenticators.base import (
+    Authenticator,
+    Login,
+    NoAccess,
+    Static,
+    choose,
+)
+from k8s_ucp.reconciler.access.authenticators.cloud_access import CloudAccess
+from k8s_ucp.reconciler.access.authenticators.digitalocean import DigitalOcean
+from k8s_ucp.reconciler.access.authenticators.gcp import Gcp
+from k8s_ucp.reconciler.access.kubeconfig import read
+from k8s_ucp.reconciler.access.kubeconfig_proof import proven
+from k8s_ucp.reconciler.access.owners import Owners
+from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.access.sources import Source, describe, owner_of
+
+AUTHENTICATORS: tuple[Authenticator, ...] = (Static(), Gcp(), Aws(), Azure(), DigitalOcean())
+"""The first that recognises a kubeconfig is the way in."""
+
+ANSWER_SECONDS = 5.0
+"""A cluster that takes longer is as good as away; it is asked again soon."""
+
+
+class Logins:
+    """Reads sources; safe to share between threads."""
+
+    def __init__(self, views: Views, owners: Owners, cloud: CloudAccess) -> None:
+        self._views = views
+        self._owners = owners
+        self._cloud = cloud
+        self._read: dict[str, tuple[bytes, Login | NoAccess]] = {}
+        """What each source's kubeconfig says, with what was read: reading YAML takes a while."""
+        for each in views.sources.values():
+            each.listen(self._source_changed)
+
+    def describe(self, key: str, owner: Object | None) -> Source | None:
+        """What the source declares; None where there is no Secret, or `owner` isn't its owner.
+
+        Raises KubeError.
+        """
+        secret = self._views.source(key)
+        ref = owner_of(secret) if secret else None
+        if secret is None or owner is None or ref is None or ref.uid != owner["metadata"]["uid"]:
+            return None
+        return describe(secret, owner, self._owners.cluster_of(owner))
+
+    def of(self, key: str) -> Login | None:
+        """How to get in; None where the source isn't there. Raises NoAccess, KubeError."""
+        secret = self._views.source(key)
+        ref = owner_of(secret) if secret else None
+        source = self.describe(key, self._owners.find(ref)) if ref else None
+        return self.login_of(source) if source else None
+
+    def login_of(self, source: Source) -> Login:
+        """As the function of that name, with each kubeconfig read once. Raises NoAccess."""
+        content, login = self._read.get(source.key, (None, None))
+        if login is None or content != source.kubeconfig:
+            try:
+                login = read(source.kubeconfig)
+            except NoAccess as error:
+                login = error
+            self._read[source.key] = (source.kubeconfig, login)
+            if self._views.source(source.key) is None:
+                # It went meanwhile; nobody will tell of it again.
+                self._read.pop(source.key, None)
+        if isinstance(login, NoAccess):
+            # A new one: a traceback grows with every time that the same one is raised.
+            raise NoAccess(login.reason, login.message)
+        return proven(source, replace(login, facts=source.known))
+
+    def login_or_why(self, source: Source) -> Login | NoAccess:
+        """Like login_of, for decisions: the reason instead of an error."""
+        try:
+            return self.login_of(source)
+        except NoAccess as error:
+            return error
+
+    def _source_changed(self, before: Object | None, after: Object | None) -> None:
+        if before and not after:
+            self._read.pop(f"{before['metadata']['namespace']}/{before['metadata']['name']}", None)
+
+    def open(self, login: Login) -> Kube:
+        """A connection as whoever the kubeconfig names. Raises NoAccess, KubeError."""
+        config = choose(login, AUTHENTICATORS).connect(login, self._cloud)
+        return Kube(config, longest=ANSWER_SECONDS, largest=LARGEST_OF_OTHERS)
+
+    def refused(self) -> None:
+        """A cluster turned one of our identities down: what was remembered may be the reason."""
+        self._cloud.forget()
+
+
+def login_of(source: Source) -> Login:
+    """What its kubeconfig says, as far as its owner vouches for it. Raises NoAccess."""
+    return proven(source, read(source.kubeconfig, source.known))

@@ -1,0 +1,196 @@
+"""The Argo CD cluster Secret: how a registration looks, and what one that exists tells. Pure."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler.access import tokens
+from k8s_ucp.reconciler.access.authenticators.base import Login, kubeconfig
+from k8s_ucp.reconciler.access.sources import OwnerRef, Source
+from k8s_ucp.reconciler.access.tokens import Token
+from k8s_ucp.reconciler.runtime.clock import parse_stamp
+
+# Labels that are ours to set and to remove.
+_FACTS = (names.TOPOLOGY, names.PROVIDER, names.REGION, names.VERSION, names.PROTECTED)
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A cluster Secret that exists, as far as decisions need it."""
+
+    name: str
+    uid: str
+    version: str
+    cluster: str
+    ours: bool
+    """It carries our mark; any other is a person's and is never touched."""
+    source: str | None
+    owner: OwnerRef | None
+    environment: str | None
+    draining: str | None
+    draining_since: str | None
+    renew_at: float
+    expires_at: float
+    forgotten: bool
+    """A person asked for it to be let go, whatever its owner says."""
+    labels: Mapping[str, str]
+    access: tuple[str, str | None, str, str]
+    """server, CA, namespaces, clusterResources: what must match the source."""
+
+    @classmethod
+    def of(cls, secret: Object) -> Registration:
+        metadata = secret["metadata"]
+        labels: Mapping[str, str] = metadata.get("labels") or {}
+        notes: Mapping[str, str] = metadata.get("annotations") or {}
+        data = _plain(secret)
+        return cls(
+            name=metadata["name"],
+            uid=metadata["uid"],
+            version=metadata.get("resourceVersion", ""),
+            cluster=data.get("name", ""),
+            ours=labels.get(names.MANAGED_BY) == names.OURS and names.SOURCE in notes,
+            source=notes.get(names.SOURCE),
+            owner=OwnerRef.parse(notes.get(names.OWNER)),
+            environment=labels.get(names.ENVIRONMENT),
+            draining=labels.get(names.DRAINING),
+            draining_since=notes.get(names.DRAINING_SINCE),
+            renew_at=tokens.renew_at(
+                notes.get(names.TOKEN_ISSUED), notes.get(names.TOKEN_EXPIRES), data.get("name", "")
+            ),
+            expires_at=parse_stamp(notes.get(names.TOKEN_EXPIRES)) or 0.0,
+            forgotten=names.FORGET in notes,
+            labels={each: labels[each] for each in _FACTS if each in labels},
+            access=(
+                data.get("server", ""),
+                _config(data).get("tlsClientConfig", {}).get("caData"),
+                data.get("namespaces", ""),
+                data.get("clusterResources", ""),
+            ),
+        )
+
+
+def wanted_access(source: Source, login: Login) -> tuple[str, str | None, str, str]:
+    """What `Registration.access` is for a source."""
+    if source.scoped:
+        return login.server, login.authority, ",".join(source.namespaces), "false"
+    return login.server, login.authority, "", ""
+
+
+def build(source: Source, login: Login, token: Token) -> Object:
+    """The whole cluster Secret of a source."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": names.cluster_secret(source.cluster),
+            "namespace": names.ARGOCD_NAMESPACE,
+            "labels": {names.SECRET_TYPE: "cluster", **_labels(source)},
+            "annotations": {
+                names.SOURCE: source.key,
+                names.OWNER: str(source.owner),
+                **token.annotations(names.TOKEN_ISSUED, names.TOKEN_EXPIRES),
+            },
+        },
+        "type": "Opaque",
+        "data": _data(source, login, token),
+    }
+
+
+def access_change(source: Source, login: Login, token: Token, existing: Registration) -> Object:
+    """A merge patch that gives a cluster Secret of ours a new token and all that goes with it."""
+    data: dict[str, str | None] = {"namespaces": None, "clusterResources": None}
+    data.update(_data(source, login, token))
+    change = label_change(source, existing)
+    change["metadata"]["annotations"].update(
+        token.annotations(names.TOKEN_ISSUED, names.TOKEN_EXPIRES)
+    )
+    return {**change, "data": data}
+
+
+def label_change(source: Source, existing: Registration) -> Object:
+    """A merge patch that brings the labels up to date; others' labels stay."""
+    labels: dict[str, str | None] = dict.fromkeys((*_FACTS, names.DRAINING))
+    labels.update(_labels(source))
+    return {
+        "metadata": {
+            "resourceVersion": existing.version,
+            "labels": labels,
+            "annotations": {names.OWNER: str(source.owner), names.DRAINING_SINCE: None},
+        }
+    }
+
+
+def drain_change(existing: Registration, now: str) -> Object:
+    """A merge patch: the environment label gives way to the draining one."""
+    draining = existing.environment or existing.draining or "unknown"
+    return {
+        "metadata": {
+            "resourceVersion": existing.version,
+            "labels": {names.ENVIRONMENT: None, names.DRAINING: draining},
+            "annotations": {names.DRAINING_SINCE: now},
+        }
+    }
+
+
+def as_argocd(secret: Object) -> dict[str, Any] | None:
+    """A kubeconfig with the identity that Argo CD uses; None where the Secret holds none."""
+    data = _plain(secret)
+    config = _config(data)
+    token = config.get("bearerToken")
+    if not token or not data.get("server"):
+        return None
+    tls = config.get("tlsClientConfig", {})
+    cluster = {"server": data["server"]}
+    if tls.get("caData"):
+        cluster["certificate-authority-data"] = tls["caData"]
+    if tls.get("serverName"):
+        cluster["tls-server-name"] = tls["serverName"]
+    return kubeconfig(cluster, {"token": token})
+
+
+def _labels(source: Source) -> dict[str, str]:
+    labels = {names.MANAGED_BY: names.OURS, **source.facts}
+    if source.environment:
+        labels[names.ENVIRONMENT] = source.environment
+    return labels
+
+
+def _data(source: Source, login: Login, token: Token) -> dict[str, str]:
+    tls = {"caData": login.authority} if login.authority else {}
+    if login.cluster.get("tls-server-name"):
+        tls["serverName"] = str(login.cluster["tls-server-name"])
+    data = {
+        "name": source.cluster,
+        "server": login.server,
+        "config": json.dumps({"bearerToken": token.text, "tlsClientConfig": tls}),
+    }
+    if source.scoped:
+        data["namespaces"] = ",".join(source.namespaces)
+        data["clusterResources"] = "false"
+    return {name: base64.b64encode(text.encode()).decode() for name, text in data.items()}
+
+
+def _plain(secret: Object) -> dict[str, str]:
+    plain = {}
+    for name, value in (secret.get("data") or {}).items():
+        try:
+            plain[name] = base64.b64decode(value).decode()
+        except ValueError:
+            continue
+    return plain
+
+
+def _config(data: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        found = json.loads(data.get("config") or "{}")
+    except ValueError:
+        return {}
+    if not isinstance(found, dict) or not isinstance(found.get("tlsClientConfig", {}), dict):
+        return {}
+    return found

@@ -1,0 +1,89 @@
+"""A fence on app clusters: apps stay out of the platform's namespaces. Pure.
+
+Argo CD is the admin of an app cluster for platform and apps alike, and its projects can't say it
+(decision 9). In one of these namespaces a Pod of an app could be given a ServiceAccount of the
+platform, and with it the cluster. The API server knows whose an object is by Argo CD's mark, which
+Argo CD writes itself.
+"""
+
+from __future__ import annotations
+
+import json
+
+from k8s_ucp import names
+from k8s_ucp.kube import Object
+from k8s_ucp.topology.names import PLATFORM_APPLICATIONS, PLATFORM_NAMESPACES
+
+NAME = "k8s-ucp-apps"
+"""Of the policy and of its binding."""
+API = "admissionregistration.k8s.io/v1"
+_TRACKED = "argocd.argoproj.io/tracking-id"
+_ARGOCD = f"system:serviceaccount:{names.IDENTITY_NAMESPACE}:{names.ARGOCD_IDENTITY}"
+
+# Argo CD makes the namespace of an Application without a mark; it can't be changed like that.
+_PLACE = (
+    "object.kind == 'Namespace' && has(object.metadata.name) ? object.metadata.name : "
+    "(has(object.metadata.namespace) ? object.metadata.namespace : '')"
+)
+_APPLICATION = (
+    f"has(object.metadata.annotations) && '{_TRACKED}' in object.metadata.annotations ? "
+    f"object.metadata.annotations['{_TRACKED}'].split(':')[0] : ''"
+)
+
+
+def fence(environment: str) -> list[Object]:
+    """The policy and its binding for the cluster of an environment.
+
+    Applications of apps are called `<app>-<environment>`; the platform's of that form are named.
+    """
+    namespaces = json.dumps(sorted(PLATFORM_NAMESPACES))
+    ours = json.dumps([f"{each}-{environment}" for each in sorted(PLATFORM_APPLICATIONS)])
+    ending = json.dumps(f"-{environment}")
+    application, namespace = "variables.application", "variables.place"
+    policy = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": ["*"],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["*"],
+                }
+            ]
+        },
+        "matchConditions": [
+            {"name": "argocd", "expression": f"request.userInfo.username == '{_ARGOCD}'"}
+        ],
+        "variables": [
+            {"name": "place", "expression": _PLACE},
+            {"name": "application", "expression": _APPLICATION},
+            {
+                "name": "platform",
+                "expression": f"{namespace} in {namespaces} || {namespace}.startsWith('kube-')",
+            },
+            {
+                "name": "foreign",
+                "expression": f"{application} == '' ? object.kind != 'Namespace' : "
+                f"{application}.endsWith({ending}) && !({application} in {ours})",
+            },
+        ],
+        "validations": [
+            {
+                "expression": "!variables.platform || !variables.foreign",
+                "messageExpression": f"'namespace ' + {namespace} + ' is the platform\\'s: the "
+                f"Application \"' + {application} + '\" may not put anything there'",
+                "reason": "Forbidden",
+            }
+        ],
+    }
+    binding = {"policyName": NAME, "validationActions": ["Deny"]}
+    return [
+        _described("ValidatingAdmissionPolicy", policy),
+        _described("ValidatingAdmissionPolicyBinding", binding),
+    ]
+
+
+def _described(kind: str, spec: Object) -> Object:
+    metadata = {"name": NAME, "labels": {names.MANAGED_BY: names.OURS}}
+    return {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec}

@@ -1,0 +1,142 @@
+"""Understanding a kubeconfig that somebody else wrote: read only, nothing run, no file opened."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import current_context
+from k8s_ucp.reconciler.access.authenticators.base import Facts, Login, NoAccess
+
+LARGEST = 1_000_000
+"""Bytes of a kubeconfig: a Secret can't hold more."""
+LARGEST_YAML = 250_000
+MOST_BRACKETS = 2_000
+MOST_LINES = 5_000
+"""Of YAML: each costs a tenth of a millisecond."""
+
+
+def read(content: bytes, facts: Facts | None = None) -> Login:
+    """Understand a kubeconfig from a Secret. Raises NoAccess that says what is wrong with it."""
+    if len(content) > LARGEST:
+        raise NoAccess("KubeconfigInvalid", f"the kubeconfig is larger than {LARGEST} bytes")
+    parsed = _parsed(content)
+    if not isinstance(parsed, dict):
+        raise NoAccess("KubeconfigInvalid", "the kubeconfig is not a mapping")
+    try:
+        cluster, user = current_context(_with_plugins_hidden(parsed))
+    except UcpError as error:
+        raise NoAccess("KubeconfigInvalid", error.message) from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise NoAccess("KubeconfigInvalid", "the kubeconfig has parts of a wrong type") from error
+    user = {**user, **_plugins(parsed)}
+    if not _is_https(str(cluster["server"])):
+        raise NoAccess("KubeconfigInvalid", "the server's address doesn't begin with https://")
+    if cluster.get("insecure-skip-tls-verify"):
+        raise NoAccess(
+            "KubeconfigInvalid",
+            "insecure-skip-tls-verify is set: a token would go to a server that nobody checked",
+        )
+    if cluster.get("proxy-url"):
+        raise NoAccess(
+            "KubeconfigInvalid",
+            "proxy-url is set: whoever makes the Secret would choose where requests go first",
+        )
+    _check_encoded(cluster, "certificate-authority-data")
+    _check_authority(cluster)
+    for name in ("client-certificate-data", "client-key-data"):
+        _check_encoded(user, name)
+    return Login(cluster, user, facts or Facts())
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise NoAccess("KubeconfigInvalid", "the kubeconfig is not text") from error
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    if (
+        len(text) > LARGEST_YAML
+        or text.count("[") + text.count("{") > MOST_BRACKETS
+        or text.count("\n") + text.count("\r") > MOST_LINES
+    ):
+        # The YAML reader takes minutes for what somebody made to take minutes.
+        raise NoAccess("KubeconfigInvalid", "the kubeconfig is too large or nested for YAML")
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except (YAMLError, ValueError, RecursionError) as error:
+        # The parser's message quotes the text, which may be a credential.
+        raise NoAccess("KubeconfigInvalid", "the kubeconfig is neither YAML nor JSON") from error
+
+
+def _is_https(server: str) -> bool:
+    try:
+        address = urlsplit(server)
+        # Reading the port is what checks it.
+        return address.scheme == "https" and bool(address.hostname) and address.port != 0
+    except ValueError:
+        return False
+
+
+_PLUGINS = ("exec", "auth-provider")
+
+
+def _with_plugins_hidden(parsed: Mapping[str, Any]) -> dict[str, Any]:
+    """current_context refuses plugins with the same words for all; `choose` has better ones."""
+    users = parsed.get("users")
+    if not isinstance(users, list):
+        return dict(parsed)
+    hidden = [
+        {**each, "user": {k: v for k, v in each["user"].items() if k not in _PLUGINS}}
+        if isinstance(each, dict) and isinstance(each.get("user"), dict)
+        else each
+        for each in users
+    ]
+    return {**parsed, "users": hidden}
+
+
+def _plugins(parsed: Mapping[str, Any]) -> dict[str, Any]:
+    """The plugins of the current context's user."""
+    current = parsed.get("current-context")
+    wanted = [
+        each["context"].get("user")
+        for each in parsed["contexts"]
+        if isinstance(each, dict) and each.get("name") == current and each.get("context")
+    ]
+    for each in parsed.get("users") or []:
+        if isinstance(each, dict) and wanted and each.get("name") == wanted[0]:
+            user = each.get("user") or {}
+            return {name: user[name] for name in _PLUGINS if user.get(name)}
+    return {}
+
+
+def _check_encoded(part: Mapping[str, Any], name: str) -> None:
+    if part.get(name):
+        try:
+            base64.b64decode(str(part[name]), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise NoAccess("KubeconfigInvalid", f"{name} is not base64") from error
+
+
+def _check_authority(cluster: Mapping[str, Any]) -> None:
+    if not cluster.get("certificate-authority-data"):
+        return
+    text = base64.b64decode(str(cluster["certificate-authority-data"]))
+    try:
+        ssl.create_default_context(cadata=text.decode("ascii"))
+    except (ssl.SSLError, ValueError) as error:
+        raise NoAccess(
+            "KubeconfigInvalid", "certificate-authority-data holds no certificate"
+        ) from error

@@ -1,0 +1,106 @@
+"""Is a kubeconfig what its owner says? Pure.
+
+The Secret alone proves nothing: whoever may write Secrets in a source namespace can put any address
+into it. So the address comes from the owner's own status, which only its controller can write; of a
+LocalCluster, a digest of the kubeconfig that its controller made.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from k8s_ucp.reconciler.access.authenticators.base import PROVIDERS, Login, NoAccess
+from k8s_ucp.reconciler.access.kubeconfig import read
+from k8s_ucp.reconciler.access.sources import Source
+
+
+def digest_of(config: Mapping[str, Any]) -> str:
+    """Of a kubeconfig; empty where nobody could get in with it anyway."""
+    try:
+        return digest(read(json.dumps(config).encode()))
+    except NoAccess:
+        return ""
+
+
+def digest(login: Login) -> str:
+    """Where it leads and which program it wants; no credential, for digests of short ones tell."""
+    parts = (
+        login.server,
+        login.authority or "",
+        str(login.cluster.get("tls-server-name") or ""),
+        login.plugin or "",
+        login.said,
+    )
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def proven(source: Source, login: Login) -> Login:
+    """The login with what the owner tells in the place of what the Secret says.
+
+    Raises NoAccess where the two differ, or the owner doesn't vouch for the Secret.
+    """
+    if source.disowned:
+        raise NoAccess("NotNamedByOwner", source.disowned)
+    if source.owner.local_cluster:
+        return _of_local_cluster(source, login)
+    told = source.known
+    if not told.servers:
+        # Whatever it leads to is reached with the kubeconfig's own credentials, or not at all.
+        return login
+    if address(login.server) not in map(address, told.servers):
+        says = " or ".join(told.servers)
+        raise _differs(source, f"leads to {login.server}, and the owner's status says {says}")
+    if told.authority and login.authority and _plain(login.authority) != _plain(told.authority):
+        raise _differs(source, "holds another CA than the owner's status")
+    if login.plugin is not None and login.way not in (None, PROVIDERS.get(told.provider)):
+        raise _differs(source, f"wants {login.plugin}, and the cluster is of {told.provider}")
+    cluster = {"server": login.server}
+    authority = told.authority or login.authority
+    if authority:
+        cluster["certificate-authority-data"] = authority
+    return replace(login, cluster=cluster)
+
+
+def _of_local_cluster(source: Source, login: Login) -> Login:
+    if not source.known.digest:
+        raise NoAccess(
+            "SourceUnproven",
+            f"LocalCluster {source.owner.name} does not tell yet what its kubeconfig is; its"
+            " machine's controller does, once it runs",
+        )
+    if digest(login) != source.known.digest:
+        raise _differs(source, "is not the one that the controller of LocalClusters made")
+    return login
+
+
+def _differs(source: Source, how: str) -> NoAccess:
+    return NoAccess(
+        "SourceDiffers",
+        f"the kubeconfig in Secret {source.key} {how}; somebody else changed it: delete the Secret,"
+        " and its owner writes it anew",
+    )
+
+
+def address(text: str) -> tuple[str, int]:
+    """Host and port of an API server; clouds leave out what goes without saying."""
+    try:
+        parts = urlsplit(text if "://" in text else f"https://{text}")
+        if parts.scheme != "https" or parts.path.strip("/") or parts.username is not None:
+            return text, -1
+        return (parts.hostname or text).rstrip("."), parts.port or 443
+    except ValueError:
+        return text, -1
+
+
+def _plain(text: str) -> bytes:
+    try:
+        return b"".join(base64.b64decode(text).split())
+    except (binascii.Error, ValueError):
+        return text.encode()

@@ -1,0 +1,197 @@
+"""The registered app clusters, for controllers that write to them: who they are, and a way in.
+
+A target is a cluster that Argo CD knows because we registered it; it appears, changes and leaves
+with its cluster Secret. `connect` goes in as the mirror identity, which may do only what it was
+given in target namespaces; `administer` as whoever the kubeconfig names, to give those rights.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import LARGEST_OF_OTHERS, NAMESPACE, Kube, NotFound, Object
+from k8s_ucp.reconciler.access import service_accounts, tokens
+from k8s_ucp.reconciler.access.authenticators.base import Login, NoAccess, kubeconfig
+from k8s_ucp.reconciler.access.cluster_clients import Logins
+from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.access.tokens import Renewing, Token
+from k8s_ucp.reconciler.runtime.clock import Clock
+from k8s_ucp.reconciler.runtime.metrics import Metrics
+
+
+class NotRegistered(UcpError):
+    """No app cluster of that name is registered."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One registered app cluster."""
+
+    cluster: str
+    environment: str | None
+    """None while it is draining."""
+    labels: Mapping[str, str]
+    """Of its cluster Secret: environment, topology, provider, region, ..."""
+    source: str
+    """`<namespace>/<Secret>` of its kubeconfig."""
+
+    @property
+    def draining(self) -> bool:
+        return names.DRAINING in self.labels
+
+
+Listener = Callable[[str], None]
+"""Called with a cluster's name when it appeared, changed or left. Must not block."""
+
+
+class Targets:
+    """Safe to share between threads. Connections are made when asked for, and kept."""
+
+    def __init__(
+        self,
+        views: Views,
+        logins: Logins,
+        metrics: Metrics,
+        clock: Clock,
+        *,
+        topology: str,
+        lifetime: float,
+    ) -> None:
+        self._views = views
+        self._logins = logins
+        self._metrics = metrics
+        self._clock = clock
+        self._topology = topology
+        self._lifetime = lifetime
+        self._listeners: list[Listener] = []
+        self._lines: dict[str, tuple[str, Kube]] = {}
+        self._lock = threading.Lock()
+        views.cluster_secrets.listen(self._changed)
+        for each in views.sources.values():
+            each.listen(self._source_changed)
+
+    def listen(self, listener: Listener) -> None:
+        """Before the watches start only."""
+        self._listeners.append(listener)
+
+    def all(self) -> list[Target]:
+        """By name."""
+        found = [_target(each) for each in self._views.cluster_secrets.store.all()]
+        return sorted((each for each in found if each), key=lambda each: each.cluster)
+
+    def find(self, cluster: str) -> Target | None:
+        """The target of that name."""
+        return next((each for each in self.all() if each.cluster == cluster), None)
+
+    def connect(self, cluster: str) -> Kube:
+        """The cluster as the mirror identity: one connection pool for everybody, kept.
+
+        Its token is taken and renewed behind it. Ask again after each failure: the address may
+        have changed. Raises NotRegistered, NoAccess, KubeError.
+        """
+        login = self._login(cluster)
+        key = json.dumps(login.cluster, sort_keys=True)
+        with self._lock:
+            known = self._lines.get(cluster)
+            if known and known[0] == key:
+                return known[1]
+            token = Renewing(lambda: self._grant(cluster), cluster, self._clock)
+            kube = Kube(kubeconfig(login.cluster, {}), token=token, largest=LARGEST_OF_OTHERS)
+            self._lines[cluster] = (key, kube)
+        if known:
+            known[1].close()
+        return kube
+
+    @contextlib.contextmanager
+    def administer(self, cluster: str) -> Iterator[Kube]:
+        """The cluster as whoever its kubeconfig names, for a moment. Raises as connect."""
+        admin = self._logins.open(self._login(cluster))
+        try:
+            namespace = admin.find(NAMESPACE, names.IDENTITY_NAMESPACE)
+            service_accounts.check_claim(namespace, self._topology)
+            yield admin
+        finally:
+            admin.close()
+
+    def close(self) -> None:
+        with self._lock:
+            lines, self._lines = list(self._lines.values()), {}
+        for _, kube in lines:
+            kube.close()
+
+    def _grant(self, cluster: str) -> Token:
+        """A new token of the mirror identity. Raises as connect."""
+        result = "failed"
+        try:
+            with self.administer(cluster) as admin:
+                token = self._request(admin)
+            result = "done"
+            return token
+        finally:
+            self._metrics.renewals.labels(cluster, names.MIRROR_IDENTITY, result).inc()
+
+    def _request(self, admin: Kube) -> Token:
+        def ask() -> Token:
+            return tokens.request(
+                admin,
+                names.IDENTITY_NAMESPACE,
+                names.MIRROR_IDENTITY,
+                lifetime=self._lifetime,
+                clock=self._clock,
+            )
+
+        try:
+            return ask()
+        except NotFound:
+            service_accounts.establish_mirror(admin, self._topology)
+            return ask()
+
+    def _login(self, cluster: str) -> Login:
+        target = self.find(cluster)
+        if target is None:
+            raise NotRegistered(f"no app cluster {cluster} is registered")
+        login = self._logins.of(target.source)
+        if login is None:
+            raise NoAccess("KubeconfigMissing", f"Secret {target.source} is not there")
+        return login
+
+    def _changed(self, before: Object | None, after: Object | None) -> None:
+        was, now = (_target(each) if each else None for each in (before, after))
+        if was != now:
+            for name in {each.cluster for each in (was, now) if each}:
+                if now is None:
+                    self._drop(name)
+                self._tell(name)
+
+    def _source_changed(self, before: Object | None, after: Object | None) -> None:
+        metadata: Mapping[str, Any] = (after or before or {})["metadata"]
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        for each in self.all():
+            if each.source == key:
+                self._tell(each.cluster)
+
+    def _drop(self, cluster: str) -> None:
+        with self._lock:
+            known = self._lines.pop(cluster, None)
+        if known:
+            known[1].close()
+
+    def _tell(self, cluster: str) -> None:
+        for listener in self._listeners:
+            listener(cluster)
+
+
+def _target(secret: Object) -> Target | None:
+    found = Registration.of(secret)
+    if not found.ours or not found.source or not found.cluster:
+        return None
+    labels = dict(secret["metadata"].get("labels") or {})
+    return Target(found.cluster, found.environment, labels, found.source)

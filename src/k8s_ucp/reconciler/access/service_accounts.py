@@ -1,0 +1,266 @@
+"""Who we are on an app cluster: one identity for Argo CD, one for mirrors, each with its rights.
+
+`admin`: Argo CD may do everything there, but apps stay out of the platform's namespaces (fence.py).
+`scoped`: everything inside the named namespaces, nothing outside; we make those namespaces, since
+such an identity can't. The mirror identity gets its rights with the mirrors, in their target
+namespaces only.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.kube import (
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE_ACCOUNT,
+    Conflict,
+    Forbidden,
+    Kube,
+    NotFound,
+    Object,
+)
+from k8s_ucp.reconciler.access.authenticators.base import NoAccess
+from k8s_ucp.reconciler.access.fence import fence
+from k8s_ucp.reconciler.access.sources import Source
+
+_RBAC = "rbac.authorization.k8s.io"
+_OURS = {names.MANAGED_BY: names.OURS}
+
+CLUSTER_TAKEN, IDENTITY_TAKEN = "ClusterTaken", "IdentityTaken"
+"""Reasons of a refusal: the cluster is another topology's; something there has our name."""
+
+
+def wanted(source: Source) -> list[Object]:
+    """What must be there for a source's profile beside the namespace, in the order of making."""
+    objects = [
+        _account(names.ARGOCD_IDENTITY),
+        _account(names.MIRROR_IDENTITY),
+    ]
+    if not source.scoped:
+        return [*objects, _binding("ClusterRoleBinding", None, "ClusterRole", "cluster-admin")]
+    for namespace in source.namespaces:
+        everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+        objects += [
+            described("v1", "Namespace", namespace),
+            described(f"{_RBAC}/v1", "Role", names.ARGOCD_IDENTITY, namespace, rules=[everything]),
+            _binding("RoleBinding", namespace, "Role", names.ARGOCD_IDENTITY),
+        ]
+    return objects
+
+
+def establish(kube: Kube, source: Source, topology: str, *, fresh: bool) -> None:
+    """Make the identities and their rights on the app cluster; idempotent.
+
+    fresh: nothing of ours was there before, so no right has to be taken back.
+    Raises KubeError, or NoAccess where another topology uses the cluster, or something of the same
+    name isn't ours.
+    """
+    claim(kube, topology)
+    for each in wanted(source):
+        if each["kind"] in (ROLE.kind, ROLE_BINDING.kind):
+            each["metadata"]["labels"][names.TOPOLOGY] = topology
+        ensure(kube, each)
+    if not source.scoped:
+        _fence(kube, source.environment or "")
+    if not fresh:
+        _withdraw(kube, source, topology)
+
+
+def establish_mirror(kube: Kube, topology: str) -> None:
+    """Make the mirror identity alone, without any right. Raises as establish."""
+    claim(kube, topology)
+    ensure(kube, _account(names.MIRROR_IDENTITY))
+
+
+def claim(kube: Kube, topology: str) -> None:
+    """Make the identities' namespace and mark it with the topology; idempotent.
+
+    The identities' names are the same for every topology: two of them on one cluster would take
+    each other's rights away, so the second is refused. A namespace without a mark was made before
+    there were marks, or by a person; the first to come has it. Raises KubeError, NoAccess.
+    """
+    namespace = described("v1", "Namespace", names.IDENTITY_NAMESPACE)
+    namespace["metadata"]["labels"][names.TOPOLOGY] = topology
+    try:
+        kube.create(namespace)
+        return
+    except Conflict:
+        found = kube.get(NAMESPACE, names.IDENTITY_NAMESPACE)
+    check_claim(found, topology)
+    if names.TOPOLOGY not in (found["metadata"].get("labels") or {}):
+        version = found["metadata"]["resourceVersion"]
+        change = {"metadata": {"resourceVersion": version, "labels": {names.TOPOLOGY: topology}}}
+        kube.patch(NAMESPACE, names.IDENTITY_NAMESPACE, None, change)
+
+
+def check_claim(namespace: Object | None, topology: str) -> None:
+    """Raises NoAccess where the identities' namespace is another topology's."""
+    labels = ((namespace or {}).get("metadata") or {}).get("labels") or {}
+    holder = labels.get(names.TOPOLOGY, topology)
+    if holder != topology:
+        raise NoAccess(
+            CLUSTER_TAKEN,
+            f"the cluster is used by topology {holder}: namespace {names.IDENTITY_NAMESPACE} there "
+            "carries its label, and one cluster serves one topology",
+        )
+
+
+def remove(kube: Kube, topology: str, *, timeout: float) -> None:
+    """Take our identities and their rights away; what isn't ours stays. Raises KubeError, NoAccess.
+
+    The right to do this may be one of those, so it goes last.
+    """
+    kube.request("GET", "/version", timeout=timeout)  # one that is dead is found out quickly
+    namespace = kube.find(NAMESPACE, names.IDENTITY_NAMESPACE)
+    check_claim(namespace, topology)
+    # The binding first: one without its policy would be an error to every request.
+    for each in reversed(fence("")):
+        with suppress(NotFound, Forbidden):
+            kind = kube.kind_of(each["apiVersion"], each["kind"])
+            found = kube.find(kind, each["metadata"]["name"])
+            if found and is_ours(found):
+                kube.delete(kind, found["metadata"]["name"], uid=found["metadata"]["uid"])
+    if namespace and is_ours(namespace):
+        uid = namespace["metadata"]["uid"]
+        kube.delete(NAMESPACE, names.IDENTITY_NAMESPACE, uid=uid)
+    for kind in (ROLE_BINDING, ROLE):
+        for each in kube.list_all(kind, labels=f"{names.MANAGED_BY}={names.OURS}"):
+            if _is_of(each, topology):
+                metadata = each["metadata"]
+                kube.delete(kind, metadata["name"], metadata["namespace"], uid=metadata["uid"])
+    whole = kube.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
+    if whole and is_ours(whole):
+        kube.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY, uid=whole["metadata"]["uid"])
+
+
+def probe(kube: Kube, namespaces: tuple[str, ...], *, timeout: float) -> None:
+    """As Argo CD's identity: the server answers, takes the token and grants the rights.
+
+    namespaces: of a scoped identity, empty for admin. Raises KubeError.
+    """
+    namespace = namespaces[0] if namespaces else names.IDENTITY_NAMESPACE
+    kube.request("GET", SERVICE_ACCOUNT.path(namespace), query={"limit": "1"}, timeout=timeout)
+
+
+def ensure(kube: Kube, item: Object) -> None:
+    """Make an object of ours, or put it right; idempotent.
+
+    Raises KubeError, or NoAccess where something of the same name isn't ours.
+    """
+    try:
+        kube.create(item)
+        return
+    except Conflict:
+        pass
+    kind = kube.kind_of(item["apiVersion"], item["kind"])
+    metadata = item["metadata"]
+    found = kube.get(kind, metadata["name"], metadata.get("namespace"))
+    parts = {name: item[name] for name in ("roleRef", "subjects", "rules") if name in item}
+    if all(found.get(name) == value for name, value in parts.items()):
+        return
+    if not is_ours(found):
+        raise NoAccess(
+            IDENTITY_TAKEN,
+            f"{item['kind']} {metadata['name']} on the app cluster was made by somebody else; "
+            "remove or rename it there",
+        )
+    if found.get("roleRef") != item.get("roleRef"):
+        # A binding's role can't be changed.
+        kube.delete(kind, metadata["name"], metadata.get("namespace"), uid=found["metadata"]["uid"])
+        kube.create(item)
+        return
+    kube.patch(kind, metadata["name"], metadata.get("namespace"), parts)
+
+
+def _fence(kube: Kube, environment: str) -> None:
+    """Keep apps out of the platform's namespaces, where the server knows such policies (1.30)."""
+    for each in fence(environment):
+        try:
+            kind = kube.kind_of(each["apiVersion"], each["kind"])
+        except NotFound:
+            return
+        found = kube.find(kind, each["metadata"]["name"])
+        if found is not None and not is_ours(found):
+            raise NoAccess(
+                IDENTITY_TAKEN,
+                f"{kind.kind} {each['metadata']['name']} on the app cluster was made by somebody "
+                "else; remove or rename it there",
+            )
+        kube.apply(each)
+
+
+def _withdraw(kube: Kube, source: Source, topology: str) -> None:
+    """Take back rights that another profile, or a longer list of namespaces, had given."""
+    if not source.scoped:
+        return
+    whole = kube.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
+    if whole and is_ours(whole):
+        kube.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY, uid=whole["metadata"]["uid"])
+    for kind in (ROLE_BINDING, ROLE):
+        for each in kube.list_all(kind, labels=f"{names.MANAGED_BY}={names.OURS}"):
+            metadata = each["metadata"]
+            listed = metadata["namespace"] in source.namespaces
+            argocds = metadata["name"] == names.ARGOCD_IDENTITY and _is_of(each, topology)
+            if argocds and not listed:
+                kube.delete(kind, metadata["name"], metadata["namespace"], uid=metadata["uid"])
+
+
+def is_ours(item: Object) -> bool:
+    """It carries our mark."""
+    return (item["metadata"].get("labels") or {}).get(names.MANAGED_BY) == names.OURS
+
+
+def _is_of(item: Object, topology: str) -> bool:
+    """A Role, or its binding, of one of our identities, and of no other topology.
+
+    On the core of another topology other Roles carry our mark, too. Ours of older versions don't
+    say whose they are, and are ours by their names.
+    """
+    metadata = item["metadata"]
+    return (
+        is_ours(item)
+        and metadata["name"] in (names.ARGOCD_IDENTITY, names.MIRROR_IDENTITY)
+        and metadata["labels"].get(names.TOPOLOGY, topology) == topology
+    )
+
+
+def described(
+    api_version: str, kind: str, name: str, namespace: str | None = None, **parts: Any
+) -> Object:
+    """An object with our mark, to be made."""
+    metadata: Object = {"name": name, "labels": dict(_OURS)}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
+
+
+def _account(name: str) -> Object:
+    # Tokens are asked for; nothing on the app cluster mounts them.
+    return described(
+        "v1",
+        "ServiceAccount",
+        name,
+        names.IDENTITY_NAMESPACE,
+        automountServiceAccountToken=False,
+    )
+
+
+def _binding(kind: str, namespace: str | None, role_kind: str, role: str) -> Object:
+    subject = {
+        "kind": "ServiceAccount",
+        "name": names.ARGOCD_IDENTITY,
+        "namespace": names.IDENTITY_NAMESPACE,
+    }
+    return described(
+        f"{_RBAC}/v1",
+        kind,
+        names.ARGOCD_IDENTITY,
+        namespace,
+        roleRef={"apiGroup": _RBAC, "kind": role_kind, "name": role},
+        subjects=[subject],
+    )

@@ -1,0 +1,296 @@
+"""What may register a cluster: kubeconfig Secrets that a known owner, or a person, vouches for.
+
+Everything here is pure. A Secret counts only in the named namespaces (the watches see no others)
+and with a controlling owner of a known kind, or with the label that a person set on it; on request
+its name is enough.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler.access.authenticators.base import Facts
+
+# Groups whose managed resources write kubeconfigs as connection Secrets.
+OWNER_GROUPS = (".upbound.io", ".crossplane.io")
+
+CLUSTER_KINDS = {
+    ("container.gcp", "Cluster"): "gke",
+    ("eks.aws", "Cluster"): "eks",
+    ("eks.aws", "ClusterAuth"): "eks",
+    ("containerservice.azure", "KubernetesCluster"): "aks",
+    ("kubernetes.digitalocean", "Cluster"): "digitalocean",
+}
+"""(API group without its ending, kind) of what makes clusters, and the provider. Nothing else gets
+our clouds' credentials used."""
+
+TELL_AUTHORITY = ("gke", "eks")
+"""Providers whose objects say in their status by which CA the API server is known. Those of Azure
+and DigitalOcean hold it to be a secret, so that it is in the connection Secret only."""
+
+
+NAMED = "-k8s-"
+"""In the names of Secrets that are sources without anybody's label, where that was asked for."""
+
+
+class Fate(Enum):
+    """What has become of the thing that declares a cluster."""
+
+    ALIVE = "alive"
+    LEAVING = "leaving"
+    """Being deleted."""
+    GONE = "gone"
+    """Deleted: the API server itself said that there is no such object."""
+
+
+@dataclass(frozen=True)
+class OwnerRef:
+    """Who declares a cluster."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def local_cluster(self) -> bool:
+        return self.kind == "LocalCluster" and self.api_version.startswith(f"{names.GROUP}/")
+
+    def __str__(self) -> str:
+        """As an annotation holds it."""
+        return "|".join((self.api_version, self.kind, self.namespace, self.name, self.uid))
+
+    @classmethod
+    def parse(cls, text: str | None) -> OwnerRef | None:
+        parts = (text or "").split("|")
+        return cls(*parts) if len(parts) == 5 and all(parts) else None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kubeconfig that may become a registration."""
+
+    key: str
+    """`<namespace>/<Secret>`."""
+    cluster: str
+    owner: OwnerRef
+    environment: str | None
+    scoped: bool
+    namespaces: tuple[str, ...]
+    """Where a scoped Argo CD may act, sorted."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Labels for the cluster Secret, without the environment."""
+    kubeconfig: bytes = b""
+    known: Facts = field(default_factory=Facts)
+    """What authenticators may want to know."""
+    disowned: str = ""
+    """Why the owner doesn't vouch for this Secret although it claims so; empty: it does."""
+
+
+def known_owner(api_version: str, kind: str) -> bool:
+    """Objects of this kind may vouch for a kubeconfig."""
+    group = api_version.rpartition("/")[0]
+    if group == names.GROUP:
+        return kind == "LocalCluster"
+    return group.endswith(OWNER_GROUPS)
+
+
+def owner_of(secret: Object) -> OwnerRef | None:
+    """Who vouches for a Secret: its controlling owner of a known kind, or the labelled itself."""
+    metadata = secret["metadata"]
+    namespace = metadata["namespace"]
+    for each in metadata.get("ownerReferences") or []:
+        if each.get("controller") and known_owner(each["apiVersion"], each["kind"]):
+            return OwnerRef(each["apiVersion"], each["kind"], namespace, each["name"], each["uid"])
+    if names.KUBECONFIG_LABEL in (metadata.get("labels") or {}):
+        return OwnerRef("v1", "Secret", namespace, metadata["name"], metadata["uid"])
+    return None
+
+
+def keep_source(secret: Object, *, by_name: bool = False) -> Object | None:
+    """For the watch: sources only, with nothing but the kubeconfig of their data.
+
+    by_name: Secrets with `-k8s-` in their names count as if a person had labelled them.
+    """
+    kubeconfig = _kubeconfig(secret)
+    if kubeconfig is None:
+        return None
+    if owner_of(secret) is None:
+        if not by_name or NAMED not in secret["metadata"]["name"]:
+            return None
+        secret = _labelled_by_name(secret)
+    return {**secret, "data": {names.KUBECONFIG_KEY: kubeconfig}}
+
+
+def _labelled_by_name(secret: Object) -> Object:
+    """What its name stands for, as labels; those that it has come first."""
+    metadata = secret["metadata"]
+    environment = metadata["name"].rpartition(NAMED)[2].removesuffix("-kubeconfig")
+    told = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: environment}
+    labels = {**told, **(metadata.get("labels") or {})}
+    return {**secret, "metadata": {**metadata, "labels": labels}}
+
+
+def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Source:
+    """What a Secret and the object that vouches for it (itself, where a person did) declare.
+
+    cluster: the object that knows the cluster, where the owner only points to it.
+    """
+    ref = owner_of(secret)
+    assert ref is not None, "watches keep sources only"
+    metadata = owner["metadata"]
+    labels: Mapping[str, str] = metadata.get("labels") or {}
+    spec: Mapping[str, Any] = owner.get("spec") or {}
+    status: Mapping[str, Any] = owner.get("status") or {}
+    own: Mapping[str, str] = secret["metadata"].get("labels") or {}
+    facts = {
+        names.TOPOLOGY: labels.get(names.TOPOLOGY),
+        names.PROVIDER: labels.get(names.PROVIDER) or _text(spec.get("provider")),
+        names.REGION: labels.get(names.REGION),
+        names.VERSION: _text(status.get("version")) or own.get(names.VERSION),
+        names.PROTECTED: "true" if labels.get(names.PROTECTED) == "true" else None,
+    }
+    named = (metadata.get("annotations") or {}).get(names.NAMESPACES, "")
+    return Source(
+        key=f"{secret['metadata']['namespace']}/{secret['metadata']['name']}",
+        cluster=_cluster_name(ref),
+        owner=ref,
+        environment=labels.get(names.ENVIRONMENT),
+        scoped=labels.get(names.ACCESS) == "scoped",
+        namespaces=tuple(sorted({each.strip() for each in named.split(",")} - {""})),
+        facts={name: value for name, value in facts.items() if value},
+        kubeconfig=_decoded(secret),
+        known=_known(ref, owner, cluster or owner, facts),
+        disowned=_disowned(secret, ref, owner),
+    )
+
+
+def pointed_to(owner: Object) -> tuple[str, str, str] | None:
+    """(kind, namespace, name) of the cluster that an owner only points to; None: it is itself one.
+
+    A ClusterAuth of AWS writes the kubeconfig of a Cluster, and knows nothing of it but its name.
+    """
+    if owner.get("kind") != "ClusterAuth" or cluster_provider(owner["apiVersion"], "Cluster") != (
+        "eks"
+    ):
+        return None
+    wanted = (owner.get("spec") or {}).get("forProvider") or {}
+    reference = wanted.get("clusterNameRef") or {}
+    name = _text(reference.get("name")) or _text(wanted.get("clusterName")) or ""
+    namespace = _text(reference.get("namespace")) or owner["metadata"].get("namespace") or ""
+    return "Cluster", namespace, name
+
+
+def cluster_provider(api_version: str, kind: str) -> str:
+    """Whose clusters such a managed resource makes; empty where it makes none."""
+    group = api_version.rpartition("/")[0]
+    for ending in (".m.upbound.io", ".m.crossplane.io", *OWNER_GROUPS):
+        if group.endswith(ending):
+            return CLUSTER_KINDS.get((group.removesuffix(ending), kind), "")
+    return ""
+
+
+def _disowned(secret: Object, ref: OwnerRef, owner: Object) -> str:
+    """An ownerReference is only a claim; the owner says by name which Secret it writes."""
+    if _is_person_s(ref):
+        return ""
+    name, namespace = secret["metadata"]["name"], secret["metadata"]["namespace"]
+    if ref.local_cluster:
+        wanted, where = names.kubeconfig_secret(ref.name), names.CLUSTERS_NAMESPACE
+    else:
+        reference = (owner.get("spec") or {}).get("writeConnectionSecretToRef") or {}
+        wanted = _text(reference.get("name")) or ""
+        where = _text(reference.get("namespace")) or owner["metadata"].get("namespace") or ""
+    if (wanted, where) == (name, namespace):
+        return ""
+    says = f"writes its kubeconfig to Secret {where}/{wanted}" if wanted else "writes none"
+    return (
+        f"it names {ref.kind} {ref.name} as its owner, which {says}; label the Secret"
+        f" {names.KUBECONFIG_LABEL} and take the owner off it if it is yours"
+    )
+
+
+def _known(ref: OwnerRef, owner: Object, cluster: Object, facts: Mapping[str, str | None]) -> Facts:
+    spec = (owner.get("spec") or {}).get("forProvider") or {}
+    at = (cluster.get("status") or {}).get("atProvider") or {}
+    notes: Mapping[str, str] = cluster["metadata"].get("annotations") or {}
+    cloud = cluster_provider(ref.api_version, ref.kind)
+    servers, authority = _told_servers(at), _told_authority(at)
+    distrust = ""
+    if not ref.local_cluster and not _is_person_s(ref):
+        distrust = _distrust(ref, cloud, servers, authority)
+    own: Mapping[str, str] = owner["metadata"].get("annotations") or {}
+    return Facts(
+        provider=cloud or facts[names.PROVIDER] or "",
+        region=facts[names.REGION]
+        or _text(spec.get("region"))
+        or _text(spec.get("location"))
+        or "",
+        name=notes.get("crossplane.io/external-name") or cluster["metadata"]["name"],
+        id=_text(at.get("id")) or notes.get("crossplane.io/external-name") or "",
+        trusted=not distrust and not _is_person_s(ref),
+        distrust=distrust,
+        servers=servers,
+        authority=authority,
+        digest=_text(own.get(names.KUBECONFIG_DIGEST)) or "" if ref.local_cluster else "",
+        as_a_whole=ref.local_cluster,
+    )
+
+
+def _distrust(ref: OwnerRef, cloud: str, servers: tuple[str, ...], authority: str) -> str:
+    if not cloud:
+        return f"a {ref.kind} of {ref.api_version} is no cluster of a cloud"
+    if not servers:
+        return f"the status of {ref.kind} {ref.name} does not tell the cluster's address (yet)"
+    if not authority and cloud in TELL_AUTHORITY:
+        return f"the status of {ref.kind} {ref.name} does not tell the cluster's CA (yet)"
+    return ""
+
+
+def _told_servers(at: Mapping[str, Any]) -> tuple[str, ...]:
+    """Google, AWS and DigitalOcean tell an endpoint, Azure a public and a private name."""
+    found = (_text(at.get(name)) for name in ("endpoint", "fqdn", "privateFqdn"))
+    return tuple(each for each in found if each)
+
+
+def _told_authority(at: Mapping[str, Any]) -> str:
+    for name, key in (("masterAuth", "clusterCaCertificate"), ("certificateAuthority", "data")):
+        found = at.get(name)
+        # A list of one in older versions of the providers.
+        part = found[0] if isinstance(found, list) and found else found
+        if isinstance(part, dict) and _text(part.get(key)):
+            return str(part[key])
+    return ""
+
+
+def _is_person_s(ref: OwnerRef) -> bool:
+    return (ref.api_version, ref.kind) == ("v1", "Secret")
+
+
+def _cluster_name(owner: OwnerRef) -> str:
+    return owner.name.removesuffix("-kubeconfig") if owner.kind == "Secret" else owner.name
+
+
+def _decoded(secret: Object) -> bytes:
+    try:
+        return base64.b64decode(_kubeconfig(secret) or "")
+    except binascii.Error:
+        return b""
+
+
+def _kubeconfig(secret: Object) -> str | None:
+    """The kubeconfig as the Secret holds it, under whichever of the known keys."""
+    data = secret.get("data") or {}
+    return data.get(names.KUBECONFIG_KEY, data.get(names.RAW_KUBECONFIG_KEY))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

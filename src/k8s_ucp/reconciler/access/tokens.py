@@ -1,0 +1,140 @@
+"""Life of a token: what was granted counts, and it is renewed at about two thirds of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import threading
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Kube
+from k8s_ucp.reconciler.runtime.clock import Clock, parse_stamp, stamp
+from k8s_ucp.reconciler.runtime.work_queue import BackOff
+
+SHORTEST = 600
+"""TokenRequest refuses less, in seconds."""
+LEAST = 60.0
+"""Nothing lives shorter, whatever a server says: renewals end somewhere."""
+MOST = 10 * 365 * 86_400.0
+RENEW_AT = 2 / 3
+RETRY = BackOff(start=1.0, cap=30.0)
+"""Between attempts to renew a token that still lives: each is a request to a busy server."""
+JITTER = 1 / 30
+"""Up to this part of its life earlier, so that clusters registered together part ways."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token just granted. Its text must never reach a log, an error or an annotation."""
+
+    text: str
+    issued_at: float
+    expires_at: float
+
+    def __repr__(self) -> str:
+        return f"Token(expires {stamp(self.expires_at)})"
+
+    def annotations(self, issued: str, expires: str) -> dict[str, str]:
+        """Its times under the two annotation names."""
+        return {issued: stamp(self.issued_at), expires: stamp(self.expires_at)}
+
+    def renew_at(self, whose: str) -> float:
+        """When it is due, in seconds since the epoch."""
+        return renew_at(stamp(self.issued_at), stamp(self.expires_at), whose)
+
+
+def request(
+    kube: Kube, namespace: str, service_account: str, *, lifetime: float, clock: Clock
+) -> Token:
+    """Ask for a token. The server may grant a shorter or a longer life. Raises KubeError.
+
+    Its life counts from now by our clock, for the server's may be hours away from it.
+    """
+    issued = clock()
+    text, expires = kube.request_token(
+        namespace, service_account, seconds=max(SHORTEST, int(lifetime))
+    )
+    life = _life(text)
+    if life is None:
+        granted = parse_stamp(expires)
+        life = granted - issued if granted is not None else SHORTEST
+        if life < LEAST:
+            life = SHORTEST
+    return Token(text, issued, issued + min(max(life, LEAST), MOST))
+
+
+def _life(text: str) -> float | None:
+    """Seconds between the times in a token itself, both by the server's clock; None: unknown."""
+    parts = text.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        life = float(claims["exp"]) - float(claims["iat"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+    return life if life > 0 else None
+
+
+def renew_at(issued: str | None, expires: str | None, whose: str) -> float:
+    """When the token with these two stamps is due, in seconds since the epoch.
+
+    whose: the cluster's name, for the jitter: with the stamps it always gives the same time.
+    0, always due, where a stamp is missing or unreadable or the life is no life at all.
+    """
+    first, last = parse_stamp(issued), parse_stamp(expires)
+    if first is None or last is None or last <= first:
+        return 0.0
+    chance = zlib.crc32(f"{whose} {issued}".encode()) / 0xFFFFFFFF
+    return first + (last - first) * (RENEW_AT - JITTER * chance)
+
+
+class Renewing:
+    """A TokenSource of kube/: taken when first needed, renewed when due or turned down.
+
+    One request at a time; while a token lives, failing to renew it harms nobody.
+    """
+
+    def __init__(self, take: Callable[[], Token], whose: str, clock: Clock) -> None:
+        """take: asks for a new one. Raises UcpError. whose: for the jitter."""
+        self._take = take
+        self._whose = whose
+        self._clock = clock
+        self._token: Token | None = None
+        self._failures = 0
+        self._again_at = 0.0
+        """While the token lives, no new one is asked for before."""
+        self._lock = threading.Lock()
+
+    def __call__(self, *, rejected: str | None = None) -> str:
+        token = self._token
+        usable = token is not None and token.text != rejected
+        if token and usable and not self._is_due(token):
+            return token.text
+        with self._lock:
+            if self._token and self._token is not token:
+                return self._token.text
+            if token and usable and not self._is_due(token):
+                # Another thread has just tried in vain.
+                return token.text
+            try:
+                self._token = self._take()
+            except UcpError:
+                if token is None or not usable or self._clock() >= token.expires_at:
+                    raise
+                self._failures += 1
+                delay = RETRY.delay(self._failures, random.random())  # noqa: S311
+                self._again_at = self._clock() + delay
+                return token.text
+            self._failures, self._again_at = 0, 0.0
+            return self._token.text
+
+    def _is_due(self, token: Token) -> bool:
+        now = self._clock()
+        if now >= token.expires_at:
+            return True
+        return now >= token.renew_at(self._whose) and not now < self._again_at <= now + RETRY.cap

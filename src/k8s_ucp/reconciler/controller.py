@@ -1,0 +1,121 @@
+"""What every controller is given, and what it gives in return.
+
+A controller registers its interest in its constructor (`runtime.views`, `runtime.targets`, watches
+of its own), before anything is watched; work begins once everything was listed and it leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from k8s_ucp.cluster_provider import ClusterProvider
+from k8s_ucp.kube import Kube
+from k8s_ucp.reconciler.access.authenticators.cloud_access import CloudAccess
+from k8s_ucp.reconciler.access.cluster_clients import Logins
+from k8s_ucp.reconciler.access.owners import Owners
+from k8s_ucp.reconciler.access.registered_clusters import Targets
+from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.runtime.clock import Clock
+from k8s_ucp.reconciler.runtime.events import Events
+from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.reconciler.runtime.metrics import Metrics
+from k8s_ucp.reconciler.runtime.settings import Settings
+from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
+
+
+class Controller(Protocol):
+    """One loop from what is declared to what is."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def most(self) -> int:
+        """Threads at work at once, at most; they come and go with the work."""
+
+    @property
+    def queue(self) -> WorkQueue:
+        """Its lanes bound what is done on one app cluster at once."""
+
+    def watches(self) -> Iterable[Watch]:
+        """Those of its own on the core, now. The ones of the beginning are started for it."""
+
+    def reconcile(self, key: str) -> float | None:
+        """See workers.Reconcile."""
+
+    def take_over(self) -> None:
+        """It leads from now on, perhaps after somebody else did. Must not block."""
+
+    def stop(self) -> None:
+        """End what it started itself, such as watches on app clusters. Must not block."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Shared by all controllers of a process; every part is safe to share between threads."""
+
+    kube: Kube
+    """The core cluster."""
+    settings: Settings
+    providers: Mapping[str, ClusterProvider]
+    views: Views
+    owners: Owners
+    logins: Logins
+    targets: Targets
+    metrics: Metrics
+    events: Events
+    log: Log
+    clock: Clock
+
+    @classmethod
+    def of(
+        cls,
+        kube: Kube,
+        settings: Settings,
+        providers: Mapping[str, ClusterProvider],
+        log: Log,
+        clock: Clock,
+    ) -> Runtime:
+        metrics = Metrics(clock)
+        views = Views.of(kube, settings, log, metrics)
+        owners = Owners(kube, views)
+        logins = Logins(views, owners, CloudAccess(kube, clock))
+        targets = Targets(
+            views,
+            logins,
+            metrics,
+            clock,
+            topology=settings.topology,
+            lifetime=settings.token_lifetime,
+        )
+        events = Events(kube, metrics, log, clock)
+        return cls(
+            kube,
+            settings,
+            providers,
+            views,
+            owners,
+            logins,
+            targets,
+            metrics,
+            events,
+            log,
+            clock,
+        )
+
+    def watch(self, selection: Selection, *, on: Kube | None = None, where: str = "core") -> Watch:
+        """A watch, not started. on: an app cluster's connection; where: its name, for metrics."""
+        return Watch(
+            on or self.kube,
+            selection,
+            self.log,
+            metrics=self.metrics,
+            where=where,
+            seconds=self.settings.watch_seconds,
+        )
+
+
+Maker = Callable[[Runtime], Controller]

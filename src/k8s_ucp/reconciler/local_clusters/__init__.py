@@ -1,0 +1,1 @@
+"""The local-clusters controller: LocalClusters become clusters on this machine."""

@@ -1,0 +1,301 @@
+"""The local-clusters controller: LocalClusters of this machine become control planes, and go again.
+
+Effects only; rules.py decides. A key is a LocalCluster, `<namespace>/<name>`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.cluster_provider import ClusterProvider, ClusterState
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import (
+    LOCAL_CLUSTER,
+    Conflict,
+    Invalid,
+    NotFound,
+    Object,
+)
+from k8s_ucp.reconciler import draining
+from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.reconciler.access.kubeconfig_proof import digest_of
+from k8s_ucp.reconciler.access.owners import same_but_status
+from k8s_ucp.reconciler.controller import Runtime
+from k8s_ucp.reconciler.local_clusters.kubeconfigs import Kubeconfigs
+from k8s_ucp.reconciler.local_clusters.rules import (
+    Need,
+    Refused,
+    Unwanted,
+    Wanted,
+    judge,
+    need,
+    not_ready,
+    readiness,
+    waits_for,
+)
+from k8s_ucp.reconciler.runtime.conditions import Condition, is_true
+from k8s_ucp.reconciler.runtime.informer import Watch
+from k8s_ucp.reconciler.runtime.settings import LOCAL_CLUSTERS
+from k8s_ucp.reconciler.runtime.status import StatusWriter
+from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
+
+PATIENCE = 20.0
+"""Seconds that the watcher of dead processes gets before we start a cluster ourselves."""
+STARTING = 0.25
+LOOK_AGAIN = 1.0
+"""Seconds between two looks at something that is under way: at first, and later."""
+
+
+class LocalClustersController:
+    """Brings one LocalCluster at a time to where it should be; safe to share between threads."""
+
+    name = LOCAL_CLUSTERS
+    most = 6
+    """Control planes made side by side; their processes, not these threads, do the work."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        views, kube, settings = runtime.views, runtime.kube, runtime.settings
+        self.queue = WorkQueue(BackOff(start=1.0, cap=30.0))
+        self._kube = kube
+        self._settings = settings
+        self._providers = runtime.providers
+        self._views = views
+        self._log = runtime.log
+        self._clock = runtime.clock
+        self._status = StatusWriter(kube, "k8s-ucp-local-clusters", runtime.clock)
+        self._kubeconfigs = Kubeconfigs(kube, views, settings.kubeconfigs, runtime.log)
+        self._unready_since: dict[str, float] = {}
+        self._done: dict[str, int] = {}
+        """Generations brought about, by uid."""
+        self._released: set[str] = set()
+        """Uids of those that we let go of; the watch may still show them."""
+        self._lock = threading.Lock()
+        views.local_clusters.listen(self._local_cluster_changed)
+        views.cluster_secrets.listen(self._cluster_secret_changed)
+        views.sources[names.CLUSTERS_NAMESPACE].listen(self._secret_changed)
+
+    def watches(self) -> tuple[Watch, ...]:
+        """The shared ones are enough."""
+        return ()
+
+    def take_over(self) -> None:
+        """Nothing is remembered of what others may have written."""
+
+    def stop(self) -> None:
+        """Nothing was started."""
+
+    # Wake-ups.
+
+    def _local_cluster_changed(self, before: Object | None, after: Object | None) -> None:
+        item = after or before
+        assert item is not None
+        if after is None:
+            self._released.discard(item["metadata"]["uid"])
+        if not same_but_status(before, after, watched=(names.DRAINED,)):
+            self.queue.add(f"{item['metadata']['namespace']}/{item['metadata']['name']}")
+
+    def _secret_changed(self, before: Object | None, _after: Object | None) -> None:
+        if before is None:
+            # A new one: we just wrote it, or its LocalCluster is in line anyway.
+            return
+        metadata = before["metadata"]
+        for each in metadata.get("ownerReferences") or []:
+            if each["kind"] == "LocalCluster":
+                self.queue.add(f"{metadata['namespace']}/{each['name']}")
+
+    def _cluster_secret_changed(self, before: Object | None, after: Object | None) -> None:
+        if before and not after:
+            owner = Registration.of(before).owner
+            if owner and owner.local_cluster:
+                self.queue.add(f"{owner.namespace}/{owner.name}")
+
+    # One LocalCluster.
+
+    def reconcile(self, key: str) -> float | None:
+        """Decide and act. Answers when to look again, in seconds."""
+        item = self._views.local_clusters.store.get(key)
+        if item is None or item["metadata"]["uid"] in self._released:
+            return None
+        verdict = judge(item, self._settings, self._providers.keys())
+        match verdict:
+            case Wanted():
+                return self._keep_up(key, item, verdict)
+            case Unwanted(provider):
+                return self._let_go(item, self._providers[provider])
+            case Refused(reason, message):
+                if self._show(item, not_ready(reason, message)):
+                    self._log.warning("refused", object=key, reason=reason, why=message)
+        return None
+
+    def _keep_up(self, key: str, item: Object, wanted: Wanted) -> float:
+        provider, name = self._providers[wanted.provider], wanted.request.name
+        if names.FINALIZER not in (item["metadata"].get("finalizers") or []):
+            item = self._add_finalizer(item)
+        done = self._done.get(item["metadata"]["uid"], 0)
+        if done or "observedGeneration" in (item.get("status") or {}):
+            state = provider.state(name)
+        else:
+            # Looking would take as long as the first steps of making it.
+            state = ClusterState(name, exists=False, running=False, ready=False, message="new")
+        what = need(
+            item,
+            state,
+            done=done,
+            waited=self._unready_for(key, state),
+            patience=PATIENCE,
+        )
+        if what is Need.CREATE:
+            self._create(item, provider, wanted, state)
+            state = provider.state(name)
+            self._unready_for(key, state)
+        if what is Need.WAIT:
+            self._show(item, readiness(state), self._facts(item))
+            return self._look_again(key, state)
+        config = provider.kubeconfig(name)
+        shared = provider.kubeconfig(name, reach=self._settings.reach)
+        # First, since registration takes the Secret only on this word.
+        self._vouch(item, digest_of(shared))
+        if not self._kubeconfigs.write(item, config, shared, state.version):
+            secret = names.kubeconfig_secret(name)
+            message = f"Secret {secret} was made by somebody else and is left alone"
+            self._show(item, not_ready("SecretTaken", message), self._facts(item))
+        else:
+            self._show(
+                item,
+                readiness(state),
+                {
+                    "server": _server(config),
+                    "version": state.version,
+                    **({"addresses": dict(state.addresses)} if state.addresses else {}),
+                    "observedGeneration": item["metadata"]["generation"],
+                },
+            )
+        return self._settings.resync_seconds if state.ready else self._look_again(key, state)
+
+    def _create(
+        self, item: Object, provider: ClusterProvider, wanted: Wanted, state: ClusterState
+    ) -> None:
+        name = wanted.request.name
+        verb = "starting" if state.exists else "creating"
+        if not state.running:
+            condition = not_ready(verb.capitalize(), f"{verb} the control plane")
+            self._show(item, condition, self._facts(item))
+        began = self._clock()
+        try:
+            provider.create(wanted.request, lambda line: self._log.info(line, cluster=name))
+        except UcpError as error:
+            self._show(item, not_ready("CreateFailed", str(error)), self._facts(item))
+            raise
+        self._done[item["metadata"]["uid"]] = item["metadata"]["generation"]
+        self._log.info("running", cluster=name, seconds=round(self._clock() - began, 2))
+
+    # Leaving.
+
+    def _let_go(self, item: Object, provider: ClusterProvider) -> float | None:
+        name = item["metadata"]["name"]
+        registered = self._registered(item)
+        holding: list[str] = []
+        if not registered or is_true(item, names.DRAINED):
+            holding = draining.held_on(provider, name)
+        hold = waits_for(
+            item,
+            registered=registered,
+            holding=holding,
+            now=self._clock(),
+            limit=self._settings.drain_seconds,
+        )
+        if hold:
+            self._show(item, hold.condition, self._facts(item))
+            return LOOK_AGAIN
+        if holding:
+            self._log.warning("left behind", cluster=name, what=holding)
+        self._show(item, not_ready("Deleting", "removing the control plane"), self._facts(item))
+        try:
+            provider.delete(name)
+        except UcpError as error:
+            self._show(item, not_ready("DeleteFailed", str(error)), self._facts(item))
+            raise
+        self._kubeconfigs.remove(item)
+        self._remove_finalizer(item)
+        uid = item["metadata"]["uid"]
+        self._released.add(uid)
+        self._status.forget(uid)
+        self._done.pop(uid, None)
+        self._log.info("deleted", cluster=name)
+        return None
+
+    def _registered(self, item: Object) -> bool:
+        for each in self._views.cluster_secrets.store.all():
+            registration = Registration.of(each)
+            owner = registration.owner if registration.ours else None
+            if owner and owner.uid == item["metadata"]["uid"]:
+                return True
+        return False
+
+    # Small parts.
+
+    def _add_finalizer(self, item: Object) -> Object:
+        """Before anything is made. Raises Conflict when the object changed since it was read."""
+        metadata = item["metadata"]
+        change = {
+            "resourceVersion": metadata["resourceVersion"],
+            "finalizers": [*(metadata.get("finalizers") or []), names.FINALIZER],
+        }
+        return self._kube.patch(
+            LOCAL_CLUSTER, metadata["name"], metadata["namespace"], {"metadata": change}
+        )
+
+    def _vouch(self, item: Object, digest: str) -> None:
+        """Write down what the kubeconfig is, where the Secret's writers can't."""
+        metadata = item["metadata"]
+        if (metadata.get("annotations") or {}).get(names.KUBECONFIG_DIGEST, "") == digest:
+            return
+        change = {"metadata": {"annotations": {names.KUBECONFIG_DIGEST: digest or None}}}
+        self._kube.patch(LOCAL_CLUSTER, metadata["name"], metadata["namespace"], change)
+
+    def _remove_finalizer(self, item: Object) -> None:
+        """Whatever else changed, status above all: only that list counts. Raises Conflict."""
+        metadata = item["metadata"]
+        kept = [each for each in metadata["finalizers"] if each != names.FINALIZER]
+        change = [
+            {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+            {"op": "test", "path": "/metadata/finalizers", "value": metadata["finalizers"]},
+            {"op": "replace", "path": "/metadata/finalizers", "value": kept},
+        ]
+        try:
+            self._kube.patch(
+                LOCAL_CLUSTER, metadata["name"], metadata["namespace"], change, type="json"
+            )
+        except NotFound:
+            pass
+        except Invalid as error:
+            raise Conflict(error.message, status=409) from error
+
+    def _unready_for(self, key: str, state: ClusterState) -> float:
+        with self._lock:
+            if state.ready:
+                self._unready_since.pop(key, None)
+                return 0.0
+            return self._clock() - self._unready_since.setdefault(key, self._clock())
+
+    def _look_again(self, key: str, state: ClusterState) -> float:
+        """Often while a start is nearly done, less often when it takes long."""
+        return STARTING if self._unready_for(key, state) < PATIENCE / 4 else LOOK_AGAIN
+
+    def _facts(self, item: Object) -> dict[str, Any]:
+        """What the status says besides the conditions, kept as it is."""
+        status = item.get("status") or {}
+        fields = ("server", "version", "addresses", "observedGeneration")
+        return {name: status[name] for name in fields if name in status}
+
+    def _show(
+        self, item: Object, condition: Condition, facts: Mapping[str, Any] | None = None
+    ) -> bool:
+        return self._status.write(item, [condition], facts)
+
+
+def _server(config: Mapping[str, Any]) -> str:
+    return str(config["clusters"][0]["cluster"]["server"])

@@ -1,0 +1,95 @@
+"""Where a LocalCluster's kubeconfig is kept: a Secret for programs, a private file for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.kube import SECRET, Kube, Object
+from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.local_clusters.rules import Found, compare, kubeconfig_secret, owned
+from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.workspace import make_private_folder, write_private_file
+
+
+class Kubeconfigs:
+    """Writes both, repairs both, and removes what is ours."""
+
+    def __init__(self, kube: Kube, views: Views, folder: Path | None, log: Log) -> None:
+        self._kube = kube
+        self._views = views
+        self._folder = folder
+        self._log = log
+
+    def write(
+        self,
+        item: Object,
+        config: Mapping[str, Any],
+        shared: Mapping[str, Any],
+        version: str | None,
+    ) -> bool:
+        """Bring Secret and file up to date; False where the Secret's name is somebody else's.
+
+        config: for programs of this machine; shared: for those who use the Secret.
+        """
+        wanted = kubeconfig_secret(item, shared, version)
+        metadata = wanted["metadata"]
+        found = self._views.source(f"{metadata['namespace']}/{metadata['name']}")
+        if compare(found, wanted) is not Found.CURRENT:
+            # The watch shows sources only, and may lag: what is really there decides.
+            found = self._kube.find(SECRET, metadata["name"], metadata["namespace"])
+            there = compare(found, wanted)
+            if there is Found.FOREIGN:
+                return False
+            if there is not Found.CURRENT:
+                self._write_secret(found, wanted)
+        self._write_file(item["metadata"]["name"], config)
+        return True
+
+    def remove(self, item: Object) -> None:
+        """The cluster is gone."""
+        metadata = item["metadata"]
+        name = names.kubeconfig_secret(metadata["name"])
+        found = self._kube.find(SECRET, name, metadata["namespace"])
+        if found and owned(found, metadata["name"]):
+            uid = found["metadata"]["uid"]
+            self._kube.delete(SECRET, name, metadata["namespace"], uid=uid)
+        if self._folder:
+            self._file(self._folder, metadata["name"]).unlink(missing_ok=True)
+
+    def _write_secret(self, found: Object | None, wanted: Object) -> None:
+        metadata = wanted["metadata"]
+        if found is None:
+            self._kube.create(wanted)
+        else:
+            change = {
+                "metadata": {
+                    "resourceVersion": found["metadata"]["resourceVersion"],
+                    "labels": metadata["labels"],
+                    "ownerReferences": metadata["ownerReferences"],
+                },
+                "data": wanted["data"],
+            }
+            self._kube.patch(SECRET, metadata["name"], metadata["namespace"], change)
+        self._log.info("kubeconfig written", secret=metadata["name"])
+
+    def _write_file(self, cluster: str, config: Mapping[str, Any]) -> None:
+        if self._folder is None:
+            return
+        file = self._file(self._folder, cluster)
+        # JSON is YAML too, and much faster to write.
+        text = json.dumps(config, indent=2, sort_keys=True) + "\n"
+        try:
+            if file.read_text(encoding="utf-8") == text:
+                return
+        except OSError:
+            pass
+        make_private_folder(self._folder)
+        write_private_file(file, text)
+
+    @staticmethod
+    def _file(folder: Path, cluster: str) -> Path:
+        return folder / f"{cluster}.yaml"

@@ -1,0 +1,208 @@
+"""What a LocalCluster asks for, and what comes next for it: pure functions over what is seen."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.cluster_provider import ClusterRequest, ClusterState
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler.runtime.clock import parse_stamp
+from k8s_ucp.reconciler.runtime.conditions import Condition, is_true
+from k8s_ucp.reconciler.runtime.settings import Settings
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Another machine's, or going without ever having been ours: not touched at all."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """It can't be made; the condition says why."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """It should run."""
+
+    request: ClusterRequest
+    provider: str
+
+
+@dataclass(frozen=True)
+class Unwanted:
+    """It is being deleted, and waits for us."""
+
+    provider: str
+
+
+Verdict = Foreign | Refused | Wanted | Unwanted
+
+
+def judge(item: Object, settings: Settings, providers: Collection[str]) -> Verdict:
+    """Whose it is and what it wants."""
+    spec: Mapping[str, Any] = item["spec"]
+    metadata = item["metadata"]
+    if spec["machine"] != settings.machine:
+        return Foreign()
+    name, provider = metadata["name"], spec["provider"]
+    going = bool(metadata.get("deletionTimestamp"))
+    ours = names.FINALIZER in (metadata.get("finalizers") or [])
+    if going and not ours:
+        return Foreign()
+    if name == settings.core_cluster or not name.startswith(f"{settings.topology}-"):
+        # Without our finalizer nothing was ever made for it: the core is never deleted by this.
+        return Refused(
+            "NameRefused",
+            f"the name must be {settings.topology}-<environment>, and not the core cluster's",
+        )
+    if provider not in providers:
+        known = ", ".join(sorted(providers)) or "none"
+        return Refused(
+            "ProviderMissing", f"provider {provider} is not available here (available: {known})"
+        )
+    if going:
+        return Unwanted(provider)
+    parameters = {name: str(spec[name]) for name in ("nodes", "context") if name in spec}
+    return Wanted(ClusterRequest(name, spec.get("version"), parameters), provider)
+
+
+class Need(Enum):
+    """What has to be done with the control plane."""
+
+    CREATE = "create"
+    """Make it, start it, or bring it to a changed spec: one idempotent call does each."""
+    WAIT = "wait"
+    """It starts, or is being restarted by the watcher that looks after dead processes."""
+    NOTHING = "nothing"
+
+
+def need(item: Object, state: ClusterState, *, done: int, waited: float, patience: float) -> Need:
+    """What the control plane needs.
+
+    done: the generation that we know to be brought about, which the status we see may not show
+    yet. waited: seconds since it was last seen ready; patience: how long others may heal it.
+    """
+    observed = max(done, (item.get("status") or {}).get("observedGeneration") or 0)
+    if not state.exists or not state.running:
+        return Need.CREATE
+    if observed != item["metadata"].get("generation"):
+        return Need.CREATE
+    if not state.ready:
+        return Need.CREATE if waited > patience else Need.WAIT
+    return Need.NOTHING
+
+
+class Found(Enum):
+    """What is there under the name of the kubeconfig Secret."""
+
+    ABSENT = "absent"
+    CURRENT = "current"
+    OUTDATED = "outdated"
+    """Ours, with other contents than it should have."""
+    FOREIGN = "foreign"
+    """Somebody else's: never touched."""
+
+
+def kubeconfig_secret(item: Object, config: Mapping[str, Any], version: str | None) -> Object:
+    """The Secret that tells how to get into a LocalCluster; it goes when that goes."""
+    metadata = item["metadata"]
+    labels = {names.MANAGED_BY: names.OURS}
+    for name in (names.ENVIRONMENT, names.TOPOLOGY):
+        if name in (metadata.get("labels") or {}):
+            labels[name] = metadata["labels"][name]
+    if version:
+        labels[names.VERSION] = version
+    # JSON is YAML too, and much faster to write and to read.
+    text = json.dumps(config, sort_keys=True)
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": names.kubeconfig_secret(metadata["name"]),
+            "namespace": metadata["namespace"],
+            "labels": labels,
+            "ownerReferences": [
+                {
+                    "apiVersion": item["apiVersion"],
+                    "kind": item["kind"],
+                    "name": metadata["name"],
+                    "uid": metadata["uid"],
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "type": "Opaque",
+        "data": {names.KUBECONFIG_KEY: base64.b64encode(text.encode()).decode()},
+    }
+
+
+def compare(found: Object | None, wanted: Object) -> Found:
+    """How the Secret that is there relates to the one that should be."""
+    if found is None:
+        return Found.ABSENT
+    if not owned(found, wanted["metadata"]["ownerReferences"][0]["name"]):
+        return Found.FOREIGN
+    same = (
+        (found.get("data") or {}).get(names.KUBECONFIG_KEY) == wanted["data"][names.KUBECONFIG_KEY]
+        and found["metadata"].get("ownerReferences") == wanted["metadata"]["ownerReferences"]
+        and wanted["metadata"]["labels"].items() <= (found["metadata"].get("labels") or {}).items()
+    )
+    return Found.CURRENT if same else Found.OUTDATED
+
+
+def owned(secret: Object, cluster: str) -> bool:
+    """It carries our mark and a LocalCluster of that name, this one or a former one, owns it."""
+    metadata = secret["metadata"]
+    marked = (metadata.get("labels") or {}).get(names.MANAGED_BY) == names.OURS
+    return marked and any(
+        each.get("controller") and each["kind"] == "LocalCluster" and each["name"] == cluster
+        for each in metadata.get("ownerReferences") or []
+    )
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Deletion waits for this."""
+
+    condition: Condition
+
+
+def waits_for(
+    item: Object, *, registered: bool, holding: Collection[str], now: float, limit: float
+) -> Hold | None:
+    """What a leaving cluster still waits for; None: go on and delete it.
+
+    registered: a cluster Secret of ours is still there. holding: load balancers and volumes.
+    limit: seconds from the request to delete, after which nothing is waited for.
+    """
+    asked = parse_stamp(item["metadata"].get("deletionTimestamp")) or now
+    if now - asked > limit:
+        return None
+    if registered and not is_true(item, names.DRAINED):
+        return Hold(not_ready("Draining", "waiting until Argo CD has removed its Applications"))
+    if holding:
+        return Hold(not_ready("Draining", "still there: " + ", ".join(sorted(holding))))
+    return None
+
+
+def not_ready(reason: str, message: str) -> Condition:
+    """Ready=False, and why."""
+    return Condition(names.READY, "False", reason, message)
+
+
+def readiness(state: ClusterState) -> Condition:
+    """Ready as the provider sees it."""
+    if state.ready:
+        return Condition(names.READY, "True", "Running", "the control plane answers")
+    return not_ready("NotReady", state.message or "the control plane does not answer")

@@ -1,0 +1,1 @@
+"""The mirrors controller: Secrets and ConfigMaps of the core, copied to app clusters."""

@@ -1,0 +1,229 @@
+"""The app clusters' side of the mirrors: a session for each, fresh changes first, bulk behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from k8s_ucp.kube import KubeError, Unauthorized, Unreachable
+from k8s_ucp.reconciler.controller import Runtime
+from k8s_ucp.reconciler.mirrors.bulk_queue import Lines
+from k8s_ucp.reconciler.mirrors.copy_sync import Copier
+from k8s_ucp.reconciler.mirrors.deletion_guard import Proof
+from k8s_ucp.reconciler.mirrors.plan import Destination, Plan, Spot
+from k8s_ucp.reconciler.mirrors.session import CONNECTING, Session
+from k8s_ucp.reconciler.mirrors.status import Tally
+from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
+
+WIDTH = 4
+"""Threads on one cluster's bulk, and as many on its fresh changes."""
+BUSY_SECONDS = 0.05
+SETTLING_SECONDS = 10.0
+
+COPY, BULK, CLUSTER = "copy", "bulk", "cluster"
+
+
+class Mirrors:
+    """Safe to share between threads. Keys: `copy/<cluster>/<place>`, `bulk/<cluster>/<number>`,
+    `cluster/<cluster>`.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        queue: WorkQueue,
+        plan: Plan,
+        tally: Tally,
+        proof: Proof,
+        unsettled: Callable[[], None],
+    ) -> None:
+        """unsettled: called when a cluster came or went, so that every status says so."""
+        self._runtime = runtime
+        self._queue = queue
+        self._plan = plan
+        self._tally = tally
+        self._proof = proof
+        self._unsettled = unsettled
+        self._copier = Copier(plan, tally, proof, runtime.log)
+        self._lines = Lines()
+        self._later: dict[str, float] = {}
+        """Keys of copies that are to be left alone until a time."""
+        self._warned: set[tuple[str, str]] = set()
+        self._notes = threading.Lock()
+        self._noted: set[str] = set()
+        """Clusters with copies of Syncers that left early."""
+        self.sessions: dict[str, Session] = {}
+
+    # What is to be looked at.
+
+    def touch(self, cluster: str, place: str) -> None:
+        """Something about one copy changed just now. Called from watches: must not block."""
+        session = self.sessions.get(cluster)
+        if session and not self._copier.settled(session, place):
+            key = f"{COPY}/{cluster}/{place}"
+            self._later.pop(key, None)
+            self._queue.add(key)
+
+    def line_up(self, spots: Iterable[Spot]) -> None:
+        """Many copies are to be looked at; rights for new namespaces come first."""
+        by_cluster: dict[str, list[str]] = defaultdict(list)
+        for cluster, place in spots:
+            by_cluster[cluster].append(place)
+        for cluster, places in by_cluster.items():
+            self._lines.add(cluster, places)
+            self._queue.add(f"{CLUSTER}/{cluster}")
+            for number in range(min(WIDTH, len(places))):
+                self._queue.add(f"{BULK}/{cluster}/{number}")
+
+    def refresh_clusters(self) -> None:
+        """The registered clusters, as they are now."""
+        targets = {each.cluster: each for each in self._runtime.targets.all()}
+        for name in self.sessions.keys() - targets.keys():
+            self.sessions.pop(name).stop()
+            self._lines.forget(name)
+            self._tally.forget(name)
+            self._copier.forget(name)
+            for key in [each for each in self._later.copy() if each.split("/", 2)[1] == name]:
+                self._later.pop(key, None)
+            self._warned = {each for each in self._warned if each[0] != name}
+        for name in targets.keys() - self.sessions.keys():
+            self.sessions[name] = Session(name, self._runtime, self.touch)
+        self.line_up(
+            self._plan.set_targets(
+                Destination(each.cluster, each.environment or "", each.labels)
+                for each in targets.values()
+                if not each.draining
+            )
+        )
+        for name in targets:
+            self._queue.add(f"{CLUSTER}/{name}")
+        self._unsettled()
+
+    # Keys in hand.
+
+    def reconcile(self, key: str) -> float | None:
+        """See workers.Reconcile."""
+        what, cluster, *rest = key.split("/", 2)
+        session = self.sessions.get(cluster)
+        if session is None:
+            return None
+        if what == CLUSTER:
+            return self._attend(session)
+        if what == BULK:
+            return self._take_bulk(session)
+        return self._fresh(session, key, rest[0])
+
+    def _fresh(self, session: Session, key: str, place: str) -> float | None:
+        wait = self._later.get(key, 0.0) - time.monotonic()
+        if wait > 0:
+            return wait
+        self._later.pop(key, None)
+        return self._one(session, place)
+
+    def _take_bulk(self, session: Session) -> float | None:
+        for place in self._lines.take(session.cluster):
+            again = self._one(session, place)
+            if again is not None:
+                key = f"{COPY}/{session.cluster}/{place}"
+                self._later[key] = time.monotonic() + again
+                self._queue.add(key)
+        return 0.0 if self._lines.depth(session.cluster) else None
+
+    def _one(self, session: Session, place: str) -> float | None:
+        if session.away is not None and session.park(place):
+            return None
+        if not self._lines.grasp(session.cluster, place):
+            return BUSY_SECONDS
+        try:
+            again = self._copier.reconcile(session, place)
+        except (Unreachable, Unauthorized) as error:
+            session.lost(error)
+            session.park(place)
+            self._unsettled()
+            again = None
+        finally:
+            self._lines.let_go(session.cluster, place)
+        if session.shaken:
+            self._queue.add(f"{CLUSTER}/{session.cluster}")
+        return again
+
+    def _attend(self, session: Session) -> float:
+        cluster, before = session.cluster, session.away
+        fresh, again = session.attend(self._plan.namespaces(cluster))
+        for field in fresh:
+            places = {*self._plan.places(cluster, *field), *session.places(field)}
+            self.line_up((cluster, each) for each in places)
+        if session.away is None and before is not None:
+            self._unpark(session)
+        if session.away != before:
+            self._unsettled()
+        if session.complete and (fresh or before is not None or cluster in self._noted):
+            try:
+                self._see_to_what_is_left(session)
+            except KubeError as error:
+                self._runtime.log.warning("what is left is not known", error=error.message)
+                return 1.0
+        return again
+
+    def _unpark(self, session: Session) -> None:
+        self.line_up((session.cluster, each) for each in session.unpark())
+
+    def _see_to_what_is_left(self, session: Session) -> None:
+        """Copies of Syncers that left while the cluster was away, or that vanished."""
+        cluster = session.cluster
+        known = set(self._plan.syncers())
+        with self._notes:
+            left = self._proof.left(cluster)
+            done = {each for each in left if each in known or not session.held(each)}
+            if done:
+                self._proof.note_left(cluster, left - done)
+            if left - done:
+                self._noted.add(cluster)
+            else:
+                self._noted.discard(cluster)
+        for syncer in session.holders() - known - left:
+            if (cluster, syncer) not in self._warned and self._proof.syncer_gone(syncer):
+                self._warned.add((cluster, syncer))
+                self._runtime.log.warning(
+                    "copies of a Syncer that vanished are kept",
+                    cluster=cluster,
+                    syncer=syncer,
+                    copies=len(session.held(syncer)),
+                )
+
+    def release(self, syncer: str) -> tuple[int, list[str]]:
+        """A Syncer leaves: (copies still held, clusters about which that can't be said)."""
+        held, unsure = 0, []
+        for session in list(self.sessions.values()):
+            places = session.held(syncer)
+            held += len(places)
+            if not session.complete:
+                unsure.append(session.cluster)
+            elif places:
+                self.line_up((session.cluster, each) for each in places)
+        return held, sorted(unsure)
+
+    def note_left(self, syncer: str, clusters: list[str]) -> None:
+        """Its copies there are still to be removed, whenever that can be done."""
+        with self._notes:
+            for cluster in clusters:
+                self._proof.note_left(cluster, self._proof.left(cluster) | {syncer})
+                self._noted.add(cluster)
+
+    def settling(self) -> bool:
+        """A cluster was just met and is being looked through: what is told soon changes again."""
+        now = time.monotonic()
+        return any(
+            now - each.began < SETTLING_SECONDS
+            and (
+                (each.away is not None and each.away.reason == CONNECTING)
+                or self._lines.depth(each.cluster)
+            )
+            for each in list(self.sessions.values())
+        )
+
+    def stop(self) -> None:
+        for session in list(self.sessions.values()):
+            session.stop()

@@ -1,0 +1,280 @@
+"""The mirrors controller: Syncers of the core become copies on app clusters, and leave again.
+
+Effects only. plan.py says which copies there should be, rules.py what one copy needs,
+app_clusters.py does it. A key is a Syncer, `syncer/<namespace>/<name>`, or one of
+app_clusters.py's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from functools import partial
+
+from k8s_ucp import names
+from k8s_ucp.kube import CONFIG_MAP, SECRET, SYNCER, NotFound, Object
+from k8s_ucp.reconciler.controller import Runtime
+from k8s_ucp.reconciler.mirrors.app_clusters import BULK, COPY, WIDTH, Mirrors
+from k8s_ucp.reconciler.mirrors.copies import keep_source_of
+from k8s_ucp.reconciler.mirrors.deletion_guard import Proof
+from k8s_ucp.reconciler.mirrors.plan import Destination, Plan
+from k8s_ucp.reconciler.mirrors.rules import Problem
+from k8s_ucp.reconciler.mirrors.spec import Syncer, parse
+from k8s_ucp.reconciler.mirrors.status import Count, Tally, status_of
+from k8s_ucp.reconciler.runtime.clock import parse_stamp
+from k8s_ucp.reconciler.runtime.conditions import Condition, find
+from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.settings import MIRRORS
+from k8s_ucp.reconciler.runtime.status import StatusWriter
+from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
+
+SETTLE_SECONDS = 0.15
+STATUS_SECONDS = 1.0
+"""A status is written this long after a change at the earliest, and so often at most."""
+LEAVING_SECONDS = 0.3
+ASK_AGAIN_SECONDS = 1.0
+
+_CLUSTERS = "clusters"
+_QUIET = ("Copying", "Leaving", "Synced", "SourceMissing", "NoTarget", "Connecting")
+"""Reasons that are no news for an Event."""
+
+
+class MirrorsController:
+    """Brings one key at a time to where it should be; safe to share between threads."""
+
+    name = MIRRORS
+    most = 64
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.queue = WorkQueue(lane=_lane, width=WIDTH)
+        self._runtime = runtime
+        settings = runtime.settings
+        home = frozenset(settings.source_namespaces) | {names.CLUSTERS_NAMESPACE}
+        self._allowed = home | set(settings.mirror_namespaces)
+        self._plan = Plan()
+        self._tally = Tally(self._dirty)
+        self._proof = Proof(runtime.kube, self._shown, self._plan)
+        self._status = StatusWriter(runtime.kube, "k8s-ucp-mirrors", runtime.clock)
+        self._mirrors = Mirrors(
+            runtime, self.queue, self._plan, self._tally, self._proof, self._all_dirty
+        )
+        self._changed_at: dict[str, float] = {}
+        """Syncers whose status may be out of date, since when."""
+        self._written_at: dict[str, float] = {}
+        self._primed = False
+        self._lock = threading.Lock()
+        self._syncers: dict[str, Watch] = {}
+        self._watches: list[Watch] = []
+        for namespace in sorted(home):
+            syncers = runtime.watch(Selection(SYNCER, namespace))
+            syncers.listen(self._syncer_changed)
+            self._syncers[namespace] = syncers
+            self._watches.append(syncers)
+        keep = partial(keep_source_of, by_name=runtime.settings.sources_by_name)
+        for namespace in sorted(self._allowed):
+            for kind in (SECRET, CONFIG_MAP):
+                sources = runtime.watch(Selection(kind, namespace, keep=keep))
+                sources.listen(self._source_changed)
+                self._watches.append(sources)
+        runtime.targets.listen(self._cluster_changed)
+
+    def watches(self) -> list[Watch]:
+        return self._watches
+
+    def take_over(self) -> None:
+        """Nothing is remembered of what others may have written."""
+
+    def stop(self) -> None:
+        self._mirrors.stop()
+
+    # Wake-ups.
+
+    def _syncer_changed(self, before: Object | None, after: Object | None) -> None:
+        item = after or before
+        assert item is not None
+        if before and after and _same_but_status(before, after):
+            return
+        self.queue.add(f"syncer/{item['metadata']['namespace']}/{item['metadata']['name']}")
+
+    def _source_changed(self, before: Object | None, after: Object | None) -> None:
+        source = (after or before or {})["source"]
+        for cluster, place in self._plan.set_source(source.key, source if after else None):
+            self._mirrors.touch(cluster, place)
+
+    def _cluster_changed(self, cluster: str) -> None:
+        session = self._mirrors.sessions.get(cluster)
+        if session:
+            session.shake()
+        self.queue.add(_CLUSTERS)
+
+    def _dirty(self, syncer: str) -> None:
+        with self._lock:
+            if syncer in self._changed_at:
+                return
+            self._changed_at[syncer] = time.monotonic()
+        self.queue.add(f"syncer/{syncer}")
+
+    def _all_dirty(self) -> None:
+        for syncer in self._plan.syncers():
+            self._dirty(syncer)
+
+    # One key.
+
+    def reconcile(self, key: str) -> float | None:
+        """Decide and act. Answers when to look again, in seconds."""
+        self._prime()
+        if key == _CLUSTERS:
+            self._mirrors.refresh_clusters()
+            return None
+        what, _, rest = key.partition("/")
+        return self._reconcile_syncer(rest) if what == "syncer" else self._mirrors.reconcile(key)
+
+    def _prime(self) -> None:
+        """Before the first copy is looked at, everything that may want one is known."""
+        with self._lock:
+            if self._primed:
+                return
+            for watch in self._syncers.values():
+                for item in watch.store.all():
+                    if names.SYNCER_FINALIZER in (item["metadata"].get("finalizers") or []):
+                        syncer = parse(item, self._allowed)
+                        self._plan.set_syncer(syncer.key, syncer)
+            self._primed = True
+        self._mirrors.refresh_clusters()
+
+    def _reconcile_syncer(self, key: str) -> float | None:
+        item = self._shown(key)
+        if item is None:
+            if self._plan.syncer(key) is not None:
+                if not self._proof.syncer_gone(key):
+                    return ASK_AGAIN_SECONDS
+                self._mirrors.line_up(self._plan.set_syncer(key, None))
+            self._forget(key)
+            return None
+        syncer = parse(item, self._allowed)
+        if syncer.leaving:
+            return self._let_go(item, syncer)
+        if names.SYNCER_FINALIZER not in (item["metadata"].get("finalizers") or []):
+            item = self._add_finalizer(item)
+        changed = self._plan.set_syncer(key, syncer)
+        if changed:
+            self._mirrors.line_up(changed)
+        return self._report(item, syncer)
+
+    def _report(self, item: Object, syncer: Syncer) -> float | None:
+        now = time.monotonic()
+        told = (item.get("status") or {}).get("observedGeneration")
+        if told == syncer.generation and not syncer.leaving and self._mirrors.settling():
+            # A restart is no news.
+            return STATUS_SECONDS
+        with self._lock:
+            since = self._changed_at.get(syncer.key, now)
+            due = max(since + SETTLE_SECONDS, self._written_at.get(syncer.key, 0) + STATUS_SECONDS)
+            if now < due:
+                self._changed_at.setdefault(syncer.key, now)
+                return due - now
+            self._changed_at.pop(syncer.key, None)
+        newest = self._status.newest(item)
+        status = status_of(newest, syncer, self._targets(syncer), self._runtime.clock)
+        (ready,) = status.pop("conditions")
+        condition = Condition(ready["type"], ready["status"], ready["reason"], ready["message"])
+        before = find(newest, names.READY)
+        if self._status.write(item, [condition], status):
+            self._written_at[syncer.key] = time.monotonic()
+            if (before or {}).get("reason") != condition.reason:
+                self._say(item, condition)
+        return None
+
+    def _say(self, item: Object, condition: Condition) -> None:
+        self._runtime.log.info(
+            "mirror",
+            syncer=f"{item['metadata']['namespace']}/{item['metadata']['name']}",
+            reason=condition.reason,
+            why=condition.message,
+        )
+        if condition.reason not in _QUIET:
+            self._runtime.events.tell(item, condition.reason, condition.message, warning=True)
+
+    def _targets(
+        self, syncer: Syncer
+    ) -> dict[str, tuple[Destination | None, Count, Problem | None]]:
+        known, unknown = self._plan.targets_of(syncer)
+        found: dict[str, tuple[Destination | None, Count, Problem | None]] = {
+            each: (None, Count(), _NOT_REGISTERED) for each in unknown
+        }
+        for name in {*known, *self._tally.clusters(syncer.key)}:
+            session = self._mirrors.sessions.get(name)
+            away = session.away if session else _NOT_REGISTERED
+            found[name] = (known.get(name), self._tally.count(syncer.key, name), away)
+        return found
+
+    # Coming and leaving.
+
+    def _add_finalizer(self, item: Object) -> Object:
+        metadata = item["metadata"]
+        finalizers = [*(metadata.get("finalizers") or []), names.SYNCER_FINALIZER]
+        return self._patch_finalizers(item, finalizers)
+
+    def _patch_finalizers(self, item: Object, finalizers: list[str]) -> Object:
+        metadata = item["metadata"]
+        change = {
+            "metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}
+        }
+        return self._runtime.kube.patch(SYNCER, metadata["name"], metadata["namespace"], change)
+
+    def _let_go(self, item: Object, syncer: Syncer) -> float | None:
+        """Copies first, the finalizer last; a cluster that is away is not waited for for ever."""
+        metadata = item["metadata"]
+        if names.SYNCER_FINALIZER not in (metadata.get("finalizers") or []):
+            return None
+        self._mirrors.line_up(self._plan.set_syncer(syncer.key, syncer))
+        held, unsure = self._mirrors.release(syncer.key)
+        if held or unsure:
+            began = parse_stamp(metadata["deletionTimestamp"]) or 0.0
+            if self._runtime.clock() - began < self._runtime.settings.mirror_leave_seconds:
+                again = self._report(item, syncer)
+                return LEAVING_SECONDS if again is None else min(again, LEAVING_SECONDS)
+            self._give_up(item, syncer, unsure)
+        kept = [each for each in metadata["finalizers"] if each != names.SYNCER_FINALIZER]
+        with contextlib.suppress(NotFound):
+            self._patch_finalizers(item, kept)
+        self._forget(syncer.key)
+        self._runtime.log.info("mirror left", syncer=syncer.key)
+        return None
+
+    def _give_up(self, item: Object, syncer: Syncer, unsure: list[str]) -> None:
+        holding = [name for name, each in self._mirrors.sessions.items() if each.held(syncer.key)]
+        where = sorted({*unsure, *holding})
+        self._mirrors.note_left(syncer.key, where)
+        message = (
+            f"not waited for any longer: {', '.join(where)}; "
+            "copies there are removed when it answers again"
+        )
+        self._runtime.log.warning("mirror left early", syncer=syncer.key, why=message)
+        self._runtime.events.tell(item, "LeftEarly", message, warning=True)
+
+    def _forget(self, key: str) -> None:
+        with self._lock:
+            self._changed_at.pop(key, None)
+            self._written_at.pop(key, None)
+
+    def _shown(self, key: str) -> Object | None:
+        watch = self._syncers.get(key.partition("/")[0])
+        return watch.store.get(key) if watch else None
+
+
+_NOT_REGISTERED = Problem("NotRegistered", "no app cluster of that name is registered")
+
+
+def _lane(key: str) -> str:
+    """Fresh changes and bulk of each cluster are lanes; all else stands alone."""
+    what, _, rest = key.partition("/")
+    if what in (COPY, BULK):
+        return f"{what}/{rest.partition('/')[0]}"
+    return key
+
+
+def _same_but_status(before: Object, after: Object) -> bool:
+    fields = ("generation", "deletionTimestamp", "finalizers", "uid")
+    return all(before["metadata"].get(each) == after["metadata"].get(each) for each in fields)

@@ -1,0 +1,270 @@
+"""A Secret or ConfigMap of the core, its copy in an app cluster, and the mark that makes it ours.
+
+What is kept in memory of each is small: content as bytes and a digest, for there may be tens of
+thousands. A digest never leaves this process: of a short password it would give the password away.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from k8s_ucp import names
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler.access.sources import keep_source
+from k8s_ucp.reconciler.mirrors.spec import Entry
+
+LARGEST = 1_048_576
+"""Bytes of content that Kubernetes takes in one Secret or ConfigMap."""
+
+_NEVER = {
+    "kubernetes.io/service-account-token": "a token of this cluster's means nothing elsewhere",
+    "bootstrap.kubernetes.io/token": "a bootstrap token is for this cluster only",
+}
+
+
+class Place(NamedTuple):
+    """Where a copy lies within its cluster."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.namespace}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        return cls(*text.split("/", 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A Secret or ConfigMap of the core cluster."""
+
+    kind: str
+    namespace: str
+    name: str
+    version: str
+    labels: Mapping[str, str]
+    type: str
+    immutable: bool
+    content: bytes
+    """`data` and `binaryData` as JSON."""
+    digest: bytes
+    barred: str = ""
+    """Why it is never mirrored; empty where it may be."""
+    shared_with: frozenset[str] = frozenset()
+    """Other namespaces whose Syncers may copy it."""
+
+    def may_be_copied_by(self, syncer: str) -> bool:
+        """syncer: `<namespace>/<name>`. What is in the clusters' namespace came by commit.
+
+        We may read more than whoever writes a Syncer: a right to write them in one namespace must
+        not be one to read Secrets in another.
+        """
+        namespace = syncer.partition("/")[0]
+        return (
+            namespace in (self.namespace, names.CLUSTERS_NAMESPACE)
+            or namespace in self.shared_with
+            or "*" in self.shared_with
+        )
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """An object in an app cluster, as far as decisions need it."""
+
+    uid: str
+    version: str
+    type: str
+    immutable: bool
+    digest: bytes
+    syncer: str
+    """`<namespace>/<name>` of the Syncer whose mark it carries; empty: it isn't ours."""
+    source: str
+    """`<namespace>/<name>` of the object that it was made from."""
+    retain: bool
+    labelled: bool
+    """It carries the label by which our watches find it."""
+    adopted: bool = False
+    """Somebody else had made it: it may be changed, and is never deleted."""
+
+    @property
+    def ours(self) -> bool:
+        return bool(self.syncer)
+
+
+class KeyMissing(Exception):
+    """The source lacks a key that the entry wants."""
+
+
+def source_of(item: Object, *, by_name: bool = False) -> Source:
+    """Reduce an object of the core."""
+    metadata = item["metadata"]
+    data = _content(item)
+    return Source(
+        kind=sys.intern(item["kind"]),
+        namespace=sys.intern(metadata["namespace"]),
+        name=metadata["name"],
+        version=metadata.get("resourceVersion", ""),
+        labels=metadata.get("labels") or _NOTHING,
+        type=sys.intern(item.get("type") or ""),
+        immutable=bool(item.get("immutable")),
+        content=json.dumps(data, separators=(",", ":")).encode(),
+        digest=_digest(item.get("type") or "", bool(item.get("immutable")), data),
+        barred=_barred(item, by_name),
+        shared_with=_shared_with(metadata),
+    )
+
+
+def keep_source_of(item: Object, *, by_name: bool = False) -> Object | None:
+    """For a watch: what source_of makes, with just enough around it for the store.
+
+    by_name: as in sources.keep_source.
+    """
+    metadata = item["metadata"]
+    return {
+        "metadata": {
+            "namespace": sys.intern(metadata["namespace"]),
+            "name": metadata["name"],
+            "resourceVersion": metadata.get("resourceVersion", ""),
+        },
+        "source": source_of(item, by_name=by_name),
+    }
+
+
+def copy_of(item: Object, cluster: str) -> Copy:
+    """Reduce an object of an app cluster."""
+    metadata = item["metadata"]
+    notes: Mapping[str, str] = metadata.get("annotations") or _NOTHING
+    place = f"{cluster}/{metadata['namespace']}/{metadata['name']}"
+    # A mark that was carried along by copying the object elsewhere makes nothing ours.
+    ours = notes.get(names.MIRROR_PLACE) == place
+    return Copy(
+        uid=metadata["uid"],
+        version=metadata.get("resourceVersion", ""),
+        type=sys.intern(item.get("type") or ""),
+        immutable=bool(item.get("immutable")),
+        digest=_digest(item.get("type") or "", bool(item.get("immutable")), _content(item)),
+        syncer=sys.intern(notes.get(names.SYNCER, "")) if ours else "",
+        source=sys.intern(notes.get(names.MIRROR_SOURCE, "")) if ours else "",
+        retain=notes.get(names.DELETION_POLICY) == "Retain",
+        labelled=names.MIRROR in (metadata.get("labels") or _NOTHING),
+        adopted=ours and names.ADOPTED in notes,
+    )
+
+
+def keep_copy_of(item: Object, cluster: str) -> Object | None:
+    """For a watch: what copy_of makes."""
+    metadata = item["metadata"]
+    return {
+        "metadata": {
+            "namespace": sys.intern(metadata["namespace"]),
+            "name": metadata["name"],
+            "resourceVersion": metadata.get("resourceVersion", ""),
+        },
+        "copy": copy_of(item, cluster),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a copy should be."""
+
+    type: str
+    immutable: bool
+    data: Mapping[str, Mapping[str, str]]
+    """`data` and, of a ConfigMap, `binaryData`."""
+    digest: bytes
+    size: int
+    """Bytes of the decoded content."""
+
+
+def wanted(source: Source, entry: Entry) -> Wanted:
+    """The copy of a source under an entry. Raises KeyMissing."""
+    content: dict[str, dict[str, str]] = json.loads(source.content)
+    digest = source.digest
+    if entry.keys is not None:
+        content = _renamed(content, entry, source)
+        digest = _digest(source.type, source.immutable, content)
+    return Wanted(source.type, source.immutable, content, digest, _size(source.kind, content))
+
+
+def wanted_digest(source: Source, entry: Entry) -> bytes:
+    """The digest alone; empty where a key is missing. Cheap where keys stay as they are."""
+    if entry.keys is None:
+        return source.digest
+    try:
+        return wanted(source, entry).digest
+    except KeyMissing:
+        return b""
+
+
+def _renamed(
+    content: Mapping[str, Mapping[str, str]], entry: Entry, source: Source
+) -> dict[str, dict[str, str]]:
+    renamed: dict[str, dict[str, str]] = {}
+    missing = []
+    for to, key in entry.keys or ():
+        for part, values in content.items():
+            if key in values:
+                renamed.setdefault(part, {})[to] = values[key]
+                break
+        else:
+            missing.append(key)
+    if missing:
+        raise KeyMissing(f"{source.kind} {source.namespace}/{source.name} has no {_list(missing)}")
+    return renamed
+
+
+def _barred(item: Object, by_name: bool) -> str:
+    notes = item["metadata"].get("annotations") or _NOTHING
+    if names.MIRROR_PLACE in notes:
+        return (
+            f"it is itself a copy, made by Syncer {notes.get(names.SYNCER, '?')} of another core; "
+            "mirror what it was made from"
+        )
+    if item["kind"] == "Secret" and keep_source(item, by_name=by_name) is not None:
+        return "it is a cluster's kubeconfig, which is never handed to another cluster"
+    return _NEVER.get(item.get("type") or "", "")
+
+
+def _shared_with(metadata: Mapping[str, Any]) -> frozenset[str]:
+    text = (metadata.get("annotations") or _NOTHING).get(names.SYNCER_NAMESPACES, "")
+    return frozenset(each.strip() for each in text.split(",")) - {""} if text else _NOBODY
+
+
+def _content(item: Object) -> dict[str, dict[str, str]]:
+    return {part: item[part] for part in ("data", "binaryData") if item.get(part)}
+
+
+def _digest(type: str, immutable: bool, content: Mapping[str, Any]) -> bytes:
+    text = json.dumps([type, immutable, content], sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def _size(kind: str, content: Mapping[str, Mapping[str, str]]) -> int:
+    total = 0
+    for part, values in content.items():
+        encoded = kind == "Secret" or part == "binaryData"
+        for value in values.values():
+            total += len(base64.b64decode(value)) if encoded else len(value.encode())
+    return total
+
+
+def _list(keys: list[str]) -> str:
+    return ("key " if len(keys) == 1 else "keys ") + ", ".join(keys)
+
+
+_NOTHING: Mapping[str, str] = {}
+_NOBODY: frozenset[str] = frozenset()

@@ -1,0 +1,126 @@
+"""How a copy is written: whole and new, put right, taken over, released. Pure."""
+
+from __future__ import annotations
+
+from k8s_ucp import names
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler.mirrors.copies import Place, Source, copy_of, wanted
+from k8s_ucp.reconciler.mirrors.spec import Entry
+
+_PARTS = {"Secret": ("data",), "ConfigMap": ("data", "binaryData")}
+
+
+def build(place: Place, cluster: str, topology: str, entry: Entry, source: Source) -> Object:
+    """A whole new copy. Raises KeyMissing. Labels and annotations of the source stay behind."""
+    want = wanted(source, entry)
+    body: Object = {
+        "apiVersion": "v1",
+        "kind": place.kind,
+        "metadata": {
+            "name": place.name,
+            "namespace": place.namespace,
+            "labels": _labels(topology),
+            "annotations": _annotations(place, cluster, entry, source),
+        },
+        **want.data,
+    }
+    if want.immutable:
+        body["immutable"] = True
+    if place.kind == "Secret":
+        body["type"] = want.type or "Opaque"
+    return body
+
+
+def change(
+    place: Place, cluster: str, topology: str, entry: Entry, source: Source, version: str
+) -> list[Object]:
+    """A JSON patch that makes a copy of ours right again, if it still is of that version.
+
+    Content is replaced as a whole, so that a key that somebody added goes; others' labels and
+    annotations stay. Raises KeyMissing.
+    """
+    want = wanted(source, entry)
+    steps: list[Object] = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}]
+    for part in _PARTS[place.kind]:
+        steps.append({"op": "add", "path": f"/{part}", "value": dict(want.data.get(part, {}))})
+    if want.immutable:
+        steps.append({"op": "add", "path": "/immutable", "value": True})
+    marked = {
+        "labels": _labels(topology),
+        "annotations": _annotations(place, cluster, entry, source),
+    }
+    if not entry.retain:
+        # Adding it first makes removing it right whether it is there or not.
+        marked["annotations"][names.DELETION_POLICY] = ""
+    for part, values in marked.items():
+        for name, value in values.items():
+            path = f"/metadata/{part}/{name.replace('~', '~0').replace('/', '~1')}"
+            steps.append({"op": "add", "path": path, "value": value})
+            if not value:
+                steps.append({"op": "remove", "path": path})
+    return steps
+
+
+def taken_over(
+    live: Object, place: Place, cluster: str, topology: str, entry: Entry, source: Source
+) -> Object:
+    """An object that is there, as the copy. Raises KeyMissing."""
+    want = wanted(source, entry)
+    metadata = live["metadata"]
+    notes = {**(metadata.get("annotations") or {}), **_annotations(place, cluster, entry, source)}
+    ours = copy_of(live, cluster)
+    if ours.adopted or not ours.ours:
+        notes[names.ADOPTED] = "true"
+    else:
+        # Carried here from elsewhere, or written by somebody.
+        notes.pop(names.ADOPTED, None)
+    if not entry.retain:
+        notes.pop(names.DELETION_POLICY, None)
+    labels = {**(metadata.get("labels") or {}), **_labels(topology)}
+    others = {name: value for name, value in live.items() if name not in _PARTS[place.kind]}
+    body = {
+        **others,
+        "apiVersion": "v1",
+        "kind": place.kind,
+        "metadata": {**metadata, "labels": labels, "annotations": notes},
+        **want.data,
+    }
+    if want.immutable:
+        body["immutable"] = True
+    return body
+
+
+def released(live: Object) -> Object:
+    """A copy without our marks: from now on it is nobody's but the cluster's."""
+    metadata = dict(live["metadata"])
+    for part, removed in (
+        ("labels", (names.MIRROR, names.MANAGED_BY)),
+        (
+            "annotations",
+            (
+                names.SYNCER,
+                names.MIRROR_SOURCE,
+                names.MIRROR_PLACE,
+                names.DELETION_POLICY,
+                names.ADOPTED,
+            ),
+        ),
+    ):
+        kept = {key: text for key, text in (metadata.get(part) or {}).items() if key not in removed}
+        metadata[part] = kept
+    return {**live, "metadata": metadata}
+
+
+def _labels(topology: str) -> dict[str, str]:
+    return {names.MANAGED_BY: names.OURS, names.MIRROR: topology}
+
+
+def _annotations(place: Place, cluster: str, entry: Entry, source: Source) -> dict[str, str]:
+    notes = {
+        names.SYNCER: entry.syncer,
+        names.MIRROR_SOURCE: f"{source.namespace}/{source.name}",
+        names.MIRROR_PLACE: f"{cluster}/{place.namespace}/{place.name}",
+    }
+    if entry.retain:
+        notes[names.DELETION_POLICY] = "Retain"
+    return notes

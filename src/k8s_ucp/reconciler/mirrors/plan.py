@@ -1,0 +1,278 @@
+"""Which copies there should be: Syncers, sources and app clusters, kept current piece by piece.
+
+Pure and in memory. A change of one source touches that source's copies only, however many others
+there are.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from k8s_ucp.reconciler.mirrors.copies import Source
+from k8s_ucp.reconciler.mirrors.spec import Entry, Syncer, forbidden_namespace
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A registered app cluster that may get copies."""
+
+    cluster: str
+    environment: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Wish(NamedTuple):
+    """One entry wants a copy of one source; the source may be missing."""
+
+    entry: Entry
+    source: str
+    """`<kind>/<namespace>/<name>`."""
+
+
+Spot = tuple[str, str]
+"""(cluster, place): where one copy lies in the world."""
+
+
+class Plan:
+    """Safe to share between threads. Every setter answers with the spots to look at again."""
+
+    def __init__(self) -> None:
+        self._syncers: dict[str, Syncer] = {}
+        self._targets: dict[str, Destination] = {}
+        self._sources: dict[str, Source] = {}
+        self._named: dict[str, list[Entry]] = {}
+        """Entries by the source that they name."""
+        self._selecting: dict[tuple[str, str], list[Entry]] = {}
+        """Entries with a selector, by kind and namespace."""
+        self._spots: dict[str, dict[Spot, tuple[Entry, ...]]] = {}
+        """What each source is wanted for."""
+        self._wishes: dict[str, dict[str, tuple[Wish, ...]]] = defaultdict(dict)
+        """By cluster and place, the one that is granted first."""
+        self._fields: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+        """How many places are wanted in each (namespace, kind), by cluster."""
+        self._lock = threading.RLock()
+
+    # What the world says.
+
+    def set_source(self, key: str, source: Source | None) -> set[Spot]:
+        """A source appeared, changed or went."""
+        with self._lock:
+            if source is None:
+                self._sources.pop(key, None)
+            else:
+                self._sources[key] = source
+            return self._replan(key) | set(self._spots.get(key, ()))
+
+    def set_syncer(self, key: str, syncer: Syncer | None) -> set[Spot]:
+        """A Syncer appeared, changed or goes; one that is leaving wants nothing."""
+        with self._lock:
+            before = self._syncers.pop(key, None)
+            if syncer is not None and not syncer.leaving:
+                self._syncers[key] = syncer
+            after = self._syncers.get(key)
+            if before == after:
+                return set()
+            self._index()
+            entries = {*(before.entries if before else ()), *(after.entries if after else ())}
+            return self._replan_all(self._touched(entries))
+
+    def set_targets(self, targets: Iterable[Destination]) -> set[Spot]:
+        """The app clusters that may get copies, all of them."""
+        with self._lock:
+            found = {each.cluster: each for each in targets}
+            if found == self._targets:
+                return set()
+            self._targets = found
+            return self._replan_all({*self._named, *self._spots, *self._sources})
+
+    # What is wanted.
+
+    def wishes(self, cluster: str, place: str) -> tuple[Wish, ...]:
+        """Who wants something there; the first is granted.
+
+        Without its source, or a right to it, nobody is first.
+        """
+        with self._lock:
+            found = self._wishes[cluster].get(place, ()) if cluster in self._wishes else ()
+            if len(found) > 1:
+                return tuple(sorted(found, key=lambda each: not self._can_be_had(each)))
+            return found
+
+    def _can_be_had(self, wish: Wish) -> bool:
+        source = self._sources.get(wish.source)
+        return source is not None and source.may_be_copied_by(wish.entry.syncer)
+
+    def source(self, key: str) -> Source | None:
+        with self._lock:
+            return self._sources.get(key)
+
+    def syncer(self, key: str) -> Syncer | None:
+        """None too where it is leaving."""
+        with self._lock:
+            return self._syncers.get(key)
+
+    def namespaces(self, cluster: str) -> dict[str, set[str]]:
+        """{namespace: kinds} that copies are wanted in."""
+        found: dict[str, set[str]] = {}
+        with self._lock:
+            for namespace, kind in self._fields.get(cluster, ()):
+                found.setdefault(namespace, set()).add(kind)
+        return found
+
+    def places(self, cluster: str, namespace: str, kind: str) -> list[str]:
+        """Where copies are wanted in one namespace."""
+        prefix = f"{kind}/{namespace}/"
+        with self._lock:
+            return [each for each in self._wishes.get(cluster, ()) if each.startswith(prefix)]
+
+    def wanted_by(self, source: Source, syncer: str, spot: Spot) -> bool:
+        """This Syncer would want a copy of such a source there."""
+        with self._lock:
+            return any(each.syncer == syncer for each in self._places_of(source).get(spot, ()))
+
+    def syncers(self) -> list[str]:
+        """Keys of those that want something."""
+        with self._lock:
+            return list(self._syncers)
+
+    def targets_of(self, syncer: Syncer) -> tuple[dict[str, Destination], list[str]]:
+        """Its clusters, and the names of those that it names and nobody knows."""
+        with self._lock:
+            found: dict[str, Destination] = {}
+            unknown = []
+            for entry in syncer.entries:
+                targets = list(self._targets_of(entry))
+                found.update({each.cluster: each for each in targets})
+                if entry.cluster and not targets:
+                    unknown.append(entry.cluster)
+            return found, sorted(set(unknown))
+
+    # How it is kept.
+
+    def _index(self) -> None:
+        self._named, self._selecting = {}, {}
+        for syncer in sorted(self._syncers.values(), key=lambda each: each.precedence):
+            for entry in syncer.entries:
+                if entry.name is not None:
+                    key = f"{entry.kind}/{entry.namespace}/{entry.name}"
+                    self._named.setdefault(key, []).append(entry)
+                else:
+                    place = (entry.kind, entry.namespace)
+                    self._selecting.setdefault(place, []).append(entry)
+
+    def _touched(self, entries: Iterable[Entry]) -> set[str]:
+        """Keys of the sources that entries may speak of."""
+        keys = set()
+        selecting = set()
+        for entry in entries:
+            if entry.name is not None:
+                keys.add(f"{entry.kind}/{entry.namespace}/{entry.name}")
+            else:
+                selecting.add((entry.kind, entry.namespace))
+        if selecting:
+            keys |= {
+                key
+                for key, each in self._sources.items()
+                if (each.kind, each.namespace) in selecting
+            }
+            keys |= {key for key in self._spots if tuple(key.split("/", 2)[:2]) in selecting}
+        return keys
+
+    def _replan_all(self, keys: Iterable[str]) -> set[Spot]:
+        changed: set[Spot] = set()
+        for key in keys:
+            changed |= self._replan(key)
+        return changed
+
+    def _replan(self, key: str) -> set[Spot]:
+        """Bring the wishes for one source up to date; the spots where that made a difference."""
+        source = self._sources.get(key)
+        if source is not None:
+            now = self._places_of(source)
+        else:
+            now = self._places(key, self._named.get(key, ()))
+        before = self._spots.get(key, {})
+        if now == before:
+            return set()
+        if now:
+            self._spots[key] = now
+        else:
+            self._spots.pop(key, None)
+        changed = {spot for spot in {*before, *now} if before.get(spot) != now.get(spot)}
+        for cluster, place in changed:
+            wishes = [
+                each for each in self._wishes[cluster].get(place, ()) if each.source != key
+            ] + [Wish(entry, key) for entry in now.get((cluster, place), ())]
+            kind, namespace, _ = place.split("/", 2)
+            fields = self._fields[cluster]
+            if wishes:
+                if place not in self._wishes[cluster]:
+                    fields[namespace, kind] += 1
+                self._wishes[cluster][place] = tuple(sorted(wishes, key=self._rank))
+            elif self._wishes[cluster].pop(place, None):
+                fields[namespace, kind] -= 1
+                if not fields[namespace, kind]:
+                    del fields[namespace, kind]
+        return changed
+
+    def _rank(self, wish: Wish) -> tuple[tuple[str, str], int, str]:
+        syncer = self._syncers.get(wish.entry.syncer)
+        # In the middle of a change a wish may be about to go: last, until it does.
+        precedence = syncer.precedence if syncer else ("~", "")
+        return precedence, wish.entry.number, wish.source
+
+    def _places_of(self, source: Source) -> dict[Spot, tuple[Entry, ...]]:
+        entries = [
+            *self._named.get(source.key, ()),
+            *(
+                each
+                for each in self._selecting.get((source.kind, source.namespace), ())
+                if not source.barred and each.takes(source.labels, source.name)
+            ),
+        ]
+        return self._places(source.key, entries)
+
+    def _places(self, key: str, entries: Iterable[Entry]) -> dict[Spot, tuple[Entry, ...]]:
+        found: dict[Spot, tuple[Entry, ...]] = {}
+        for entry in entries:
+            for target in self._targets_of(entry):
+                place = place_of(entry, key, target)
+                if place is not None:
+                    spot = (target.cluster, place)
+                    found[spot] = (*found.get(spot, ()), entry)
+        return found
+
+    def _targets_of(self, entry: Entry) -> Iterator[Destination]:
+        if entry.clusters is None:
+            target = self._targets.get(entry.cluster or "")
+            if target is not None:
+                yield target
+            return
+        for target in self._targets.values():
+            if entry.clusters.matches(target.labels):
+                yield target
+
+
+def place_of(entry: Entry, source: str, target: Destination) -> str | None:
+    """Where the copy of a source lies in a cluster; None where nothing may lie."""
+    kind, namespace, name = source.split("/", 2)
+
+    def filled(text: str) -> str:
+        if "{" not in text:
+            return text
+        return (
+            text.replace("{name}", name)
+            .replace("{namespace}", namespace)
+            .replace("{cluster}", target.cluster)
+            .replace("{environment}", target.environment)
+        )
+
+    where = filled(entry.target_namespace)
+    if forbidden_namespace(where):
+        return None
+    return sys.intern(f"{kind}/{where}/{filled(entry.target_name)}")

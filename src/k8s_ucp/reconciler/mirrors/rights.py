@@ -1,0 +1,120 @@
+"""What the mirror identity may do on an app cluster: Secrets or ConfigMaps, in target namespaces.
+
+The Roles are also the memory of where copies may lie: they are made before the first copy and taken
+back after the last one, so that whoever starts with nothing knows where to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from k8s_ucp import names
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import NAMESPACE, ROLE, ROLE_BINDING, Conflict, Kube, KubeError, Object
+from k8s_ucp.reconciler.access import service_accounts
+from k8s_ucp.reconciler.access.authenticators.base import NoAccess
+
+MOST_NAMESPACES = 1_000
+"""Each is a watch with a thread of its own, and the app cluster alone says how many there are."""
+
+Fields = dict[str, set[str]]
+"""{namespace: kinds} that copies lie in, or may."""
+
+_RBAC = "rbac.authorization.k8s.io"
+_PLURALS = {"Secret": "secrets", "ConfigMap": "configmaps"}
+_KINDS = {plural: kind for kind, plural in _PLURALS.items()}
+_VERBS = ["get", "list", "watch", "create", "update", "patch", "delete"]
+
+
+def known(admin: Kube) -> Fields:
+    """Where the mirror identity has rights now. Raises KubeError, NoAccess."""
+    found: Fields = {}
+    for role in admin.list_all(ROLE, labels=f"{names.MANAGED_BY}={names.OURS}"):
+        if role["metadata"]["name"] == names.MIRROR_IDENTITY:
+            found[role["metadata"]["namespace"]] = _kinds(role)
+    if len(found) > MOST_NAMESPACES:
+        raise NoAccess(
+            "TooManyNamespaces",
+            f"the cluster says that copies may lie in {len(found)} namespaces;"
+            f" more than {MOST_NAMESPACES} are not watched",
+        )
+    return found
+
+
+def grant(admin: Kube, namespace: str, kinds: set[str]) -> None:
+    """Make the namespace where it is missing, and the rights in it; idempotent.
+
+    Raises KubeError, or NoAccess where a Role of that name isn't ours.
+    """
+    if admin.find(NAMESPACE, namespace) is None:
+        service_accounts.ensure(admin, service_accounts.described("v1", "Namespace", namespace))
+    service_accounts.ensure(admin, _role(namespace, kinds))
+    service_accounts.ensure(admin, _binding(namespace))
+
+
+def withdraw(admin: Kube, namespace: str, kinds: set[str]) -> None:
+    """Leave rights on these kinds only; the namespace stays. Raises KubeError."""
+    role = admin.find(ROLE, names.MIRROR_IDENTITY, namespace)
+    if role is None or not service_accounts.is_ours(role):
+        return
+    if kinds:
+        service_accounts.ensure(admin, _role(namespace, kinds))
+        return
+    for kind in (ROLE_BINDING, ROLE):
+        found = admin.find(kind, names.MIRROR_IDENTITY, namespace)
+        if found and service_accounts.is_ours(found):
+            try:
+                admin.delete(kind, names.MIRROR_IDENTITY, namespace, uid=found["metadata"]["uid"])
+            except Conflict:
+                continue
+
+
+def grant_all(admin: Kube, wanted: Mapping[str, set[str]]) -> tuple[Fields, dict[str, str]]:
+    """Rights for everything wanted beside what there is: (all fields, {namespace: refusal}).
+
+    Raises KubeError where the cluster doesn't answer, NoAccess.
+    """
+    fields = known(admin)
+    refused = {}
+    for namespace, kinds in wanted.items():
+        merged = fields.get(namespace, set()) | kinds
+        try:
+            grant(admin, namespace, merged)
+        except KubeError as error:
+            if not error.status or error.status >= 500 or error.status in (401, 429):
+                raise
+            refused[namespace] = error.message
+        except UcpError as error:
+            refused[namespace] = error.message
+        else:
+            fields[namespace] = merged
+    return fields, refused
+
+
+def _kinds(role: Object) -> set[str]:
+    named = {each for rule in role.get("rules") or [] for each in rule.get("resources") or []}
+    return {_KINDS[each] for each in named if each in _KINDS}
+
+
+def _role(namespace: str, kinds: set[str]) -> Object:
+    resources = sorted(_PLURALS[each] for each in kinds)
+    rule = {"apiGroups": [""], "resources": resources, "verbs": _VERBS}
+    return service_accounts.described(
+        f"{_RBAC}/v1", "Role", names.MIRROR_IDENTITY, namespace, rules=[rule]
+    )
+
+
+def _binding(namespace: str) -> Object:
+    subject = {
+        "kind": "ServiceAccount",
+        "name": names.MIRROR_IDENTITY,
+        "namespace": names.IDENTITY_NAMESPACE,
+    }
+    return service_accounts.described(
+        f"{_RBAC}/v1",
+        "RoleBinding",
+        names.MIRROR_IDENTITY,
+        namespace,
+        roleRef={"apiGroup": _RBAC, "kind": "Role", "name": names.MIRROR_IDENTITY},
+        subjects=[subject],
+    )

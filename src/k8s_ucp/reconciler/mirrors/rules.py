@@ -1,0 +1,213 @@
+"""What to do about one copy: pure decisions, so that every rule can be tested without a cluster.
+
+Never: change or delete an object that doesn't carry our mark for its very place, unless the entry
+says `conflictPolicy: Adopt`; and even then it is changed, never deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from k8s_ucp import names
+from k8s_ucp.reconciler.mirrors.copies import LARGEST, Copy, KeyMissing, Place, Source, wanted
+from k8s_ucp.reconciler.mirrors.plan import Wish
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a copy is not as it should be. The message stays the same while nothing changes."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Settled:
+    """It is as it should be."""
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Nobody wants anything there, and nothing of ours is there."""
+
+
+@dataclass(frozen=True)
+class Create:
+    wish: Wish
+    source: Source
+
+
+@dataclass(frozen=True)
+class Update:
+    """A copy of ours: its content or its marks are put right."""
+
+    wish: Wish
+    source: Source
+    found: Copy
+
+
+@dataclass(frozen=True)
+class TakeOver:
+    """Adopted, or ours without its label: written as a whole, over exactly what was read."""
+
+    wish: Wish
+    source: Source
+    found: Copy
+
+
+@dataclass(frozen=True)
+class Recreate:
+    """A copy of ours that can't be changed: deleted and made anew."""
+
+    wish: Wish
+    source: Source
+    found: Copy
+
+
+@dataclass(frozen=True)
+class Remove:
+    """A copy of ours that nothing stands behind any more. To be confirmed first."""
+
+    found: Copy
+    problem: Problem | None = None
+    """What is left to say afterwards."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """As Remove, but the copy stays, with what it holds, and loses our marks."""
+
+    found: Copy
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True)
+class Trouble:
+    problem: Problem
+
+
+Action = Settled | Nothing | Create | Update | TakeOver | Recreate | Remove | Release | Trouble
+
+
+def decide(place: Place, wish: Wish | None, source: Source | None, found: Copy | None) -> Action:
+    """What one place needs. source: of the wish; found: what is there."""
+    if wish is None:
+        if found is None or not found.ours:
+            return Nothing()
+        return _end(found)
+    if source is None:
+        return _without_source(wish, found)
+    if source.barred:
+        problem = Problem("NotMirrored", f"{_named(source)}: {source.barred}")
+        return _no_copy(wish, found, problem)
+    if not source.may_be_copied_by(wish.entry.syncer):
+        return _no_copy(wish, found, _not_shared(source, wish))
+    try:
+        want = wanted(source, wish.entry)
+    except KeyMissing as error:
+        text = f"{error}; the copy stays as it is until it has"
+        return _no_copy(wish, found, Problem("KeyMissing", text))
+    if want.size > LARGEST:
+        text = (
+            f"{_named(source)} would make a copy of {want.size} bytes; Kubernetes takes {LARGEST}"
+        )
+        return _no_copy(wish, found, Problem("TooLarge", text))
+    if found is None:
+        return Create(wish, source)
+    if not found.ours:
+        return _adoption(place, wish, source, found, want.digest, want.type)
+    if found.digest != want.digest:
+        if found.immutable or (place.kind == "Secret" and found.type != (want.type or "Opaque")):
+            if found.adopted:
+                return _undeletable(place, found, want.type)
+            return Recreate(wish, source, found)
+        return Update(wish, source, found) if found.labelled else TakeOver(wish, source, found)
+    marked = (found.syncer, found.source, found.retain)
+    if marked != (wish.entry.syncer, f"{source.namespace}/{source.name}", wish.entry.retain):
+        return Update(wish, source, found) if found.labelled else TakeOver(wish, source, found)
+    return Settled() if found.labelled else TakeOver(wish, source, found)
+
+
+def _no_copy(wish: Wish, found: Copy | None, problem: Problem) -> Action:
+    """The wish can't be granted. Its former copy stays; one that another entry left goes."""
+    if found is None or not found.ours or _is_of(found, wish):
+        return Trouble(problem)
+    return _end(found, problem)
+
+
+def _not_shared(source: Source, wish: Wish) -> Problem:
+    namespace = wish.entry.syncer.partition("/")[0]
+    # A selector must not tell the names of what it may not see.
+    what = _named(source) if wish.entry.name else f"a {source.kind} in {source.namespace}"
+    return Problem(
+        "NotShared",
+        f"{what} is not shared with Syncers in namespace {namespace}; let its owner annotate it"
+        f" {names.SYNCER_NAMESPACES}={namespace}, or move the Syncer to {source.namespace}",
+    )
+
+
+def _without_source(wish: Wish, found: Copy | None) -> Action:
+    kind, namespace, name = wish.source.split("/", 2)
+    problem = Problem("SourceMissing", f"there is no {kind} {namespace}/{name} to copy yet")
+    if found is None or not _is_of(found, wish):
+        return _no_copy(wish, found, problem)
+    if wish.entry.retain or found.retain:
+        return _trouble("SourceMissing", f"{kind} {namespace}/{name} is gone; its copy is retained")
+    return _end(found, problem)
+
+
+def _end(found: Copy, problem: Problem | None = None) -> Action:
+    if found.retain or found.adopted:
+        return Release(found, problem)
+    return Remove(found, problem)
+
+
+def _is_of(found: Copy, wish: Wish) -> bool:
+    return (found.syncer, found.source) == (wish.entry.syncer, wish.source.split("/", 1)[1])
+
+
+def _adoption(
+    place: Place, wish: Wish, source: Source, found: Copy, digest: bytes, type: str
+) -> Action:
+    there = f"{place.kind} {place.namespace}/{place.name} is there already"
+    if not wish.entry.adopt:
+        return _trouble(
+            "Taken",
+            f"{there}, made by somebody else, and is left alone; "
+            "remove it, choose another targetName, or set conflictPolicy: Adopt",
+        )
+    other_type = place.kind == "Secret" and found.type != (type or "Opaque")
+    if other_type or (found.immutable and found.digest != digest):
+        return _undeletable(place, found, type)
+    return TakeOver(wish, source, found)
+
+
+def _undeletable(place: Place, found: Copy, type: str) -> Trouble:
+    """It would have to be deleted and made anew, and is somebody else's."""
+    there = f"{place.kind} {place.namespace}/{place.name} is there already"
+    if place.kind == "Secret" and found.type != (type or "Opaque"):
+        return _trouble(
+            "TypeDiffers",
+            f"{there} with type {found.type}, the source has {type or 'Opaque'}; "
+            "a type can't change and nobody else's object is deleted: remove it by hand",
+        )
+    return _trouble("Immutable", f"{there} and is immutable: remove it by hand to have it copied")
+
+
+def duplicate(place: Place, granted: Wish, other: Wish) -> Problem:
+    """What is said of a wish that another one stands before."""
+    where = f"{place.kind} {place.namespace}/{place.name}"
+    first = f"data[{granted.entry.number}] of Syncer {granted.entry.syncer}"
+    return Problem(
+        "Duplicate",
+        f"{where} is already made from {granted.source.split('/', 1)[1]} by {first}; "
+        f"{other.source.split('/', 1)[1]} needs another targetName or targetNamespace",
+    )
+
+
+def _trouble(reason: str, message: str) -> Trouble:
+    return Trouble(Problem(reason, message))
+
+
+def _named(source: Source) -> str:
+    return f"{source.kind} {source.namespace}/{source.name}"

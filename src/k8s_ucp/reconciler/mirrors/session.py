@@ -1,0 +1,265 @@
+"""One app cluster as the mirrors see it: rights, watches of its copies, whether it answers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+
+from k8s_ucp import names
+from k8s_ucp.kube import Forbidden, Kube, KubeError, Object, Unauthorized
+from k8s_ucp.reconciler.access.authenticators.base import NoAccess
+from k8s_ucp.reconciler.controller import Runtime
+from k8s_ucp.reconciler.mirrors import copies
+from k8s_ucp.reconciler.mirrors import rights as mirror_rights
+from k8s_ucp.reconciler.mirrors.copies import Copy, Place
+from k8s_ucp.reconciler.mirrors.rules import Problem
+from k8s_ucp.reconciler.mirrors.writes import KINDS, Writer
+from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.work_queue import BackOff
+
+Changed = Callable[[str, str], None]
+"""Called with (cluster, place) when a copy was touched. Must not block."""
+
+TICK_SECONDS = 2.0
+"""How often a cluster without news is looked at; nothing is asked of it then."""
+_POLL_SECONDS = 0.05
+_AGAIN = BackOff(start=0.5, cap=2.0)
+_ALIVE_SECONDS = 3.0
+
+CONNECTING = "Connecting"
+
+Field = tuple[str, str]
+"""(namespace, kind): one watch."""
+
+
+class Session:
+    """Safe to share between threads; `attend` is called by one of them at a time."""
+
+    def __init__(self, cluster: str, runtime: Runtime, changed: Changed) -> None:
+        self.cluster = cluster
+        self.away: Problem | None = Problem(CONNECTING, "not connected yet")
+        """Why nothing can be done there now; None: it answers."""
+        self.began = time.monotonic()
+        self._runtime = runtime
+        self._changed = changed
+        self._kube: Kube | None = None
+        self._watches: dict[Field, Watch] = {}
+        self._ready: set[Field] = set()
+        self._refused: dict[str, str] = {}
+        """Namespaces that we were refused, and why."""
+        self._granted: mirror_rights.Fields = {}
+        self._held: dict[str, set[str]] = defaultdict(set)
+        """Places of the copies that each Syncer holds."""
+        self._parked: deque[str] = deque()
+        self._failures = 0
+        self._shaken = True
+        """Rights and connection have to be looked at before anything else."""
+        self._lock = threading.Lock()
+
+    # What is known.
+
+    @property
+    def complete(self) -> bool:
+        """Every copy of ours there is known."""
+        return self.away is None and bool(self._kube) and set(self._watches) == self._ready
+
+    def ready(self, place: Place) -> bool:
+        return (place.namespace, place.kind) in self._ready
+
+    @property
+    def shaken(self) -> bool:
+        """It wants to be attended to."""
+        return self._shaken
+
+    def refusal(self, namespace: str) -> str | None:
+        """Why the namespace can't be had."""
+        return self._refused.get(namespace)
+
+    def found(self, place: Place) -> Copy | None:
+        """What our label leads to there."""
+        watch = self._watches.get((place.namespace, place.kind))
+        item = watch.store.get(f"{place.namespace}/{place.name}") if watch else None
+        return item["copy"] if item else None
+
+    def held(self, syncer: str) -> list[str]:
+        """Places of a Syncer's copies."""
+        with self._lock:
+            return sorted(self._held.get(syncer, ()))
+
+    def holders(self) -> set[str]:
+        """Syncers that hold any copy there."""
+        with self._lock:
+            return {syncer for syncer, places in self._held.items() if places}
+
+    def places(self, field: Field) -> list[str]:
+        """Places of everything that carries our label."""
+        watch = self._watches.get(field)
+        found = watch.store.identifiers() if watch else ()
+        return [f"{field[1]}/{each}" for each in found]
+
+    def writer(self) -> Writer:
+        assert self._kube is not None, "only asked once connected"
+        return Writer(self._kube, self.cluster, self._runtime.settings.topology)
+
+    def watches(self) -> list[Watch]:
+        return list(self._watches.values())
+
+    # What happens to it.
+
+    def lost(self, error: KubeError) -> None:
+        """It did not answer, or turned us down."""
+        if isinstance(error, Unauthorized | Forbidden):
+            problem = Problem("AccessDenied", "the cluster turns the mirror identity down")
+        else:
+            problem = Problem("Unreachable", "the cluster does not answer")
+        if self.away is None:
+            self._runtime.log.warning(
+                "mirror target lost", cluster=self.cluster, error=error.message
+            )
+        self.away = problem
+        self._shaken = True
+
+    def park(self, place: str) -> bool:
+        """To be done when it answers again; False where it does already."""
+        with self._lock:
+            if self.away is None:
+                return False
+            self._parked.append(place)
+            return True
+
+    def unpark(self) -> list[str]:
+        with self._lock:
+            parked, self._parked = list(self._parked), deque()
+        return parked
+
+    def shake(self) -> None:
+        """Its address, its credentials or our rights may have changed."""
+        self._shaken = True
+
+    def attend(self, wanted: mirror_rights.Fields) -> tuple[list[Field], float]:
+        """Bring rights and watches up to what is wanted.
+
+        Answers with the fields that became ready, and the seconds until the next call.
+        """
+        try:
+            fresh = self._attend(wanted)
+        except (NoAccess, KubeError) as error:
+            self._failures += 1
+            if isinstance(error, KubeError):
+                self.lost(error)
+            else:
+                self.away = Problem("NoAccess", error.message)
+            return [], _AGAIN.delay(self._failures, 0.5)
+        self._failures = 0
+        if self._watches.keys() - self._ready:
+            return fresh, _POLL_SECONDS
+        return fresh, TICK_SECONDS
+
+    def _attend(self, wanted: mirror_rights.Fields) -> list[Field]:
+        kube = self._runtime.targets.connect(self.cluster) if self._shaken else self._kube
+        assert kube is not None
+        if kube is not self._kube:
+            self._drop_watches()
+            self._kube = kube
+        missing = any(kinds - self._granted.get(each, set()) for each, kinds in wanted.items())
+        if self._shaken or missing:
+            with self._runtime.targets.administer(self.cluster) as admin:
+                self._granted, self._refused = mirror_rights.grant_all(admin, wanted)
+            self._shaken = False
+        for namespace, kinds in self._granted.items():
+            for kind in kinds:
+                self._watch((namespace, kind))
+        fresh = [
+            each
+            for each, watch in self._watches.items()
+            if each not in self._ready and watch.synced.is_set()
+        ]
+        self._ready.update(fresh)
+        self._check_silence()
+        if self.away is not None and not self._watches.keys() - self._ready:
+            self._runtime.log.info("mirror target answers", cluster=self.cluster)
+        if not self._watches.keys() - self._ready:
+            with self._lock:
+                self.away = None
+            self._withdraw(wanted)
+        return fresh
+
+    def _check_silence(self) -> None:
+        """A watch hears nothing any more: ask, so that the silence is told. Raises KubeError."""
+        limit = self._runtime.settings.watch_seconds + 4
+        silent = [each for each in self._watches.values() if each.silence() > limit]
+        if self._kube and (silent or self.away is not None):
+            for watch in silent[:1] or list(self._watches.values())[:1]:
+                path = watch.selection.kind.path(watch.selection.namespace)
+                query = {"limit": "1", "labelSelector": f"{names.MIRROR}=none"}
+                self._kube.request("GET", path, query=query, timeout=_ALIVE_SECONDS)
+
+    def _watch(self, field: Field) -> None:
+        if field in self._watches:
+            return
+        namespace, kind = field
+        watch = self._runtime.watch(
+            Selection(
+                KINDS[kind],
+                namespace,
+                labels=f"{names.MIRROR}={self._runtime.settings.topology}",
+                keep=lambda item: copies.keep_copy_of(item, self.cluster),
+            ),
+            on=self._kube,
+            where=self.cluster,
+        )
+
+        def touched(before: Object | None, after: Object | None) -> None:
+            item = after or before
+            assert item is not None
+            metadata = item["metadata"]
+            place = f"{kind}/{metadata['namespace']}/{metadata['name']}"
+            self._hold(place, before, after)
+            if field in self._ready:
+                self._changed(self.cluster, place)
+
+        watch.listen(touched)
+        self._watches[field] = watch
+        watch.start()
+
+    def _hold(self, place: str, before: Object | None, after: Object | None) -> None:
+        was, now = (each["copy"].syncer if each else "" for each in (before, after))
+        if was == now:
+            return
+        with self._lock:
+            if was:
+                self._held[was].discard(place)
+            if now:
+                self._held[now].add(place)
+
+    def _withdraw(self, wanted: mirror_rights.Fields) -> None:
+        """Give back rights where nothing is wanted and nothing of ours is left."""
+        for namespace, kinds in list(self._granted.items()):
+            spare = {
+                kind
+                for kind in kinds - wanted.get(namespace, set())
+                if not any(item["copy"].ours for item in self._watches[namespace, kind].store.all())
+            }
+            if not spare:
+                continue
+            with self._runtime.targets.administer(self.cluster) as admin:
+                mirror_rights.withdraw(admin, namespace, kinds - spare)
+            self._granted[namespace] = kinds - spare
+            if not self._granted[namespace]:
+                del self._granted[namespace]
+            for kind in spare:
+                self._watches.pop((namespace, kind)).stop()
+                self._ready.discard((namespace, kind))
+
+    def _drop_watches(self) -> None:
+        for watch in self._watches.values():
+            watch.stop()
+        self._watches, self._ready = {}, set()
+        with self._lock:
+            self._held.clear()
+
+    def stop(self) -> None:
+        """Let go of everything here; the cluster isn't touched."""
+        self._drop_watches()

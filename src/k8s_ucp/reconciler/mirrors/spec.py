@@ -1,0 +1,177 @@
+"""What a Syncer says, as the planning needs it. Pure.
+
+The API server has checked a Syncer already (CEL in its CRD); what it can't check, or what got past
+an older CRD, becomes a mistake in words, and the entry is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.kube import Object
+
+KINDS = {"secret": "Secret", "configmap": "ConfigMap"}
+"""What the field `kinds` may say, and the kind that it stands for."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One of `matchExpressions`."""
+
+    key: str
+    operator: str
+    """In, NotIn, Exists or DoesNotExist."""
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        return False
+
+
+@dataclass(frozen=True)
+class Selector:
+    """A label selector; an empty one takes everything."""
+
+    labels: tuple[tuple[str, str], ...] = ()
+    expressions: tuple[Requirement, ...] = ()
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> Selector:
+        return cls(
+            tuple(sorted((written.get("matchLabels") or {}).items())),
+            tuple(
+                Requirement(each["key"], each["operator"], frozenset(each.get("values") or ()))
+                for each in written.get("matchExpressions") or ()
+            ),
+        )
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return all(labels.get(name) == value for name, value in self.labels) and all(
+            each.matches(labels) for each in self.expressions
+        )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One of `spec.data`: which objects go where."""
+
+    syncer: str
+    """`<namespace>/<name>`."""
+    number: int
+    kind: str
+    namespace: str
+    """Of the sources."""
+    name: str | None
+    selector: Selector | None
+    cluster: str | None
+    clusters: Selector | None
+    target_namespace: str
+    """May hold {name}, {namespace}, {cluster}, {environment}; so may target_name."""
+    target_name: str
+    keys: tuple[tuple[str, str], ...] | None
+    """(key of the copy, key of the source); None: all, as they are."""
+    retain: bool
+    """The copy stays when its source, this entry or the Syncer goes."""
+    adopt: bool
+    """An object of that name that somebody else made becomes the copy."""
+
+    def takes(self, labels: Mapping[str, str], name: str) -> bool:
+        """An object of the right kind and namespace is a source of this entry."""
+        if self.selector is not None:
+            return self.selector.matches(labels)
+        return self.name == name
+
+
+@dataclass(frozen=True)
+class Syncer:
+    """A whole Syncer."""
+
+    key: str
+    generation: int
+    created: str
+    leaving: bool
+    entries: tuple[Entry, ...] = ()
+    mistakes: tuple[str, ...] = field(default=())
+
+    @property
+    def precedence(self) -> tuple[str, str]:
+        """Who was there first writes where two Syncers want the same object."""
+        return self.created, self.key
+
+
+def parse(item: Object, allowed: frozenset[str]) -> Syncer:
+    """Understand a Syncer. allowed: the namespaces that sources may lie in."""
+    metadata = item["metadata"]
+    key = f"{metadata['namespace']}/{metadata['name']}"
+    entries, mistakes = [], []
+    for number, written in enumerate((item.get("spec") or {}).get("data") or []):
+        try:
+            entry = _entry(key, number, written, metadata["namespace"])
+        except (KeyError, TypeError, AttributeError, ValueError):
+            mistakes.append(f"data[{number}]: not understood; kubectl explain syncer.spec.data")
+            continue
+        wrong = _mistake(entry, allowed)
+        if wrong:
+            mistakes.append(f"data[{number}]: {wrong}")
+        else:
+            entries.append(entry)
+    return Syncer(
+        key=key,
+        generation=int(metadata.get("generation") or 0),
+        created=str(metadata.get("creationTimestamp") or ""),
+        leaving=bool(metadata.get("deletionTimestamp")),
+        entries=tuple(entries),
+        mistakes=tuple(mistakes),
+    )
+
+
+def _entry(syncer: str, number: int, written: Mapping[str, Any], own: str) -> Entry:
+    sources, clusters = written.get("sourceSelector"), written.get("targetSelector")
+    keys = written.get("keys")
+    return Entry(
+        syncer=syncer,
+        number=number,
+        kind=KINDS[written.get("kinds", "secret")],
+        namespace=written.get("sourceNamespace") or own,
+        name=written.get("sourceName"),
+        selector=None if sources is None else Selector.of(sources),
+        cluster=written.get("targetCluster"),
+        clusters=None if clusters is None else Selector.of(clusters),
+        target_namespace=written["targetNamespace"],
+        target_name=written.get("targetName") or "{name}",
+        keys=tuple(sorted(keys.items())) if keys else None,
+        retain=written.get("deletionPolicy") == "Retain",
+        adopt=written.get("conflictPolicy") == "Adopt",
+    )
+
+
+def _mistake(entry: Entry, allowed: frozenset[str]) -> str:
+    if (entry.name is None) == (entry.selector is None):
+        return "say either sourceName or sourceSelector"
+    if (entry.cluster is None) == (entry.clusters is None):
+        return "say either targetCluster or targetSelector"
+    if entry.namespace not in allowed:
+        return (
+            f"Secrets in namespace {entry.namespace} are not mirrored; "
+            f"reconciler.sourceNamespaces of ucp.yaml names {', '.join(sorted(allowed))}"
+        )
+    if forbidden_namespace(entry.target_namespace):
+        return f"nothing is mirrored into {entry.target_namespace}"
+    return ""
+
+
+def forbidden_namespace(name: str) -> bool:
+    """Kubernetes' own and that of our identities: a right to their Secrets is a right to all."""
+    return name.startswith("kube-") or name == names.IDENTITY_NAMESPACE

@@ -1,0 +1,183 @@
+"""How far each Syncer's copies are: counted as they change, told in its status."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler.mirrors.plan import Destination
+from k8s_ucp.reconciler.mirrors.rules import Problem
+from k8s_ucp.reconciler.mirrors.spec import Syncer
+from k8s_ucp.reconciler.runtime.clock import Clock, stamp
+from k8s_ucp.reconciler.runtime.conditions import Condition, written
+
+SHOWN = 3
+"""Problems that a message names; the others are counted."""
+
+SYNCED = "Synced"
+
+
+@dataclass
+class Count:
+    """One Syncer in one cluster."""
+
+    copies: int = 0
+    synced: int = 0
+    problems: dict[str, Problem] = field(default_factory=dict)
+    """By place."""
+
+
+State = Problem | bool
+"""True: synced; False: not yet."""
+Shares = tuple[tuple[str, State], ...]
+"""What each Syncer that wants something at one place is told."""
+
+
+class Tally:
+    """What is known of each copy. Safe to share between threads."""
+
+    def __init__(self, changed: Callable[[str], None]) -> None:
+        """changed: called with the Syncer whose count changed; must not block."""
+        self._changed = changed
+        self._shares: dict[str, dict[str, Shares]] = defaultdict(dict)
+        """By cluster and place."""
+        self._counts: dict[tuple[str, str], Count] = {}
+        self._synced: dict[str, Shares] = {}
+        """The usual share of each Syncer, once: there are tens of thousands of it."""
+        self._lock = threading.Lock()
+
+    def record(self, cluster: str, place: str, shares: Shares) -> None:
+        """All that is known of a place now; nothing where nobody wants anything there."""
+        if len(shares) == 1 and shares[0][1] is True:
+            shares = self._synced.setdefault(shares[0][0], shares)
+        with self._lock:
+            places = self._shares[cluster]
+            before = places.get(place, ())
+            if before == shares:
+                return
+            for syncer, state in before:
+                self._add(-1, syncer, cluster, place, state)
+            for syncer, state in shares:
+                self._add(1, syncer, cluster, place, state)
+            if shares:
+                places[place] = shares
+            else:
+                places.pop(place, None)
+        for syncer in {each for each, _ in (*before, *shares)}:
+            self._changed(syncer)
+
+    def forget(self, cluster: str) -> None:
+        """The cluster is known no more."""
+        with self._lock:
+            self._shares.pop(cluster, None)
+            gone = [pair for pair in self._counts if pair[1] == cluster]
+            for pair in gone:
+                del self._counts[pair]
+        for syncer, _ in gone:
+            self._changed(syncer)
+
+    def count(self, syncer: str, cluster: str) -> Count:
+        """A copy of what is counted now; problems sorted by place."""
+        with self._lock:
+            found = self._counts.get((syncer, cluster)) or Count()
+            return Count(found.copies, found.synced, dict(sorted(found.problems.items())))
+
+    def clusters(self, syncer: str) -> list[str]:
+        """Where anything is counted for a Syncer."""
+        with self._lock:
+            return [where for who, where in self._counts if who == syncer]
+
+    def _add(self, sign: int, syncer: str, cluster: str, place: str, state: State) -> None:
+        count = self._counts.setdefault((syncer, cluster), Count())
+        count.copies += sign
+        if state is True:
+            count.synced += sign
+        elif isinstance(state, Problem):
+            if sign > 0:
+                count.problems[place] = state
+            else:
+                count.problems.pop(place, None)
+        if not count.copies:
+            del self._counts[syncer, cluster]
+
+
+def target_condition(count: Count, away: Problem | None) -> Condition:
+    """Whether one cluster has all copies. away: why nothing can be said or done there now."""
+    if away is not None:
+        rest = count.copies - count.synced
+        message = away.message + (f"; {rest} of {count.copies} copies wait" if rest else "")
+        return Condition(SYNCED, "False", away.reason, message)
+    if count.problems:
+        texts = [each.message for each in list(count.problems.values())[:SHOWN]]
+        more = len(count.problems) - len(texts)
+        if more:
+            texts.append(f"and {more} more")
+        reasons = {each.reason for each in count.problems.values()}
+        reason = reasons.pop() if len(reasons) == 1 else "SeveralProblems"
+        return Condition(SYNCED, "False", reason, "; ".join(texts))
+    if count.synced < count.copies:
+        return Condition(SYNCED, "False", "Copying", f"of {count.copies} copies not all are made")
+    if not count.copies:
+        return Condition(SYNCED, "True", "NothingToCopy", "no source is there for it yet")
+    return Condition(SYNCED, "True", "Synced", f"{_copies(count.copies)} as the source")
+
+
+def status_of(
+    item: Object,
+    syncer: Syncer,
+    targets: Mapping[str, tuple[Destination | None, Count, Problem | None]],
+    clock: Clock,
+) -> dict[str, Any]:
+    """The whole status. targets: by cluster; None: nobody knows such a cluster."""
+    now = stamp(clock())
+    told = {each["cluster"]: each for each in (item.get("status") or {}).get("targets") or []}
+    rows, behind = [], []
+    for cluster, (target, count, away) in sorted(targets.items()):
+        condition = target_condition(count, away)
+        if condition.status != "True":
+            behind.append(cluster)
+        before = {"metadata": item["metadata"], "status": told.get(cluster) or {}}
+        rows.append(
+            {
+                "cluster": cluster,
+                **({"environment": target.environment} if target and target.environment else {}),
+                "copies": count.copies,
+                "synced": count.synced,
+                "conditions": written(before, [condition], now),
+            }
+        )
+    ready = _ready(syncer, rows, behind)
+    return {
+        "observedGeneration": syncer.generation,
+        "copies": sum(each["copies"] for each in rows),
+        "synced": sum(each["synced"] for each in rows),
+        "targets": rows,
+        "conditions": written(item, [ready], now),
+    }
+
+
+def _ready(syncer: Syncer, rows: list[dict[str, Any]], behind: list[str]) -> Condition:
+    if syncer.leaving:
+        return Condition(names.READY, "False", "Leaving", "its copies are being removed")
+    if syncer.mistakes:
+        text = "; ".join(syncer.mistakes[:SHOWN])
+        text += "; until this is mended no copy of it is removed"
+        return Condition(names.READY, "False", "Mistaken", text)
+    if not rows:
+        return Condition(names.READY, "False", "NoTarget", "no app cluster fits its targets yet")
+    if behind:
+        where = next(each for each in rows if each["cluster"] in behind)
+        first = where["conditions"][0]
+        rest = f" (and {len(behind) - 1} more clusters)" if len(behind) > 1 else ""
+        message = f"{where['cluster']}: {first['message']}{rest}"
+        return Condition(names.READY, "False", first["reason"], message)
+    return Condition(names.READY, "True", "Synced", "every target has its copies")
+
+
+def _copies(number: int) -> str:
+    return "1 copy is" if number == 1 else f"{number} copies are"

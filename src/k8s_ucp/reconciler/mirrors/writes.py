@@ -1,0 +1,120 @@
+"""Writing one copy on an app cluster: each write fits exactly the object that was looked at.
+
+A new copy is created, so that the server refuses where something of that name is; every other
+write names the version that it is meant for. So nothing of anybody else's can be hit, whatever
+happens between the look and the write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from k8s_ucp.kube import (
+    CONFIG_MAP,
+    FIELD_MANAGER,
+    SECRET,
+    Conflict,
+    Kube,
+    NotFound,
+    Object,
+)
+from k8s_ucp.reconciler.mirrors import copies, copy_bodies
+from k8s_ucp.reconciler.mirrors.copies import Copy, Place
+from k8s_ucp.reconciler.mirrors.rules import Create, Recreate, Release, Remove, TakeOver, Update
+
+SECONDS = 5.0
+"""Longest wait for one answer."""
+
+KINDS = {"Secret": SECRET, "ConfigMap": CONFIG_MAP}
+
+_MANAGER = {"fieldManager": FIELD_MANAGER}
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One app cluster as the mirror identity."""
+
+    kube: Kube
+    cluster: str
+    topology: str
+
+    def look(self, place: Place) -> Copy | None:
+        """What is there now. Raises KubeError."""
+        live = self._live(place)
+        return copies.copy_of(live, self.cluster) if live else None
+
+    def perform(
+        self, place: Place, action: Create | Update | TakeOver | Recreate | Remove | Release
+    ) -> Copy | None:
+        """Answers with what is there afterwards.
+
+        Raises Conflict where it isn't any more what the decision was about; KubeError.
+        """
+        match action:
+            case Create(wish, source):
+                body = copy_bodies.build(place, self.cluster, self.topology, wish.entry, source)
+                return self._create(place, body)
+            case Update(wish, source, found):
+                steps = copy_bodies.change(
+                    place, self.cluster, self.topology, wish.entry, source, found.version
+                )
+                path = _path(place, place.name)
+                return self._send("PATCH", path, steps, content="application/json-patch+json")
+            case TakeOver(wish, source, found):
+                live = self._same(place, found)
+                body = copy_bodies.taken_over(
+                    live, place, self.cluster, self.topology, wish.entry, source
+                )
+                return self._send("PUT", _path(place, place.name), body)
+            case Recreate(wish, source, found):
+                body = copy_bodies.build(place, self.cluster, self.topology, wish.entry, source)
+                self._delete(place, found)
+                return self._create(place, body)
+            case Remove(found):
+                self._delete(place, found)
+                return None
+            case Release(found):
+                self._send(
+                    "PUT", _path(place, place.name), copy_bodies.released(self._same(place, found))
+                )
+                return None
+
+    def _create(self, place: Place, body: Object) -> Copy:
+        return self._send("POST", _path(place), body)
+
+    def _delete(self, place: Place, found: Copy) -> None:
+        only = {"uid": found.uid, "resourceVersion": found.version}
+        try:
+            self.kube.request(
+                "DELETE",
+                _path(place, place.name),
+                body={"preconditions": only},
+                timeout=SECONDS,
+            )
+        except NotFound:
+            return
+
+    def _same(self, place: Place, found: Copy) -> Object:
+        live = self._live(place)
+        if live is None or live["metadata"]["resourceVersion"] != found.version:
+            raise Conflict(f"{place} changed since it was looked at", status=409)
+        return live
+
+    def _live(self, place: Place) -> Object | None:
+        try:
+            found: Object = self.kube.request("GET", _path(place, place.name), timeout=SECONDS)
+        except NotFound:
+            return None
+        return found
+
+    def _send(
+        self, method: str, path: str, body: object, content: str = "application/json"
+    ) -> Copy:
+        answer = self.kube.request(
+            method, path, query=_MANAGER, body=body, content=content, timeout=SECONDS
+        )
+        return copies.copy_of(answer, self.cluster)
+
+
+def _path(place: Place, name: str | None = None) -> str:
+    return KINDS[place.kind].path(place.namespace, name)

@@ -1,0 +1,1 @@
+"""The registration controller: kubeconfig Secrets become Argo CD cluster Secrets."""

@@ -1,0 +1,196 @@
+"""What is said of a source: conditions where they belong, an Event for each turn, the gauges.
+
+A LocalCluster carries its conditions in its status. Managed resources and labelled Secrets have no
+room for ours, so theirs are kept in one ConfigMap, a key a source, which `ucp doctor` reads.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.kube import CONFIG_MAP, Kube, NotFound, Object
+from k8s_ucp.reconciler.runtime import conditions as status_conditions
+from k8s_ucp.reconciler.runtime.clock import Clock, stamp
+from k8s_ucp.reconciler.runtime.conditions import Condition
+from k8s_ucp.reconciler.runtime.events import Events
+from k8s_ucp.reconciler.runtime.logs import without_secrets
+from k8s_ucp.reconciler.runtime.metrics import Metrics
+from k8s_ucp.reconciler.runtime.status import StatusWriter
+
+
+class Announcements:
+    """Safe to share between threads; a key is spoken of by one of them at a time."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        events: Events,
+        metrics: Metrics,
+        clock: Clock,
+        sources: Callable[[], Iterable[str]],
+    ) -> None:
+        """sources: keys of those that there are; what is noted of any other is taken away."""
+        self._kube = kube
+        self._events = events
+        self._metrics = metrics
+        self._clock = clock
+        self._sources = sources
+        self._status = StatusWriter(kube, "k8s-ucp-registration", clock)
+        self._turns: dict[str, dict[str, tuple[str, str]]] = {}
+        """(status, reason) told last, by owner's uid and type of condition."""
+        self._owners: dict[str, str] = {}
+        """Uid of the owner that was spoken of last, by source."""
+        self._notes: dict[str, str] | None = None
+        self._lock = threading.Lock()
+
+    def show(self, key: str, owner: Object | None, told: Iterable[Condition]) -> bool:
+        """These are our conditions of it from now on; True where that was news."""
+        if owner is None:
+            return False
+        self._speak_of(key, owner["metadata"]["uid"])
+        told = [
+            Condition(each.type, each.status, each.reason, without_secrets(each.message))
+            for each in told
+        ]
+        for each in told:
+            if each.type == names.REGISTERED:
+                name = owner["metadata"]["name"].removesuffix("-kubeconfig")
+                self._metrics.registered.labels(name).set(each.status == "True")
+        if owner["kind"] == "LocalCluster":
+            before: Object = owner
+            news = self._status.write(owner, told)
+        else:
+            before = {"status": self._noted(key).get("status") or {}}
+            news = self._note(key, owner, told)
+        self._tell_turns(owner, before, told)
+        return news
+
+    def say(
+        self, owner: Object | None, reason: str, message: str, *, warning: bool = False
+    ) -> None:
+        """An Event alone, for what is no lasting state."""
+        if owner is not None:
+            self._events.tell(owner, reason, message, warning=warning)
+
+    def forget(self, key: str) -> None:
+        """The source is gone: nothing is said of it any more."""
+        self._speak_of(key, None)
+        if self._noted(key):
+            self._write(key, None)
+
+    def start_anew(self) -> None:
+        """Somebody else may have spoken until now: what they left is read again when needed."""
+        with self._lock:
+            self._notes = None
+
+    def _speak_of(self, key: str, uid: str | None) -> None:
+        """What was told of the source's former owner is of no use any more."""
+        with self._lock:
+            before = self._owners.pop(key, None)
+            if uid is not None:
+                self._owners[key] = uid
+            if before in (None, uid) or before in self._owners.values():
+                return
+            self._turns.pop(before, None)
+        self._status.forget(before)
+
+    def _tell_turns(self, owner: Object, before: Object, told: Iterable[Condition]) -> None:
+        uid = owner["metadata"]["uid"]
+        with self._lock:
+            known = self._turns.setdefault(uid, {})
+        for each in told:
+            found = status_conditions.find(before, each.type) or {}
+            last = known.get(each.type) or (found.get("status", ""), found.get("reason", ""))
+            known[each.type] = (each.status, each.reason)
+            if last != known[each.type]:
+                bad = each.status == "False" and each.type in (names.REGISTERED, names.REACHABLE)
+                warning = bad and each.reason != "Leaving"
+                self._events.tell(owner, each.reason, each.message, warning=warning)
+
+    def _note(self, key: str, owner: Object, told: list[Condition]) -> bool:
+        before = self._noted(key)
+        seen: Object = {"metadata": owner["metadata"], "status": before.get("status") or {}}
+        conditions = status_conditions.written(seen, told, stamp(self._clock()))
+        entry = {
+            "owner": {
+                "apiVersion": owner["apiVersion"],
+                "kind": owner["kind"],
+                "namespace": owner["metadata"].get("namespace", ""),
+                "name": owner["metadata"]["name"],
+            },
+            "environment": (owner["metadata"].get("labels") or {}).get(names.ENVIRONMENT, ""),
+            "status": {"conditions": conditions},
+        }
+        if entry == before:
+            return False
+        self._write(key, json.dumps(entry, sort_keys=True))
+        return True
+
+    def _noted(self, key: str) -> dict[str, Any]:
+        left: set[str] = set()
+        with self._lock:
+            if self._notes is None:
+                self._notes = read_notes_text(self._kube)
+                # Sources that went while nobody looked.
+                left = self._notes.keys() - set(self._sources()) - {key}
+            text = self._notes.get(key)
+        for each in left:
+            self._write(each, None)
+        return json.loads(text) if text else {}
+
+    def _write(self, key: str, text: str | None) -> None:
+        change = {"data": {_as_key(key): text}}
+        try:
+            self._kube.patch(CONFIG_MAP, names.REGISTRATIONS, names.CLUSTERS_NAMESPACE, change)
+        except NotFound:
+            if text is not None:
+                self._kube.create(_config_map({_as_key(key): text}))
+        with self._lock:
+            if self._notes is None:
+                # Somebody else spoke meanwhile: it is read again anyway.
+                return
+            if text is None:
+                self._notes.pop(key, None)
+            else:
+                self._notes[key] = text
+
+
+def read_notes(kube: Kube) -> dict[str, dict[str, Any]]:
+    """{source: {owner, environment, status}} as the reconciler left them. Raises KubeError."""
+    return {key: json.loads(text) for key, text in read_notes_text(kube).items()}
+
+
+def read_notes_text(kube: Kube) -> dict[str, str]:
+    """The same, each as JSON; what isn't JSON is left out."""
+    found = kube.find(CONFIG_MAP, names.REGISTRATIONS, names.CLUSTERS_NAMESPACE)
+    notes = {}
+    for name, text in ((found or {}).get("data") or {}).items():
+        try:
+            parsed = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(parsed, dict):
+            notes[name.replace(".", "/", 1)] = text
+    return notes
+
+
+def _as_key(source: str) -> str:
+    """`<namespace>.<Secret>`: a namespace holds no dot, and a key no slash."""
+    return source.replace("/", ".", 1)
+
+
+def _config_map(data: dict[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": names.REGISTRATIONS,
+            "namespace": names.CLUSTERS_NAMESPACE,
+            "labels": {names.MANAGED_BY: names.OURS},
+        },
+        "data": data,
+    }

@@ -1,0 +1,118 @@
+"""Letting a registration go: Applications first, while credentials work, and the Secret last."""
+
+from __future__ import annotations
+
+from k8s_ucp import names
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import APPLICATION, SECRET, NotFound, Object
+from k8s_ucp.reconciler import draining
+from k8s_ucp.reconciler.access.authenticators.base import Login
+from k8s_ucp.reconciler.access.cluster_secret import Registration, drain_change
+from k8s_ucp.reconciler.controller import Runtime
+from k8s_ucp.reconciler.registration.announcements import Announcements
+from k8s_ucp.reconciler.registration.app_access import AppAccess
+from k8s_ucp.reconciler.registration.rules import Leave, why_give_up
+from k8s_ucp.reconciler.runtime.clock import parse_stamp, stamp
+from k8s_ucp.reconciler.runtime.conditions import Condition
+
+SETTLED = 1.5
+"""Seconds after the environment label went in which an ApplicationSet may still generate."""
+PAUSE = 0.3
+"""Seconds between two looks at the Applications of a leaving cluster."""
+
+
+class Departure:
+    """Takes a leaving registration one look further; all it knows is in the cluster Secret."""
+
+    def __init__(self, runtime: Runtime, access: AppAccess, told: Announcements) -> None:
+        self._kube = runtime.kube
+        self._settings = runtime.settings
+        self._logins = runtime.logins
+        self._metrics = runtime.metrics
+        self._log = runtime.log
+        self._clock = runtime.clock
+        self._access = access
+        self._told = told
+
+    def proceed(self, key: str, owner: Object | None, decision: Leave) -> float | None:
+        """Answers when to look again, in seconds; None when nothing is left to do."""
+        existing = decision.existing
+        now = self._clock()
+        since = parse_stamp(existing.draining_since)
+        if existing.environment or since is None:
+            change = drain_change(existing, stamp(now))
+            self._kube.patch(SECRET, existing.name, names.ARGOCD_NAMESPACE, change)
+            self._log.info("draining", cluster=existing.cluster, environment=existing.environment)
+            since = now
+        applications = self._delete_applications(existing)
+        left, others = applications or ([], [])
+        if left:
+            words = draining.in_words(left, "Application")
+            silent = self._silent_for(key, existing)
+            since_then = now - since
+            given_up = why_give_up(decision, self._settings, since=since_then, silent=silent)
+            if given_up is None:
+                if silent and not decision.is_known_dead:
+                    words += f"; {self._warning()}"
+                reason = "Unreachable" if silent else "Draining"
+                self._tell(key, owner, "False", reason, words)
+                return PAUSE
+            self._deregister(key, existing, given_up)
+            self._tell(key, owner, "True", "GivenUp", f"{given_up}; {words}")
+            return None
+        if applications and now - since < SETTLED:
+            self._tell(key, owner, "False", "Draining", "waiting for ApplicationSets to let go")
+            return PAUSE
+        if decision.gone:
+            self._deregister(key, existing, "its declaration is gone")
+            return None
+        message = "no Application of ours is left"
+        if others:
+            message += f"; not ours, left alone: {', '.join(others)}"
+        self._tell(key, owner, "True", "Drained", message)
+        return self._settings.resync_seconds
+
+    def _delete_applications(self, existing: Registration) -> tuple[list[str], list[str]] | None:
+        """Names of ours still there and of others; None where Argo CD isn't even installed."""
+        try:
+            everyone = self._kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE)
+        except NotFound:
+            return None
+        ours, others = draining.applications_of(everyone, existing.cluster, existing.access[0])
+        draining.delete_applications(self._kube, ours)
+        return _names(ours), _names(others)
+
+    def _silent_for(self, key: str, existing: Registration) -> float:
+        secret = self._kube.find(SECRET, existing.name, names.ARGOCD_NAMESPACE)
+        namespaces = tuple(filter(None, existing.access[2].split(",")))
+        return self._access.silent_for(key, secret, namespaces) if secret else 0.0
+
+    def _warning(self) -> str:
+        return (
+            "the cluster does not answer: once that has lasted "
+            f"{self._settings.dead_seconds:g} s it is let go as it is, and what its load balancers "
+            "and volumes are in a cloud stays there"
+        )
+
+    def _deregister(self, key: str, existing: Registration, why: str) -> None:
+        secret = self._kube.find(SECRET, existing.name, names.ARGOCD_NAMESPACE)
+        self._kube.delete(SECRET, existing.name, names.ARGOCD_NAMESPACE, uid=existing.uid)
+        left = self._access.withdraw(self._login(key), secret) if secret else ""
+        self._access.forget(key)
+        self._metrics.forget_cluster(existing.cluster)
+        self._log.info("deregistered", cluster=existing.cluster, why=why, identities_left=left)
+
+    def _login(self, key: str) -> Login | None:
+        try:
+            return self._logins.of(key)
+        except UcpError:
+            return None
+
+    def _tell(self, key: str, owner: Object | None, status: str, reason: str, message: str) -> None:
+        leaving = Condition(names.REGISTERED, "False", "Leaving", "the cluster is let go")
+        drained = Condition(names.DRAINED, status, reason, message)
+        self._told.show(key, owner, [leaving, drained])
+
+
+def _names(applications: list[Object]) -> list[str]:
+    return sorted(each["metadata"]["name"] for each in applications)

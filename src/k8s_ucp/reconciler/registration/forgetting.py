@@ -1,0 +1,78 @@
+"""Letting a cluster go that nothing declares gone: a person's word, kept where it counts."""
+
+from __future__ import annotations
+
+from k8s_ucp import names
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import SECRET, Kube, KubeError, NotFound, Object
+from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.reconciler.access.sources import OwnerRef
+from k8s_ucp.reconciler.registration.announcements import read_notes
+
+
+def registered(kube: Kube) -> dict[str, Registration]:
+    """Clusters that we registered, by name. Raises KubeError."""
+    found = kube.list_all(SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster")
+    known = [Registration.of(each) for each in found]
+    return {each.cluster: each for each in known if each.ours}
+
+
+def forget(kube: Kube, cluster: str) -> Registration:
+    """Mark owner and cluster Secret; the reconciler drains and deregisters it.
+
+    Answers what was registered. Raises UcpError that names the clusters there are, KubeError.
+    """
+    known = registered(kube)
+    if cluster not in known:
+        present = ", ".join(sorted(known)) or "none"
+        raise UcpError(
+            f"no cluster {cluster} is registered by us; registered: {present}", next="ucp status"
+        )
+    found = known[cluster]
+    if found.owner:
+        # First, since a cluster that is deregistered and not marked would be registered again.
+        _mark(kube, found.owner, "true")
+    change = {"metadata": {"annotations": {names.FORGET: "true"}}}
+    kube.patch(SECRET, found.name, names.ARGOCD_NAMESPACE, change)
+    return found
+
+
+def undo(kube: Kube, cluster: str) -> None:
+    """Take the mark off whatever declares the cluster. Raises UcpError where nothing is marked."""
+    for owner in _owners(kube, cluster):
+        if _mark(kube, owner, None):
+            return
+    raise UcpError(f"no cluster {cluster} was forgotten", next="ucp doctor")
+
+
+def _owners(kube: Kube, cluster: str) -> list[OwnerRef]:
+    local = OwnerRef(
+        f"{names.GROUP}/v1alpha1", "LocalCluster", names.CLUSTERS_NAMESPACE, cluster, ""
+    )
+    noted = [each["owner"] for each in read_notes(kube).values()]
+    return [
+        local,
+        *(
+            OwnerRef(each["apiVersion"], each["kind"], each["namespace"], each["name"], "")
+            for each in noted
+            if each["name"].removesuffix("-kubeconfig") == cluster
+        ),
+    ]
+
+
+def _mark(kube: Kube, owner: OwnerRef, value: str | None) -> bool:
+    """False where there is no such object, or no mark to take off."""
+    try:
+        kind = kube.kind_of(owner.api_version, owner.kind)
+        namespace = owner.namespace if kind.namespaced else None
+        found: Object = kube.get(kind, owner.name, namespace)
+        marked = names.FORGET in (found["metadata"].get("annotations") or {})
+        if value is None and not marked:
+            return False
+        change = {"metadata": {"annotations": {names.FORGET: value}}}
+        kube.patch(kind, owner.name, namespace, change)
+    except NotFound:
+        return False
+    except KubeError as error:
+        raise UcpError(f"{owner.kind} {owner.name} can't be marked: {error.message}") from error
+    return True

@@ -1,0 +1,114 @@
+"""What is seen of one source, and the decision about it, one at a time."""
+
+from __future__ import annotations
+
+import threading
+
+from k8s_ucp import names
+from k8s_ucp.kube import KubeError, Object
+from k8s_ucp.reconciler.access.cluster_clients import Logins
+from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.reconciler.access.owners import Owners
+from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.access.sources import Fate, OwnerRef, owner_of
+from k8s_ucp.reconciler.registration import rules
+from k8s_ucp.reconciler.registration.rules import Decision, Keep, Register, Relabel, Reserved, Seen
+from k8s_ucp.reconciler.runtime.clock import Clock
+
+
+class Observer:
+    """Puts together what rules.decide wants to know."""
+
+    def __init__(
+        self, views: Views, owners: Owners, logins: Logins, clock: Clock, reserved: Reserved
+    ) -> None:
+        self._views = views
+        self._owners = owners
+        self._logins = logins
+        self._clock = clock
+        self._reserved = reserved
+        self._claims: dict[str, str] = {}
+        """Environments that sources were granted and may not have written yet, by source."""
+        self._lock = threading.Lock()
+
+    def decide(self, key: str) -> tuple[Object | None, Decision]:
+        """The owner, None where it is gone, and what to do. Raises KubeError."""
+        secret = self._views.source(key)
+        ref = owner_of(secret) if secret else None
+        existing = self._existing(key, ref)
+        ours = existing if existing and existing.ours and existing.source == key else None
+        subject = ref or (ours.owner if ours else None)
+        if subject is None:
+            return None, rules.Nothing()
+        try:
+            owner = self._owners.find(subject)
+        except KubeError:
+            if ours is None or not ours.forgotten:
+                raise
+            owner = None
+        fate = _fate(owner, ours)
+        source = self._logins.describe(key, owner)
+        login = self._logins.login_or_why(source) if source else None
+        # One at a time: two sources that claim one environment must not both find it free.
+        with self._lock:
+            seen = Seen(
+                fate=fate,
+                source=source,
+                login=login,
+                environments=self._views.environment_names(),
+                holders=self._holders(key),
+                existing=existing,
+                now=self._clock(),
+                forgotten=_forgotten(owner) or (ours is not None and ours.forgotten),
+                reserved=self._reserved,
+                ours=ours is not None,
+            )
+            decision = rules.decide(seen)
+            if isinstance(decision, Register | Relabel | Keep):
+                self._claims[key] = decision.source.environment or ""
+            else:
+                self._claims.pop(key, None)
+        return owner, decision
+
+    def registered(self, key: str) -> bool:
+        """A cluster Secret of ours was made from that source."""
+        found = self._existing(key, None)
+        return found is not None and found.ours
+
+    def _existing(self, key: str, ref: OwnerRef | None) -> Registration | None:
+        store = self._views.cluster_secrets.store
+        for each in store.all():
+            if (each["metadata"].get("annotations") or {}).get(names.SOURCE) == key:
+                return Registration.of(each)
+        if ref is None:
+            return None
+        name = names.cluster_secret(ref.name.removesuffix("-kubeconfig"))
+        found = store.get(f"{names.ARGOCD_NAMESPACE}/{name}")
+        return Registration.of(found) if found else None
+
+    def _holders(self, key: str) -> dict[str, str]:
+        held = {
+            environment: source
+            for source, environment in self._claims.items()
+            if environment and source != key
+        }
+        for each in self._views.cluster_secrets.store.all():
+            registration = Registration.of(each)
+            if registration.environment and registration.source != key:
+                held[registration.environment] = registration.cluster
+        return held
+
+
+def _forgotten(owner: Object | None) -> bool:
+    return names.FORGET in ((owner or {}).get("metadata", {}).get("annotations") or {})
+
+
+def _fate(owner: Object | None, ours: Registration | None) -> Fate:
+    if owner is None:
+        return Fate.GONE
+    metadata = owner["metadata"]
+    replaced = ours is not None and ours.owner is not None and ours.owner.uid != metadata["uid"]
+    if replaced and ours is not None and ours.draining:
+        # Declared anew while the former one's drain is under way: that has to end first.
+        return Fate.GONE
+    return Fate.LEAVING if metadata.get("deletionTimestamp") else Fate.ALIVE

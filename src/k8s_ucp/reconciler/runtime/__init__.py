@@ -1,0 +1,1 @@
+"""What every controller runs on: watches, work queues, leadership, conditions, metrics, logs."""

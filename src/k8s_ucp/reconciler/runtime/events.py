@@ -1,0 +1,109 @@
+"""Kubernetes Events: what happened to an object, where `kubectl describe` shows it."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+
+from k8s_ucp import names
+from k8s_ucp.kube import EVENT, Kube, KubeError, NotFound, Object
+from k8s_ucp.reconciler.runtime.clock import Clock, stamp
+from k8s_ucp.reconciler.runtime.logs import Log, without_secrets
+from k8s_ucp.reconciler.runtime.metrics import Metrics
+
+MESSAGE_LIMIT = 1000
+BURST = 25
+REFILL = 60.0
+"""Seconds until an object that used up its events may have another one."""
+_REMEMBERED = 2000
+
+
+class Events:
+    """Writes them, at a bounded rate for each object; an event that fails is only counted."""
+
+    def __init__(self, kube: Kube, metrics: Metrics, log: Log, clock: Clock) -> None:
+        self._kube = kube
+        self._metrics = metrics
+        self._log = log
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._full_at: dict[str, float] = {}
+        self._names: dict[tuple[str, str, str], tuple[str, int]] = {}
+        """Name and count of the event of each (uid, reason, message)."""
+
+    def tell(self, about: Object, reason: str, message: str, *, warning: bool = False) -> None:
+        """reason: one word in CamelCase. The same again counts up instead of piling up."""
+        message = without_secrets(message)[:MESSAGE_LIMIT]
+        uid = about["metadata"]["uid"]
+        key = (uid, reason, message)
+        with self._lock:
+            now = self._clock()
+            if not self._allowed(uid, now):
+                self._metrics.events.labels("dropped").inc()
+                return
+            fresh = f"{about['metadata']['name']}.{secrets.token_hex(8)}"
+            name, count = self._names.pop(key, (fresh, 0))
+            self._names[key] = (name, count + 1)
+            if len(self._names) > _REMEMBERED:
+                self._names.pop(next(iter(self._names)))
+        try:
+            self._write(about, name, reason, message, count + 1, stamp(now), warning)
+        except KubeError as error:
+            self._metrics.events.labels("failed").inc()
+            self._log.warning("event not written", reason=reason, error=error.message)
+        else:
+            self._metrics.events.labels("written").inc()
+
+    def _allowed(self, uid: str, now: float) -> bool:
+        full_at = max(self._full_at.get(uid, 0.0), now) + REFILL
+        if full_at - now > BURST * REFILL:
+            return False
+        if len(self._full_at) > _REMEMBERED:
+            self._full_at = {each: at for each, at in self._full_at.items() if at > now}
+        self._full_at[uid] = full_at
+        return True
+
+    def _write(
+        self,
+        about: Object,
+        name: str,
+        reason: str,
+        message: str,
+        count: int,
+        now: str,
+        warning: bool,
+    ) -> None:
+        metadata = about["metadata"]
+        namespace = metadata.get("namespace") or names.CLUSTERS_NAMESPACE
+        if count > 1:
+            change = {"count": count, "lastTimestamp": now}
+            try:
+                self._kube.patch(EVENT, name, namespace, change)
+                return
+            except NotFound:
+                pass
+        involved = {
+            "apiVersion": about["apiVersion"],
+            "kind": about["kind"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        }
+        if metadata.get("namespace"):
+            involved["namespace"] = metadata["namespace"]
+        self._kube.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"name": name, "namespace": namespace},
+                "involvedObject": involved,
+                "reason": reason,
+                "message": message,
+                "type": "Warning" if warning else "Normal",
+                "source": {"component": names.OURS},
+                "reportingComponent": f"{names.GROUP}/reconciler",
+                "reportingInstance": "",
+                "firstTimestamp": now,
+                "lastTimestamp": now,
+                "count": count,
+            }
+        )

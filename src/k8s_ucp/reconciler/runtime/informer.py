@@ -1,0 +1,258 @@
+"""What is known of one kind: listed, then watched, kept current through every kind of cut.
+
+The official client's informer isn't used: it lists without pages and has no bound on the silence
+of a connection, so that a half-open one stalls it for ever. Here the server is asked to end every
+watch after a few seconds (bookmarks make going on cheap), and a read that stays silent for longer
+is given up. After an error the whole list is read again: a server restored from a backup may have
+gone back in time, which going on from the last version would never show.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Expired, Kind, Kube, NotFound, Object
+from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.reconciler.runtime.metrics import Metrics
+from k8s_ucp.reconciler.runtime.work_queue import BackOff
+
+Change = Callable[[Object | None, Object | None], None]
+"""Called with (before, after); None for absent. Runs in the watch's thread: must not block."""
+
+ANSWER_SECONDS = 5.0
+"""Longest wait for a list, and beyond its own end for a watch to say something."""
+
+LIST_AGAIN = 600.0
+"""After so many seconds the whole list is read again, whatever the watch says: a list that was
+short at the very beginning would otherwise never be found out."""
+
+SHORT_SECONDS = 0.2
+"""A watch that ends within this time, or can't go on, is followed by a pause as long."""
+
+_FORGET = ("managedFields",)
+
+
+def identifier(item: Mapping[str, object]) -> str:
+    """`namespace/name`, or `name` of something without a namespace."""
+    metadata = item["metadata"]
+    assert isinstance(metadata, Mapping)
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+class Store:
+    """Objects by identifier. Objects in it are never changed in place, only replaced."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, Object] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> Object | None:
+        with self._lock:
+            return self._objects.get(key)
+
+    def all(self) -> list[Object]:
+        with self._lock:
+            return list(self._objects.values())
+
+    def put(self, item: Object) -> Object | None:
+        """Keep `item`; the object that it replaces."""
+        with self._lock:
+            key = identifier(item)
+            before = self._objects.get(key)
+            self._objects[key] = item
+            return before
+
+    def drop(self, key: str) -> Object | None:
+        with self._lock:
+            return self._objects.pop(key, None)
+
+    def identifiers(self) -> set[str]:
+        with self._lock:
+            return set(self._objects)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which objects are watched. keep: which of them, and what of each, is worth its memory."""
+
+    kind: Kind
+    namespace: str | None
+    labels: str | None = None
+    fields: str | None = None
+    keep: Callable[[Object], Object | None] = field(default=lambda item: item)
+
+    def __str__(self) -> str:
+        return f"{self.kind.plural}{f' in {self.namespace}' if self.namespace else ''}"
+
+
+class Watch:
+    """One thread that keeps a Store current and tells of every change."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        selection: Selection,
+        log: Log,
+        *,
+        metrics: Metrics,
+        seconds: float,
+        where: str = "core",
+        back_off: BackOff | None = None,
+    ) -> None:
+        self.selection = selection
+        self.name = str(selection) if where == "core" else f"{selection} on {where}"
+        self._metrics = metrics
+        self.store = Store()
+        self.synced = threading.Event()
+        self._kube = kube
+        self._log = log
+        self._seconds = seconds
+        self._back_off = back_off or BackOff(start=0.2, cap=2.0, jitter=0.5)
+        self._listeners: list[Change] = []
+        self._stop = threading.Event()
+        self._failures = 0
+        self._heard = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"watch {self.name}", daemon=True)
+
+    def listen(self, listener: Change) -> None:
+        """Before start only."""
+        self._listeners.append(listener)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end; its thread may wait for the server a few seconds more (it is a daemon)."""
+        self._stop.set()
+
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def silence(self) -> float:
+        """Seconds since the server last answered."""
+        return time.monotonic() - self._heard
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._follow(self._list())
+            except Expired:
+                self._metrics.watch_cuts.labels(self.name, "expired").inc()
+                self._stop.wait(SHORT_SECONDS)
+            except UcpError as error:
+                self._pause(error)
+            except Exception as error:  # noqa: BLE001 (one odd object must not end the watch)
+                self._log.error("bug", what=self.name, trace=traceback.format_exc())
+                self._pause(error)
+
+    def _list(self) -> str:
+        items, version = self._whole()
+        known = self.store.identifiers()
+        missing = known - {identifier(each) for each in items}
+        while missing:
+            # A list that came back short once must take nothing away: gone is what two lists in a
+            # row don't show.
+            items, version = self._whole()
+            still = known - {identifier(each) for each in items}
+            for key in missing & still:
+                known.discard(key)
+                self._tell(self.store.drop(key), None)
+            missing = still - missing
+        for item in items:
+            self._put(item)
+        if not self.synced.is_set():
+            self.synced.set()
+            self._log.info("watching", what=self.name, objects=len(items))
+        return version
+
+    def _whole(self) -> tuple[list[Object], str]:
+        found = self._kube.list_with_version(
+            self.selection.kind,
+            self.selection.namespace,
+            labels=self.selection.labels,
+            fields=self.selection.fields,
+            timeout=ANSWER_SECONDS,
+            keep=self._reduced,
+        )
+        self._metrics.lists.labels(self.name).inc()
+        self._answered()
+        return found
+
+    def _follow(self, version: str) -> None:
+        listed = time.monotonic()
+        while not self._stop.is_set() and time.monotonic() - listed < LIST_AGAIN:
+            seconds = max(1, round(self._seconds * random.uniform(0.75, 1)))  # noqa: S311
+            began = time.monotonic()
+            for event, item in self._kube.watch(
+                self.selection.kind,
+                self.selection.namespace,
+                since=version,
+                labels=self.selection.labels,
+                fields=self.selection.fields,
+                seconds=seconds,
+                silence=seconds + 2,
+            ):
+                self._heard = time.monotonic()
+                version = item["metadata"].get("resourceVersion", version)
+                if event == "DELETED":
+                    self._tell(self.store.drop(identifier(item)), None)
+                elif event != "BOOKMARK":
+                    self._seen(item)
+            self._answered()
+            if time.monotonic() - began < SHORT_SECONDS:
+                # Something in between ends watches at once: don't ask for the next at full speed.
+                self._stop.wait(SHORT_SECONDS)
+
+    def _seen(self, item: Object) -> None:
+        kept = self._reduced(item)
+        if kept is None:
+            self._tell(self.store.drop(identifier(item)), None)
+        else:
+            self._put(kept)
+
+    def _reduced(self, item: Object) -> Object | None:
+        """What of an object is kept; None for nothing."""
+        item.setdefault("apiVersion", self.selection.kind.api_version)
+        item.setdefault("kind", self.selection.kind.kind)
+        for each in _FORGET:
+            item["metadata"].pop(each, None)
+        return self.selection.keep(item)
+
+    def _put(self, kept: Object) -> None:
+        before = self.store.put(kept)
+        if before is None or _version(before) != _version(kept):
+            self._tell(before, kept)
+
+    def _tell(self, before: Object | None, after: Object | None) -> None:
+        if before is None and after is None:
+            return
+        for listener in self._listeners:
+            listener(before, after)
+
+    def _answered(self) -> None:
+        self._heard = time.monotonic()
+        if self._failures:
+            self._log.info("watching again", what=self.name)
+        self._failures = 0
+
+    def _pause(self, error: Exception) -> None:
+        if self._stop.is_set():
+            return
+        self._failures += 1
+        self._metrics.watch_cuts.labels(self.name, type(error).__name__.lower()).inc()
+        # The kind may not be there yet: bootstrap applies it while this starts.
+        quiet = isinstance(error, NotFound) and not self.synced.is_set()
+        if self._failures == 1 and not quiet:
+            self._log.warning("watch cut", what=self.name, error=str(error))
+        self._stop.wait(self._back_off.delay(self._failures, random.random()))  # noqa: S311
+
+
+def _version(item: Object) -> str:
+    return str(item["metadata"].get("resourceVersion", ""))

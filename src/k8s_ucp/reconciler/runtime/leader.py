@@ -1,0 +1,221 @@
+"""Who works: one process a controller, by a Lease in the clusters' namespace.
+
+Another holder's clock is never trusted: a Lease is taken over once it stood unchanged for its
+whole duration by our own monotonic clock. A holder on this machine whose process is gone is
+succeeded at once, so that a restart on the host costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from k8s_ucp import names, process
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import LEASE, Kube, KubeError, Object
+from k8s_ucp.reconciler.runtime.logs import Log
+
+LASTS = 15.0
+RENEW = 5.0
+GIVE_UP = 10.0
+"""Seconds without a renewal after which the holder stops working: well before anyone takes over."""
+RETRY = 1.0
+_START = re.compile(r"[0-9]+\.[0-9]+|[0-9a-f-]{36}:[0-9]+")
+"""A time of day, as older versions wrote it, or boot and ticks."""
+
+Now = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process, as a Lease names it: `<place>/<pid>/<start>`.
+
+    place: the machine and workspace, or the pod.
+    """
+
+    place: str
+    pid: int
+    start: str
+
+    @classmethod
+    def here(cls, place: str) -> Holder:
+        """This process."""
+        mine = process.identify(os.getpid())
+        return cls(place, os.getpid(), mine.start if mine else "0.0")
+
+    def __str__(self) -> str:
+        return f"{self.place}/{self.pid}/{self.start}"
+
+    def outlived(self, other: str) -> bool:
+        """`other` ran in this place and is no longer there, or is this very process."""
+        place, _, rest = other.rpartition("/")
+        place, _, pid = place.rpartition("/")
+        if place != self.place or not pid.isdigit() or not _START.fullmatch(rest):
+            return False
+        if other == str(self):
+            return True
+        found = process.identify(int(pid))
+        return found is None or not process.is_start_of(rest, found)
+
+
+@dataclass
+class Standing:
+    """What is known of a Lease, and what to do about it. Pure."""
+
+    holder: Holder
+    lasts: float = LASTS
+    seen: tuple[str, str] = ("", "")
+    """(holder, renewal) seen last."""
+    since: float = 0.0
+
+    def may_take(self, lease: Object, now: float) -> bool:
+        """Nobody holds it, or its holder was not heard of for as long as it lasts."""
+        spec = lease.get("spec") or {}
+        other = str(spec.get("holderIdentity") or "")
+        if not other or self.holder.outlived(other):
+            return True
+        seen = (other, str(spec.get("renewTime")))
+        if seen != self.seen:
+            self.seen, self.since = seen, now
+        return now - self.since > max(self.lasts, float(spec.get("leaseDurationSeconds") or 0))
+
+
+class Election:
+    """Holds one controller's Lease, or waits for it, until stopped."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        name: str,
+        holder: Holder,
+        log: Log,
+        turn: Callable[[bool], None],
+        *,
+        now: Now = time.monotonic,
+        lasts: float = LASTS,
+    ) -> None:
+        """turn: called with True when this process leads from now on, with False when no more."""
+        self._kube = kube
+        self.name = name
+        self._holder = holder
+        self._log = log
+        self._turn = turn
+        self._now = now
+        self._lasts = lasts
+        self._standing = Standing(holder, lasts)
+        self._renewed = 0.0
+        self._leading = False
+        self._stop = threading.Event()
+        self._changing = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=f"lease {name}", daemon=True)
+        self._guard = threading.Thread(target=self._watch, name=f"guard {name}", daemon=True)
+
+    @property
+    def leading(self) -> bool:
+        return self._leading
+
+    def start(self) -> None:
+        self._thread.start()
+        self._guard.start()
+
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self, seconds: float = 1.0) -> None:
+        """Give the Lease back, so that another process need not wait for its end."""
+        self._stop.set()
+        self._thread.join(seconds)
+        if self._leading:
+            self._set_leading(False)
+            self._give_back()
+
+    def _give_back(self) -> None:
+        try:
+            self._write(self._kube.get(LEASE, self.name, names.CLUSTERS_NAMESPACE), held=False)
+        except UcpError as error:
+            self._log.info("lease not given back", lease=self.name, error=error.message)
+
+    def _run(self) -> None:
+        scale = self._lasts / LASTS
+        while not self._stop.is_set():
+            began = self._now()
+            pause = RETRY
+            try:
+                held = self._hold()
+            except UcpError as error:
+                # Who leads goes on until _watch ends it.
+                self._log.info("lease not renewed", lease=self.name, error=error.message)
+            else:
+                if held and self._stop.is_set() and not self._leading:
+                    self._give_back()  # taken while stop() no longer waited
+                    return
+                if held:
+                    self._renewed = began
+                    pause = RENEW
+                self._set_leading(held)
+            self._stop.wait(pause * scale)
+
+    def _watch(self) -> None:
+        """Stop working in time, also while a renewal hangs on a connection that went silent."""
+        patience = GIVE_UP * self._lasts / LASTS
+        while not self._stop.is_set():
+            left = self._renewed + patience - self._now() if self._leading else patience
+            if left <= 0:
+                self._log.warning("leads no more: not renewed in time", lease=self.name)
+                self._set_leading(False)
+            self._stop.wait(max(left, 0.02) if self._leading else patience / 4)
+
+    def _hold(self) -> bool:
+        """Take or renew it; False where another process holds it. Raises KubeError."""
+        lease = self._kube.find(LEASE, self.name, names.CLUSTERS_NAMESPACE)
+        try:
+            if lease is None:
+                self._create()
+            elif self._standing.may_take(lease, self._now()):
+                self._write(lease, held=True)
+            else:
+                return False
+        except KubeError as error:
+            if error.status == 409:
+                return False  # another was quicker
+            raise
+        return True
+
+    def _create(self) -> None:
+        self._kube.create(
+            {
+                "apiVersion": LEASE.api_version,
+                "kind": LEASE.kind,
+                "metadata": {"name": self.name, "namespace": names.CLUSTERS_NAMESPACE},
+                "spec": {"leaseTransitions": 0, **self._claim(held=True)},
+            }
+        )
+
+    def _write(self, lease: Object, *, held: bool) -> None:
+        spec = lease.get("spec") or {}
+        change = self._claim(held=held)
+        if held and spec.get("holderIdentity") != str(self._holder):
+            change["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+            change["acquireTime"] = change["renewTime"]
+        version = lease["metadata"]["resourceVersion"]
+        body = {"metadata": {"resourceVersion": version}, "spec": change}
+        self._kube.patch(LEASE, self.name, names.CLUSTERS_NAMESPACE, body)
+
+    def _claim(self, *, held: bool) -> dict[str, object]:
+        return {
+            "holderIdentity": str(self._holder) if held else "",
+            "leaseDurationSeconds": max(1, round(self._lasts)),
+            "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        }
+
+    def _set_leading(self, leading: bool) -> None:
+        with self._changing:
+            if leading != self._leading:
+                self._leading = leading
+                self._log.info("leads" if leading else "does not lead", lease=self.name)
+                self._turn(leading)

@@ -1,0 +1,166 @@
+"""What the reconciler tells Prometheus: `/metrics` beside the health pages, on loopback.
+
+Every name begins with `k8s_ucp_`. Values that age (silence, freshness, depth) are computed when
+they are asked for. Labels hold names of clusters, kinds and controllers, never anything secret.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+from k8s_ucp.reconciler.runtime.clock import Clock, system_clock
+
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+
+
+class _Queue(Protocol):
+    def __len__(self) -> int: ...
+
+    def oldest(self) -> float: ...
+
+
+class _Watch(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def silence(self) -> float: ...
+
+
+class Metrics:
+    """One process's figures, in a registry of their own. Safe to share between threads."""
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._registry = CollectorRegistry()
+        self._lock = threading.Lock()
+        self._queues: dict[str, _Queue] = {}
+        self._watches: list[Callable[[], Iterable[_Watch]]] = []
+        self._seen: dict[str, float] = {}
+        counter, gauge = self._counter, self._gauge
+        self.converged = Histogram(
+            "k8s_ucp_convergence_seconds",
+            "From a change until everything was as it asks for.",
+            ["controller"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self.reconciles = counter(
+            "k8s_ucp_reconciles", "Looks at an object, by how they ended.", "controller", "result"
+        )
+        self.watch_cuts = counter(
+            "k8s_ucp_watch_cuts", "Watches that ended before their time.", "watch", "reason"
+        )
+        self.lists = counter("k8s_ucp_lists", "Whole lists read.", "watch")
+        self.renewals = counter(
+            "k8s_ucp_token_renewals",
+            "Tokens taken on app clusters.",
+            "cluster",
+            "identity",
+            "result",
+        )
+        self.refusals = counter(
+            "k8s_ucp_refusals",
+            "Looks at a source that could not be registered.",
+            "source",
+            "reason",
+        )
+        self.reachable = gauge(
+            "k8s_ucp_cluster_reachable", "1: the cluster answers as Argo CD's identity.", "cluster"
+        )
+        self.registered = gauge(
+            "k8s_ucp_cluster_registered", "1: Argo CD knows the cluster.", "cluster"
+        )
+        self.token_expires = gauge(
+            "k8s_ucp_token_expires_seconds", "When, in seconds since the epoch.", "cluster"
+        )
+        self.leading = gauge(
+            "k8s_ucp_leading", "1: this process is the one that works.", "controller"
+        )
+        self.events = counter("k8s_ucp_events", "Kubernetes Events, by what became of them.", "how")
+        self._registry.register(_Ageing(self))
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, registry=self._registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, registry=self._registry)
+
+    def watch_queue(self, controller: str, queue: _Queue) -> None:
+        """Tell how deep a queue is."""
+        with self._lock:
+            self._queues[controller] = queue
+
+    def watch_watches(self, watches: Callable[[], Iterable[_Watch]]) -> None:
+        """Tell how long the server has been silent on each of those that there are then."""
+        with self._lock:
+            self._watches.append(watches)
+
+    def cluster_answered(self, cluster: str) -> None:
+        """The canary: its freshness is told as the time since."""
+        with self._lock:
+            self._seen[cluster] = self._clock()
+        self.reachable.labels(cluster).set(1)
+
+    def cluster_silent(self, cluster: str) -> None:
+        """It was asked and did not answer, or not as it should."""
+        self.reachable.labels(cluster).set(0)
+
+    def forget_cluster(self, cluster: str) -> None:
+        """It is no longer registered."""
+        with self._lock:
+            self._seen.pop(cluster, None)
+        for each in (self.reachable, self.registered, self.token_expires):
+            each.remove_by_labels({"cluster": cluster})
+
+    def forget_source(self, source: str) -> None:
+        """It is gone, or is refused no more."""
+        self.refusals.remove_by_labels({"source": source})
+
+    def page(self) -> bytes:
+        """The text format."""
+        return generate_latest(self._registry)
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """One sample, as it would be told now; None where there is none."""
+        return self._registry.get_sample_value(name, labels)
+
+    def ageing(self) -> Iterator[Metric]:
+        """What changes by itself as time goes by."""
+        with self._lock:
+            queues, seen = dict(self._queues), dict(self._seen)
+            watches = [each for watched in self._watches for each in watched()]
+        depth = _family("queue_depth", "Objects in line or in hand.", "controller")
+        oldest = _family("queue_oldest_seconds", "Age of the oldest change not done.", "controller")
+        for name, queue in queues.items():
+            depth.add_metric([name], len(queue))
+            oldest.add_metric([name], queue.oldest())
+        silence = _family("watch_silence_seconds", "Since the server last answered.", "watch")
+        for each in watches:
+            silence.add_metric([each.name], each.silence())
+        fresh = _family(
+            "cluster_freshness_seconds", "Since the cluster last answered as it should.", "cluster"
+        )
+        for name, at in seen.items():
+            fresh.add_metric([name], max(0.0, self._clock() - at))
+        yield from (depth, oldest, silence, fresh)
+
+
+class _Ageing:
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        return self._metrics.ageing()
+
+    def describe(self) -> list[Metric]:
+        """Nothing is collected while this is being registered."""
+        return []
+
+
+def _family(name: str, text: str, label: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"k8s_ucp_{name}", text, labels=[label])
