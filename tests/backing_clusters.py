@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.clusters.adoption import MARK, MARK_NAMESPACE
-from k8s_ucp.clusters.existing import ExistingProvider
+from k8s_ucp.clusters.existing.adoption import MARK, MARK_NAMESPACE
+from k8s_ucp.clusters.existing.provider import ExistingProvider
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.kube import CONFIG_MAP, Kube
 from tests.control_planes import control_planes, made

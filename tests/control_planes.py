@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp import process
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.kube import Kube
 from k8s_ucp.process import Identity

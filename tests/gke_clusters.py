@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from k8s_ucp.clusters.gke import GkeProvider
+from k8s_ucp.clusters.gke.provider import GkeProvider
 from k8s_ucp.kube import current_context
 from tests import stand_in_gcloud
 from tests.backing_clusters import Backing, Behind

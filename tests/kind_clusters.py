@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.clusters.kind import KindProvider
+from k8s_ucp.clusters.kind.provider import KindProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.errors import UcpError
 

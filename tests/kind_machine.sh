@@ -99,7 +99,7 @@ if [ "$limit" -lt 512 ] && { echo 512 >"$INSTANCES"; } 2>/dev/null; then watcher
 if [ -n "$rig" ]; then
     build_from_sources
 else
-    image=$(.venv/bin/python -c 'from k8s_ucp.clusters.kind import NODE_IMAGE; print(NODE_IMAGE)')
+    image=$(.venv/bin/python -c 'from k8s_ucp.clusters.kind.provider import NODE_IMAGE; print(NODE_IMAGE)')
     has_image "$image" || timeout 900 docker pull -q "$image" >"$log" 2>&1 ||
         skip "no node image: no KIND_RIG to build one, and $(last_words)"
 fi

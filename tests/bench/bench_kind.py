@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.clusters.kind import NODE_IMAGE as PINNED
+from k8s_ucp.clusters.kind.provider import NODE_IMAGE as PINNED
 from k8s_ucp.components.reconciler_image import ReconcilerImage
 from k8s_ucp.journal import read
 from k8s_ucp.tools.catalogue import CATALOGUE, KIND, PODS

@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, SYNCER, Kube, KubeError, Object
 from k8s_ucp.tools.catalogue import EMBEDDED

@@ -9,8 +9,8 @@ from typing import Protocol
 import pytest
 
 from k8s_ucp.cluster_provider import ClusterProvider
-from k8s_ucp.clusters import gke_settings
-from k8s_ucp.clusters.kind_config import LONGEST_NAME
+from k8s_ucp.clusters.gke import settings as gke_settings
+from k8s_ucp.clusters.kind.config import LONGEST_NAME
 from tests.backing_clusters import Backing, backing_clusters
 from tests.control_planes import PAUSE_IMAGE, ControlPlanes, control_planes
 from tests.gke_clusters import Google, google_before

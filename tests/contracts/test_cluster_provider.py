@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
-from k8s_ucp.clusters.kind_nodes import NOTE
+from k8s_ucp.clusters.kind.nodes import NOTE
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import DEPLOYMENT, NAMESPACE, Kube
 from tests.contracts.conftest import Kind, Workshop

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp import process
-from k8s_ucp.clusters.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.components import argocd, redis
 from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.host import Host

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.clusters.kind_network import NAME as KIND_NETWORK
+from k8s_ucp.clusters.kind.network import NAME as KIND_NETWORK
 from tests.e2e.world import World
 from tests.kind_clusters import NODE_IMAGE
 from tests.kind_images import ECHO, TAGS, make_echo
@@ -36,7 +36,7 @@ def describe_kind(world: World, engine: ContainerEngine, *, more: Sequence[str] 
 
     more: images of the engine's to add to the archive.
     """
-    from k8s_ucp.clusters.kind_checks import free_pair
+    from k8s_ucp.clusters.kind.checks import free_pair
 
     world.provider = "kind"
     world.topology = f"ucp-{uuid.uuid4().hex[:6]}"

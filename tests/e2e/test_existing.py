@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from k8s_ucp.clusters.adoption import MARK, MARK_NAMESPACE
+from k8s_ucp.clusters.existing.adoption import MARK, MARK_NAMESPACE
 from k8s_ucp.kube import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,

@@ -12,7 +12,7 @@ import typer
 from k8s_ucp.cli.chosen import chosen_name
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import Console
-from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder, clusters_in
+from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder, clusters_in
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import StateFolder
 

@@ -264,7 +264,7 @@ def _choices() -> tuple[list[str], str]:
 
     It is only where a container engine answers.
     """
-    from k8s_ucp.clusters.kind import why_unavailable
+    from k8s_ucp.clusters.kind.provider import why_unavailable
 
     error = why_unavailable()
     if error is None:
@@ -277,7 +277,7 @@ def _choices() -> tuple[list[str], str]:
 def _with_ports(answers: Answers) -> Answers:
     """Ports in the place of 80 and 443 where these are taken, if the person agrees."""
     from k8s_ucp.cli import questions
-    from k8s_ucp.clusters.kind_checks import free_pair
+    from k8s_ucp.clusters.kind.checks import free_pair
     from k8s_ucp.clusters.ports import is_taken
 
     taken = [port for port in (80, 443) if is_taken(port)]

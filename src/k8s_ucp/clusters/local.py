@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.clusters.embedded import EmbeddedProvider
-from k8s_ucp.clusters.existing import CONTEXT, ExistingProvider
-from k8s_ucp.clusters.gke import GkeProvider
-from k8s_ucp.clusters.gke_settings import REGION, SIZE
-from k8s_ucp.clusters.kind import KindProvider
-from k8s_ucp.clusters.kind_checks import default_ports
-from k8s_ucp.clusters.kind_config import HTTP, HTTPS
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
+from k8s_ucp.clusters.existing.provider import CONTEXT, ExistingProvider
+from k8s_ucp.clusters.gke.provider import GkeProvider
+from k8s_ucp.clusters.gke.settings import REGION, SIZE
+from k8s_ucp.clusters.kind.checks import default_ports
+from k8s_ucp.clusters.kind.config import HTTP, HTTPS
+from k8s_ucp.clusters.kind.provider import KindProvider
 from k8s_ucp.credentials import load, place_of
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import Workspace

@@ -15,8 +15,8 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from k8s_ucp.clusters.locks import locked
 from k8s_ucp.errors import UcpError
+from k8s_ucp.locks import locked
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
 
 ADDRESS = "127.0.0.1"

@@ -18,11 +18,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.clusters.locks import locked
 from k8s_ucp.components import program
 from k8s_ucp.components.control import ProgramState, SupervisorSilent
 from k8s_ucp.components.program import Program
 from k8s_ucp.components.supervisord import Supervisord
+from k8s_ucp.locks import locked
 from k8s_ucp.process import Identity
 from k8s_ucp.workspace import (
     StateFolder,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from k8s_ucp.clusters import local
-from k8s_ucp.clusters.adoption import check_owner, marked_at
+from k8s_ucp.clusters.existing.adoption import check_owner, marked_at
 from k8s_ucp.clusters.local import core_request
 from k8s_ucp.components import adopted_argocd, argocd, crossplane
 from k8s_ucp.components.adopted import CONTROLLER, TRAITS, AdoptedComponent, Found, find_component

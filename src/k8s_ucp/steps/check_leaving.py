@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k8s_ucp.clusters import local
-from k8s_ucp.clusters.adoption import check_owner
+from k8s_ucp.clusters.existing.adoption import check_owner
 from k8s_ucp.clusters.local import core_request
 from k8s_ucp.components import adopted_argocd, argocd
 from k8s_ucp.components.adopted import find_component

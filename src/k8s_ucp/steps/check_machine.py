@@ -11,8 +11,8 @@ from pathlib import Path
 
 from k8s_ucp.cluster_provider import Reach
 from k8s_ucp.clusters import local
-from k8s_ucp.clusters.embedded import check_path
-from k8s_ucp.clusters.kind_checks import check_inotify
+from k8s_ucp.clusters.embedded.provider import check_path
+from k8s_ucp.clusters.kind.checks import check_inotify
 from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program

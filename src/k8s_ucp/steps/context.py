@@ -10,8 +10,8 @@ from pathlib import Path
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters import local
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.clusters.kind import KindProvider
-from k8s_ucp.clusters.kind_config import HTTP
+from k8s_ucp.clusters.kind.config import HTTP
+from k8s_ucp.clusters.kind.provider import KindProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.components import (

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from k8s_ucp.cluster_provider import ClusterProvider
-from k8s_ucp.clusters.folder import ClusterFolder
-from k8s_ucp.clusters.processes import find_own
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.processes import find_own
 from k8s_ucp.clusters.user_contexts import forget_contexts
 from k8s_ucp.kube import read_kubeconfig
 from k8s_ucp.pipeline import Report

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.clusters.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.kube import NAMESPACE, Kube
 from k8s_ucp.workspace import write_private_file
 from tests.e2e.world import World, until

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from k8s_ucp import process
-from k8s_ucp.clusters.embedded import EmbeddedProvider
-from k8s_ucp.clusters.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.process import Identity
 from tests.control_planes import ControlPlanes, control_planes
 

@@ -20,10 +20,10 @@ import pytest
 
 from k8s_ucp import process
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters import kwokctl
-from k8s_ucp.clusters.embedded import EmbeddedProvider
-from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder
-from k8s_ucp.clusters.processes import find_component, find_down, find_own
+from k8s_ucp.clusters.embedded import kwokctl
+from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
+from k8s_ucp.clusters.embedded.processes import find_component, find_down, find_own
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.errors import DeadlineExceeded, ProgramMissing, UcpError
 from k8s_ucp.kube import NAMESPACE, NODE, Kube
 from k8s_ucp.process import Identity, is_running
@@ -154,7 +154,7 @@ CREATE = """
 import sys
 from pathlib import Path
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.tools.toolbox import Toolbox
 programs = {name: Path(path) for name, path in (each.split("=", 1) for each in sys.argv[2:])}
 provider = EmbeddedProvider(Path(sys.argv[1]), Toolbox(programs, {}))
@@ -334,8 +334,8 @@ WITHOUT_NETWORK = """
 import json, sys
 from pathlib import Path
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.embedded import EmbeddedProvider
-from k8s_ucp.clusters.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.ports import Ports
 
 class Programs:

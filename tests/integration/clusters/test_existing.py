@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from k8s_ucp.cluster_provider import ClusterRequest, Reach
-from k8s_ucp.clusters.adoption import MARK, MARK_NAMESPACE
-from k8s_ucp.clusters.existing import ExistingProvider
+from k8s_ucp.clusters.existing.adoption import MARK, MARK_NAMESPACE
+from k8s_ucp.clusters.existing.provider import ExistingProvider
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT, Kube, current_context

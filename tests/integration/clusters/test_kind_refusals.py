@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters import kind_checks
 from k8s_ucp.clusters.container_engine import CHOICE, MARKS, ContainerEngine
-from k8s_ucp.clusters.kind import KindProvider
+from k8s_ucp.clusters.kind import checks as kind_checks
+from k8s_ucp.clusters.kind.provider import KindProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.clusters.locks import locked, locked_now
 from k8s_ucp.errors import DeadlineExceeded
+from k8s_ucp.locks import locked, locked_now
 
 
 def test_a_held_lock_is_not_got(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.clusters import ports as ports_module
-from k8s_ucp.clusters.locks import locked
 from k8s_ucp.clusters.ports import Ports, can_listen
 from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.locks import locked
 
 NAMES = ["one", "two", "three"]
 

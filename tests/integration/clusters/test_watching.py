@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp import process
-from k8s_ucp.clusters.embedded import EmbeddedProvider
-from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder
-from k8s_ucp.clusters.locks import locked
-from k8s_ucp.clusters.processes import find_component, find_down, find_own
-from k8s_ucp.clusters.watching import Watch
+from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
+from k8s_ucp.clusters.embedded.processes import find_component, find_down, find_own
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
+from k8s_ucp.clusters.embedded.watching import Watch
 from k8s_ucp.kube import DEPLOYMENT, NAMESPACE, Kube
+from k8s_ucp.locks import locked
 from k8s_ucp.process import Identity, is_running
 from tests.control_planes import ControlPlanes, deployment, eventually, made, namespace
 
@@ -151,7 +151,7 @@ def test_it_ends_soon_and_loads_nothing_heavy(planes: ControlPlanes) -> None:
     text = f"""
 import sys, threading
 from pathlib import Path
-from k8s_ucp.clusters.watching import Watch
+from k8s_ucp.clusters.embedded.watching import Watch
 stop = threading.Event()
 threading.Timer(0.2, stop.set).start()
 Watch(Path({str(planes.folder())!r}), print).run(stop)

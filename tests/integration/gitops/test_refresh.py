@@ -17,7 +17,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository, Update

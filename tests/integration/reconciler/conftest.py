@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.kube import Kube
 from k8s_ucp.tools.toolbox import Toolbox

@@ -18,7 +18,7 @@ from unittest import mock
 import psutil
 
 from k8s_ucp import names
-from k8s_ucp.clusters.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.reconciler.manager import Reconciler
 from tests.integration.reconciler.conftest import Planes

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.clusters.embedded import EmbeddedProvider
-from k8s_ucp.clusters.folder import ClusterFolder
-from k8s_ucp.clusters.processes import find_own
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.processes import find_own
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.kube import DEPLOYMENT, LOCAL_CLUSTER, SECRET, Invalid, Kube
 from k8s_ucp.process import Identity, is_running
 from k8s_ucp.tools.toolbox import Toolbox
@@ -199,7 +199,7 @@ def test_a_provider_can_t_be_changed(world: World) -> None:
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from k8s_ucp.clusters.embedded import EmbeddedProvider
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.reconciler.manager import run
 from k8s_ucp.reconciler.runtime.settings import Settings

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.clusters.folder import ClusterFolder
-from k8s_ucp.clusters.processes import find_own
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.processes import find_own
 from k8s_ucp.kube import CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kube, Unauthorized
 from k8s_ucp.reconciler.runtime.clock import stamp
 from tests.integration.reconciler.conftest import Planes

@@ -27,7 +27,7 @@ def test_who_takes_the_default_is_told_of_kind_where_it_is(
     told: bool,
 ) -> None:
     silent = None if engine else UcpError("Docker does not run")
-    monkeypatch.setattr("k8s_ucp.clusters.kind.why_unavailable", lambda: silent)
+    monkeypatch.setattr("k8s_ucp.clusters.kind.provider.why_unavailable", lambda: silent)
     flags = parse_flags(yes=True, file=None, core=core, environments=None, apps=None)
     wanted = find_wanted(Invocation(tmp_path), flags)
     assert wanted.topology.spec.core.provider == (core or "embedded")

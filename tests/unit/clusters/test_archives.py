@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.clusters.kind_checks import check_archives
+from k8s_ucp.clusters.kind.checks import check_archives
 from k8s_ucp.errors import UsageError
 
 

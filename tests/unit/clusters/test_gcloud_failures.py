@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.clusters.gcloud_failures import Busy, NotThere, OutOfReach, explain
+from k8s_ucp.clusters.gke.gcloud_failures import Busy, NotThere, OutOfReach, explain
 from k8s_ucp.errors import CommandFailed, UcpError, UsageError
 
 EMAIL = "robot@shop-1.iam.gserviceaccount.com"

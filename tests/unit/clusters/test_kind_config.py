@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from k8s_ucp.clusters.container_engine import MARKS, Node, read_facts, read_node
-from k8s_ucp.clusters.kind_config import KindSettings, config_text, image_version, kubeconfig
-from k8s_ucp.clusters.kind_nodes import addresses
+from k8s_ucp.clusters.kind.config import KindSettings, config_text, image_version, kubeconfig
+from k8s_ucp.clusters.kind.nodes import addresses
 from k8s_ucp.errors import UcpError
 
 

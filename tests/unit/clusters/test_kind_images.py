@@ -11,10 +11,10 @@ import pytest
 
 from k8s_ucp.clusters.container_engine import ContainerEngine, Node
 from k8s_ucp.clusters.images import mirrored
-from k8s_ucp.clusters.kind_images import KindImages
-from k8s_ucp.clusters.kind_nodes import KindNodes
-from k8s_ucp.clusters.kind_program import KindProgram, at_hand
-from k8s_ucp.clusters.node_import import snapshotter_of
+from k8s_ucp.clusters.kind.images import KindImages
+from k8s_ucp.clusters.kind.node_import import snapshotter_of
+from k8s_ucp.clusters.kind.nodes import KindNodes
+from k8s_ucp.clusters.kind.program import KindProgram, at_hand
 from k8s_ucp.errors import CommandFailed, UcpError
 
 CONFIGURED = """\

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from k8s_ucp.clusters import kind_network
 from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.clusters.kind import network as kind_network
 
 
 class Engine(ContainerEngine):

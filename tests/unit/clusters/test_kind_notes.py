@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters import kind
 from k8s_ucp.clusters.container_engine import ContainerEngine, EngineFacts, Node
-from k8s_ucp.clusters.kind import KindProvider
-from k8s_ucp.clusters.kind_nodes import KindNodes
+from k8s_ucp.clusters.kind import provider as kind
+from k8s_ucp.clusters.kind.nodes import KindNodes
+from k8s_ucp.clusters.kind.provider import KindProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from k8s_ucp.clusters.folder import PORTS
-from k8s_ucp.clusters.kwokctl import PROGRAMS, explain, settings
+from k8s_ucp.clusters.embedded.folder import PORTS
+from k8s_ucp.clusters.embedded.kwokctl import PROGRAMS, explain, settings
 
 PROGRAM_PATHS = {each: Path("/tools") / each for each in (*PROGRAMS, "true")}
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from k8s_ucp.cli.logs import tail
-from k8s_ucp.clusters.watching import (
+from k8s_ucp.clusters.embedded.watching import (
     FREE_RESTARTS,
     LOG_BYTES,
     LOG_KEPT,

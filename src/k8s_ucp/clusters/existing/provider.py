@@ -17,12 +17,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
-from k8s_ucp.clusters import adoption
-from k8s_ucp.clusters.adoption import Note, read_note, write_note
-from k8s_ucp.clusters.locks import locked
+from k8s_ucp.clusters.existing import adoption
+from k8s_ucp.clusters.existing.adoption import Note, read_note, write_note
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable
+from k8s_ucp.locks import locked
 from k8s_ucp.workspace import make_private_folder
 
 CONTEXT = "context"

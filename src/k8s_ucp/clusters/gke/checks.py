@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.clusters.gcloud import Gcloud
-from k8s_ucp.clusters.gcloud_failures import NotThere
-from k8s_ucp.clusters.gke_settings import CHANNEL, DISK_GIGABYTES, GkeSettings
+from k8s_ucp.clusters.gke.gcloud import Gcloud
+from k8s_ucp.clusters.gke.gcloud_failures import NotThere
+from k8s_ucp.clusters.gke.settings import CHANNEL, DISK_GIGABYTES, GkeSettings
 from k8s_ucp.errors import UcpError, UsageError
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp import process
-from k8s_ucp.clusters import gcloud_failures
+from k8s_ucp.clusters.gke import gcloud_failures
 from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
 from k8s_ucp.workspace import make_private_folder
 

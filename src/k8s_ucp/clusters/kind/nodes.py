@@ -13,7 +13,7 @@ from typing import Any
 from k8s_ucp.cluster_provider import ClusterState, Reach
 from k8s_ucp.clusters import api_server
 from k8s_ucp.clusters.container_engine import ContainerEngine, Node
-from k8s_ucp.clusters.kind_config import API, HTTP, HTTPS, LOOPBACK, kubeconfig, node_name
+from k8s_ucp.clusters.kind.config import API, HTTP, HTTPS, LOOPBACK, kubeconfig, node_name
 from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
 from k8s_ucp.kube import NODE, Kind, Kube, KubeError
 

@@ -22,13 +22,14 @@ from k8s_ucp.cluster_provider import (
     Reach,
     Report,
 )
-from k8s_ucp.clusters import api_server, kwokctl
-from k8s_ucp.clusters.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
-from k8s_ucp.clusters.locks import locked
-from k8s_ucp.clusters.parameters import Parameters
+from k8s_ucp.clusters.api_server import not_ready
+from k8s_ucp.clusters.embedded import api_server, kwokctl
+from k8s_ucp.clusters.embedded.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
+from k8s_ucp.clusters.embedded.processes import end_all, find_down, find_exposed, forget_strangers
+from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, can_listen, default_registry
-from k8s_ucp.clusters.processes import end_all, find_down, find_exposed, forget_strangers
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
+from k8s_ucp.locks import locked
 from k8s_ucp.workspace import make_private_folder
 
 CLOSING_SECONDS = 5.0
@@ -172,9 +173,7 @@ class EmbeddedProvider:
             message = "stopped" if stopped else f"not running: {', '.join(down)}"
             running = not set(down) & set(VITAL)
         else:
-            message = (
-                find_exposed(folder) or api_server.not_ready(self._config(folder, record)) or ""
-            )
+            message = find_exposed(folder) or not_ready(self._config(folder, record)) or ""
             running = True
         return ClusterState(
             name,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.container_engine import ContainerEngine, EngineFacts, Node
-from k8s_ucp.clusters.kind_config import HTTP, HTTPS, LONGEST_NAME, image_version
+from k8s_ucp.clusters.kind.config import HTTP, HTTPS, LONGEST_NAME, image_version
 from k8s_ucp.clusters.ports import is_taken
 from k8s_ucp.errors import UcpError, UsageError
 

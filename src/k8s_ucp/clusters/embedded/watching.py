@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from k8s_ucp.clusters import kwokctl
-from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder, clusters_in
-from k8s_ucp.clusters.locks import locked_now
-from k8s_ucp.clusters.processes import find_component, find_down
+from k8s_ucp.clusters.embedded import kwokctl
+from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder, clusters_in
+from k8s_ucp.clusters.embedded.processes import find_component, find_down
 from k8s_ucp.errors import UcpError
+from k8s_ucp.locks import locked_now
 
 LOOK_SECONDS = 1.0
 """How often the folder is looked at for clusters that came, went or were started."""

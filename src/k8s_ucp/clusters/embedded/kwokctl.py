@@ -1,7 +1,7 @@
 """kwokctl, which makes and starts the processes of an embedded control plane.
 
 It is told everything (ports, programs, addresses), so it downloads nothing and chooses nothing. It
-starts processes and returns at once; waiting for them is done in embedded.py, at less cost.
+starts processes and returns at once; waiting for them is done in provider.py, at less cost.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp import process
-from k8s_ucp.clusters.folder import ClusterFolder
-from k8s_ucp.clusters.processes import MARK, forget_strangers
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.processes import MARK, forget_strangers
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.workspace import write_private_file
 

@@ -11,7 +11,7 @@ import contextlib
 from pathlib import Path
 
 from k8s_ucp import process
-from k8s_ucp.clusters.folder import COMPONENTS, ClusterFolder
+from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
 from k8s_ucp.process import Identity
 
 MARK = "UCP_CONTROL_PLANE"

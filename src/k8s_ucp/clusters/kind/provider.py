@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
-from k8s_ucp.clusters import api_server, kind_checks, kind_network, kind_program
+from k8s_ucp.clusters import api_server
 from k8s_ucp.clusters.container_engine import ContainerEngine, Node, mark_folder, mark_of
 from k8s_ucp.clusters.images import mirrored
-from k8s_ucp.clusters.kind_config import HTTP, HTTPS, KindSettings, config_text
-from k8s_ucp.clusters.kind_images import KindImages
-from k8s_ucp.clusters.kind_nodes import KindNodes, absent
-from k8s_ucp.clusters.kind_program import KindProgram
-from k8s_ucp.clusters.locks import locked
+from k8s_ucp.clusters.kind import checks, network, program
+from k8s_ucp.clusters.kind.config import HTTP, HTTPS, KindSettings, config_text
+from k8s_ucp.clusters.kind.images import KindImages
+from k8s_ucp.clusters.kind.nodes import KindNodes, absent
+from k8s_ucp.clusters.kind.program import KindProgram
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
+from k8s_ucp.locks import locked
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
 
@@ -81,19 +82,19 @@ class KindProvider:
 
     def preflight(self, request: ClusterRequest) -> None:
         """Check everything checkable before the first change. Raises UcpError."""
-        kind_checks.check_name(request.name)
-        kind_checks.check_version(request, self._image)
-        kind_checks.check_mounts(request.mounts)
-        kind_checks.check_archives(self._archives)
+        checks.check_name(request.name)
+        checks.check_version(request, self._image)
+        checks.check_mounts(request.mounts)
+        checks.check_archives(self._archives)
         facts = self._engine.facts()
-        kind_checks.check_engine(self._engine, facts)
-        kind_checks.check_inotify()
+        checks.check_engine(self._engine, facts)
+        checks.check_inotify()
         nodes = self._engine.nodes(request.name)
-        kind_checks.check_owner(self._engine, request.name, nodes, self._owner)
+        checks.check_owner(self._engine, request.name, nodes, self._owner)
         if nodes:
-            kind_checks.check_same_ports(request, nodes[0])
+            checks.check_same_ports(request, nodes[0])
         else:
-            kind_checks.check_ports(request.name, request.ports, facts)
+            checks.check_ports(request.name, request.ports, facts)
 
     def create(
         self, request: ClusterRequest, report: Report, *, timeout: float = CREATE_SECONDS
@@ -178,7 +179,7 @@ class KindProvider:
     def _make(self, request: ClusterRequest, report: Report, until: float) -> None:
         name, folder = request.name, self._folder(request.name)
         there = mirrored(self._image, self._mirror)
-        image = kind_program.at_hand(self._engine, self._image, there, report, timeout=_left(until))
+        image = program.at_hand(self._engine, self._image, there, report, timeout=_left(until))
         report(f"making cluster {name}")
         make_private_folder(folder)
         # Taken away before the note is written: whatever happens between leaves neither, and
@@ -186,7 +187,7 @@ class KindProvider:
         write_private_file(folder / BEGUN, "")
         file = folder / "kind.json"
         write_private_file(file, config_text(self._settings(request)))
-        with kind_network.noted(self._engine, cache_folder()):
+        with network.noted(self._engine, cache_folder()):
             self._kind.create(name, image, file, timeout=_left(until), report=report)
         nodes = self._nodes.of(name)
         self._await(name, until)
@@ -292,7 +293,7 @@ class KindProvider:
         while nodes := self._nodes.of(name):
             self._engine.remove(nodes, timeout=_left(until))
             time.sleep(PAUSE)
-        kind_network.remove_if_ours(self._engine, cache_folder())
+        network.remove_if_ours(self._engine, cache_folder())
         folder = self._folder(name)
         if folder.exists():
             shutil.rmtree(folder)

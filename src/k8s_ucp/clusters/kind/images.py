@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.cluster_provider import Report
-from k8s_ucp.clusters import kind_program
 from k8s_ucp.clusters.container_engine import ContainerEngine, Node
-from k8s_ucp.clusters.kind_nodes import KindNodes, absent
-from k8s_ucp.clusters.kind_program import KindProgram
-from k8s_ucp.clusters.node_import import import_archive
+from k8s_ucp.clusters.kind import program as kind_program
+from k8s_ucp.clusters.kind.node_import import import_archive
+from k8s_ucp.clusters.kind.nodes import KindNodes, absent
+from k8s_ucp.clusters.kind.program import KindProgram
 from k8s_ucp.workspace import make_private_folder
 
 SECONDS = 600.0

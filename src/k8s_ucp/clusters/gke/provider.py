@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
-from k8s_ucp.clusters import gke_checks
-from k8s_ucp.clusters.gcloud import Gcloud
-from k8s_ucp.clusters.gcloud_failures import Busy, NotThere, OutOfReach
-from k8s_ucp.clusters.gke_settings import (
+from k8s_ucp.clusters.gke import checks as gke_checks
+from k8s_ucp.clusters.gke.gcloud import Gcloud
+from k8s_ucp.clusters.gke.gcloud_failures import Busy, NotThere, OutOfReach
+from k8s_ucp.clusters.gke.settings import (
     NAME,
     NODES,
     OWNER,
@@ -27,9 +27,9 @@ from k8s_ucp.clusters.gke_settings import (
     is_zone,
     place,
 )
-from k8s_ucp.clusters.locks import locked
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import Kube, KubeError
+from k8s_ucp.locks import locked
 from k8s_ucp.workspace import make_private_folder
 
 CREATE_SECONDS = 1200.0

@@ -1,0 +1,1 @@
+"""The embedded provider: control planes as processes of this machine."""

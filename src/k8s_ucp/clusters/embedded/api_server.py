@@ -1,0 +1,137 @@
+"""The API server of an embedded cluster as a client sees it: kubeconfig, readiness, nodes."""
+
+from __future__ import annotations
+
+import base64
+import platform
+import re
+import time
+from typing import Any
+
+from k8s_ucp.clusters.api_server import ask
+from k8s_ucp.clusters.embedded.folder import VITAL, ClusterFolder
+from k8s_ucp.clusters.embedded.processes import find_component
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.kube import NODE, Kube
+
+SERVING = (
+    "/readyz?exclude=poststarthook/rbac/bootstrap-roles"
+    "&exclude=poststarthook/scheduling/bootstrap-system-priority-classes"
+)
+"""Everything serves, for the admin. The two left out write default roles and priority classes one
+by one, a second or more: who comes with the admin's certificate need not wait for them."""
+PAUSE = 0.05
+CHECK_SECONDS = 0.3
+LAST_WORDS = 3
+"""Lines of a dead process's log that an error shows."""
+
+
+def kubeconfig(folder: ClusterFolder, port: int) -> dict[str, Any]:
+    """The admin's, certificates inlined. Raises UcpError when the cluster's keys are gone."""
+    name = folder.name
+    try:
+        ca, certificate, key = (
+            base64.b64encode(folder.certificate(each).read_bytes()).decode()
+            for each in ("ca.crt", "admin.crt", "admin.key")
+        )
+    except OSError as error:
+        raise UcpError(f"can't read the keys of cluster {name}: {error}") from error
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [
+            {
+                "name": name,
+                "cluster": {
+                    "server": f"https://127.0.0.1:{port}",
+                    "certificate-authority-data": ca,
+                },
+            }
+        ],
+        "users": [
+            {
+                "name": name,
+                "user": {"client-certificate-data": certificate, "client-key-data": key},
+            }
+        ],
+    }
+
+
+def wait_serving(folder: ClusterFolder, config: dict[str, Any], until: float) -> None:
+    """Wait until the API server serves the admin. until: as time.monotonic() tells it.
+
+    Raises UcpError as soon as a process without which it can't has ended, DeadlineExceeded.
+    """
+    began = checked = time.monotonic()
+    kube = Kube(config)
+    try:
+        while reason := ask(kube, SERVING):
+            now = time.monotonic()
+            if now - checked > CHECK_SECONDS:
+                _refuse_deaths(folder)
+                checked = now
+            if now >= until:
+                raise DeadlineExceeded(
+                    f"an API server that serves cluster {folder.name}", until - began, reason
+                )
+            time.sleep(PAUSE)
+    finally:
+        kube.close()
+
+
+def _refuse_deaths(folder: ClusterFolder) -> None:
+    for component in VITAL:
+        if find_component(folder, component) is None:
+            raise UcpError(
+                f"{component} of cluster {folder.name} ended: {_last_words(folder, component)}"
+            )
+
+
+def add_nodes(config: dict[str, Any], count: int) -> None:
+    """Simulated nodes node-0 … as far as they are missing; the kwok controller makes them Ready."""
+    kube = Kube(config)
+    try:
+        present = {node["metadata"]["name"] for node in kube.list_all(NODE)}
+        for name in (f"node-{number}" for number in range(count)):
+            if name not in present:
+                kube.create(_node(name))
+    finally:
+        kube.close()
+
+
+def _node(name: str) -> dict[str, Any]:
+    """A node without limits that matter: kwok gives it 1000 cores, 1 TiB and room for pods."""
+    machine = platform.machine()
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {
+                "kubernetes.io/arch": _ARCHITECTURES.get(machine, machine),
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "type": "kwok",
+            },
+        },
+    }
+
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def _last_words(folder: ClusterFolder, component: str) -> str:
+    try:
+        text = folder.log(component).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "its log is gone"
+    lines = text.splitlines()
+    errors = [line for line in lines if _ERROR.search(line)]
+    return "\n".join((errors or lines)[-LAST_WORDS:]) or "it said nothing"
+
+
+_ERROR = re.compile(r'^[EF]\d{4} |"level":"(error|fatal|panic)"|^([Ee]rror|panic)\b')
+"""Errors as klog, etcd's JSON and the Go runtime write them."""

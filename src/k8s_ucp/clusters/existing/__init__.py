@@ -1,0 +1,1 @@
+"""The existing provider: clusters that others made."""

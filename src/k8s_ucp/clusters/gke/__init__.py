@@ -1,0 +1,1 @@
+"""The gke provider: clusters of Google Kubernetes Engine."""
