@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-REPO_HELP = "The app repository (default: the one of the workspace's topology)."
-BRANCH_HELP = "Its branch (default: its own default)."
+REPO_HELP = "URL or path of the app repository (default: that of the workspace's topology)."
+BRANCH_HELP = "Branch of the app repository (default: its default branch)."
 
 RepoOption = Annotated[str, typer.Option("--repo", metavar="URL|PATH", help=REPO_HELP)]
 BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help=BRANCH_HELP)]

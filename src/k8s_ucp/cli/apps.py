@@ -29,9 +29,9 @@ def _group() -> None:
     """List, add and remove apps."""
 
 
-@app.command("list", short_help="List the apps and their versions everywhere.")
+@app.command("list", short_help="List apps and their versions per environment.")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
-    """List the apps, with the versions that the app repository has for each environment."""
+    """List the apps with their versions in each environment, as in the app repository."""
     call = invocation(ctx)
     topology = load(call.workspace.topology_file)
     versions = _versions(call, topology)

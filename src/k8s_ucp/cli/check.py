@@ -23,22 +23,24 @@ def check_command(
     ctx: typer.Context,
     core: Annotated[
         Path | None,
-        typer.Option("--core", metavar="DIR", help="A checkout of the core repository."),
+        typer.Option(
+            "--core", metavar="DIR", help="Folder with a checkout of the core repository."
+        ),
     ] = None,
     apps: Annotated[
         Path | None,
-        typer.Option("--apps", metavar="DIR", help="A checkout of the app repository."),
+        typer.Option("--apps", metavar="DIR", help="Folder with a checkout of the app repository."),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="F", help="Another topology file than ucp.yaml."),
+        typer.Option("--file", metavar="F", help="Path of the topology file (default: ucp.yaml)."),
     ] = None,
     output: OutputOption = Output.table,
 ) -> None:
-    """Find duplicate hosts, dangling references, what isn't pinned, fields that don't exist.
+    """Find duplicate hosts, dangling references, unpinned versions and unknown fields.
 
-    Without --core or --apps: what ucp.yaml stands for, and the clones below gitops/ with your edits
-    in them. Needs no cluster and changes nothing.
+    Without --core or --apps, checks what ucp.yaml renders and the clones in gitops/ with your
+    uncommitted edits. Needs no cluster and changes nothing.
     """
     call = invocation(ctx)
     program = kustomize()

@@ -19,7 +19,7 @@ from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.registration import forgetting
 from k8s_ucp.waiting import wait_until
 
-app = declare("List the clusters of this machine; let one go that nothing declares gone.")
+app = declare("List the clusters on this machine, or deregister one.")
 
 
 @app.callback(invoke_without_command=True)
@@ -64,23 +64,24 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     )
 
 
-@app.command(short_help="Deregister a cluster that will never answer again.")
+@app.command(short_help="Deregister a cluster that is permanently unreachable.")
 def forget(
     ctx: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="An app cluster, such as demo-stage.")
+        str, typer.Argument(metavar="NAME", help="Name of the app cluster, such as demo-stage.")
     ],
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask whether you mean it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     undo: Annotated[
-        bool, typer.Option("--undo", help="Let it be registered again, where it is declared.")
+        bool, typer.Option("--undo", help="Allow the cluster to be registered again.")
     ] = False,
     timeout: Annotated[
-        int, typer.Option(metavar="SECONDS", help="How long to wait for the end of it.")
+        int, typer.Option(metavar="SECONDS", help="How long to wait for the deregistration.")
     ] = 180,
 ) -> None:
-    """Deregister a cluster that is still declared: for one that will never answer again.
+    """Deregister a cluster that is declared but permanently unreachable.
 
-    Its Applications are deleted, with what they deployed if it answers; the cluster itself stays.
+    Its Applications are deleted, and their resources if the cluster is reachable. The cluster
+    itself is kept.
     """
     call = invocation(ctx)
     context = chosen_context(call)

@@ -33,14 +33,14 @@ def examine(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write what somebody else needs to see, without secrets, into a new tar.gz.",
+            help="Write a support bundle (tar.gz, without secrets) to a new file.",
         ),
     ] = None,
     output: OutputOption = Output.table,
 ) -> None:
-    """Look for trouble and tell the next command for each finding.
+    """Find problems and print the next command for each.
 
-    Ends with code 1 where something is wrong, 0 where there is nothing or only warnings.
+    Exits with 1 if there are errors, with 0 if there are none or only warnings.
     """
     call = invocation(ctx)
     context = chosen_context(call)

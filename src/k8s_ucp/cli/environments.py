@@ -26,9 +26,9 @@ def _group() -> None:
     """List, add and remove environments."""
 
 
-@app.command("list", short_help="List the environments, those of commits too.")
+@app.command("list", short_help="List environments, including committed ones.")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
-    """List the environments of ucp.yaml, and those that somebody added to the repositories."""
+    """List the environments of ucp.yaml and those added to the repositories by commits."""
     call = invocation(ctx)
     topology = load(call.workspace.topology_file)
     data: list[dict[str, Any]] = [
@@ -70,30 +70,33 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     )
 
 
-@app.command(short_help="Add an environment; its cluster comes up.")
+@app.command(short_help="Add an environment and create its cluster.")
 def add(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The environment's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
     provider: Annotated[
-        str, typer.Option("--cluster", metavar="P", help="Who makes its cluster.")
+        str, typer.Option("--cluster", metavar="P", help="Provider of the environment's cluster.")
     ] = "embedded",
     source: Annotated[
         str | None,
         typer.Option(
-            "--promotes-from", metavar="ENV", help="Whose tags come here. Default: the last one's."
+            "--promotes-from",
+            metavar="ENV",
+            help="Environment to promote from. Default: the last environment.",
         ),
     ] = None,
     region: Annotated[
-        str | None, typer.Option("--region", metavar="R", help="Region or zone of the cloud.")
+        str | None,
+        typer.Option("--region", metavar="R", help="Cloud region or zone of the cluster."),
     ] = None,
     scoped: Annotated[
-        bool, typer.Option("--scoped", help="Argo CD gets the apps' namespaces only.")
+        bool, typer.Option("--scoped", help="Restrict Argo CD to the apps' namespaces.")
     ] = False,
     protected: Annotated[
-        bool, typer.Option("--protected", help="It leaves only by a person's hand.")
+        bool, typer.Option("--protected", help="Protect the environment from deletion.")
     ] = False,
 ) -> None:
-    """Add an environment to ucp.yaml and to both repositories, and push: its cluster comes up."""
+    """Add an environment to ucp.yaml and both repositories, push, and create its cluster."""
     call = invocation(ctx)
 
     def edit(text: str, path: Path) -> tuple[str, Topology]:
@@ -113,14 +116,14 @@ def add(
     call.console.say(f"environment {name} added; {how_far(call, topology, 'ucp status --watch')}")
 
 
-@app.command(short_help="Remove an environment: its apps leave, then its cluster.")
+@app.command(short_help="Remove an environment with its apps and its cluster.")
 def remove(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The environment's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
 ) -> None:
-    """Remove an environment: its apps leave, then its cluster, its files and its line in ucp.yaml.
+    """Remove an environment: its apps, then its cluster, its files and its entry in ucp.yaml.
 
-    One with deletionProtection is refused: take that off by a commit first.
+    An environment with deletionProtection is refused: remove the protection by a commit first.
     """
     call = invocation(ctx)
 

@@ -12,17 +12,17 @@ from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import Credentials
 from k8s_ucp.tools.toolbox import Toolbox
 
-app = declare("Show what is kept out of sight.")
+app = declare("Show secrets.")
 
 
 @app.callback()
 def _group() -> None:
-    """Show what is kept out of sight."""
+    """Show secrets."""
 
 
 @app.command()
 def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
-    """Print users and passwords. They come from the core cluster and are kept nowhere else."""
+    """Print users and passwords, read from the core cluster."""
     call = invocation(ctx)
     context = chosen_context(call)
     context.toolbox = Toolbox({}, {})

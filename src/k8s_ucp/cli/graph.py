@@ -35,13 +35,15 @@ def graph(
     output: Annotated[
         Notation,
         typer.Option(
-            "-o", "--output", help="mermaid (for Markdown), svg (a picture) or dot (for Graphviz)."
+            "-o",
+            "--output",
+            help="Output format: mermaid (for Markdown), svg or dot (for Graphviz).",
         ),
     ] = Notation.mermaid,
 ) -> None:
     """Draw the topology: repositories, core cluster, environments and apps, with their states.
 
-    What was never started is drawn as ucp.yaml declares it.
+    A topology that was never started is drawn as ucp.yaml declares it.
     """
     call = invocation(ctx)
     call.console.data(WRITERS[output](_graph(call)).rstrip("\n"))

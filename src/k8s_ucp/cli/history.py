@@ -25,16 +25,21 @@ app = declare()
 @app.command()
 def history(
     ctx: typer.Context,
-    app: Annotated[str, typer.Argument(metavar="APP", help="The app.")],
-    env: Annotated[str, typer.Option("--env", metavar="ENV", help="Only this environment.")] = "",
+    app: Annotated[str, typer.Argument(metavar="APP", help="Name of the app.")],
+    env: Annotated[
+        str, typer.Option("--env", metavar="ENV", help="List changes of this environment only.")
+    ] = "",
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, help="So many, the newest.")
+        int,
+        typer.Option(
+            "--limit", metavar="N", min=1, help="Maximum number of changes, newest first."
+        ),
     ] = 20,
     repo: RepoOption = "",
     branch: BranchOption = "",
     output: OutputOption = Output.table,
 ) -> None:
-    """List the changes of an app's tags, by whom and by which run."""
+    """List the changes of an app's tags, with author and CI run."""
     check_name("app", app)
     if env:
         check_name("environment", env)

@@ -21,14 +21,19 @@ def kubeconfig(
     ctx: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="A cluster or an environment: demo-core, core, stage."),
+        typer.Argument(
+            metavar="NAME",
+            help="Name of a cluster or environment, such as demo-core, core or stage.",
+        ),
     ],
     merge: Annotated[
         bool,
-        typer.Option("--merge", help="Add it to your own kubeconfig, as the current context."),
+        typer.Option(
+            "--merge", help="Merge it into your own kubeconfig and make it the current context."
+        ),
     ] = False,
 ) -> None:
-    """Print a cluster's kubeconfig. It holds the key of its admin."""
+    """Print a cluster's kubeconfig, which contains its admin credentials."""
     call = invocation(ctx)
     context = chosen_context(call)
     cluster = _cluster(context, name)

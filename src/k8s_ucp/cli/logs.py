@@ -33,16 +33,21 @@ def logs(
         str,
         typer.Argument(
             metavar="COMPONENT",
-            help="argocd, crossplane, reconciler, git-server, redis, watcher, backup, supervisord, "
-            "ucp; one program such as argocd-repo-server; or a control plane's, such as "
-            "demo-core/etcd.",
+            help=(
+                "Component (argocd, crossplane, reconciler, git-server, redis, watcher, "
+                "backup, supervisord, ucp), program such as argocd-repo-server, or part of "
+                "a control plane such as demo-core/etcd."
+            ),
         ),
     ],
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Go on with what comes, until Ctrl-C.")
+        bool, typer.Option("-f", "--follow", help="Follow the logs until Ctrl-C.")
     ] = False,
     lines: Annotated[
-        int, typer.Option("-n", "--lines", min=0, help="How many lines of each, from the end.")
+        int,
+        typer.Option(
+            "-n", "--lines", min=0, help="Number of lines to print from the end of each log."
+        ),
     ] = LINES,
 ) -> None:
     """Print the end of a component's logs."""

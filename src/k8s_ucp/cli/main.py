@@ -35,25 +35,25 @@ class Entry:
 
 
 COMMANDS: dict[str, Entry] = {
-    "start": Entry("k8s_ucp.cli.start", "Make the topology of ucp.yaml real."),
-    "stop": Entry("k8s_ucp.cli.stop", "End everything that runs; repositories and data stay."),
+    "start": Entry("k8s_ucp.cli.start", "Create or update everything in ucp.yaml."),
+    "stop": Entry("k8s_ucp.cli.stop", "Stop everything that runs; repositories and data are kept."),
     "status": Entry("k8s_ucp.cli.status", "Show clusters, components, environments, applications."),
     "graph": Entry("k8s_ucp.cli.graph", "Draw the topology as mermaid, svg or dot."),
-    "doctor": Entry("k8s_ucp.cli.doctor", "Find what is wrong and what to do about it."),
+    "doctor": Entry("k8s_ucp.cli.doctor", "Find problems and how to fix them."),
     "logs": Entry("k8s_ucp.cli.logs", "Print a component's logs."),
     "promote": Entry("k8s_ucp.cli.promote", "Write an image tag to an environment."),
-    "rollback": Entry("k8s_ucp.cli.rollback", "Go back to an earlier tag, hold the bad one."),
+    "rollback": Entry("k8s_ucp.cli.rollback", "Restore an earlier tag and hold the bad one."),
     "history": Entry("k8s_ucp.cli.history", "List the changes of an app's tags."),
-    "clusters": Entry("k8s_ucp.cli.clusters", "List the clusters of this machine."),
-    "kubeconfig": Entry("k8s_ucp.cli.kubeconfig", "Print a cluster's kubeconfig, or merge it."),
-    "get": Entry("k8s_ucp.cli.get", "Show users and passwords: get secrets."),
+    "clusters": Entry("k8s_ucp.cli.clusters", "List the clusters on this machine."),
+    "kubeconfig": Entry("k8s_ucp.cli.kubeconfig", "Print or merge a cluster's kubeconfig."),
+    "get": Entry("k8s_ucp.cli.get", "Print users and passwords: get secrets."),
     "open": Entry("k8s_ucp.cli.open", "Open a component in the browser: open argocd."),
     "mirror": Entry("k8s_ucp.cli.mirror", "List, add, remove mirrored Secrets and ConfigMaps."),
     "env": Entry("k8s_ucp.cli.environments", "List, add and remove environments."),
     "app": Entry("k8s_ucp.cli.apps", "List, add and remove apps."),
-    "render": Entry("k8s_ucp.cli.render", "Write both repositories' files to a folder."),
-    "check": Entry("k8s_ucp.cli.check", "Find what is wrong with the repositories' files."),
-    "tools": Entry("k8s_ucp.cli.tools", "Install or list the pinned programs."),
+    "render": Entry("k8s_ucp.cli.render", "Render both repositories to a folder."),
+    "check": Entry("k8s_ucp.cli.check", "Validate the files of both repositories."),
+    "tools": Entry("k8s_ucp.cli.tools", "Install, list or remove the pinned programs."),
     "reconciler": Entry("k8s_ucp.cli.reconciler", "Run the controllers in the foreground."),
 }
 """In the order of `ucp --help`. A command is listed here once it is built, never before."""
@@ -126,7 +126,7 @@ def _options(
         typer.Option(
             "--workspace",
             metavar="DIR",
-            help="The folder to work in (default: the current one).",
+            help="Workspace folder (default: the current folder).",
             callback=_keep,
             expose_value=False,
         ),
@@ -136,25 +136,30 @@ def _options(
         typer.Option(
             "--topology",
             metavar="NAME",
-            help="Which topology, where several were started from one workspace.",
+            help="Name of the topology, if the workspace has several.",
             callback=_keep,
             expose_value=False,
         ),
     ] = None,
     quiet: Annotated[
         bool,
-        typer.Option("-q", "--quiet", help="Errors only.", callback=_keep, expose_value=False),
+        typer.Option(
+            "-q", "--quiet", help="Print errors only.", callback=_keep, expose_value=False
+        ),
     ] = False,
     verbose: Annotated[
         bool,
         typer.Option(
-            "-v", "--verbose", help="Say more of what happens.", callback=_keep, expose_value=False
+            "-v", "--verbose", help="Print more details.", callback=_keep, expose_value=False
         ),
     ] = False,
     color: Annotated[
         bool,
         typer.Option(
-            "--no-color", help="Plain text (also: NO_COLOR=1).", callback=_keep, expose_value=False
+            "--no-color",
+            help="Disable colors (also: NO_COLOR=1).",
+            callback=_keep,
+            expose_value=False,
         ),
     ] = False,
     version: Annotated[
@@ -168,7 +173,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Start, look at and stop a universal control plane: clusters fed by GitOps."""
+    """Start, inspect and stop a universal control plane: clusters managed by GitOps."""
 
 
 def main() -> None:

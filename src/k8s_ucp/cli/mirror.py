@@ -26,9 +26,9 @@ def _group() -> None:
     """List, add and remove mirrors."""
 
 
-@app.command("list", short_help="List the mirrors and how far each app cluster is.")
+@app.command("list", short_help="List mirrors and their sync state per app cluster.")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
-    """List the mirrors, with what they copy and how far each app cluster is."""
+    """List the mirrors with their sources and their sync state per app cluster."""
     call = invocation(ctx)
     context = chosen_context(call)
     context.toolbox = Toolbox({}, {})
@@ -55,50 +55,61 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
 @app.command(short_help="Add a mirror to ucp.yaml and the core repository.")
 def add(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The mirror's name, free to choose.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new mirror.")],
     source: Annotated[
         str,
         typer.Option(
             "--from",
             metavar="NAMESPACE/NAME",
-            help="What is copied; NAMESPACE alone with --label.",
+            help="Object to copy; with --label, its namespace.",
         ),
     ],
     namespace: Annotated[
-        str, typer.Option("--to", metavar="NAMESPACE", help="Namespace of the copies.")
+        str,
+        typer.Option(
+            "--to", metavar="NAMESPACE", help="Namespace of the copies on the app clusters."
+        ),
     ],
     label: Annotated[
         list[str] | None,
         typer.Option(
-            "--label", metavar="KEY=VALUE", help="Everything with this label; again for each."
+            "--label", metavar="KEY=VALUE", help="Copy all objects with this label; repeatable."
         ),
     ] = None,
     kind: Annotated[
-        Literal["secret", "configmap"], typer.Option("--kind", help="What is copied.")
+        Literal["secret", "configmap"], typer.Option("--kind", help="Kind of the objects to copy.")
     ] = "secret",
     env: Annotated[
         list[str] | None,
         typer.Option(
-            "--env", metavar="NAME", help="An environment; again for each. Default: every one."
+            "--env",
+            metavar="NAME",
+            help="Environment to copy to; repeatable. Default: all environments.",
         ),
     ] = None,
     target_name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Another name for the copy.")
+        str | None,
+        typer.Option(
+            "--name", metavar="NAME", help="Name of the copy (default: name of the source)."
+        ),
     ] = None,
     key: Annotated[
         list[str] | None,
         typer.Option(
-            "--key", metavar="COPY=SOURCE", help="A key of the copy, and of what; again for each."
+            "--key",
+            metavar="COPY=SOURCE",
+            help="Key of the copy and key of the source; repeatable. Default: all keys.",
         ),
     ] = None,
     retain: Annotated[
-        bool, typer.Option("--retain", help="Copies stay when the mirror goes.")
+        bool, typer.Option("--retain", help="Keep the copies when the mirror is removed.")
     ] = False,
     adopt: Annotated[
-        bool, typer.Option("--adopt", help="Take over what has the copy's name already.")
+        bool,
+        typer.Option("--adopt", help="Take over an existing object that has the name of the copy."),
     ] = False,
 ) -> None:
-    """Add a mirror to ucp.yaml and to the core repository, and push."""
+    """Add a mirror to ucp.yaml and the core repository, and push."""
     call = invocation(ctx)
     where, _, what = source.partition("/")
     origin: dict[str, Any] = {"namespace": where}
@@ -124,12 +135,12 @@ def add(
     call.console.say(f"mirror {name} added; {how_far(call, topology, 'ucp mirror list')}")
 
 
-@app.command(short_help="Remove a mirror; its copies leave.")
+@app.command(short_help="Remove a mirror and its copies.")
 def remove(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The mirror's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the mirror.")],
 ) -> None:
-    """Remove a mirror from ucp.yaml and from the core repository, and push: its copies leave."""
+    """Remove a mirror and its copies from ucp.yaml and the core repository, and push."""
     call = invocation(ctx)
     edit_topology(call, lambda text, path: without_item(text, "mirrors", name, path))
     call.console.say(f"mirror {name} removed; its copies leave with it")

@@ -24,7 +24,7 @@ def _group() -> None:
 
 @app.command()
 def argocd(ctx: typer.Context) -> None:
-    """Open Argo CD. Its address is printed too; user and password: `ucp get secrets`."""
+    """Open Argo CD and print its URL. `ucp get secrets` prints user and password."""
     call = invocation(ctx)
     context = chosen_context(call)
     context.toolbox = Toolbox({}, {})

@@ -18,7 +18,7 @@ class Output(StrEnum):
 
 
 OutputOption = Annotated[
-    Output, typer.Option("-o", "--output", help="table (for people), json or yaml.")
+    Output, typer.Option("-o", "--output", help="Output format: table, json or yaml.")
 ]
 
 

@@ -63,21 +63,26 @@ def promote(
         str,
         typer.Argument(
             metavar="[APP]",
-            help="The app, unless --batch names several.",
+            help="Name of the app; required without --batch.",
             envvar="UCP_PROMOTE_APP",
             show_envvar=False,
         ),
     ] = "",
-    env: Annotated[str, _option("--env", "ENV", "The environment.")] = "",
-    tag: Annotated[str, _option("--tag", "TAG", "The image's new tag.")] = "",
-    digest: Annotated[str, _option("--digest", "DIGEST", "Or its digest, sha256:…")] = "",
-    source: Annotated[str, _option("--from", "ENV", "Or what that environment has.")] = "",
+    env: Annotated[str, _option("--env", "ENV", "Environment to change.")] = "",
+    tag: Annotated[str, _option("--tag", "TAG", "Image tag to promote.")] = "",
+    digest: Annotated[
+        str, _option("--digest", "DIGEST", "Image digest to promote instead of a tag: sha256:…")
+    ] = "",
+    source: Annotated[str, _option("--from", "ENV", "Environment to promote from.")] = "",
     image: Annotated[
         list[str] | None,
-        _option("--image", "NAME=TAG", "Tag (or digest) of one image; repeat it for several."),
+        _option("--image", "NAME=TAG", "Tag or digest of one of several images; repeatable."),
     ] = None,
     batch: Annotated[
-        str, _option("--batch", "FILE", "Several promotions as one commit; - is stdin.")
+        str,
+        _option(
+            "--batch", "FILE", "YAML file with several promotions for one commit; - reads stdin."
+        ),
     ] = "",
     repo: Annotated[
         str,
@@ -89,48 +94,79 @@ def promote(
         _option(
             "--sequence",
             "N",
-            "A lower one never replaces a higher one (default: the CI's run number).",
+            "Order of the promotion: a lower number never replaces a higher one "
+            "(default: run number of the CI).",
             min=0,
             max=HIGHEST_SEQUENCE,
         ),
     ] = None,
     semver: Annotated[
-        bool, _option("--semver", None, "The same, by the tags as semantic versions.")
+        bool,
+        _option("--semver", None, "Order promotions by semantic version instead of --sequence."),
     ] = False,
-    expect: Annotated[str, _option("--expect", "TAG", "Only if this tag is there now.")] = "",
+    expect: Annotated[
+        str, _option("--expect", "TAG", "Promote only if the environment currently has this tag.")
+    ] = "",
     require_env: Annotated[
         str,
         _option(
             "--require-env",
             "ENV",
-            "Only if that environment has it (default: promotesFrom in environments.yaml).",
+            "Promote only if this environment has the tag (default: promotesFrom in "
+            "environments.yaml).",
         ),
     ] = "",
     require_healthy: Annotated[
         bool,
-        _option("--require-healthy", None, "And only if it is Synced and Healthy there."),
+        _option(
+            "--require-healthy",
+            None,
+            "Promote only if the app is Synced and Healthy in the required environment.",
+        ),
     ] = False,
-    soak: Annotated[str, _option("--soak", "10m", "And has been for so long: waits for it.")] = "",
+    soak: Annotated[
+        str,
+        _option("--soak", "10m", "Require the app to have been healthy this long; waits for it."),
+    ] = "",
     pr: Annotated[
-        bool, _option("--pr", None, "Propose it: one pull request an app and environment.")
+        bool,
+        _option(
+            "--pr",
+            None,
+            "Open or update a pull request for this app and environment instead of pushing "
+            "to the branch.",
+        ),
     ] = False,
     merge_when_green: Annotated[
-        bool, _option("--merge-when-green", None, "Have the pull request merged by its checks.")
+        bool,
+        _option(
+            "--merge-when-green", None, "Merge the pull request automatically once its checks pass."
+        ),
     ] = False,
     forge: Annotated[
         str,
-        _option("--forge", "KIND", "github, gitlab or gitea (default: by the repository's host)."),
+        _option(
+            "--forge",
+            "KIND",
+            "Type of the forge: github, gitlab or gitea (default: derived from the "
+            "repository's host).",
+        ),
     ] = "",
     force: Annotated[
-        bool, _option("--force", None, "Replace a higher sequence or version (no hold).")
+        bool,
+        _option(
+            "--force",
+            None,
+            "Promote even if a higher sequence or version landed; does not override a hold.",
+        ),
     ] = False,
-    timeout: Annotated[str, _option("--timeout", "5m", "How long to try to land it.")] = "5m",
+    timeout: Annotated[str, _option("--timeout", "5m", "How long to retry the push.")] = "5m",
     output: OutputOption = Output.table,
 ) -> int:
     """Write an image tag to an environment's overlay, commit and push it.
 
-    Ends with 0 when it is promoted, unchanged or superseded by a newer one, with 1 when it is
-    held, gated or in conflict.
+    Exits with 0 if the tag is promoted, unchanged or superseded by a newer one, with 1 if the
+    promotion is held, gated or in conflict.
     """
     call, run = invocation(ctx), find_run(os.environ)
     if soak and not require_healthy:

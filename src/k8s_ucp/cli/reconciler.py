@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from k8s_ucp.cluster_provider import ClusterProvider
     from k8s_ucp.reconciler.runtime.settings import Settings
 
-app = declare("Makes clusters and registers them with Argo CD.")
+app = declare("Run the controllers that create clusters and register them with Argo CD.")
 
 
 @app.callback()
 def _group() -> None:
-    """Makes clusters and registers them with Argo CD."""
+    """Run the controllers that create clusters and register them with Argo CD."""
 
 
 @app.command()
@@ -33,49 +33,61 @@ def run(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Of local-clusters, registration, passwords, mirrors, by commas. Default: all "
-            "that can run here.",
+            help=(
+                "Comma-separated controllers: local-clusters, registration, passwords, "
+                "mirrors. Default: all that can run here."
+            ),
         ),
     ] = None,
     health_port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Serve /healthz, /readyz and /metrics.")
+        int | None,
+        typer.Option(metavar="PORT", help="Port to serve /healthz, /readyz and /metrics on."),
     ] = None,
     in_cluster: Annotated[
         bool,
         typer.Option(
             "--in-cluster",
-            help="This is a pod of the core cluster: there is no workspace, options say it all.",
+            help=(
+                "Run as a pod of the core cluster: without a workspace, configured by options only."
+            ),
         ),
     ] = False,
     source_namespace: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="In a pod: a namespace in which sources count; again for each.",
+            help=(
+                "With --in-cluster: namespace to read kubeconfig Secrets and Syncers from; "
+                "repeatable."
+            ),
         ),
     ] = None,
     sources_by_name: Annotated[
         bool,
         typer.Option(
             "--sources-by-name",
-            help="In a pod: Secrets with -k8s- in their names are sources, unlabelled too.",
+            help=(
+                "With --in-cluster: register unlabeled kubeconfig Secrets with -k8s- in "
+                "their names."
+            ),
         ),
     ] = False,
     mirror_namespace: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="In a pod: another namespace that is mirrored; again for each."
+            metavar="NAME",
+            help="With --in-cluster: additional namespace to mirror from; repeatable.",
         ),
     ] = None,
     password_namespace: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="In a pod: a namespace whose Secrets may ask for passwords; again for each.",
+            help="With --in-cluster: namespace in which to generate passwords; repeatable.",
         ),
     ] = None,
     token_lifetime: Annotated[
-        str, typer.Option(metavar="DURATION", help="In a pod: how long tokens live.")
+        str, typer.Option(metavar="DURATION", help="With --in-cluster: lifetime of tokens.")
     ] = "24h",  # noqa: S107 (a duration)
 ) -> None:
     """Run the controllers until SIGTERM."""

@@ -26,21 +26,28 @@ def render(
     ctx: typer.Context,
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", help="Where `core` and `apps` are written."),
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Output folder; the files go to its subfolders core and apps.",
+        ),
     ] = Path("rendered"),
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="F", help="Another topology file than ucp.yaml."),
+        typer.Option("--file", metavar="F", help="Path of the topology file (default: ucp.yaml)."),
     ] = None,
     vendored: Annotated[
         bool,
         typer.Option(
             "--vendor",
-            help="Commit the add-ons' charts to the core repository as manifests, and push.",
+            help=(
+                "Render the add-ons' Helm charts to manifests, commit them to the core "
+                "repository and push."
+            ),
         ),
     ] = False,
 ) -> None:
-    """Write the files of both repositories below a folder. Nothing is committed or started."""
+    """Render the files of both repositories to a folder; nothing is committed or started."""
     call = invocation(ctx)
     path = file or call.workspace.topology_file
     topology = load(path)

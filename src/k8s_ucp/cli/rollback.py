@@ -30,31 +30,33 @@ app = declare()
 @app.command()
 def rollback(
     ctx: typer.Context,
-    app: Annotated[str, typer.Argument(metavar="APP", help="The app.")],
-    env: Annotated[str, typer.Option("--env", metavar="ENV", help="The environment.")] = "",
+    app: Annotated[str, typer.Argument(metavar="APP", help="Name of the app.")],
+    env: Annotated[str, typer.Option("--env", metavar="ENV", help="Environment to change.")] = "",
     to: Annotated[
         str,
         typer.Option(
             "--to",
             metavar="TAG|COMMIT",
-            help="A version that was there, or the state at a commit (default: the one before).",
+            help="Earlier tag, or commit whose tags to restore (default: the previous tag).",
         ),
     ] = "",
     release_hold: Annotated[
         bool,
-        typer.Option("--release-hold", help="Let promotions through again; alone: only that."),
+        typer.Option(
+            "--release-hold", help="Release the hold; without --to, nothing else is changed."
+        ),
     ] = False,
     repo: RepoOption = "",
     branch: BranchOption = "",
     timeout: Annotated[
-        str, typer.Option("--timeout", metavar="5m", help="How long to try to land it.")
+        str, typer.Option("--timeout", metavar="5m", help="How long to retry the push.")
     ] = "5m",
     output: OutputOption = Output.table,
 ) -> int:
-    """Write an earlier tag back and hold the bad one: only what is newer still gets through.
+    """Restore an earlier tag and hold the bad one, so that only newer tags can be promoted.
 
-    While a hold stands, a promotion needs a sequence (or, with --semver, a version) above the
-    highest that landed, or a release of the hold.
+    While the hold is active, a promotion needs a sequence (with --semver: a version) above the
+    highest one that landed, unless the hold is released.
     """
     check_name("app", app)
     if not env:

@@ -23,18 +23,18 @@ app = declare()
 def start(
     ctx: typer.Context,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Ask nothing: take ucp.yaml, or the defaults.")
+        bool, typer.Option("--yes", help="Do not prompt: use ucp.yaml or the defaults.")
     ] = False,
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="F", help="Another topology file than ucp.yaml."),
+        typer.Option("--file", metavar="F", help="Path of the topology file (default: ucp.yaml)."),
     ] = None,
     core: Annotated[
         str | None,
         typer.Option(
             "--core",
             metavar="P",
-            help="Where the core cluster runs: embedded, kind, existing or gke.",
+            help="Provider of the core cluster: embedded, kind, existing or gke.",
         ),
     ] = None,
     ports: Annotated[
@@ -42,7 +42,9 @@ def start(
         typer.Option(
             "--ports",
             metavar="HTTP,HTTPS",
-            help="Ports of this machine for traffic to a kind core. Default: 80,443.",
+            help=(
+                "HTTP and HTTPS ports of this machine that lead to a kind core. Default: 80,443."
+            ),
         ),
     ] = None,
     adopt: Annotated[
@@ -50,8 +52,10 @@ def start(
         typer.Option(
             "--adopt",
             metavar="COMPONENTS",
-            help="Of an existing core: use the argocd, the crossplane, or both (with a comma "
-            "between) that run there already. Written into the topology file.",
+            help=(
+                "Components of an existing core cluster to use instead of installing them: "
+                "argocd, crossplane or argocd,crossplane. Saved to the topology file."
+            ),
         ),
     ] = None,
     env: Annotated[
@@ -59,19 +63,22 @@ def start(
         typer.Option(
             "--env",
             metavar="NAME=P",
-            help="An environment and where its cluster runs, in the order of promotion; again "
-            "for each: embedded or kind. Default: stage and prod, where the core is.",
+            help=(
+                "Environment and provider of its cluster (embedded or kind), in the order "
+                "of promotion; repeatable. Default: stage and prod with the provider of "
+                "the core."
+            ),
         ),
     ] = None,
     apps: Annotated[
         list[str] | None,
-        typer.Option("--app", metavar="NAME", help="An app; again for each. Default: echo."),
+        typer.Option("--app", metavar="NAME", help="App to deploy; repeatable. Default: echo."),
     ] = None,
     existing: Annotated[
         Existing | None,
         typer.Option(
             "--existing",
-            help="What to do with a kind core that is there already. Default: use it.",
+            help="What to do if the kind core cluster already exists. Default: use.",
         ),
     ] = None,
     ours: Annotated[
@@ -79,7 +86,7 @@ def start(
         typer.Option(
             "--ours",
             metavar="PATH",
-            help="On a conflict, keep this file as the repository has it; again for each.",
+            help="On a conflict, keep the repository's version of this file; repeatable.",
         ),
     ] = None,
     theirs: Annotated[
@@ -87,13 +94,13 @@ def start(
         typer.Option(
             "--theirs",
             metavar="PATH",
-            help="On a conflict, take this file as it is rendered now; again for each.",
+            help="On a conflict, take the rendered version of this file; repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Make the topology of ucp.yaml real. Safe to run again: what is there is kept.
+    """Create or update everything in ucp.yaml. Safe to run again.
 
-    Without a ucp.yaml it asks where the core cluster runs, which environments and which apps, and
+    If there is no ucp.yaml, a wizard asks for the core cluster, the environments and the apps, and
     writes the file.
     """
     call = invocation(ctx)

@@ -31,12 +31,12 @@ PLACES = {"host": "host process", "pods": "pods"}
 def show(
     ctx: typer.Context,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")
+        bool, typer.Option("--watch", help="Refresh the output until Ctrl-C.")
     ] = False,
     exit_code: Annotated[
         bool,
         typer.Option(
-            "--exit-code", help="End with 1 unless everything is ready, Synced and Healthy."
+            "--exit-code", help="Exit with 1 unless everything is ready, Synced and Healthy."
         ),
     ] = False,
     output: OutputOption = Output.table,

@@ -20,24 +20,25 @@ app = declare()
 @app.command()
 def stop(
     ctx: typer.Context,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask whether you mean it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     abandon: Annotated[
         str | None,
         typer.Option(
             "--abandon",
             metavar="NAME",
-            help="Remove a kind core that can't be asked what is lost with it: NAME is the core "
-            "cluster. What it made in clouds stays there.",
+            help=(
+                "Delete the kind core cluster NAME although it does not respond. The cloud "
+                "resources that it created are kept."
+            ),
         ),
     ] = None,
 ) -> None:
-    """Stop a topology: components first, then all control planes.
+    """Stop a topology: first its components, then its clusters.
 
-    Nothing is committed but what the backup of passwords still lacks. Embedded clusters keep their
-    data; kind clusters are removed with what they ran, a kind core only after it was asked what
-    would be lost with it; a cluster on GKE loses its nodes; from a
-    core that others made everything of ours is taken away. `ucp start` brings the same state back
-    from the repositories.
+    Commits nothing except pending changes of the backup. Embedded clusters keep their data. kind
+    clusters are deleted with their workloads; a kind core is first checked for data that exists
+    nowhere else. A GKE cluster is scaled to zero nodes. From an existing core cluster, the objects
+    of ucp are removed. `ucp start` restores the same state from the repositories.
     """
     call = invocation(ctx)
     context = chosen_context(call)

@@ -14,7 +14,7 @@ from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.installer import Installer, Phase, Source, ToolProgress
 from k8s_ucp.workspace import cache_folder
 
-app = declare("The pinned programs that everything runs on.")
+app = declare("Install, list or remove the pinned programs.")
 
 TOLD_SECONDS = 10.0
 
@@ -22,8 +22,10 @@ SourceOption = Annotated[
     Source | None,
     typer.Option(
         "--source",
-        help="Where programs come from. Default: tools.source of ucp.yaml, else auto: releases "
-        "where they can be reached, else sources.",
+        help=(
+            "Source of the programs. Default: tools.source of ucp.yaml, or auto: releases "
+            "if reachable, otherwise built from sources."
+        ),
     ),
 ]
 
@@ -33,11 +35,13 @@ def install(
     ctx: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Default: all that a start needs."),
+        typer.Argument(
+            metavar="[NAME]...", help="Names of the programs. Default: all that `ucp start` needs."
+        ),
     ] = None,
     source: SourceOption = None,
 ) -> None:
-    """Get what is missing: built from pinned sources, or from the publishers' releases.
+    """Install missing programs: release downloads, or builds from pinned sources.
 
     Safe to run again and to interrupt.
     """
@@ -64,9 +68,9 @@ def install(
 
 @app.command()
 def prune(ctx: typer.Context) -> None:
-    """Remove programs of other versions of ucp that no process uses.
+    """Remove unused programs of other ucp versions.
 
-    A stopped topology gets the programs of this version at its next start.
+    Stopped topologies use the programs of this version at their next start.
     """
     console = invocation(ctx).console
     removed, used = Installer(cache_folder(), lambda _: None).prune()
@@ -79,12 +83,12 @@ def prune(ctx: typer.Context) -> None:
 def show(
     ctx: typer.Context,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Compare each program with what was installed.")
+        bool, typer.Option("--verify", help="Verify the checksum of each installed program.")
     ] = False,
     source: SourceOption = None,
     output: OutputOption = Output.table,
 ) -> None:
-    """List the pinned programs, and whether they are installed."""
+    """List the pinned programs and whether they are installed."""
     installer = Installer(cache_folder(), lambda _: None, source=_source(ctx, source))
     states = installer.states(verify=verify)
     data = [

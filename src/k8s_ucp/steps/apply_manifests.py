@@ -28,7 +28,7 @@ class ApplyFoundation:
     """Everything that Argo CD and the reconciler need to begin."""
 
     id: str = "apply-foundation"
-    title: str = "Apply namespaces, kinds and settings"
+    title: str = "Apply namespaces, CRDs and settings"
 
     def run(self, context: Context, report: Report) -> None:
         files = {

@@ -19,7 +19,7 @@ ADDONS = "platform-"
 @dataclass(frozen=True)
 class AwaitIngress:
     id: str = "await-ingress"
-    title: str = "Wait for the way in to Argo CD"
+    title: str = "Wait until Argo CD is reachable"
 
     def run(self, context: Context, report: Report) -> None:
         if argocd_pods.FORWARD in context.placement.states():

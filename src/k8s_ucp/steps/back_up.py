@@ -26,7 +26,7 @@ class BackUp:
     """At the end of a start: passwords that are asked for have been made by then."""
 
     id: str = "back-up"
-    title: str = "Back up what the core cluster made"
+    title: str = "Back up passwords and names of the core cluster"
 
     def run(self, context: Context, report: Report) -> None:
         state = context.core_state
@@ -56,7 +56,7 @@ class BackUpBeforeStop:
     """
 
     id: str = "back-up"
-    title: str = "Back up what the core cluster made"
+    title: str = "Back up passwords and names of the core cluster"
 
     def run(self, context: Context, report: Report) -> None:
         if not ask_core(context, report):

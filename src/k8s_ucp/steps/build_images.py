@@ -11,7 +11,7 @@ from k8s_ucp.steps.context import Context
 @dataclass(frozen=True)
 class BuildImages:
     id: str = "build-images"
-    title: str = "Build the reconciler's image"
+    title: str = "Build the reconciler image"
 
     def run(self, context: Context, report: Report) -> None:
         if context.topology.spec.reconciler.image is None:

@@ -15,7 +15,7 @@ SECONDS = 5.0
 @dataclass(frozen=True)
 class CheckStopped:
     id: str = "check-stopped"
-    title: str = "Check that nothing is left"
+    title: str = "Verify that all processes have ended"
 
     def run(self, context: Context, _: Report) -> None:
         wait_until(

@@ -30,7 +30,7 @@ WORKERS = 8
 @dataclass(frozen=True)
 class ClaimCore:
     id: str = "claim-core"
-    title: str = "Write down what the core cluster gets"
+    title: str = "Record objects to install on the core cluster"
 
     def run(self, context: Context, report: Report) -> None:
         ledger = Ledger(context.state.ledger)

@@ -27,7 +27,7 @@ def check_cloud_credentials(context: Context) -> None:
 @dataclass(frozen=True)
 class ApplyCredentials:
     id: str = "apply-credentials"
-    title: str = "Hand credentials of clouds to Crossplane"
+    title: str = "Write cloud credentials for Crossplane"
 
     def run(self, context: Context, report: Report) -> None:
         for cloud in clouds(context.topology):

@@ -13,7 +13,7 @@ from k8s_ucp.steps.context import Context, await_ready
 @dataclass(frozen=True)
 class ForwardArgoCD:
     id: str = "forward-argocd"
-    title: str = "Lead a port to Argo CD"
+    title: str = "Forward a local port to Argo CD"
 
     def run(self, context: Context, report: Report) -> None:
         program = argocd_pods.forward(context.host, context.argocd_port, _service(context))

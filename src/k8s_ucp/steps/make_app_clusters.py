@@ -20,7 +20,7 @@ class MakeAppClusters:
     """Of the kind provider: embedded ones are made within a second or two anyway."""
 
     id: str = "make-app-clusters"
-    title: str = "Make the environments' clusters"
+    title: str = "Create the environments' clusters"
 
     def run(self, context: Context, report: Report) -> None:
         requests = environment_requests(context.topology)["kind"]

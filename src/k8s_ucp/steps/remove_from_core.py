@@ -53,7 +53,7 @@ HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 @dataclass(frozen=True)
 class RemoveFromCore:
     id: str = "remove-from-core"
-    title: str = "Take what is ours away from the core cluster"
+    title: str = "Remove ucp's objects from the core cluster"
 
     def run(self, context: Context, report: Report) -> None:
         name = context.topology.core_cluster

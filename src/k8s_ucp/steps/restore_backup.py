@@ -16,7 +16,7 @@ class RestoreBackup:
     """Passwords and sources; the backup key is made here, where there is none."""
 
     id: str = "restore-backup"
-    title: str = "Put back what the backup holds"
+    title: str = "Restore passwords and names from the backup"
 
     def run(self, context: Context, report: Report) -> None:
         core = context.published.core

@@ -29,7 +29,7 @@ APPLICATIONS = ("clusters", "databases")
 @dataclass(frozen=True)
 class RestoreExternalNames:
     id: str = "restore-external-names"
-    title: str = "Find what an old core made in clouds"
+    title: str = "Restore names of existing cloud resources"
 
     def run(self, context: Context, report: Report) -> None:
         state = context.core_state

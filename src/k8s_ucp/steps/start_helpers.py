@@ -13,7 +13,7 @@ from k8s_ucp.steps.context import Context, await_ready
 @dataclass(frozen=True)
 class StartHelpers:
     id: str = "start-helpers"
-    title: str = "Start what makes clusters on this machine"
+    title: str = "Start the local-cluster controller"
 
     def run(self, context: Context, _: Report) -> None:
         context.settle_runtime()
