@@ -2,42 +2,85 @@
 
 from __future__ import annotations
 
-from k8s_ucp.gitops.render.core import fed_by_us, in_pods, of_others, served
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Plan, Task
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd
 from k8s_ucp.gitops.render.values.clouds import clouds
-from k8s_ucp.pipeline import Plan, Task
-from k8s_ucp.steps.apply_manifests import ApplyFoundation
-from k8s_ucp.steps.await_applications import AwaitApplications
-from k8s_ucp.steps.await_environments import AwaitEnvironments
-from k8s_ucp.steps.await_ingress import AwaitIngress
-from k8s_ucp.steps.back_up import BackUp, BackUpBeforeStop
-from k8s_ucp.steps.build_images import BuildImages
-from k8s_ucp.steps.check_leaving import check_core_of_others
-from k8s_ucp.steps.check_machine import CHECKS
-from k8s_ucp.steps.check_orphans import check_orphans
-from k8s_ucp.steps.check_stopped import CheckStopped
-from k8s_ucp.steps.claim_core import ClaimCore
-from k8s_ucp.steps.cloud_credentials import ApplyCredentials
-from k8s_ucp.steps.context import Context
-from k8s_ucp.steps.forward_argocd import ForwardArgoCD
-from k8s_ucp.steps.install_tools import InstallTools
-from k8s_ucp.steps.load_images import LoadImages, SaveImages
-from k8s_ucp.steps.make_app_clusters import MakeAppClusters
-from k8s_ucp.steps.publish_repositories import PublishRepositories
-from k8s_ucp.steps.remove_from_core import RemoveFromCore
-from k8s_ucp.steps.restore_backup import RestoreBackup
-from k8s_ucp.steps.restore_external_names import RestoreExternalNames
-from k8s_ucp.steps.start_argocd import StartArgoCD
-from k8s_ucp.steps.start_core import StartCore
-from k8s_ucp.steps.start_crossplane import StartCrossplane
-from k8s_ucp.steps.start_helpers import StartHelpers
-from k8s_ucp.steps.start_pods import StartPods
-from k8s_ucp.steps.start_reconciler import StartReconciler
-from k8s_ucp.steps.start_rollouts import StartRollouts, with_rollouts
-from k8s_ucp.steps.start_supervisor import StartSupervisor
-from k8s_ucp.steps.stop_clusters import StopClusters
-from k8s_ucp.steps.stop_components import StopComponents
+from k8s_ucp.preflight.adoption import check_adopted
+from k8s_ucp.preflight.backup_key import check_backup_key
+from k8s_ucp.preflight.cloud_credentials import check_cloud_credentials
+from k8s_ucp.preflight.collisions import check_collisions
+from k8s_ucp.preflight.core import (
+    check_git_reach,
+    check_git_rights,
+    check_image,
+    check_nothing_there,
+)
+from k8s_ucp.preflight.leaving import check_core_of_others
+from k8s_ucp.preflight.machine import (
+    check_clusters,
+    check_combination,
+    check_credentials,
+    check_folders,
+    check_limits,
+    check_memory,
+    check_socket,
+    check_system,
+    check_tools,
+)
+from k8s_ucp.preflight.orphans import check_orphans
+from k8s_ucp.preflight.versions import check_versions
+from k8s_ucp.steps.backup.back_up import BackUp, BackUpBeforeStop
+from k8s_ucp.steps.backup.restore_backup import RestoreBackup
+from k8s_ucp.steps.backup.restore_external_names import RestoreExternalNames
+from k8s_ucp.steps.preparation.build_images import BuildImages
+from k8s_ucp.steps.preparation.install_tools import InstallTools
+from k8s_ucp.steps.preparation.load_images import LoadImages, SaveImages
+from k8s_ucp.steps.preparation.publish_repositories import PublishRepositories
+from k8s_ucp.steps.shutdown.check_stopped import CheckStopped
+from k8s_ucp.steps.shutdown.remove_from_core import RemoveFromCore
+from k8s_ucp.steps.shutdown.stop_clusters import StopClusters
+from k8s_ucp.steps.shutdown.stop_components import StopComponents
+from k8s_ucp.steps.startup.apply_manifests import ApplyFoundation
+from k8s_ucp.steps.startup.claim_core import ClaimCore
+from k8s_ucp.steps.startup.cloud_credentials import ApplyCredentials
+from k8s_ucp.steps.startup.forward_argocd import ForwardArgoCD
+from k8s_ucp.steps.startup.make_app_clusters import MakeAppClusters
+from k8s_ucp.steps.startup.start_argocd import StartArgoCD
+from k8s_ucp.steps.startup.start_core import StartCore
+from k8s_ucp.steps.startup.start_crossplane import StartCrossplane
+from k8s_ucp.steps.startup.start_helpers import StartHelpers
+from k8s_ucp.steps.startup.start_pods import StartPods
+from k8s_ucp.steps.startup.start_reconciler import StartReconciler
+from k8s_ucp.steps.startup.start_rollouts import StartRollouts, with_rollouts
+from k8s_ucp.steps.startup.start_supervisor import StartSupervisor
+from k8s_ucp.steps.waiting.await_applications import AwaitApplications
+from k8s_ucp.steps.waiting.await_environments import AwaitEnvironments
+from k8s_ucp.steps.waiting.await_ingress import AwaitIngress
 from k8s_ucp.topology import Topology
+from k8s_ucp.topology.placement import fed_by_us, in_pods, of_others, served
+
+CHECKS = (
+    check_combination,
+    check_versions,
+    check_image,
+    check_git_reach,
+    check_git_rights,
+    check_system,
+    check_folders,
+    check_limits,
+    check_credentials,
+    check_cloud_credentials,
+    check_backup_key,
+    check_socket,
+    check_memory,
+    check_clusters,
+    check_nothing_there,
+    check_adopted,
+    check_collisions,
+    check_tools,
+)
+"""What a start checks before it changes anything, in this order."""
 
 
 def start(topology: Topology) -> Plan[Context]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.applications import LENGTH, reason, trouble, troubles
+from k8s_ucp.inspect.applications import LENGTH, reason, trouble, troubles
 
 ORPHANS = {"type": "OrphanedResourceWarning", "message": "4 orphaned resources"}
 FETCH = {

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.doctor import Examined, findings
-from k8s_ucp.doctor_advice import NEXT
+from k8s_ucp.inspect.doctor import Examined, findings
+from k8s_ucp.inspect.doctor_advice import NEXT
+from k8s_ucp.inspect.status import ComponentStatus
 from k8s_ucp.reconciler.runtime.clock import stamp
-from k8s_ucp.status import ComponentStatus
 from tests.unit.test_status import TOPOLOGY, WELL, cluster
 
 NOW = 1_800_000_000.0

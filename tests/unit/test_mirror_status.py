@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.mirror_status import mirror_details, mirror_rows
+from k8s_ucp.inspect.mirror_status import mirror_details, mirror_rows
 
 
 def condition(type: str, status: str, reason: str = "Synced", message: str = "m") -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp import plans
-from k8s_ucp.pipeline import Plan
-from k8s_ucp.steps.context import Context
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Plan
 from k8s_ucp.topology import Topology
 from tests.unit.gitops.topologies import demo
 

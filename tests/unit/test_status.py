@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.status import ComponentStatus, Seen, is_well, reasons, summarize
+from k8s_ucp.inspect.status import ComponentStatus, Seen, is_well, reasons, summarize
 from k8s_ucp.topology import Topology, default
 
 TOPOLOGY = default("demo", ["stage", "prod"])

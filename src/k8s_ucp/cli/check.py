@@ -76,8 +76,8 @@ def kustomize() -> Path:
 
 
 def _check_workspace(call: Invocation, program: Path, path: Path) -> list[Finding]:
+    from k8s_ucp.components.repositories import render_all
     from k8s_ucp.gitops.render.app_manifests import read_manifests
-    from k8s_ucp.steps.publish_repositories import render_all
     from k8s_ucp.topology import load
 
     topology = load(path)

@@ -11,7 +11,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import Workspace, write_private_file
 
 if TYPE_CHECKING:
-    from k8s_ucp.steps.context import Context
+    from k8s_ucp.context import Context
     from k8s_ucp.topology import Topology
 
 STARTED = "ucp.yaml"
@@ -69,7 +69,7 @@ def chosen_topology(call: Invocation) -> Topology:
 
 def chosen_context(call: Invocation) -> Context:
     """What steps and looks need for a started topology."""
-    from k8s_ucp.steps.context import Context
+    from k8s_ucp.context import Context
 
     context = Context(workspace=call.workspace, topology=chosen_topology(call))
     if context.topology.spec.core.provider == "gke":

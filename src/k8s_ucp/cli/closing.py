@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from k8s_ucp.cli.console import table
 from k8s_ucp.components import argocd, crossplane, reconciler
-from k8s_ucp.status import SIMULATED
-from k8s_ucp.steps.await_environments import all_environments
-from k8s_ucp.steps.context import Context
+from k8s_ucp.context import Context
+from k8s_ucp.inspect.status import SIMULATED
+from k8s_ucp.steps.waiting.await_environments import all_environments
 
 COMPONENTS = (argocd.NAME, crossplane.NAME, reconciler.NAME)
 

@@ -13,11 +13,11 @@ from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.errors import UsageError
 from k8s_ucp.kube import SECRET
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.registration import forgetting
-from k8s_ucp.waiting import wait_until
 
 app = declare("List the clusters on this machine, or deregister one.")
 

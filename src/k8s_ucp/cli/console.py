@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from k8s_ucp.pipeline import Event, StepRun
+    from k8s_ucp.engine.pipeline import Event, StepRun
 
 REPORT_SECONDS = 10.0
 """Where nobody looks live (a log of CI): a step's reports are told this often, and not oftener."""

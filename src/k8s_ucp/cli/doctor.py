@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp import doctor
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation, placed
 from k8s_ucp.cli.credential_files import credential_files
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.status import look
 from k8s_ucp.components.backup_keeper import failure
-from k8s_ucp.doctor import Finding
-from k8s_ucp.steps.check_adoption import adopted_settings
-from k8s_ucp.steps.context import Context
+from k8s_ucp.context import Context
+from k8s_ucp.inspect import doctor
+from k8s_ucp.inspect.doctor import Finding
+from k8s_ucp.preflight.adoption import adopted_settings
 from k8s_ucp.tools.toolbox import Toolbox
 
 app = declare()

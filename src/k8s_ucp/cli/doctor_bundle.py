@@ -10,19 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp import __version__, status
-from k8s_ucp.bundle import Bundle, event_line, outline
+from k8s_ucp import __version__
 from k8s_ucp.cli.chosen import STARTED
 from k8s_ucp.cli.credential_files import credential_files
 from k8s_ucp.cli.logs import all_logs, tail
 from k8s_ucp.components import pod_components
 from k8s_ucp.components.pod_logs import PodLogs
-from k8s_ucp.doctor import Examined, Finding
+from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect import status
+from k8s_ucp.inspect.bundle import Bundle, event_line, outline
+from k8s_ucp.inspect.doctor import Examined, Finding
+from k8s_ucp.inspect.status import Seen
 from k8s_ucp.kube import APPLICATION_SET, EVENT, SECRET, Kube, KubeError, Object
 from k8s_ucp.redaction import Redaction, secret_values, values_of
-from k8s_ucp.status import Seen
-from k8s_ucp.steps.context import Context
 
 LINES = 500
 """Of each log, from the end."""

@@ -14,11 +14,11 @@ from k8s_ucp.cli.chosen import STARTED, remember
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.running import alone, run_plan
+from k8s_ucp.engine.pipeline import Interrupted
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import NOBODY, Known
-from k8s_ucp.pipeline import Interrupted
 from k8s_ucp.workspace import replace_file, write_private_file
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def edit_topology(call: Invocation, edit: Edit, *, leaving: Known = NOBODY) -> T
 def _edit_and_publish(call: Invocation, edit: Edit, leaving: Known) -> Topology:
     """The topology's lock is held."""
     from k8s_ucp import plans
+    from k8s_ucp.context import Context
     from k8s_ucp.gitops.render.app_manifests import read_manifests
-    from k8s_ucp.steps.context import Context
 
     path = call.workspace.topology_file
     before = _read(path)

@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.pipeline import Interrupted
+from k8s_ucp.engine.pipeline import Interrupted
 
 if TYPE_CHECKING:
-    from k8s_ucp.steps.context import Context
+    from k8s_ucp.context import Context
 
 
 class Existing(StrEnum):

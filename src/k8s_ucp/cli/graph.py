@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp import status
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.inspect import status
 from k8s_ucp.topology_graph.dot import dot
 from k8s_ucp.topology_graph.graph import Graph, topology_graph
 from k8s_ucp.topology_graph.mermaid import mermaid

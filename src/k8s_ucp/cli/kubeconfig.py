@@ -10,8 +10,8 @@ import typer
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file
+from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.steps.context import Context
 
 app = declare()
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, Kube, KubeError
 from k8s_ucp.names import PROTECTED
-from k8s_ucp.waiting import Cancel, wait_until
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology

@@ -13,8 +13,8 @@ from k8s_ucp.cli.editing import edit_topology
 from k8s_ucp.cli.leaving import how_far
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
+from k8s_ucp.inspect.mirror_status import mirror_details
 from k8s_ucp.kube import SYNCER
-from k8s_ucp.mirror_status import mirror_details
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology.edit import with_item, without_item
 

@@ -11,7 +11,7 @@ from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.components import adopted_argocd
 from k8s_ucp.components import argocd as component
 from k8s_ucp.errors import UcpError
-from k8s_ucp.steps.check_adoption import settings_of
+from k8s_ucp.preflight.adoption import settings_of
 from k8s_ucp.tools.toolbox import Toolbox
 
 app = declare("Open a component in the browser.")

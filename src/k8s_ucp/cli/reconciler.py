@@ -175,8 +175,8 @@ def _on_machine(
 ) -> tuple[Settings, Mapping[str, ClusterProvider]]:
     from k8s_ucp.clusters.access import keep_access
     from k8s_ucp.clusters.local import local_providers, used_providers
-    from k8s_ucp.steps.install_tools import needed_tools
     from k8s_ucp.tools.installer import Installer, Source
+    from k8s_ucp.tools.needed import needed_tools
     from k8s_ucp.workspace import cache_folder
 
     topology = chosen_topology(call)
@@ -195,10 +195,10 @@ def settings_here(
     call: Invocation, controllers: frozenset[str], health_port: int | None
 ) -> Settings:
     """What the topology, as it was started or edited last, asks of a process of this machine."""
-    from k8s_ucp.gitops.render.core import in_pods
     from k8s_ucp.gitops.render.repositories import seconds
     from k8s_ucp.gitops.render.values.addons import password_namespaces
     from k8s_ucp.reconciler.runtime.settings import Settings
+    from k8s_ucp.topology.placement import in_pods
 
     topology = chosen_topology(call)
     state = call.workspace.state(topology.name)

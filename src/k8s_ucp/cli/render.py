@@ -9,13 +9,13 @@ import typer
 
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.git_credentials import credential_of
+from k8s_ucp.components.repositories import render_all
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.publish.vendor import commit, vendor
 from k8s_ucp.gitops.render.app_manifests import read_manifests
-from k8s_ucp.gitops.render.core import in_pods
-from k8s_ucp.steps.publish_repositories import render_all
 from k8s_ucp.tools.installer import Installer, Source
 from k8s_ucp.topology import load
+from k8s_ucp.topology.placement import in_pods
 from k8s_ucp.workspace import cache_folder
 
 app = declare()

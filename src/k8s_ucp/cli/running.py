@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from k8s_ucp import journal, pipeline
 from k8s_ucp.cli.console import Console
+from k8s_ucp.context import Context
+from k8s_ucp.engine import journal, pipeline
+from k8s_ucp.engine.journal import Journal
+from k8s_ucp.engine.pipeline import Event, Interrupted, Plan
 from k8s_ucp.errors import UcpError
-from k8s_ucp.journal import Journal
-from k8s_ucp.pipeline import Event, Interrupted, Plan
 from k8s_ucp.redaction import without_secrets
-from k8s_ucp.steps.context import Context
 from k8s_ucp.workspace import Workspace
 
 LOG_BYTES = 1024 * 1024

@@ -116,9 +116,9 @@ def start(
     wanted = find_wanted(call, flags)
 
     from k8s_ucp import plans
+    from k8s_ucp.context import Context
     from k8s_ucp.gitops.publish.repositories import settle
     from k8s_ucp.gitops.render.app_manifests import read_manifests
-    from k8s_ucp.steps.context import Context
 
     context = Context(
         workspace=call.workspace,

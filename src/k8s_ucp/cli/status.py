@@ -7,16 +7,17 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp import __version__, status
+from k8s_ucp import __version__
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.adopted import AdoptedComponent
+from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.status import ComponentStatus, Seen, Status
-from k8s_ucp.steps.context import Context
+from k8s_ucp.inspect import status
+from k8s_ucp.inspect.status import ComponentStatus, Seen, Status
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.toolbox import Toolbox
 

@@ -128,7 +128,7 @@ def _needed(ctx: typer.Context) -> tuple[str, ...]:
     file = invocation(ctx).workspace.topology_file
     if not file.exists():
         return EMBEDDED
-    from k8s_ucp.steps.install_tools import needed_tools
+    from k8s_ucp.tools.needed import needed_tools
     from k8s_ucp.topology import load
 
     return needed_tools(load(file))

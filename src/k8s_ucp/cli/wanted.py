@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.engine.pipeline import Interrupted
 from k8s_ucp.errors import UsageError
-from k8s_ucp.pipeline import Interrupted
 from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load
 from k8s_ucp.topology.edit import with_words
 from k8s_ucp.topology.parts import ADOPTABLE, CorePorts

@@ -1,7 +1,7 @@
 """What we put on a core cluster that somebody else made: `ucp stop` takes that away, and no more.
 
 Written down before it is applied, and only what was not there yet. The file can be rebuilt while
-our mark is on the cluster (steps/claim_core.py): what is older than the mark is never ours.
+our mark is on the cluster (steps/startup/claim_core.py): what is older than the mark is never ours.
 """
 
 from __future__ import annotations

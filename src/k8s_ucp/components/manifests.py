@@ -194,3 +194,12 @@ def _parse(text: str, source: str) -> Manifest:
         )
     except (YAMLError, KeyError, TypeError, AttributeError) as error:
         raise UcpError(f"{source}: a document is no Kubernetes object") from error
+
+
+def only_yaml(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files with objects of Kubernetes, out of folders that hold nothing else."""
+    return {
+        path: text
+        for path, text in files.items()
+        if path.endswith(".yaml") and not path.endswith("kustomization.yaml")
+    }

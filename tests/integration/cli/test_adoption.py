@@ -19,6 +19,7 @@ import pytest
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.adopted import AdoptedComponent
 from k8s_ucp.components.belongings import Belongings
+from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
     APP_PROJECT,
@@ -33,12 +34,11 @@ from k8s_ucp.kube import (
     Kube,
     Object,
 )
-from k8s_ucp.steps.check_adoption import check_adopted
-from k8s_ucp.steps.check_collisions import PROVIDER, check_collisions
-from k8s_ucp.steps.check_core import check_nothing_there
-from k8s_ucp.steps.check_leaving import check_tracking
-from k8s_ucp.steps.check_versions import check_versions
-from k8s_ucp.steps.context import Context
+from k8s_ucp.preflight.adoption import check_adopted
+from k8s_ucp.preflight.collisions import PROVIDER, check_collisions
+from k8s_ucp.preflight.core import check_nothing_there
+from k8s_ucp.preflight.leaving import check_tracking
+from k8s_ucp.preflight.versions import check_versions
 from k8s_ucp.topology import parse
 from k8s_ucp.workspace import Workspace
 from tests.backing_clusters import merged

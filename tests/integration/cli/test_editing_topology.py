@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from k8s_ucp import journal
 from k8s_ucp.cli.main import app
+from k8s_ucp.engine import journal
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import Known

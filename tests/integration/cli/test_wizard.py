@@ -214,7 +214,7 @@ def test_what_has_one_answer_is_not_asked_and_why_kind_is_not_offered_is_told(
 LIVE = """
 import time
 from k8s_ucp.cli.console import Console
-from k8s_ucp.pipeline import Event, State, StepRun
+from k8s_ucp.engine.pipeline import Event, State, StepRun
 
 with Console().steps() as view:
     step = StepRun("a", "Do it", State.RUNNING)

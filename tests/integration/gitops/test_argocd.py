@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.applications import kept
+from k8s_ucp.context import Context
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository, Update
 from k8s_ucp.gitops.refresh import ensure_hook
+from k8s_ucp.inspect.applications import kept
 from k8s_ucp.kube import (
     APP_PROJECT,
     APPLICATION,
@@ -36,13 +37,12 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.reconciler.manager import Reconciler
 from k8s_ucp.reconciler.runtime.settings import Settings
-from k8s_ucp.steps.apply_manifests import ApplyFoundation
-from k8s_ucp.steps.await_applications import AwaitApplications, not_yet
-from k8s_ucp.steps.context import Context
-from k8s_ucp.steps.publish_repositories import PublishRepositories
-from k8s_ucp.steps.start_argocd import StartArgoCD
-from k8s_ucp.steps.start_core import StartCore
-from k8s_ucp.steps.start_supervisor import StartSupervisor
+from k8s_ucp.steps.preparation.publish_repositories import PublishRepositories
+from k8s_ucp.steps.startup.apply_manifests import ApplyFoundation
+from k8s_ucp.steps.startup.start_argocd import StartArgoCD
+from k8s_ucp.steps.startup.start_core import StartCore
+from k8s_ucp.steps.startup.start_supervisor import StartSupervisor
+from k8s_ucp.steps.waiting.await_applications import AwaitApplications, not_yet
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
 from k8s_ucp.workspace import Workspace

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp import doctor, names, status
+from k8s_ucp import names
+from k8s_ucp.inspect import doctor, status
 from k8s_ucp.kube import SECRET
 from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.topology import default

@@ -14,8 +14,8 @@ import typer
 import k8s_ucp
 from k8s_ucp.cli import main, tools
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.doctor_advice import NEXT, NEXT_BY_KIND
 from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.doctor_advice import NEXT, NEXT_BY_KIND
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.toolbox import Toolbox

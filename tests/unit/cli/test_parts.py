@@ -16,8 +16,8 @@ from k8s_ucp.cli.kubeconfig import renamed
 from k8s_ucp.cli.logs import tail
 from k8s_ucp.cli.questions import split_names
 from k8s_ucp.clusters.user_contexts import merged
+from k8s_ucp.engine.pipeline import Event, State, StepRun
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.pipeline import Event, State, StepRun
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace

@@ -17,8 +17,8 @@ from k8s_ucp.components.adopted_argocd import (
 from k8s_ucp.components.generated_kinds import MAKER, GeneratedKinds, is_declared_by_us
 from k8s_ucp.components.ledger import Entry
 from k8s_ucp.kube import NotFound, Object
-from k8s_ucp.steps.check_adoption import unserved
-from k8s_ucp.steps.check_collisions import package_in, package_of
+from k8s_ucp.preflight.adoption import unserved
+from k8s_ucp.preflight.collisions import package_in, package_of
 
 PARTS = ("application-controller", "repo-server", "applicationset-controller", "server")
 WHOLE = {

@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.render.repositories import render
-from k8s_ucp.steps.publish_repositories import warnings
+from k8s_ucp.steps.preparation.publish_repositories import warnings
 from k8s_ucp.topology import Topology
 from tests.unit.gitops.topologies import FACTS, on_clouds
 

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.render.repositories import Facts, render
 from k8s_ucp.gitops.render.values import addons
-from k8s_ucp.steps.publish_repositories import warnings
+from k8s_ucp.steps.preparation.publish_repositories import warnings
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.combinations import find_unstartable
 from k8s_ucp.topology.names import PLATFORM_APPLICATIONS, taken_namespace

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp import journal
+from k8s_ucp.engine import journal
+from k8s_ucp.engine.journal import Journal, held
+from k8s_ucp.engine.pipeline import Event, State, StepRun
 from k8s_ucp.errors import UcpError
-from k8s_ucp.journal import Journal, held
-from k8s_ucp.pipeline import Event, State, StepRun
 
 
 def event(*states: State, message: str = "") -> Event:
@@ -69,7 +69,7 @@ def test_a_journal_that_can_not_be_written_stops_nobody(tmp_path: Path) -> None:
 
 HOLDER = """
 import sys, pathlib
-from k8s_ucp.journal import held
+from k8s_ucp.engine.journal import held
 with held(pathlib.Path(sys.argv[1]), "demo", "ucp start --yes"):
     print("held", flush=True)
     sys.stdin.read()

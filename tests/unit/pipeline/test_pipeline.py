@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from k8s_ucp import pipeline
+from k8s_ucp.engine import pipeline
+from k8s_ucp.engine.pipeline import Event, Interrupted, Plan, Report, State, Task
+from k8s_ucp.engine.waiting import Cancel, Cancelled, wait_until
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
-from k8s_ucp.pipeline import Event, Interrupted, Plan, Report, State, Task
-from k8s_ucp.waiting import Cancel, Cancelled, wait_until
 
 
 @dataclass

@@ -10,10 +10,10 @@ import pytest
 
 from k8s_ucp.clusters import local
 from k8s_ucp.components.core_state import CoreState
+from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
-from k8s_ucp.steps import back_up
-from k8s_ucp.steps.back_up import BackUpBeforeStop
-from k8s_ucp.steps.context import Context
+from k8s_ucp.steps.backup import back_up
+from k8s_ucp.steps.backup.back_up import BackUpBeforeStop
 from k8s_ucp.workspace import Workspace
 from tests.unit.gitops.topologies import demo
 

@@ -11,13 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
+from k8s_ucp.context import Context
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.git.environment import Credential
-from k8s_ucp.steps import check_machine
-from k8s_ucp.steps.check_core import check_git_reach, check_git_rights
-from k8s_ucp.steps.check_versions import check_versions
-from k8s_ucp.steps.context import Context
-from k8s_ucp.steps.start_argocd import repository_secrets
+from k8s_ucp.preflight import machine as check_machine
+from k8s_ucp.preflight.core import check_git_reach, check_git_rights
+from k8s_ucp.preflight.versions import check_versions
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import Topology, default, parse
 from k8s_ucp.workspace import Workspace
@@ -192,7 +191,7 @@ def test_argo_cd_reads_with_a_credential_that_need_not_push(
     context.git_read_credential = read_credential_of(context.topology, context.workspace)
     check_git_rights(context)
     assert context.notes == []
-    found = [each["stringData"] for each in repository_secrets(context)]
+    found = [each["stringData"] for each in context.repository_secrets()]
     assert [each["url"] for each in found] == ["https://g/core.git", "https://g/apps.git"]
     assert {each["password"] for each in found} == {"token-of-reader"}
     # The variable is for pushing, too.
@@ -209,7 +208,7 @@ def test_an_argo_cd_that_may_push_is_told(context: Context) -> None:
     assert read_credential_of(context.topology, context.workspace) is None
     check_git_rights(context)
     assert "spec.git.readAuth" in context.notes[0]
-    assert {each["stringData"]["password"] for each in repository_secrets(context)} == {"secret"}
+    assert {each["stringData"]["password"] for each in context.repository_secrets()} == {"secret"}
 
 
 @pytest.mark.parametrize("name", ["a,b", 'a"b', "a\nb"])

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.context import Context
 from k8s_ucp.credentials import BadCredential
 from k8s_ucp.kube import Object
-from k8s_ucp.steps.check_machine import CHECKS
-from k8s_ucp.steps.cloud_credentials import ApplyCredentials, check_cloud_credentials
-from k8s_ucp.steps.context import Context
+from k8s_ucp.plans import CHECKS
+from k8s_ucp.preflight.cloud_credentials import check_cloud_credentials
+from k8s_ucp.steps.startup.cloud_credentials import ApplyCredentials
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace
 from tests.unit.gitops.topologies import demo, on_clouds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.steps.restore_external_names import not_yet
+from k8s_ucp.steps.backup.restore_external_names import not_yet
 
 VPC = "VPC.ec2.aws.m.upbound.io/ucp-clusters/demo-eu"
 SUBNET = "Subnet.ec2.aws.m.upbound.io/ucp-clusters/demo-eu-a"

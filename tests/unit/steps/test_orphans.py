@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from k8s_ucp.kube import Kind
-from k8s_ucp.steps.check_orphans import managed_kinds
+from k8s_ucp.preflight.orphans import managed_kinds
 
 
 def crd(kind: str, categories: list[str] | None, scope: str = "Namespaced") -> dict[str, Any]:

@@ -12,12 +12,12 @@ import pytest
 
 from k8s_ucp.cluster_provider import ClusterState, ProviderInfo, Reach
 from k8s_ucp.clusters import local
+from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, Kube, KubeError
-from k8s_ucp.steps import back_up
-from k8s_ucp.steps.back_up import BackUpBeforeStop
-from k8s_ucp.steps.check_orphans import check_orphans
-from k8s_ucp.steps.context import Context
+from k8s_ucp.preflight.orphans import check_orphans
+from k8s_ucp.steps.backup import back_up
+from k8s_ucp.steps.backup.back_up import BackUpBeforeStop
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace, write_private_file
 from tests.unit.gitops.topologies import demo, on_clouds

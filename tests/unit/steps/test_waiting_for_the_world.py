@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.applications import kept
-from k8s_ucp.steps import await_applications, await_environments, look_again
+from k8s_ucp.inspect.applications import kept
+from k8s_ucp.steps.waiting import await_applications, await_environments, look_again
 
 
 def cluster(environment: str, **conditions: str) -> dict[str, Any]:

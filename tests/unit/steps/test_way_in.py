@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp import plans
-from k8s_ucp.steps.context import Context
+from k8s_ucp.context import Context
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.parts import Addons, CoreCluster
 from k8s_ucp.workspace import Workspace

@@ -22,9 +22,9 @@ from k8s_ucp.git.failures import GitFailed, Rejected
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import MOVED, NOBODY, Choices, Known, MergeConflict
 from k8s_ucp.gitops.publish.target import Prepared, Pushed, Target
-from k8s_ucp.gitops.render.core import served
 from k8s_ucp.gitops.render.repositories import Rendered
 from k8s_ucp.topology import Topology
+from k8s_ucp.topology.placement import served
 from k8s_ucp.workspace import GitopsFolder
 
 ATTEMPTS = 8

@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.gitops.render.values import addons, clouds, databases, mirrors, people, policies
 from k8s_ucp.gitops.render.values.cluster_overlays import cluster_overlay
 from k8s_ucp.topology.parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
+from k8s_ucp.topology.placement import in_pods, served
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Environment, Topology
 
-HOST_PLACEMENT = ("embedded",)
-"""Core providers whose components are processes of the user's machine; on others they are pods."""
-
-OF_OTHERS = ("existing",)
-"""Core providers whose clusters others made: what else is on them is none of our business."""
-FED_BY_US = ("kind",)
-"""Core providers whose nodes are containers of the user's machine: it can copy images into them."""
 
 _SET_UP = {"argocd": ("projects/default.yaml",)}
 """Files elsewhere that change a component, by its name."""
@@ -51,26 +45,6 @@ def _is_of(path: str, components: Iterable[str]) -> bool:
             )
         )
     )
-
-
-def in_pods(topology: Topology) -> bool:
-    """The components run as pods of the core cluster."""
-    return topology.spec.core.provider not in HOST_PLACEMENT
-
-
-def of_others(topology: Topology) -> bool:
-    """Somebody else made the core cluster."""
-    return topology.spec.core.provider in OF_OTHERS
-
-
-def fed_by_us(topology: Topology) -> bool:
-    """This machine can copy images into the core's nodes; other nodes pull them."""
-    return topology.spec.core.provider in FED_BY_US
-
-
-def served(topology: Topology) -> bool:
-    """The repositories are local, and pods read them: a server in the core cluster has them."""
-    return in_pods(topology) and topology.spec.git.provider == "local"
 
 
 def optional_applications(topology: Topology) -> list[str]:

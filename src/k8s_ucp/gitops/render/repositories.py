@@ -24,6 +24,7 @@ from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.gitops.render.values.access import reads
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.names import PLATFORM_APPLICATIONS
+from k8s_ucp.topology.placement import in_pods
 
 __all__ = ["GENERATED", "Facts", "Rendered", "render", "seconds", "templates_folder"]
 
@@ -121,7 +122,7 @@ def _tree(repository: str, topology: Topology, facts: Facts) -> dict[str, bytes]
         "topology": topology,
         "facts": facts,
         "core": topology.spec.core,
-        "pods": core_files.in_pods(topology),
+        "pods": in_pods(topology),
         "reads": reads(topology),
         "password_namespaces": addons.password_namespaces(topology),
         "chart_repositories": addons.repositories(topology),

@@ -1,0 +1,80 @@
+"""Both repositories of a topology, rendered with the engines' manifests of the pinned versions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from k8s_ucp.clusters.local import REPOSITORIES
+from k8s_ucp.components import argocd, crossplane, workloads
+from k8s_ucp.components.reconciler_image import ReconcilerImage
+from k8s_ucp.components.versions import refuse_other_versions
+from k8s_ucp.gitops.publish.repositories import read_addresses
+from k8s_ucp.gitops.render.app_manifests import Manifests
+from k8s_ucp.gitops.render.repositories import Facts, Rendered, render
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import Topology
+from k8s_ucp.topology.placement import in_pods
+from k8s_ucp.workspace import Workspace
+
+
+def render_all(
+    workspace: Workspace,
+    topology: Topology,
+    topology_file: bytes,
+    manifests: Manifests,
+    toolbox: Toolbox | None,
+    *,
+    vendored: Mapping[str, bytes] | None = None,
+) -> Rendered:
+    """Both repositories, with the engines' manifests of the pinned versions; without a toolbox
+    those are left out. vendored: manifests of charts, by path in the core repository. Raises
+    UsageError.
+    """
+    refuse_other_versions(topology)
+    engines = engine_manifests(topology, toolbox) if toolbox else {}
+    folder = workspace.gitops(topology.name)
+    urls = read_addresses(topology, folder)
+    facts = Facts(
+        machine=workspace.machine_id(topology.name),
+        core_url=urls.core,
+        apps_url=urls.apps,
+        topology_file=topology_file,
+        manifests=manifests,
+        engine=engines,
+        versions={name: f"v{CATALOGUE[name].version}" for name in engines},
+        vendored=vendored or {},
+        reconciler_image=image_name(topology) if in_pods(topology) else "",
+        repositories=REPOSITORIES,
+        owner=folder.root.stat().st_uid if folder.root.exists() else os.getuid(),
+    )
+    return render(topology, facts)
+
+
+def engine_manifests(topology: Topology, toolbox: Toolbox) -> dict[str, dict[str, bytes]]:
+    """The engines' objects by file name: kinds and configuration, workloads where pods run them."""
+    modules = {name: toolbox.module(name) for name in (argocd.NAME, crossplane.NAME)}
+    found = {
+        argocd.NAME: argocd.engine_manifests(modules[argocd.NAME]),
+        crossplane.NAME: crossplane.engine_manifests(modules[crossplane.NAME]),
+    }
+    if in_pods(topology):
+        mirror = topology.spec.images.mirror
+        found[argocd.NAME][workloads.FILE] = workloads.of_argocd(
+            modules[argocd.NAME], mirror=mirror
+        )
+        found[crossplane.NAME][workloads.FILE] = workloads.of_crossplane(
+            toolbox.path("helm"),
+            modules[crossplane.NAME],
+            CATALOGUE[crossplane.NAME].version,
+            topology.spec.crossplane,
+            mirror=mirror,
+        )
+    return found
+
+
+def image_name(topology: Topology) -> str:
+    """The reconciler's image: the one that the topology names, or the one that is built here."""
+    named = topology.spec.reconciler.image
+    return named or ReconcilerImage.wanted(topology.spec.images.mirror).name

@@ -1,0 +1,314 @@
+"""What the steps of one run share: what is wanted, where things lie, what earlier steps made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from k8s_ucp.cluster_provider import ClusterProvider
+from k8s_ucp.clusters import local
+from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.clusters.kind.config import HTTP
+from k8s_ucp.clusters.kind.provider import KindProvider
+from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.clusters.user_kubeconfig import users_files
+from k8s_ucp.components import (
+    adopted_argocd,
+    argocd,
+    argocd_pods,
+    crossplane,
+    pod_components,
+    reconciler,
+    redis,
+)
+from k8s_ucp.components.adopted import AdoptedComponent
+from k8s_ucp.components.argocd import ArgoCD
+from k8s_ucp.components.backup_keeper import BackupKeeper
+from k8s_ucp.components.component import Component, HostComponent
+from k8s_ucp.components.core_state import CoreState
+from k8s_ucp.components.crossplane import Crossplane
+from k8s_ucp.components.health import ADDRESS, Check, Health, combine, probe
+from k8s_ucp.components.host import Host
+from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.components.pods import PodComponent
+from k8s_ucp.components.reconciler import Reconciler
+from k8s_ucp.components.reconciler_image import ReconcilerImage
+from k8s_ucp.components.redis import Redis
+from k8s_ucp.components.repository_access import repository_secrets
+from k8s_ucp.engine.waiting import Cancel, wait_until
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.gitops.publish.merge import NOBODY, Known
+from k8s_ucp.gitops.publish.repositories import PublishResult, Settled, addresses
+from k8s_ucp.gitops.render.app_manifests import Manifests
+from k8s_ucp.gitops.render.repositories import seconds
+from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
+from k8s_ucp.kube import APPLICATION, Kube, Object
+from k8s_ucp.names import ARGOCD_NAMESPACE
+from k8s_ucp.reconciler.runtime.settings import LOCAL_CLUSTERS
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import Topology
+from k8s_ucp.topology.parts import CorePorts
+from k8s_ucp.topology.placement import in_pods
+from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
+
+PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS)
+POD_PORTS = (*argocd_pods.PORTS, *reconciler.PORTS)
+"""Of this machine, where the components run in pods."""
+
+
+@dataclass
+class Context:
+    """One run on one topology. Made by the command line, handed to every step."""
+
+    workspace: Workspace
+    topology: Topology
+    topology_file: bytes = b""
+    """ucp.yaml as the user wrote it."""
+    manifests: Manifests = field(default_factory=dict)
+    """Of apps that are given by path."""
+    settled: Settled = field(default_factory=Settled)
+    """Conflicts that the user has decided."""
+    leaving: Known = NOBODY
+    """Environments and apps whose folders go, with what people added there."""
+    before_push: Callable[[], None] = lambda: None
+    """Called once everything that can be checked was, before anything is pushed."""
+    whole: bool = False
+    """Both repositories get the change, or neither."""
+    git_credential: Credential | None = None
+    """For repositories of the user's over http(s); their own git settings count without it."""
+    git_read_credential: Credential | None = None
+    """What Argo CD reads them with; without it, the one that pushes."""
+    cancel: Cancel = field(default_factory=Cancel)
+    abandon: str = ""
+    """A core cluster that may go though it can't be asked what is lost with it."""
+    unasked: list[str] = field(default_factory=list)
+    """What may be lost with a core that could not be asked."""
+    no_orphans: bool = False
+    """The core has said that Crossplane keeps nothing."""
+    notes: list[str] = field(default_factory=list)
+    """What the checks found that is no reason to stop, and that people should know."""
+    argocd_since: float = 0.0
+    """When this run started Argo CD's controller; 0: it ran before. What it said earlier is old."""
+    _toolbox: Toolbox | None = None
+    _published: PublishResult | None = None
+
+    @property
+    def state(self) -> StateFolder:
+        return self.workspace.state(self.topology.name)
+
+    @property
+    def gitops(self) -> GitopsFolder:
+        return self.workspace.gitops(self.topology.name)
+
+    @property
+    def runtime(self) -> Path:
+        return self.workspace.runtime_folder(self.topology.name)
+
+    def settle_runtime(self) -> None:
+        """Make the folder for sockets and write down which one it is. Raises UcpError."""
+        self.workspace.settle_runtime_folder(self.topology.name)
+        self.__dict__.pop("host", None)  # it holds the folder as it was before
+
+    def repository_secrets(self) -> list[Object]:
+        """What lets Argo CD read the user's repositories, where a token was given for them."""
+        return repository_secrets(
+            self.topology, self.gitops, read=self.git_read_credential, write=self.git_credential
+        )
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """Of install-tools."""
+        assert self._toolbox is not None, "install-tools comes first"
+        return self._toolbox
+
+    @toolbox.setter
+    def toolbox(self, value: Toolbox) -> None:
+        self._toolbox = value
+
+    @property
+    def published(self) -> PublishResult:
+        """Of publish-repositories."""
+        assert self._published is not None, "publish-repositories comes first"
+        return self._published
+
+    @published.setter
+    def published(self, value: PublishResult) -> None:
+        self._published = value
+
+    @cached_property
+    def engine(self) -> ContainerEngine:
+        """The user's container engine; nothing is asked of it yet."""
+        return ContainerEngine()
+
+    @property
+    def providers(self) -> Mapping[str, ClusterProvider]:
+        """The makers of this topology's clusters on this machine, by name."""
+        return local.used_providers(self.workspace, self.topology, self._toolbox)
+
+    @property
+    def provider(self) -> ClusterProvider:
+        """Of the core cluster."""
+        return self.providers[self.topology.spec.core.provider]
+
+    @property
+    def kind(self) -> KindProvider:
+        """Of kind clusters, the core or others."""
+        return local.kind(self.workspace, self.topology, self._toolbox, self.engine)
+
+    @property
+    def in_pods(self) -> bool:
+        """The components run as pods of the core cluster."""
+        return in_pods(self.topology)
+
+    def adopts(self, component: str) -> bool:
+        """It is there already, on a core of others, and theirs."""
+        return component in self.topology.spec.core.adopt
+
+    @cached_property
+    def kube(self) -> Kube:
+        """The core cluster, as its admin; start-core comes first."""
+        return Kube.from_file(self.state.kubeconfig(self.topology.core_cluster))
+
+    def core_answers(self) -> bool:
+        """Its API server is ready, and there is a way in."""
+        try:
+            return self.kube.ready()
+        except UcpError:
+            return False
+
+    def applications(self) -> list[Object]:
+        """Of Argo CD, but for what others have in one that is theirs. Raises KubeError."""
+        items = self.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+        return adopted_argocd.of_ours(items, self.topology.spec.core.adopt)
+
+    @property
+    def core_state(self) -> CoreState:
+        """What the core alone knows; start-core comes first."""
+        return CoreState(
+            self.kube,
+            password_namespaces(self.topology),
+            self.topology.spec.reconciler.source_namespaces,
+            others_too=self.adopts(crossplane.NAME),
+        )
+
+    @property
+    def placement(self) -> HostPlacement:
+        return HostPlacement(self.state, self.runtime)
+
+    @cached_property
+    def host(self) -> Host:
+        """install-tools comes first. Reserves the components' ports."""
+        return Host(
+            state=self.state,
+            runtime=self.runtime,
+            toolbox=self.toolbox,
+            ports=Ports(default_registry()).reserve(
+                str(self.state.components), POD_PORTS if self.in_pods else PORTS
+            ),
+            kubeconfig=self.state.kubeconfig(self.topology.core_cluster),
+        )
+
+    @property
+    def redis(self) -> Redis:
+        return Redis(self.host)
+
+    @property
+    def argocd(self) -> ArgoCD:
+        return ArgoCD(self.host, resync=seconds(self.topology.spec.git.poll))
+
+    @property
+    def crossplane(self) -> Crossplane:
+        return Crossplane(self.host, self.topology.spec.crossplane)
+
+    @property
+    def reconciler(self) -> Reconciler:
+        """Its part on this machine: all of it, or what makes LocalClusters."""
+        adopts = any(each.adopts for each in (p.info for p in self.providers.values()))
+        return Reconciler(
+            self.host,
+            self.workspace.root,
+            self.topology.name,
+            controllers=(LOCAL_CLUSTERS,) if self.in_pods else (),
+            kubeconfigs=users_files() if adopts else (),
+        )
+
+    @property
+    def backup_keeper(self) -> BackupKeeper:
+        """publish-repositories comes first."""
+        return BackupKeeper(
+            self.host,
+            self.workspace.backup_key,
+            self.gitops.core,
+            addresses(self.topology, self.gitops).core,
+            self.topology.spec.git.branch,
+            self.core_state.password_namespaces,
+            self.core_state.source_namespaces,
+            self.core_state.others_too,
+        )
+
+    @property
+    def reconciler_image(self) -> ReconcilerImage:
+        """As it is built here; the topology may name another."""
+        return ReconcilerImage.wanted(self.topology.spec.images.mirror)
+
+    @property
+    def argocd_port(self) -> int:
+        """Of this machine, where Argo CD's server answers."""
+        if leads_to_argocd(self.topology):
+            return (self.topology.spec.core.ports or CorePorts()).http
+        return self.host.ports[argocd_pods.FORWARD if self.in_pods else argocd.SERVER]
+
+    @property
+    def argocd_url(self) -> str:
+        port = self.argocd_port
+        scheme = adopted_argocd.answers(port)[0] if self.adopts(argocd.NAME) else "http"
+        return f"{scheme}://{ADDRESS}" if port == HTTP else f"{scheme}://{ADDRESS}:{port}"
+
+    def argocd_answers(self) -> Health:
+        """Its server does, on this machine."""
+        if self.adopts(argocd.NAME):
+            return adopted_argocd.answers(self.argocd_port)[1]
+        return probe(self.argocd_port, "/healthz")
+
+    def component(self, name: str) -> Component:
+        """A component where this topology runs it."""
+        if self.in_pods:
+            return self.pod_component(name)
+        checks: dict[str, Check] = {
+            argocd.NAME: lambda: combine({"redis": self.redis.ready, name: self.argocd.ready}),
+            crossplane.NAME: lambda: self.crossplane.ready(),
+            reconciler.NAME: lambda: self.reconciler.ready(),
+        }
+        return HostComponent(name, checks[name])
+
+    def pod_component(self, name: str) -> PodComponent | AdoptedComponent:
+        """A component in pods, ours or adopted; start-core comes first."""
+        beside: dict[str, Check] = {
+            argocd.NAME: self.argocd_answers,
+            reconciler.NAME: lambda: self.reconciler.ready(),
+        }
+        if self.adopts(name):
+            return AdoptedComponent(name, self.kube, beside.get(name))
+        return PodComponent(
+            name, self.kube, pod_components.workloads(name, self.topology), beside.get(name)
+        )
+
+
+def await_ready(context: Context, name: str, check: Check, *, seconds: float = 60) -> None:
+    """Wait until a component says that it is well. Raises DeadlineExceeded with what it said."""
+
+    def look() -> str:
+        health = check()
+        return "" if health.ready else health.message or "not ready"
+
+    wait_until(
+        f"{name} ready",
+        look,
+        seconds=seconds,
+        cancel=context.cancel,
+        pause=0.1,
+        next=f"see `ucp logs {name}`",
+    )

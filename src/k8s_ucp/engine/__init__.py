@@ -1,0 +1,1 @@
+"""Runs a plan: independent steps side by side, waits, a journal of what was done."""

@@ -1,0 +1,285 @@
+"""Runs a plan: steps in the order of what they need, side by side where nothing forbids it.
+
+A step is safe to run again, so a plan that was cut off is resumed by running it once more: what is
+there already is kept. The first failure, or Ctrl-C, keeps further steps from starting, tells those
+that run (`Cancel`) and waits for them a while; the error then says what is left standing.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+from k8s_ucp.engine.waiting import Cancel, Cancelled
+from k8s_ucp.errors import UcpError
+
+World = TypeVar("World", contravariant=True)
+Report = Callable[[str], None]
+
+PATIENCE = 10.0
+"""Seconds that running steps get to end after a failure or Ctrl-C."""
+
+
+class Interrupted(UcpError):
+    """Ctrl-C: what is left standing, and how to go on."""
+
+    exit_code = 130
+
+
+class Step(Protocol[World]):
+    """One small piece of work. Its file is called like it: steps/<verb_object>.py."""
+
+    @property
+    def id(self) -> str:
+        """The verb and the object, with hyphens: start-core."""
+
+    @property
+    def title(self) -> str:
+        """What a person reads while it runs: Start the core cluster."""
+
+    def run(self, world: World, report: Report, /) -> None:
+        """Do it, or see that it is done. report: one line on how far it is. Raises UcpError."""
+
+
+@dataclass(frozen=True)
+class Task(Generic[World]):
+    """A step in a plan, and what must be done before it."""
+
+    step: Step[World]
+    after: tuple[str, ...] = ()
+    """Ids of steps."""
+
+
+@dataclass(frozen=True)
+class Plan(Generic[World]):
+    """What happens in which order."""
+
+    name: str
+    """Of the command: start, stop."""
+    tasks: tuple[Task[World], ...]
+    checks: tuple[Callable[[World], None], ...] = ()
+    """What is looked at before the first change. Each raises UcpError."""
+    whole: bool = False
+    """It is done whole or not at all: after a failure nothing of it is kept."""
+
+    def __post_init__(self) -> None:
+        """A step comes after those that it needs, which rules out circles."""
+        seen: set[str] = set()
+        for task in self.tasks:
+            unknown = set(task.after) - seen
+            if unknown or task.step.id in seen:
+                raise ValueError(f"{self.name}: {task.step.id} after {sorted(unknown)}")
+            seen.add(task.step.id)
+
+
+class State(StrEnum):
+    """Of a step in one run."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass
+class StepRun:
+    """How one step fares in one run."""
+
+    id: str
+    title: str
+    state: State = State.WAITING
+    began: float = 0.0
+    """Seconds since the run began."""
+    seconds: float = 0.0
+    message: str = ""
+    """The last thing reported; the error of a failed step."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A step changed its state, or reported something."""
+
+    step: StepRun
+    steps: Sequence[StepRun]
+    """All of them, in the order of the plan."""
+
+
+OnEvent = Callable[[Event], None]
+
+
+@dataclass
+class _Run(Generic[World]):
+    """One run of a plan. Its state is touched by the thread that called `run` only."""
+
+    plan: Plan[World]
+    world: World
+    cancel: Cancel
+    on_event: OnEvent
+    clock: Callable[[], float] = time.monotonic
+    steps: dict[str, StepRun] = field(default_factory=dict)
+    news: queue.SimpleQueue[tuple[str, State, str | BaseException]] = field(
+        default_factory=queue.SimpleQueue
+    )
+    failure: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+        self.steps = {
+            task.step.id: StepRun(task.step.id, task.step.title) for task in self.plan.tasks
+        }
+
+    def to_the_end(self) -> None:
+        """Or to the first failure."""
+        self.launch_ready()
+        while self.running() and self.failure is None:
+            self.hear(self.news.get())
+            if self.failure is None:
+                self.launch_ready()
+
+    def wind_down(self, patience: float) -> None:
+        """Let running steps give up, for `patience` seconds."""
+        self.cancel.request()
+        until = self.clock() + patience
+        while self.running() and (left := until - self.clock()) > 0:
+            try:
+                self.hear(self.news.get(timeout=left))
+            except queue.Empty:
+                return
+
+    def running(self) -> list[StepRun]:
+        return [each for each in self.steps.values() if each.state is State.RUNNING]
+
+    def launch_ready(self) -> None:
+        for task in self.plan.tasks:
+            step = self.steps[task.step.id]
+            needs = (self.steps[each].state for each in task.after)
+            if step.state is State.WAITING and all(each is State.DONE for each in needs):
+                self.launch(task.step, step)
+
+    def launch(self, step: Step[World], run: StepRun) -> None:
+        run.state = State.RUNNING
+        run.began = self.clock() - self.began
+        self.tell(run)
+        # Daemons: a step that does not give up must not keep the command from ending.
+        thread = threading.Thread(target=self.work, args=(step,), name=step.id, daemon=True)
+        thread.start()
+
+    def work(self, step: Step[World]) -> None:
+        """In a thread of its own."""
+
+        def report(message: str) -> None:
+            self.news.put((step.id, State.RUNNING, message))
+
+        try:
+            step.run(self.world, report)
+        except BaseException as error:  # noqa: BLE001 (it is raised by the calling thread)
+            self.news.put((step.id, State.FAILED, error))
+        else:
+            self.news.put((step.id, State.DONE, ""))
+
+    def hear(self, told: tuple[str, State, str | BaseException]) -> None:
+        name, state, said = told
+        step = self.steps[name]
+        step.seconds = self.clock() - self.began - step.began
+        if isinstance(said, BaseException):
+            given_up = isinstance(said, Cancelled) or self.cancel.requested
+            step.state = State.CANCELLED if given_up else State.FAILED
+            step.message = "given up" if given_up else (str(said) or repr(said)).splitlines()[0]
+            if not given_up and self.failure is None:
+                self.failure = said
+        else:
+            step.state = state
+            step.message = said or ("" if state is State.DONE else step.message)
+        self.tell(step)
+
+    def tell(self, step: StepRun) -> None:
+        self.on_event(Event(step, tuple(self.steps.values())))
+
+
+def run(
+    plan: Plan[World],
+    world: World,
+    *,
+    cancel: Cancel,
+    on_event: OnEvent,
+    again: str | None = None,
+    patience: float = PATIENCE,
+) -> None:
+    """Run a plan to its end. Call it from the main thread: Ctrl-C arrives there.
+
+    on_event: called in this thread, one call at a time. again: the command that goes on from here.
+    Raises the first failure of a step, its message completed by what is left standing, or
+    Interrupted. Steps that did not give up in time are still busy then, in daemon threads.
+    """
+    again = again or f"ucp {plan.name}"
+    if not plan.whole:
+        again += " (what is done is kept)"
+    going = _Run(plan, world, cancel, on_event)
+    try:
+        going.to_the_end()
+    except KeyboardInterrupt:
+        _wind_down_unless_pressed_again(going, patience)
+        raise Interrupted(
+            f"interrupted; {left_standing(going.steps.values())}", next=again
+        ) from None
+    if going.failure is None:
+        return
+    _wind_down_unless_pressed_again(going, patience)
+    failed = next(each for each in going.steps.values() if each.state is State.FAILED)
+    error = going.failure
+    if isinstance(error, UcpError):
+        error.message = f"{failed.title}: {error.message}"
+        if not plan.whole:
+            error.message += f"\n  {left_standing(going.steps.values())}"
+        error.next = f"{error.next}; then {again}" if error.next else again
+    raise error
+
+
+def preflight(plan: Plan[World], world: World) -> None:
+    """Make all checks of a plan. Raises one UcpError with all that is wrong."""
+    errors: list[UcpError] = []
+    for check in plan.checks:
+        try:
+            check(world)
+        except UcpError as error:
+            if all(str(error) != str(other) for other in errors):
+                errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        together = UcpError(
+            "\n".join(["nothing was changed, since:", *(f"- {each}" for each in errors)])
+        )
+        together.exit_code = max(each.exit_code for each in errors)
+        raise together
+
+
+def left_standing(steps: Iterable[StepRun]) -> str:
+    """One line on what a plan that did not end has done, and what it has not."""
+    by_state: dict[State, list[str]] = {}
+    for each in steps:
+        by_state.setdefault(each.state, []).append(each.id)
+    parts = [
+        f"{words}: {', '.join(by_state[state])}"
+        for state, words in (
+            (State.DONE, "done"),
+            (State.RUNNING, "still busy"),
+            (State.CANCELLED, "cut off"),
+            (State.WAITING, "not begun"),
+        )
+        if state in by_state
+    ]
+    return "; ".join(parts) or "nothing was done"
+
+
+def _wind_down_unless_pressed_again(going: _Run[World], patience: float) -> None:
+    try:
+        going.wind_down(patience)
+    except KeyboardInterrupt:
+        return

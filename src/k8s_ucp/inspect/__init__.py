@@ -1,0 +1,1 @@
+"""Reads what is there and judges it: status, doctor, the bundle for a report."""

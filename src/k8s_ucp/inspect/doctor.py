@@ -1,0 +1,324 @@
+"""What is wrong with a topology, why, and what to type next: the data of `ucp doctor`.
+
+`look` asks, on top of what `ucp status` asks for; `findings` is pure. A finding's id names its kind
+and object and stays the same while the trouble lasts. A new kind is a function in _CHECKS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from k8s_ucp import names
+from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect import status
+from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, sync_of, trouble
+from k8s_ucp.inspect.doctor_advice import NEXT, NEXT_BY_KIND, of_application
+from k8s_ucp.inspect.mirror_status import mirror_rows
+from k8s_ucp.inspect.status import Seen
+from k8s_ucp.kube import LEASE, Kube, Object
+from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.reconciler.runtime.clock import parse_stamp
+from k8s_ucp.reconciler.runtime.conditions import find
+from k8s_ucp.topology import Topology
+
+Severity = Literal["error", "warning", "info"]
+
+LEASE_SECONDS = 60.0
+"""A Lease that nobody renewed for so long: nobody works."""
+LATE = 1 / 10
+"""A token that is older than its renewal by this part of its life: renewing fails."""
+DRAIN_SECONDS = 300.0
+_WORST: Mapping[str, int] = {"error": 0, "warning": 1, "info": 2}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it should be."""
+
+    id: str
+    severity: Severity
+    message: str
+    next: str
+    """The command or the edit that gets the user on."""
+
+    def data(self) -> dict[str, str]:
+        return {
+            "id": self.id,
+            "severity": self.severity,
+            "message": self.message,
+            "next": self.next,
+        }
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was found. Everything but `topology` may be empty where nothing answered."""
+
+    topology: Topology
+    seen: Seen
+    now: float
+    leases: Sequence[Object] = ()
+    exposed: Sequence[str] = ()
+    """Credential files that others than the user may read."""
+    admin: str = "KUBECONFIG"
+    """The core's kubeconfig, for commands."""
+    not_backed_up: str = ""
+    """Why the backup of passwords is behind what the core made; empty where it isn't."""
+    unfit: Sequence[tuple[str, str]] = ()
+    """What settings of an adopted Argo CD are in our way, and the commands that change them."""
+    lacking: Sequence[str] = ()
+    """What they lack."""
+
+
+def look(
+    topology: Topology, seen: Seen, kube: Callable[[], Kube], now: float, **more: Any
+) -> Examined:
+    """Ask the core cluster for what status doesn't. Its silence is no error."""
+    leases: list[Object] = []
+    if seen.core_ready:
+        with contextlib.suppress(UcpError):
+            leases = kube().list_all(LEASE, names.CLUSTERS_NAMESPACE)
+    return Examined(topology, seen, now, leases, **more)
+
+
+def findings(found: Examined) -> list[Finding]:
+    """The worst first; what only follows from a core that is away is left out."""
+    answer = [each for check in _CHECKS for each in check(found)]
+    if not found.seen.core_ready:
+        answer = [each for each in answer if each.id.startswith(_WITHOUT_CORE)]
+    return sorted(answer, key=lambda each: (_WORST[each.severity], each.id))
+
+
+_WITHOUT_CORE = ("core/", "component/", "credential/", "backup/")
+
+
+def _core(found: Examined) -> Iterator[Finding]:
+    if not found.seen.core_ready:
+        name = found.topology.core_cluster
+        yield Finding(f"core/{name}", "error", f"core cluster {name} doesn't answer", "ucp start")
+
+
+def _components(found: Examined) -> Iterator[Finding]:
+    for each in found.seen.components:
+        if not each.ready:
+            why = f": {each.message}" if each.message else ""
+            stopped = not each.message or each.message == "not running"
+            yield Finding(
+                f"component/{each.name}",
+                "error",
+                f"component {each.name} is not ready{why}",
+                "ucp start" if stopped and not each.adopted else f"ucp logs {each.name}",
+            )
+
+
+def _adopted(found: Examined) -> Iterator[Finding]:
+    """Settings of others that changed after the start, or could be better."""
+    for message, command in found.unfit:
+        yield Finding("adopted/argocd", "error", f"adopted Argo CD: {message}", command)
+    for number, words in enumerate(found.lacking, 1):
+        advice = "docs/cores.md (What is there may be used) says what to set"
+        yield Finding(f"adopted/argocd/{number}", "info", f"adopted Argo CD: {words}", advice)
+
+
+def _credentials(found: Examined) -> Iterator[Finding]:
+    for each in found.exposed:
+        yield Finding(
+            f"credential/{each}", "error", f"{each} can be read by others", f"chmod 600 {each}"
+        )
+
+
+def _backup(found: Examined) -> Iterator[Finding]:
+    if found.not_backed_up:
+        yield Finding(
+            f"backup/{found.topology.name}",
+            "warning",
+            f"the backup of passwords is behind: {found.not_backed_up}",
+            "ucp start",
+        )
+
+
+def _nobody_works(found: Examined) -> Iterator[Finding]:
+    for lease in found.leases:
+        name = lease["metadata"]["name"]
+        spec = lease.get("spec") or {}
+        renewed = parse_stamp(spec.get("renewTime"))
+        if not name.startswith("k8s-ucp-") or renewed is None:
+            continue
+        silent = found.now - renewed
+        if silent > LEASE_SECONDS:
+            yield Finding(
+                f"lease/{name}",
+                "error",
+                f"nobody has done the work of {name.removeprefix('k8s-ucp-')} for {silent:.0f} s",
+                "ucp start; ucp logs reconciler tells why it stopped",
+            )
+
+
+_DEEPEST = (names.READY, names.REGISTERED, names.REACHABLE)
+
+
+def _clusters(found: Examined) -> Iterator[Finding]:
+    for item in found.seen.clusters:
+        name = item["metadata"]["name"]
+        if item["metadata"].get("deletionTimestamp"):
+            continue
+        for kind in _DEEPEST:
+            condition = find(item, kind)
+            if condition is not None and condition["status"] == "False":
+                yield _of_condition(found, name, f"LocalCluster {name}", kind, condition)
+                break
+
+
+def _other_sources(found: Examined) -> Iterator[Finding]:
+    for note in found.seen.notes.values():
+        owner = note["owner"]
+        for kind in _DEEPEST:
+            condition = find(note, kind)
+            if condition is not None and condition["status"] == "False":
+                what = f"{owner['kind']} {owner['namespace']}/{owner['name']}"
+                yield _of_condition(found, owner["name"], what, kind, condition)
+                break
+
+
+def _of_condition(
+    found: Examined, name: str, what: str, kind: str, condition: Mapping[str, Any]
+) -> Finding:
+    reason = condition["reason"]
+    severity: Severity = "info" if reason in ("Forgotten", "Leaving", "Creating") else "error"
+    advice = NEXT.get(reason) or NEXT_BY_KIND[kind]
+    cluster = name.removesuffix("-kubeconfig")
+    words = {
+        "cluster": cluster,
+        "kubectl": f"kubectl --kubeconfig {found.admin}",
+        "environment": cluster.removeprefix(f"{found.topology.name}-"),
+    }
+    return Finding(
+        f"cluster/{cluster}/{reason}",
+        severity,
+        f"{what}: {condition['message']}",
+        advice.format(**words),
+    )
+
+
+def _registrations(found: Examined) -> Iterator[Finding]:
+    for secret in found.seen.registrations:
+        each = Registration.of(secret)
+        if not each.ours:
+            continue
+        if each.draining:
+            since = parse_stamp(each.draining_since)
+            if since is not None and found.now - since > DRAIN_SECONDS:
+                yield Finding(
+                    f"drain/{each.cluster}",
+                    "warning",
+                    f"{each.cluster} has been leaving for {(found.now - since) / 60:.0f} min",
+                    "ucp status shows which Applications are left; "
+                    f"ucp clusters forget {each.cluster} gives up on it",
+                )
+            continue
+        yield from _token(found, each)
+
+
+def _token(found: Examined, each: Registration) -> Iterator[Finding]:
+    if not each.expires_at:
+        return
+    late = (each.expires_at - each.renew_at) * 3 * LATE
+    if found.now > each.expires_at:
+        minutes = (found.now - each.expires_at) / 60
+        message = f"Argo CD's token for {each.cluster} expired {minutes:.0f} min ago"
+        yield Finding(f"token/{each.cluster}", "error", message, "ucp logs reconciler")
+    elif found.now > each.renew_at + late:
+        message = f"Argo CD's token for {each.cluster} should have been renewed by now"
+        yield Finding(f"token/{each.cluster}", "warning", message, "ucp logs reconciler")
+
+
+def _environments(found: Examined) -> Iterator[Finding]:
+    """Environments that the core repository declares and nothing stands for."""
+    known = {_label(each) for each in (*found.seen.clusters, *found.seen.registrations)}
+    known |= {str(each.get("environment")) for each in found.seen.notes.values()}
+    for name in sorted({*found.seen.environments} - known):
+        yield Finding(
+            f"environment/{name}",
+            "warning",
+            f"environment {name} has no cluster: nothing has been declared or made for it yet",
+            "ucp status; if it stays so: ucp logs argocd",
+        )
+
+
+def _applications(found: Examined) -> Iterator[Finding]:
+    for each in found.seen.applications:
+        name = each["metadata"]["name"]
+        sync, health = sync_of(each), health_of(each)
+        if each["metadata"].get("deletionTimestamp"):
+            continue
+        if is_settled(each):
+            yield from _kept(name, kept(each))
+            continue
+        if _only_repeats(each, found):
+            continue
+        bad = health == "Degraded" or bool(trouble(each))
+        why = f": {said}" if (said := reason(each)) else ""
+        yield Finding(
+            f"application/{name}",
+            "error" if bad else "warning",
+            f"Application {name} is {sync} and {health}{why}",
+            of_application(each, found.topology, found.admin),
+        )
+
+
+def _only_repeats(item: Object, found: Examined) -> bool:
+    """Its one fault is that something in it isn't well, which has a finding of its own."""
+    if sync_of(item) != "Synced" or trouble(item):
+        return False
+    name = item["metadata"]["name"]
+    if name == "mirrors":
+        return any(not row["ready"] for row in mirror_rows(found.seen.syncers))
+    if name == "root":
+        others = (each for each in found.seen.applications if each is not item)
+        return any(not is_settled(each) for each in others)
+    return False
+
+
+def _kept(application: str, kept: list[str]) -> Iterator[Finding]:
+    if kept:
+        yield Finding(
+            f"application/{application}/kept",
+            "warning",
+            f"{', '.join(kept)}: no longer in git, and kept: what holds data goes by hand only",
+            "leave it, or kubectl delete it once nobody needs it",
+        )
+
+
+def _mirrors(found: Examined) -> Iterator[Finding]:
+    for row in mirror_rows(found.seen.syncers):
+        if not row["ready"]:
+            words = status.reasons(found.seen).get(f"mirror {row['name']}")
+            yield Finding(
+                f"mirror/{row['name']}",
+                "error",
+                f"mirror {row['name']}: {words or 'not ready'}",
+                "ucp mirror list; ucp logs reconciler",
+            )
+
+
+def _label(item: Object) -> str:
+    return str((item["metadata"].get("labels") or {}).get(names.ENVIRONMENT, ""))
+
+
+_CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
+    _core,
+    _components,
+    _adopted,
+    _credentials,
+    _backup,
+    _nobody_works,
+    _clusters,
+    _other_sources,
+    _registrations,
+    _environments,
+    _applications,
+    _mirrors,
+)

@@ -1,0 +1,289 @@
+"""What a topology is like now: asked of the world for `ucp status` and for the end of `ucp start`.
+
+`look` asks (side by side, nothing is changed), `summarize` is pure and gives the data that the
+command's contract fixes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.components.adopted import AdoptedComponent
+from k8s_ucp.components.adopted_argocd import of_ours
+from k8s_ucp.components.component import Component
+from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.applications import is_settled, kept, reason, trouble
+from k8s_ucp.inspect.mirror_status import mirror_rows, why
+from k8s_ucp.kube import (
+    APPLICATION,
+    CONFIG_MAP,
+    LOCAL_CLUSTER,
+    SECRET,
+    SYNCER,
+    Kube,
+    KubeError,
+    Object,
+)
+from k8s_ucp.reconciler.registration.announcements import read_notes
+from k8s_ucp.reconciler.runtime.conditions import find, is_true
+from k8s_ucp.topology import Topology
+
+APP = f"{names.GROUP}/app"
+ANSWER_SECONDS = 2.0
+SIMULATED = ("embedded",)
+"""Providers whose workloads don't really run."""
+
+
+@dataclass(frozen=True)
+class ComponentStatus:
+    """One component, as its own health says."""
+
+    name: str
+    version: str
+    ready: bool
+    placement: str
+    message: str = ""
+    adopted: bool = False
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was found. Lists are empty where the core cluster does not answer."""
+
+    core_ready: bool
+    environments: Sequence[str] = ()
+    """Those that may be registered: what the core repository declares."""
+    clusters: Sequence[Object] = ()
+    registrations: Sequence[Object] = ()
+    applications: Sequence[Object] = ()
+    notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What the reconciler says of clusters that are no LocalClusters, by source."""
+    syncers: Sequence[Object] = ()
+    answering: frozenset[str] = frozenset()
+    """Names of app clusters whose API server says that it is ready."""
+    components: Sequence[ComponentStatus] = ()
+
+
+Status = dict[str, Any]
+
+
+def look(
+    topology: Topology,
+    kubeconfig: Callable[[str], Path],
+    components: Callable[[], Sequence[ComponentStatus]],
+) -> Seen:
+    """Ask the core cluster, the app clusters and the components. Nobody's silence is an error.
+
+    kubeconfig: file of a cluster, by its name.
+    """
+    with ThreadPoolExecutor(16, "look") as pool:
+        asked = pool.submit(components)
+        try:
+            core = Kube.from_file(kubeconfig(topology.core_cluster))
+            ready = pool.submit(core.ready, timeout=ANSWER_SECONDS)
+            clusters = pool.submit(core.list_all, LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
+            environment_list = pool.submit(
+                core.find, CONFIG_MAP, names.ENVIRONMENTS, names.CLUSTERS_NAMESPACE
+            )
+            registrations = pool.submit(
+                core.list_all, SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
+            )
+            applications = pool.submit(core.list_all, APPLICATION, names.ARGOCD_NAMESPACE)
+            notes = pool.submit(read_notes, core)
+            syncers = pool.submit(core.list_all, SYNCER)
+        except UcpError:
+            return Seen(core_ready=False, components=asked.result())
+        found = _result(clusters) or []
+        answering = pool.map(
+            lambda name: name if _answers(kubeconfig(name)) else "",
+            [each["metadata"]["name"] for each in found],
+        )
+        listed = _result(environment_list) or {}
+        return Seen(
+            core_ready=ready.result(),
+            environments=sorted(listed.get("data") or {}),
+            clusters=found,
+            registrations=_result(registrations) or [],
+            applications=of_ours(_result(applications) or [], topology.spec.core.adopt),
+            notes=_result(notes) or {},
+            syncers=_result(syncers) or [],
+            answering=frozenset(answering) - {""},
+            components=asked.result(),
+        )
+
+
+def summarize(topology: Topology, seen: Seen) -> Status:
+    """The data of `ucp status -o json` (design, "Commands")."""
+    return {
+        "topology": topology.name,
+        "core": {
+            "name": topology.core_cluster,
+            "provider": topology.spec.core.provider,
+            "ready": seen.core_ready,
+        },
+        "components": [
+            {
+                "name": each.name,
+                "version": each.version,
+                "ready": each.ready,
+                "placement": each.placement,
+                **({"adopted": True} if each.adopted else {}),
+            }
+            for each in seen.components
+        ],
+        "environments": _environments(topology, seen),
+        "applications": [_application(each) for each in _by_name(seen.applications)],
+        "mirrors": mirror_rows(seen.syncers),
+    }
+
+
+def is_well(data: Status) -> bool:
+    """Everything that should run does: for `ucp status --exit-code`. data: of `summarize`."""
+    clusters = [each["cluster"] for each in data["environments"] if each["state"] == "running"]
+    return (
+        data["core"]["ready"]
+        and all(each["ready"] for each in (*data["components"], *data["mirrors"]))
+        and all(each["ready"] and each["registered"] and each["reachable"] for each in clusters)
+        and all(
+            (each["sync"], each["health"]) == ("Synced", "Healthy") for each in data["applications"]
+        )
+    )
+
+
+def ask_components(
+    components: Sequence[Component], versions: Mapping[str, str]
+) -> list[ComponentStatus]:
+    """Each component's own health, asked side by side. versions: of those that are ours."""
+
+    def ask(each: Component) -> ComponentStatus:
+        adopted = each if isinstance(each, AdoptedComponent) else None
+        version = adopted.version() if adopted else versions[each.name]
+        said = each.ready()
+        return ComponentStatus(
+            each.name, version, said.ready, each.placement, said.message, adopted is not None
+        )
+
+    with ThreadPoolExecutor(len(components), "health") as pool:
+        return list(pool.map(ask, components))
+
+
+def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:
+    """In the order of promotion; those that only the repositories know come after."""
+    declared = {each.name: each for each in topology.spec.environments}
+    clusters = {_environment_of(each): each for each in seen.clusters}
+    others = sorted({*seen.environments, *clusters} - declared.keys() - {""})
+    secrets = {each["metadata"]["name"]: each for each in seen.registrations}
+    # Of two that claim an environment the one that has it comes last.
+    notes = sorted(seen.notes.values(), key=lambda note: is_true(note, names.REGISTERED))
+    noted = {each.get("environment"): each for each in notes}
+    found = []
+    for name in [*declared, *others]:
+        item = clusters.get(name)
+        note = noted.get(name) if item is None else None
+        provider = declared[name].cluster.provider if name in declared else "embedded"
+        cluster = topology.app_cluster(name)
+        if item is not None:
+            provider, cluster = item["spec"]["provider"], item["metadata"]["name"]
+        elif note is not None:
+            cluster = note["owner"]["name"].removesuffix("-kubeconfig")
+        answers = (
+            is_true(note, names.REACHABLE)
+            if note
+            else item is not None and cluster in seen.answering
+        )
+        state: str = declared[name].state if name in declared else "running"
+        if item is not None:
+            state = "draining" if item["metadata"].get("deletionTimestamp") else "running"
+        secret = secrets.get(names.cluster_secret(cluster))
+        found.append(
+            {
+                "name": name,
+                "state": state,
+                "cluster": {
+                    "name": cluster,
+                    "provider": provider,
+                    "ready": answers and (item is None or is_true(item, names.READY)),
+                    "registered": secret is not None and _environment_of(secret) == name,
+                    "reachable": answers and (item is None or is_true(item, names.REACHABLE)),
+                    "tokenExpiresAt": _annotation(secret, names.TOKEN_EXPIRES),
+                    "simulated": provider in SIMULATED,
+                    "addresses": dict(((item or {}).get("status") or {}).get("addresses") or {}),
+                },
+            }
+        )
+    return found
+
+
+def _application(item: Object) -> dict[str, Any]:
+    labels = item["metadata"].get("labels") or {}
+    status = item.get("status") or {}
+    return {
+        "name": item["metadata"]["name"],
+        "app": labels.get(APP),
+        "environment": labels.get(names.ENVIRONMENT),
+        "sync": (status.get("sync") or {}).get("status"),
+        "health": (status.get("health") or {}).get("status"),
+        "revision": (status.get("sync") or {}).get("revision"),
+        "images": (status.get("summary") or {}).get("images") or [],
+    }
+
+
+def reasons(seen: Seen) -> dict[str, str]:
+    """Why an object is not well, as it says itself, by its name: for tables and deadlines."""
+    found = {each.name: each.message for each in seen.components if each.message}
+    for item in seen.clusters:
+        for kind in (names.READY, names.REGISTERED, names.REACHABLE):
+            condition = find(item, kind)
+            if condition is not None and condition["status"] != "True":
+                found[item["metadata"]["name"]] = f"{condition['reason']}: {condition['message']}"
+                break
+    for item in seen.syncers:
+        found[f"mirror {item['metadata']['name']}"] = why(item)
+    for note in seen.notes.values():
+        for kind in (names.REGISTERED, names.REACHABLE):
+            condition = find(note, kind)
+            if condition is not None and condition["status"] == "False":
+                name = note["owner"]["name"].removesuffix("-kubeconfig")
+                found[name] = f"{condition['reason']}: {condition['message']}"
+                break
+    for item in seen.applications:
+        stays = ", ".join(kept(item))
+        said = (stays and f"no longer in git, kept: {stays}") if is_settled(item) else reason(item)
+        if said := said or trouble(item):
+            found[item["metadata"]["name"]] = said
+    return found
+
+
+def _environment_of(item: Object) -> str:
+    return str((item["metadata"].get("labels") or {}).get(names.ENVIRONMENT, ""))
+
+
+def _annotation(item: Object | None, name: str) -> str | None:
+    return (item["metadata"].get("annotations") or {}).get(name) if item else None
+
+
+def _by_name(items: Sequence[Object]) -> list[Object]:
+    return sorted(items, key=lambda item: str(item["metadata"]["name"]))
+
+
+def _answers(kubeconfig: Path) -> bool:
+    try:
+        kube = Kube.from_file(kubeconfig)
+    except UcpError:
+        return False
+    try:
+        return kube.ready(timeout=ANSWER_SECONDS)
+    finally:
+        kube.close()
+
+
+def _result(future: Any) -> Any:
+    try:
+        return future.result()
+    except KubeError:
+        return None

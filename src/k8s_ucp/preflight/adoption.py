@@ -1,0 +1,246 @@
+"""Components that others run on the core cluster and this topology uses (spec.core.adopt).
+
+Everything that we need of them is looked at before the first change. Nothing of theirs is ever
+changed: what has to be otherwise is refused, what could be better is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from k8s_ucp.clusters import local
+from k8s_ucp.clusters.existing.adoption import check_owner, marked_at
+from k8s_ucp.clusters.local import core_request
+from k8s_ucp.components import adopted_argocd, argocd, crossplane
+from k8s_ucp.components.adopted import CONTROLLER, TRAITS, AdoptedComponent, Found, find_component
+from k8s_ucp.components.belongings import Belongings
+from k8s_ucp.components.ledger import Entry, Ledger
+from k8s_ucp.components.versions import relied_on
+from k8s_ucp.context import Context
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.render.repositories import seconds
+from k8s_ucp.kube import APPLICATION_SET, CONFIG_MAP, CRD, Kube, KubeError, NotFound, Object
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.topology.placement import of_others
+
+SERVED: Mapping[str, Mapping[str, str]] = {
+    argocd.NAME: {
+        "applications.argoproj.io": "v1alpha1",
+        "applicationsets.argoproj.io": "v1alpha1",
+        "appprojects.argoproj.io": "v1alpha1",
+    },
+    crossplane.NAME: {
+        "providers.pkg.crossplane.io": "v1",
+        "functions.pkg.crossplane.io": "v1",
+        "deploymentruntimeconfigs.pkg.crossplane.io": "v1beta1",
+        "compositeresourcedefinitions.apiextensions.crossplane.io": "v2",
+        "compositions.apiextensions.crossplane.io": "v1",
+    },
+}
+"""{component: {kind: the version that we write}}."""
+
+
+@dataclass(frozen=True)
+class Core:
+    """A core cluster of others, looked at. since: when it was marked as ours, None: it isn't."""
+
+    kube: Kube
+    belongings: Belongings | None
+
+    def is_ours(self, item: Object) -> bool:
+        """We put it there, or Argo CD did for us."""
+        ours = self.belongings
+        if ours is None:
+            return False
+        return ours.is_young(item) and (Entry.of(item) in ours.entries or ours.is_made(item))
+
+
+@contextmanager
+def opened_core(context: Context) -> Iterator[Core]:
+    """The core cluster of others, checked to be ours to use. Raises UcpError."""
+    topology = context.topology
+    request = core_request(context.workspace, topology)
+    existing = local.existing(context.workspace, topology)
+    with existing.opened(request) as kube:
+        noted = request.name in existing.names()
+        marked = check_owner(kube, request.name, context.workspace.machine_id(topology.name))
+        belongings = None
+        if noted or marked:
+            since = existing.since(request.name) if noted else marked_at(kube)
+            entries = Ledger(context.state.ledger).entries()
+            belongings = Belongings(kube, entries, since, topology.name)
+        yield Core(kube, belongings)
+
+
+def check_adopted(context: Context) -> None:
+    """What the topology adopts is there, fits, and is well. Raises UcpError."""
+    adopt = context.topology.spec.core.adopt
+    if not of_others(context.topology) or not adopt:
+        return
+    with opened_core(context) as core:
+        for name in adopt:
+            found = AdoptedComponent(name, core.kube).found()
+            _check_there(context, core, found)
+            _check_version(found, relied_on(context.topology)[name])
+            _check_kinds(core.kube, found)
+            if name == argocd.NAME:
+                _check_argocd(context, core.kube, found)
+            _check_ready(context, core.kube, found)
+            tested = f"v{CATALOGUE[name].version}"
+            if found.version != tested:
+                context.notes.append(
+                    f"{TRAITS[name].title} there is {found.version or 'of unknown version'}; this "
+                    f"ucp is tested with {tested}"
+                )
+
+
+def kubectl(context: Context) -> str:
+    """How kubectl is called for the core cluster, in advice."""
+    return f"kubectl --context {context.topology.spec.core.context}"
+
+
+def _check_there(context: Context, core: Core, found: Found) -> None:
+    traits = TRAITS[found.name]
+    where = f"the cluster of context {context.topology.spec.core.context}"
+    without = f"leave {found.name} out of --adopt, and of spec.core.adopt in ucp.yaml"
+    if not found.items:
+        raise UcpError(
+            f"there is no {traits.title} on {where} to adopt",
+            next=f"{without}: ucp brings its own",
+        )
+    if traits.namespace not in found.namespaces:
+        raise UcpError(
+            f"{traits.title} on {where} runs in the namespace {', '.join(found.namespaces)}; only "
+            f"one in {traits.namespace} can be adopted",
+            next="move it there, or take another cluster",
+        )
+    if found.missing:
+        raise UcpError(
+            f"{traits.title} on {where} lacks what ucp needs of it: {', '.join(found.missing)}",
+            next="have it installed whole, or take another cluster",
+        )
+    if any(core.is_ours(each) for each in found.parts.values()):
+        raise UcpError(
+            f"{traits.title} on {where} is the one that ucp brought: there is nothing to adopt",
+            next=f"{without}, or first: ucp stop",
+        )
+
+
+def _check_version(found: Found, wanted: str | None) -> None:
+    if wanted and wanted.removeprefix("v") != found.version.removeprefix("v"):
+        raise UcpError(
+            f"spec.{found.name}.version is {wanted}, and the {TRAITS[found.name].title} that is "
+            f"there is {found.version or 'of unknown version'}",
+            next="change that key in ucp.yaml, or have that version run there",
+        )
+
+
+def _check_kinds(kube: Kube, found: Found) -> None:
+    lacking = list(unserved(SERVED[found.name], kube.list_all(CRD)))
+    if lacking:
+        raise UcpError(
+            f"{TRAITS[found.name].title} {found.version} is too old or too new for ucp: it does "
+            f"not serve {', '.join(lacking)}",
+            next=f"bring it to a version like v{CATALOGUE[found.name].version}, with which this "
+            "ucp is tested",
+        )
+
+
+def unserved(wanted: Mapping[str, str], crds: Iterable[Object]) -> Iterator[str]:
+    """Kinds that aren't served in the version that we write, in words."""
+    served = {
+        each["metadata"]["name"]: {one["name"] for one in each["spec"]["versions"] if one["served"]}
+        for each in crds
+    }
+    for name, version in wanted.items():
+        if version not in served.get(name, ()):
+            yield f"{name} {version}"
+
+
+def _check_ready(context: Context, kube: Kube, found: Found) -> None:
+    health = AdoptedComponent(found.name, kube).rolled_out()
+    if not health.ready:
+        raise UcpError(
+            f"{TRAITS[found.name].title} on {context.topology.core_cluster}, which others run, is "
+            f"not ready: {health.message}",
+            next=f"{kubectl(context)} -n {TRAITS[found.name].namespace} get pods",
+        )
+
+
+def settings_of(kube: Kube, name: str) -> Mapping[str, str]:
+    """A ConfigMap of theirs; empty where there is none."""
+    found = kube.find(CONFIG_MAP, name, argocd.NAMESPACE) or {}
+    return {key: str(value) for key, value in (found.get("data") or {}).items()}
+
+
+def adopted_settings(context: Context) -> tuple[list[tuple[str, str]], list[str]]:
+    """Of an adopted Argo CD: what is in our way, with the command that helps; and what it lacks."""
+    if not context.adopts(argocd.NAME):
+        return [], []
+    try:
+        return _settings(context, context.kube, find_component(context.kube, argocd.NAME))
+    except KubeError:
+        return [], []
+
+
+def _settings(
+    context: Context, kube: Kube, found: Found
+) -> tuple[list[tuple[str, str]], list[str]]:
+    spec = context.topology.spec
+    settings = settings_of(kube, adopted_argocd.SETTINGS)
+    parameters = settings_of(kube, adopted_argocd.PARAMETERS)
+    protects = any(each.deletion_protection for each in spec.environments)
+    wrong = adopted_argocd.unfit(settings, parameters, found.version, protects=protects)
+    poll = f"{seconds(spec.git.poll)}s"
+    lacking = adopted_argocd.lacking(settings, poll)
+    try:
+        sets = kube.list_all(APPLICATION_SET, argocd.NAMESPACE)
+    except NotFound:
+        sets = []
+    for name in adopted_argocd.sets_for_all_clusters(sets):
+        lacking.append(
+            f"the ApplicationSet {name} of others has a cluster generator without a selector: it "
+            "deploys to the environments' clusters, too"
+        )
+    return [(each.message, each.command(kubectl(context))) for each in wrong], lacking
+
+
+def _check_argocd(context: Context, kube: Kube, found: Found) -> None:
+    wrong, lacking = _settings(context, kube, found)
+    if wrong:
+        raise UcpError(
+            f"the Argo CD that is there can't be used as it is: "
+            f"{'; '.join(message for message, _ in wrong)}",
+            next="; ".join(command for _, command in wrong),
+        )
+    account = str(
+        found.parts[CONTROLLER]["spec"]["template"]["spec"].get("serviceAccountName", "default")
+    )
+    if not _may_do_all(kube, account):
+        raise UcpError(
+            f"the Argo CD that is there may not change everything on its cluster (ServiceAccount "
+            f"{account}), as the core repository asks it to",
+            next=f"{kubectl(context)} create clusterrolebinding {account} "
+            f"--clusterrole=cluster-admin --serviceaccount={argocd.NAMESPACE}:{account}",
+        )
+    context.notes += [f"the Argo CD that is there: {each}" for each in lacking]
+
+
+def _may_do_all(kube: Kube, account: str) -> bool:
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": f"system:serviceaccount:{argocd.NAMESPACE}:{account}",
+            "groups": [
+                "system:serviceaccounts",
+                f"system:serviceaccounts:{argocd.NAMESPACE}",
+                "system:authenticated",
+            ],
+            "resourceAttributes": {"verb": "*", "group": "*", "resource": "*"},
+        },
+    }
+    return bool(kube.request("POST", path, body=review)["status"].get("allowed"))

@@ -1,0 +1,48 @@
+"""The core repository's backup can be opened, before anything is changed."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from k8s_ucp.backup_key import load_key, missing
+from k8s_ucp.context import Context
+from k8s_ucp.git.clones import make_clone
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.publish.backup_file import BackupFile
+from k8s_ucp.gitops.publish.repositories import addresses
+
+
+def check_backup_key(context: Context) -> None:
+    """A backup has its key; without a backup, a key is a key. Raises BadKey."""
+    key = load_key(context.workspace.backup_key)
+    sealed = _sealed(context, fetch=key is None)
+    if sealed and key is None:
+        raise missing(context.workspace.backup_key)
+    if sealed and key:
+        key.open(sealed)
+
+
+def _sealed(context: Context, *, fetch: bool) -> bytes | None:
+    """The backup, as far as it can be seen from here.
+
+    fetch: ask a remote elsewhere too, where it was never cloned. What this does not see is looked
+    at again before a password is made.
+    """
+    git = context.topology.spec.git
+    if git.provider == "local":
+        bare = Repository(context.gitops.core_remote)
+        if not (bare.folder / "HEAD").is_file():
+            return None
+        return BackupFile(bare, git.branch).sealed(bare.resolve(f"refs/heads/{git.branch}"))
+    if (context.gitops.core / ".git").exists():
+        seen = BackupFile(Repository(context.gitops.core), git.branch)
+        return seen.sealed(seen.seen)
+    if not fetch:
+        return None
+    url = addresses(context.topology, context.gitops).core
+    with tempfile.TemporaryDirectory(prefix="ucp-look-") as folder:
+        clone = make_clone(Path(folder), url, branch=git.branch, credential=context.git_credential)
+        clone.fetch()
+        found = BackupFile(clone, git.branch)
+        return found.sealed(found.seen)

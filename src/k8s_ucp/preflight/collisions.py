@@ -1,0 +1,140 @@
+"""Beside components of others lies what others made with them: nothing of it may be in our way.
+
+Looked at before the first change, on what the topology renders: Applications, projects, packages,
+registrations and Secrets of ours that bear a name which is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.components.belongings import tracker
+from k8s_ucp.components.ledger import Entry, find
+from k8s_ucp.components.manifests import Manifest, only_yaml, read, refused
+from k8s_ucp.components.repositories import render_all
+from k8s_ucp.context import Context
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.publish.repositories import SETS
+from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
+from k8s_ucp.kube import APPLICATION, SECRET, Kind, NotFound
+from k8s_ucp.names import SECRET_TYPE, TOPOLOGY
+from k8s_ucp.preflight.adoption import Core, opened_core
+from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.topology.placement import of_others
+
+SHOWN = 5
+WORKERS = 8
+PROVIDER = Kind("pkg.crossplane.io/v1", "Provider", "providers", namespaced=False)
+ITSELF = ("https://kubernetes.default.svc", "in-cluster")
+"""The core cluster for its Argo CD: address and name."""
+GROUPS = {argocd.NAME: ("argoproj.io",), crossplane.NAME: ("crossplane.io",)}
+"""{component: ends of the API groups of its kinds}."""
+
+
+def check_collisions(context: Context) -> None:
+    """No name of ours is taken there, and the server takes what we bring. Raises UcpError."""
+    adopt = context.topology.spec.core.adopt
+    if not of_others(context.topology) or not adopt:
+        return
+    with opened_core(context) as core:
+        manifests = rendered(context)
+        taken = [*_taken(context, core, manifests), *_registered(context, core)]
+        if taken:
+            more = f" and {len(taken) - SHOWN} more" if len(taken) > SHOWN else ""
+            raise UcpError(
+                f"on the cluster of context {context.topology.spec.core.context} others have what "
+                f"ucp would make: {', '.join(taken[:SHOWN])}{more}",
+                next="rename or remove these, or take another cluster",
+            )
+        kinds = [each for each in manifests if _is_of(each, adopt)]
+        if wrong := refused(core.kube, kinds):
+            raise UcpError(
+                f"the cluster of context {context.topology.spec.core.context} does not take what "
+                f"ucp would make: {'; '.join(wrong[:SHOWN])}",
+                next="bring what is there to a version that this ucp is tested with "
+                "(docs/cores.md), or let its policies allow this",
+            )
+
+
+def rendered(context: Context) -> list[Manifest]:
+    """What the topology's Applications bring to the core in the kinds of others' components."""
+    whole = render_all(
+        context.workspace, context.topology, context.topology_file, context.manifests, None
+    )
+    wanted = ("bootstrap/", "projects/", SETS, "providers/", "api/", "platform/reconciler/")
+    core = {path: text for path, text in whole.core.items() if path.startswith(wanted)}
+    return read(only_yaml(core))
+
+
+def _taken(context: Context, core: Core, manifests: Iterable[Manifest]) -> list[str]:
+    manifests, used = list(manifests), clouds(context.topology)
+    entries = {
+        *(Entry.of(each) for each in manifests if "reconciler/" not in each.source),
+        *map(Entry.of, context.repository_secrets()),
+        *(Entry("v1", "Secret", crossplane.NAMESPACE, SECRETS[each]) for each in used),
+    }
+    # Ours may have marked a namespace of others, and not be there yet.
+    keepers = {each.name for each in manifests if each.kind == APPLICATION.kind}
+    shared = {Entry.of(each) for each in manifests if each.kind == "Namespace"}
+    wanted = sorted(entries | shared)
+    with ThreadPoolExecutor(WORKERS, "taken") as pool:
+        found = list(pool.map(lambda each: find(core.kube, each), wanted))
+    there = [(each, item) for each, item in zip(wanted, found, strict=True) if item]
+    taken = [
+        str(each)
+        for each, item in there
+        if (each in entries and not core.is_ours(item)) or tracker(item) not in ("", *keepers)
+    ]
+    return [*taken, *_same_packages(core, manifests)]
+
+
+def _same_packages(core: Core, manifests: Iterable[Manifest]) -> list[str]:
+    """Providers under other names: Crossplane takes a package once."""
+    ours = {each.name: package_in(each.text) for each in manifests if each.kind == PROVIDER.kind}
+    if not ours:
+        return []
+    try:
+        there = core.kube.list_all(PROVIDER)
+    except NotFound:
+        return []
+    return [
+        f"Provider {each['metadata']['name']} (the package {package})"
+        for each in there
+        if (package := package_of(str(each["spec"]["package"]))) in ours.values()
+        and each["metadata"]["name"] not in ours
+    ]
+
+
+def package_in(text: str) -> str:
+    """The package of a Provider as text."""
+    line = next(each for each in text.splitlines() if each.strip().startswith("package:"))
+    return package_of(line.partition(":")[2].strip().strip("'\""))
+
+
+def package_of(reference: str) -> str:
+    """A package without its version and its registry: mirrors of one are the same."""
+    path = reference.partition("@")[0]
+    head, colon, tail = path.rpartition(":")
+    whole = head if colon and "/" not in tail else path
+    return whole.rpartition("/")[2]
+
+
+def _registered(context: Context, core: Core) -> Iterator[str]:
+    topology = context.topology
+    names = {topology.app_cluster(each.name) for each in topology.spec.environments}
+    for secret in core.kube.list_all(SECRET, argocd.NAMESPACE, labels=f"{SECRET_TYPE}=cluster"):
+        there = Registration.of(secret)
+        where = f"Secret {there.name} in {argocd.NAMESPACE}"
+        if there.cluster in names and there.labels.get(TOPOLOGY) != topology.name:
+            yield f"{where}, by which {there.cluster} is registered"
+        elif there.access[0] == ITSELF[0] and there.cluster != ITSELF[1]:
+            yield f"{where}, which calls the cluster itself {there.cluster}, not {ITSELF[1]}"
+
+
+def _is_of(manifest: Manifest, components: Iterable[str]) -> bool:
+    """Its kind belongs to one of these components."""
+    group = manifest.api_version.partition("/")[0]
+    ends = tuple(end for each in components for end in GROUPS[each])
+    return "/" in manifest.api_version and group.endswith(ends)

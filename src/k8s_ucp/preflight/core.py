@@ -1,0 +1,121 @@
+"""What a core that this machine doesn't run needs: an image and repositories that its pods reach.
+
+On a cluster that others made, nothing of what we bring may be there yet.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.context import Context
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import CRD, NAMESPACE
+from k8s_ucp.names import CLUSTERS_NAMESPACE
+from k8s_ucp.preflight.adoption import Core, opened_core
+from k8s_ucp.topology.parts import ADOPTABLE
+from k8s_ucp.topology.placement import fed_by_us, in_pods, of_others
+
+THERE = {
+    argocd.NAME: ("Argo CD", argocd.NAMESPACE, "applications.argoproj.io"),
+    crossplane.NAME: (
+        "Crossplane",
+        crossplane.NAMESPACE,
+        "compositions.apiextensions.crossplane.io",
+    ),
+    reconciler.NAME: (
+        "the reconciler of another topology",
+        CLUSTERS_NAMESPACE,
+        "localclusters.k8s-ucp.io",
+    ),
+}
+"""What we bring: in words, and by which namespace and kind it shows."""
+
+
+def check_image(context: Context) -> None:
+    """Nodes that aren't of this machine pull the reconciler's image: it must be somewhere."""
+    topology = context.topology
+    if not in_pods(topology) or fed_by_us(topology) or topology.spec.reconciler.image:
+        return
+    raise UcpError(
+        f"the core's nodes ({topology.spec.core.provider}) pull the reconciler's image, and "
+        "spec.reconciler.image names none",
+        next="make image ARGS='--tag REGISTRY/k8s-ucp-reconciler:1' && docker push "
+        "REGISTRY/k8s-ucp-reconciler:1; then, with the digest that the push shows, in ucp.yaml: "
+        "reconciler: {image: REGISTRY/k8s-ucp-reconciler@sha256:...}",
+    )
+
+
+def check_git_reach(context: Context) -> None:
+    """Argo CD in pods reads repositories over the network, with no SSH key of the user's."""
+    git = context.topology.spec.git
+    if not context.in_pods or git.provider != "url":
+        return
+    for key, url in (("core", git.core or ""), ("apps", git.apps or "")):
+        if _is_here_only(url):
+            raise UcpError(
+                f"spec.git.{key} is {url}, which pods of the core cluster can't reach",
+                next="give the repositories addresses that the cluster reaches, such as https://",
+            )
+        # An adopted one may have keys of its own.
+        ours = argocd.NAME not in context.topology.spec.core.adopt
+        if ours and not url.lower().startswith(("http://", "https://", "git://")):
+            raise UcpError(
+                f"spec.git.{key} is {url}, and Argo CD in pods has no SSH key for it",
+                next="give its https:// address, and git: {auth: NAME} with the token in "
+                "creds/NAME.token",
+            )
+
+
+def check_git_rights(context: Context) -> None:
+    """What Argo CD holds in Secrets of the core need not be able to push; a note where it is."""
+    git = context.topology.spec.git
+    pushing = context.git_credential if context.git_read_credential is None else None
+    urls = [url for url in (git.core, git.apps) if git.provider == "url" and url]
+    if pushing and any(url.lower().startswith(("http://", "https://")) for url in urls):
+        context.notes.append(
+            "Argo CD gets the credential that pushes to the repositories, to read them with: "
+            "name one that may only read in spec.git.readAuth"
+        )
+
+
+def check_nothing_there(context: Context) -> None:
+    """A core of others has no Argo CD, no Crossplane and no topology, but ours and adopted ones."""
+    core = context.topology.spec.core
+    if not of_others(context.topology):
+        return
+    with opened_core(context) as cluster:
+        found = {
+            component: title
+            for component, (title, *where) in THERE.items()
+            if component not in core.adopt and _is_there(cluster, *where)
+        }
+    if found:
+        use = ",".join(each for each in ADOPTABLE if each in (*found, *core.adopt))
+        adoptable = set(found) <= set(ADOPTABLE)
+        raise UcpError(
+            f"on the cluster of context {core.context} there is already "
+            f"{', '.join(found.values())}, which ucp would change",
+            next=f"ucp start --adopt {use} (to use what is there as it is), or take another cluster"
+            if adoptable
+            else "take another cluster, or remove that first",
+        )
+
+
+def _is_there(cluster: Core, namespace: str, crd: str) -> bool:
+    """And isn't ours."""
+    there = (cluster.kube.find(kind, name) for kind, name in ((NAMESPACE, namespace), (CRD, crd)))
+    return any(each and not cluster.is_ours(each) for each in there)
+
+
+def _is_here_only(url: str) -> bool:
+    """A path, or a name for this machine."""
+    parts = urlsplit(url)
+    if parts.scheme == "file" or url.startswith(("/", ".", "~")):
+        return True
+    host = parts.hostname or url.rpartition("@")[2].partition(":")[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,88 @@
+"""Before what is ours leaves a core cluster of others: nothing of theirs goes with it."""
+
+from __future__ import annotations
+
+from k8s_ucp.clusters import local
+from k8s_ucp.clusters.existing.adoption import check_owner
+from k8s_ucp.clusters.local import core_request
+from k8s_ucp.components import adopted_argocd, argocd
+from k8s_ucp.components.adopted import find_component
+from k8s_ucp.components.belongings import Belongings
+from k8s_ucp.components.ledger import Ledger
+from k8s_ucp.context import Context
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Kube, KubeError
+from k8s_ucp.preflight.adoption import settings_of
+from k8s_ucp.topology.placement import of_others
+
+SHOWN = 5
+
+
+def check_core_of_others(context: Context) -> None:
+    """Nothing that others made goes with what is ours. Raises UcpError, also for a silent core."""
+    belongings = belongings_of(context)
+    if belongings is None:
+        _check_unknown(context)
+        return
+    try:
+        check_tracking(belongings)
+        foreign = belongings.foreign()
+    except KubeError as error:
+        raise UcpError(
+            f"{context.topology.core_cluster} does not tell what is on it: {error.message}",
+            next="mend that, then: ucp stop",
+        ) from error
+    if foreign:
+        more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
+        raise UcpError(
+            f"others made {', '.join(foreign[:SHOWN])}{more} on {context.topology.core_cluster}, "
+            "which would go with the components that ucp put there",
+            next="move or delete these, then: ucp stop",
+        )
+
+
+def check_tracking(belongings: Belongings) -> None:
+    """An Argo CD that stays still says what it keeps for us. Raises UcpError."""
+    if not belongings.argocd_stays:
+        return
+    version = find_component(belongings.kube, argocd.NAME).version
+    settings = settings_of(belongings.kube, adopted_argocd.SETTINGS)
+    for each in adopted_argocd.untracked(settings, version):
+        raise UcpError(
+            f"the Argo CD that stays can't tell what is ours: {each.message}",
+            next=f"{each.command('kubectl')}; then: ucp stop",
+        )
+
+
+def _check_unknown(context: Context) -> None:
+    """Our notes may have been lost, and everything be there all the same."""
+    topology = context.topology
+    if not of_others(topology):
+        return
+    request = core_request(context.workspace, topology)
+    try:
+        with local.existing(context.workspace, topology).opened(request) as kube:
+            marked = check_owner(kube, request.name, context.workspace.machine_id(topology.name))
+    except UcpError:
+        # Nothing of ours, as far as can be seen.
+        return
+    if marked:
+        raise UcpError(
+            f"{request.name} is in use by this topology, but what ucp put there is written down "
+            "nowhere any more",
+            next="ucp start (which writes it down anew), then: ucp stop",
+        )
+
+
+def belongings_of(context: Context) -> Belongings | None:
+    """None where the core isn't somebody else's, or holds nothing of ours."""
+    name, adopted = (
+        context.topology.core_cluster,
+        local.existing(context.workspace, context.topology),
+    )
+    if name not in adopted.names():
+        return None
+    # As the user's kubeconfig has it now: what start wrote down may be old.
+    kube = Kube(adopted.kubeconfig(name))
+    entries = Ledger(context.state.ledger).entries()
+    return Belongings(kube, entries, adopted.since(name), context.topology.name)

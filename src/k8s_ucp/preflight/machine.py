@@ -1,0 +1,187 @@
+"""What can be known of this machine before anything is changed. Nothing here changes anything."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import stat
+import sys
+from pathlib import Path
+
+from k8s_ucp.cluster_provider import Reach
+from k8s_ucp.clusters import local
+from k8s_ucp.clusters.embedded.provider import check_path
+from k8s_ucp.clusters.kind.checks import check_inotify
+from k8s_ucp.clusters.local import core_request, environment_requests
+from k8s_ucp.context import Context
+from k8s_ucp.errors import ProgramMissing, UcpError
+from k8s_ucp.process import available_memory, find_program
+from k8s_ucp.tools.installer import Installer, Source
+from k8s_ucp.tools.needed import needed_tools
+from k8s_ucp.topology.combinations import find_unstartable
+from k8s_ucp.workspace import cache_folder
+
+FREE_MEGABYTES = 500
+"""For the data of the control planes and the logs of a first start."""
+CLUSTER_MEGABYTES = {"embedded": 550, "kind": 900}
+COMPONENTS_MEGABYTES = 900
+HELPERS_MEGABYTES = 250
+"""For one cluster, by its provider; for the components together, or for what this machine does for
+a core that runs elsewhere."""
+OPEN_FILES = 2048
+WATCHES, INSTANCES = 8192, 32
+INOTIFY = Path("/proc/sys/fs/inotify")
+
+
+def check_system(context: Context) -> None:
+    """Linux where the embedded engine is used, else Linux or macOS; and git."""
+    spec = context.topology.spec
+    used = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
+    if sys.platform != "linux" and "embedded" in used:
+        raise UcpError(
+            f"the embedded engine runs on Linux only, this is {sys.platform}",
+            next="run ucp on a Linux machine, or set provider: kind for core and environments",
+        )
+    if sys.platform not in ("linux", "darwin"):
+        raise UcpError(
+            f"ucp runs on Linux and macOS, this is {sys.platform}",
+            next="run ucp on a Linux machine",
+        )
+    if find_program("git") is None:
+        raise ProgramMissing(
+            "git is not on this machine", next="install git (Debian: sudo apt install git)"
+        )
+
+
+def check_combination(context: Context) -> None:
+    """This core can feed all environments."""
+    if problems := list(find_unstartable(context.topology)):
+        raise UcpError(
+            "; ".join(each.message for each in problems),
+            next="edit core or environments in ucp.yaml (`ucp render` works as it is)",
+        )
+
+
+def check_folders(context: Context) -> None:
+    """The workspace and the cache can be written to and have room."""
+    for folder in (context.workspace.root, cache_folder()):
+        there = _existing(folder)
+        if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
+            raise UcpError(
+                f"can't write to the folder {there}",
+                next="choose a folder you may write to with --workspace DIR"
+                if folder == context.workspace.root
+                else "choose a folder you may write to with UCP_CACHE_DIR=DIR",
+            )
+        free = shutil.disk_usage(there).free // 10**6
+        if free < FREE_MEGABYTES:
+            raise UcpError(
+                f"the disk of {there} is full: {free} MB are free, {FREE_MEGABYTES} MB needed",
+                next=f"free some space (df -h '{there}')",
+            )
+
+
+def check_limits(_: Context) -> None:
+    """Open files and inotify watches: too few show as errors that nobody understands."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard not in (resource.RLIM_INFINITY, -1) and hard < OPEN_FILES:
+        raise UcpError(
+            f"only {hard} files may be open at once, {OPEN_FILES} are needed",
+            next=f"ulimit -Hn {OPEN_FILES} (as root, or in /etc/security/limits.conf)",
+        )
+    for name, needed in (("max_user_watches", WATCHES), ("max_user_instances", INSTANCES)):
+        try:
+            allowed = int((INOTIFY / name).read_text("ascii"))
+        except (OSError, ValueError):
+            continue
+        if allowed < needed:
+            raise UcpError(
+                f"the kernel allows {allowed} fs.inotify.{name}, {needed} are needed",
+                next=f"sudo sysctl fs.inotify.{name}={needed}",
+            )
+
+
+def check_memory(context: Context) -> None:
+    """Room for what does not run yet: a control plane for each cluster, and the components."""
+    if context.placement.is_running():
+        return
+    spec = context.topology.spec
+    providers = [spec.core.provider, *(each.cluster.provider for each in spec.environments)]
+    sizes = [CLUSTER_MEGABYTES[each] for each in providers if each in CLUSTER_MEGABYTES]
+    here = spec.core.provider in CLUSTER_MEGABYTES
+    clusters, needed = (
+        len(sizes),
+        sum(sizes) + (COMPONENTS_MEGABYTES if here else HELPERS_MEGABYTES),
+    )
+    free = available_memory() // 10**6
+    if free < needed:
+        raise UcpError(
+            f"{clusters} clusters and the components need about {needed} MB of memory, "
+            f"{free} MB are available",
+            next="close programs, stop other topologies (ucp stop), or remove environments",
+        )
+
+
+def check_credentials(context: Context) -> None:
+    """Credential files are the user's alone."""
+    folder = context.workspace.credentials
+    if not folder.is_dir():
+        return
+    wide = [
+        each
+        for each in sorted(folder.iterdir())
+        if each.is_file()
+        and each.name not in ("README.md", ".gitignore")
+        and not each.name.endswith(".example")
+        and stat.S_IMODE(each.stat().st_mode) & 0o077
+    ]
+    if wide:
+        files = " ".join(f"'{each}'" for each in wide)
+        raise UcpError(
+            f"others on this machine may read {', '.join(each.name for each in wide)} in {folder}",
+            next=f"chmod 600 {files}",
+        )
+
+
+def check_socket(context: Context) -> None:
+    """Nobody else has the socket of our supervisord. Raises UcpError."""
+    context.placement.is_running()
+
+
+def check_clusters(context: Context) -> None:
+    """What clusters need of others: an engine, free ports, names that nobody has; contexts."""
+    topology = context.topology
+    if topology.spec.core.provider == "embedded" or environment_requests(topology)["embedded"]:
+        check_path(context.state.clusters)
+    if topology.spec.core.provider in ("existing", "gke"):
+        context.provider.preflight(core_request(context.workspace, topology))
+    for each in environment_requests(topology)["existing"]:
+        existing = local.existing(context.workspace, topology)
+        existing.preflight(each)
+        existing.check_reach(each, Reach.PODS if context.in_pods else Reach.MACHINE)
+    requests = list(environment_requests(topology)["kind"])
+    if topology.spec.core.provider == "kind":
+        requests.insert(0, core_request(context.workspace, topology))
+    if requests:
+        check_inotify(clusters=len(requests))
+    for each in requests:
+        context.kind.preflight(each)
+
+
+def check_tools(context: Context) -> None:
+    """Missing tools can be had: there is a compiler and room, or their publishers answer."""
+    source = Source(context.topology.spec.tools.source)
+    installer = Installer(cache_folder(), lambda _: None, source=source)
+    for listener in installer.check(needed_tools(context.topology)):
+        context.notes.append(
+            f"the {listener}, as its publisher builds it, listens on all addresses of this "
+            "machine, without a password; built with tools.source: sources it does not"
+        )
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder

@@ -1,0 +1,72 @@
+"""Before a core in pods goes: nothing in a cloud depends on it alone.
+
+Its cluster, or what we put on it, is removed with the stop, and with it the only note of what
+Crossplane has made. A core on GKE keeps its data when it is stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from k8s_ucp.clusters import local
+from k8s_ucp.components import crossplane
+from k8s_ucp.components.generated_kinds import is_declared_by_us, kind_of_crd
+from k8s_ucp.context import Context
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import CRD, Kind, KubeError, Object
+
+SHOWN = 5
+
+
+def check_orphans(context: Context) -> None:
+    """No managed resource of ours is left. Raises UcpError.
+
+    A kind core that doesn't answer is asked again by the stop itself, once it was started.
+    """
+    core = context.topology.core_cluster
+    keeps = context.topology.spec.core.provider == "gke"
+    if not context.in_pods or keeps or not context.state.kubeconfig(core).exists():
+        return
+    try:
+        refuse_orphans(context)
+    except KubeError as error:
+        if core in local.existing(context.workspace, context.topology).names():
+            raise UcpError(
+                f"{core} does not tell what Crossplane keeps in clouds: {error.message}",
+                next="mend that, then: ucp stop",
+            ) from error
+
+
+def refuse_orphans(context: Context) -> None:
+    """The same of a core that answers. Raises UcpError; KubeError where it didn't tell."""
+    kube = context.kube
+    others_too = crossplane.NAME in context.topology.spec.core.adopt
+
+    def named(kind: Kind) -> list[str]:
+        return [
+            f"{kind.kind} {each['metadata']['name']}"
+            for each in kube.list_all(kind)
+            if not others_too or is_declared_by_us(each)
+        ]
+
+    with ThreadPoolExecutor(8, "managed") as pool:
+        kinds = managed_kinds(kube.list_all(CRD))
+        found = [name for names in pool.map(named, kinds) for name in names]
+    if found:
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise UcpError(
+            f"Crossplane on {context.topology.core_cluster} still keeps "
+            f"{', '.join(found[:SHOWN])}{more}: without the core nobody would delete them",
+            next="remove these environments and databases from ucp.yaml (ucp env remove NAME), "
+            "wait until status shows that they are gone, then: ucp stop",
+        )
+    context.no_orphans = True
+
+
+def managed_kinds(crds: Iterable[Object]) -> list[Kind]:
+    """Kinds of managed resources, by the category that Crossplane's providers give them."""
+    managed = (
+        each for each in crds if "managed" in (each["spec"]["names"].get("categories") or [])
+    )
+    return [kind for each in managed if (kind := kind_of_crd(each))]

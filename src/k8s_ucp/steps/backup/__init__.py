@@ -1,0 +1,1 @@
+"""What only the core knows: written to the core repository, put back into a new core."""

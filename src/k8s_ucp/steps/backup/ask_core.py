@@ -1,0 +1,134 @@
+"""Before a kind core is removed: it is asked what would be lost with it, and started for that.
+
+After a reboot its containers are there and stopped. What Crossplane keeps in clouds and what the
+backup lacks is known to it alone, so a core that stays silent goes only where a person names it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from k8s_ucp.backup_key import key_for
+from k8s_ucp.cluster_provider import ClusterProvider
+from k8s_ucp.clusters.access import write_access
+from k8s_ucp.components import backup_keeper
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.publish.backup_file import BackupFile
+from k8s_ucp.kube import KubeError
+from k8s_ucp.preflight.orphans import refuse_orphans
+from k8s_ucp.topology.parts import CLOUD_PROVIDERS
+
+SECONDS = 120.0
+"""That a node gets to start and its API server to answer."""
+_BASE = re.compile(rf"/base/({'|'.join(CLOUD_PROVIDERS)})\b")
+"""In an environment's folder: on whose cloud its cluster is."""
+
+
+def ask_core(context: Context, report: Report) -> bool:
+    """A kind core that goes keeps nothing in clouds; False: it is silent, and may go all the same.
+
+    Raises UcpError where it keeps something, or can't tell and isn't abandoned.
+    """
+    name = context.topology.core_cluster
+    kind = context.providers.get("kind")
+    if kind is None:
+        return True
+    if not kind.state(name).exists:
+        of_kind = context.topology.spec.core.provider == kind.info.name
+        if of_kind and context.state.kubeconfig(name).exists():
+            # Somebody else removed it: this stop takes nothing away, and says what it can't know.
+            context.unasked = at_stake(context)
+        return True
+    try:
+        if not context.core_answers():
+            report(f"starting {name}, to ask it what it keeps")
+            _wake(context, kind, name)
+        if not context.no_orphans:
+            _ask(context)
+    except _Silent as error:
+        let_go(context, str(error), report)
+        return False
+    return True
+
+
+def let_go(context: Context, why: str, report: Report) -> None:
+    """A silent core may be removed: it is named by a person, or nothing depends on it.
+
+    Raises UcpError otherwise.
+    """
+    name, lost = context.topology.core_cluster, at_stake(context)
+    if lost and context.abandon != name:
+        raise UcpError(
+            f"{name} does not say what it keeps, and `ucp stop` removes it with all that it alone "
+            f"knows: {', '.join(lost)}. What Crossplane made in clouds would stay there, and be "
+            f"billed, with nobody left to delete it. Why it is silent: {why}",
+            next=f"ucp start, which brings it back; or, to lose these: ucp stop --abandon {name}",
+        )
+    context.unasked = lost
+    report(f"{name} does not answer: nothing is backed up")
+
+
+def at_stake(context: Context) -> list[str]:
+    """What only the core knows, as far as the topology, the repository and our notes say."""
+    spec = context.topology.spec
+    found = {
+        *(
+            f"environment {each.name} ({each.cluster.provider})"
+            for each in spec.environments
+            if each.cluster.provider in CLOUD_PROVIDERS
+        ),
+        *(
+            f"database {each.name} of {environment}"
+            for each in spec.databases
+            for environment in each.environments or (env.name for env in spec.environments)
+        ),
+    }
+    for file in context.gitops.core.glob("clusters/overlays/*/kustomization.yaml"):
+        text = file.read_text("utf-8", errors="replace")
+        found.update(f"environment {file.parent.name} ({each})" for each in _BASE.findall(text))
+    for file in context.gitops.core.glob("databases/overlays/*/*.yaml"):
+        if file.name != "kustomization.yaml":
+            found.add(f"database {file.stem} of {file.parent.name}")
+    if reason := backup_keeper.failure(context.state):
+        found.add(f"what the backup lacks ({reason.splitlines()[0]})")
+    try:
+        if kept := _names_in_clouds(context):
+            found.add(f"{kept} resources in clouds whose names are in the backup")
+    except UcpError as error:
+        found.add(f"what the backup says ({error.message})")
+    return sorted(found)
+
+
+class _Silent(Exception):
+    """The core does not tell; the reason."""
+
+
+def _wake(context: Context, kind: ClusterProvider, name: str) -> None:
+    try:
+        kind.start(name, timeout=SECONDS)
+        write_access(kind, name, context.state.kubeconfig(name))
+    except UcpError as error:
+        raise _Silent(error.message) from error
+    # What was opened before may lead elsewhere.
+    vars(context).pop("kube", None)
+
+
+def _ask(context: Context) -> None:
+    try:
+        refuse_orphans(context)
+    except KubeError as error:
+        raise _Silent(error.message) from error
+
+
+def _names_in_clouds(context: Context) -> int:
+    """How many managed resources the backup knows, as the clone has it."""
+    if not (context.gitops.core / ".git").exists():
+        return 0
+    file = BackupFile(Repository(context.gitops.core), context.topology.spec.git.branch)
+    if file.seen is None or file.sealed(file.seen) is None:
+        return 0
+    key = key_for(context.workspace.backup_key, lambda: True)
+    return len(file.read(file.seen, key).external_names)

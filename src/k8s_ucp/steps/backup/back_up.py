@@ -1,0 +1,113 @@
+"""Write what the core cluster made into the core repository's backup, where that is new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from k8s_ucp.backup import PATH, updated
+from k8s_ucp.backup_key import key_for
+from k8s_ucp.clusters import local
+from k8s_ucp.components.core_state import CoreState
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.waiting import wait_until
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.clones import fast_forward
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.publish.backup_file import BackupFile
+from k8s_ucp.steps.backup.ask_core import ask_core, let_go
+
+SECONDS = 60.0
+PAUSE = 0.2
+
+
+@dataclass(frozen=True)
+class BackUp:
+    """At the end of a start: passwords that are asked for have been made by then."""
+
+    id: str = "back-up"
+    title: str = "Back up passwords and names of the core cluster"
+
+    def run(self, context: Context, report: Report) -> None:
+        state = context.core_state
+
+        def look() -> str:
+            lacking = ", ".join(state.lacking())
+            return f"no password yet: {lacking}" if lacking else ""
+
+        wait_until(
+            "passwords made",
+            look,
+            seconds=SECONDS,
+            cancel=context.cancel,
+            pause=PAUSE,
+            next="see `ucp logs reconciler`",
+        )
+        report(back_up(context, state))
+
+
+@dataclass(frozen=True)
+class BackUpBeforeStop:
+    """What was made since the start, before anything ends.
+
+    A core that keeps its data is stopped all the same where it does not answer or the backup can't
+    be written. One that is removed is not: it is started and asked, and a person has to name it
+    where it stays silent.
+    """
+
+    id: str = "back-up"
+    title: str = "Back up passwords and names of the core cluster"
+
+    def run(self, context: Context, report: Report) -> None:
+        if not ask_core(context, report):
+            return
+        name = context.topology.core_cluster
+        if not context.core_answers():
+            if _is_removed(context):
+                let_go(context, "it was asked, and fell silent", report)
+            elif name in local.existing(context.workspace, context.topology).names():
+                raise UcpError(f"what the core made would be lost: {name} does not answer")
+            elif context.state.kubeconfig(name).exists():
+                report(f"not backed up: {name} does not answer")
+            return
+        try:
+            state = context.core_state
+            if not (context.gitops.core / ".git").exists():
+                _refuse_without_clone(context, state)
+                return
+            report(back_up(context, state))
+            if context.in_pods:
+                # A stop that is cut off and run again must not take half a core for its word.
+                state.note_leaving()
+        except UcpError as error:
+            if context.in_pods:
+                error.message = f"what the core made would be lost: {error.message}"
+                raise
+            report(f"not backed up: {error.message.splitlines()[0]}")
+
+
+def _is_removed(context: Context) -> bool:
+    """The stop removes the core's data, and it is there."""
+    kind = context.providers.get("kind")
+    return kind is not None and kind.state(context.topology.core_cluster).exists
+
+
+def _refuse_without_clone(context: Context, state: CoreState) -> None:
+    if _is_removed(context) and state.collect():
+        raise UcpError(
+            f"{context.gitops.core} is no clone of the core repository, which holds the backup",
+            next="ucp start",
+        )
+
+
+def back_up(context: Context, state: CoreState) -> str:
+    """Write what is new; a line about it, empty where nothing is. Raises UcpError."""
+    clone = Repository(context.gitops.core, credential=context.git_credential)
+    file = BackupFile(clone, context.topology.spec.git.branch)
+    key = key_for(context.workspace.backup_key, lambda: file.sealed(file.seen) is not None)
+    seen = state.collect()
+    commit = file.save(key, lambda known: updated(known, seen, state.gone))
+    if commit is None:
+        return ""
+    fast_forward(clone, branch=file.branch)
+    return f"{PATH}, commit {commit[:8]}"

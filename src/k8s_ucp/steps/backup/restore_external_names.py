@@ -1,0 +1,105 @@
+"""Tell a new core by which names an old one's resources are known in the clouds.
+
+It comes before Crossplane is handed the clouds' credentials: until then no provider can make
+anything, so none of them makes a second network before it was told of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp.backup import EXTERNAL_NAMES, parse
+from k8s_ucp.backup_key import key_for
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.waiting import wait_until
+from k8s_ucp.gitops.publish.backup_file import BackupFile
+from k8s_ucp.gitops.render.values.databases import PARTS
+from k8s_ucp.kube import APPLICATION, KubeError, Object
+from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP
+
+SECONDS = 600.0
+"""The providers bring the kinds, and their packages may have to be pulled."""
+PAUSE = 0.5
+APPLICATIONS = ("clusters", "databases")
+"""Those that declare managed resources."""
+
+
+@dataclass(frozen=True)
+class RestoreExternalNames:
+    id: str = "restore-external-names"
+    title: str = "Restore names of existing cloud resources"
+
+    def run(self, context: Context, report: Report) -> None:
+        state = context.core_state
+        if EXTERNAL_NAMES in state.restored():
+            return
+        names = self._names(context)
+        if names:
+            folder = f"bootstrap/{context.topology.spec.core.provider}"
+            there = context.published.core.clone.listing(context.published.core.commit, folder)
+            wanted = [each for each in APPLICATIONS if f"{folder}/{each}.yaml" in there]
+
+            def look() -> str:
+                try:
+                    missing = state.put_back_names(names)
+                    items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+                except KubeError as error:
+                    return error.message
+                words = "; ".join(not_yet(missing, wanted, items))
+                report(words)
+                return words
+
+            wait_until(
+                "managed resources of the old core declared again",
+                look,
+                seconds=SECONDS,
+                cancel=context.cancel,
+                pause=PAUSE,
+                next="see `ucp status` and `ucp open argocd`",
+            )
+        state.note_restored(self.id, EXTERNAL_NAMES)
+
+    def _names(self, context: Context) -> Mapping[str, str]:
+        core = context.published.core
+        sealed = BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit)
+        if sealed is None:
+            return {}
+        return parse(
+            key_for(context.workspace.backup_key, lambda: True).open(sealed)
+        ).external_names
+
+
+def not_yet(missing: Collection[str], wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
+    """What to wait for, in words. missing: resources that aren't there; items: Applications.
+
+    What the repository declares no more never comes. What our Compositions make is called like
+    what asked for it and its part, and comes once Crossplane has composed it.
+    """
+    by_name = {each["metadata"]["name"]: each for each in items}
+    unread = [each for each in wanted if not _compared(by_name.get(each))]
+    if unread:
+        return [f"{each}: not compared with the repository yet" for each in unread]
+    resources = [
+        each
+        for name in wanted
+        for each in (by_name[name].get("status") or {}).get("resources") or []
+    ]
+    declared = {
+        "{}.{}/{}/{}".format(*(each.get(key, "") for key in ("kind", "group", "namespace", "name")))
+        for each in resources
+    }
+    composed = {
+        f"{each.get('namespace', '')}/{each['name']}-{part}"
+        for each in resources
+        if each.get("group") == GROUP
+        for part in PARTS.get(each["kind"], ())
+    }
+    late = [each for each in missing if each in declared or each.partition("/")[2] in composed]
+    return [f"{each}: not there yet" for each in sorted(late)]
+
+
+def _compared(application: Object | None) -> bool:
+    sync = (((application or {}).get("status") or {}).get("sync") or {}).get("status")
+    return sync in ("Synced", "OutOfSync")

@@ -1,0 +1,1 @@
+"""Programs, images and repositories, before a cluster is there."""

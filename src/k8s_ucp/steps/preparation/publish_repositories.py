@@ -1,0 +1,89 @@
+"""Render both repositories from the topology, merge with what people committed, push."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_ucp.components.repositories import render_all
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.git.leftovers import sweep_temporary
+from k8s_ucp.gitops.check.repositories import check_rendered, refuse, transports
+from k8s_ucp.gitops.check_hook import ensure_check_hook
+from k8s_ucp.gitops.publish.repositories import Credentials, publish, read_addresses
+from k8s_ucp.gitops.refresh import ensure_hook
+from k8s_ucp.gitops.render.values.addon_credentials import find_missing
+from k8s_ucp.topology import Topology
+
+
+@dataclass(frozen=True)
+class PublishRepositories:
+    id: str = "publish-repositories"
+    title: str = "Render and push the repositories"
+
+    def run(self, context: Context, report: Report) -> None:
+        rendered = render_all(
+            context.workspace,
+            context.topology,
+            context.topology_file,
+            context.manifests,
+            context.toolbox,
+        )
+        sweep_temporary()
+        wrong = check_rendered(
+            context.toolbox.path("kustomize"), rendered, also=transports(context.topology)
+        )
+        refuse(wrong, "what ucp.yaml stands for can't work")
+        credential = context.git_credential
+        context.published = publish(
+            context.topology,
+            rendered,
+            context.gitops,
+            credentials=Credentials(credential, credential),
+            settled=context.settled,
+            leaving=context.leaving,
+            before_push=context.before_push,
+            whole=context.whole,
+        )
+        notes = [each.note for each in (context.published.core, context.published.apps)]
+        if context.topology.spec.git.provider == "local":
+            urls = read_addresses(context.topology, context.gitops)
+            notes += [
+                ensure_hook(
+                    bare,
+                    python=Path(sys.executable),
+                    kubeconfig=context.state.kubeconfig(context.topology.core_cluster),
+                    branch=context.topology.spec.git.branch,
+                    url=url,
+                )
+                for bare, url in (
+                    (context.gitops.core_remote, urls.core),
+                    (context.gitops.apps_remote, urls.apps),
+                )
+            ]
+            notes += [
+                ensure_check_hook(
+                    bare,
+                    name,
+                    python=Path(sys.executable),
+                    kustomize=context.toolbox.path("kustomize"),
+                    branch=context.topology.spec.git.branch,
+                )
+                for name, bare in (
+                    ("core", context.gitops.core_remote),
+                    ("apps", context.gitops.apps_remote),
+                )
+            ]
+        notes += warnings(context.topology)
+        report("; ".join(note for note in notes if note))
+
+
+def warnings(topology: Topology) -> list[str]:
+    """What a person should know about what the topology asks for."""
+    found = [*find_missing(topology)]
+    if topology.spec.addons.ingress == "nginx":
+        words = "ingress-nginx gets no security fixes since March 2026: prefer ingress: traefik"
+        found.insert(0, words)
+    return found

@@ -1,0 +1,1 @@
+"""Ends everything, or takes it away from a core of others."""

@@ -1,0 +1,270 @@
+"""Take everything of ours away from a core cluster that somebody else made, and let it go.
+
+Whoever would bring things back ends first: Argo CD's controllers, or our Applications in an Argo CD
+of others, which stays; then the other workloads. Nobody is left then to take finalizers off, so
+that is done here. App clusters keep what they run, and the repositories everything that brings the
+core back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from k8s_ucp.clusters import local
+from k8s_ucp.components import argocd
+from k8s_ucp.components.belongings import Belongings, is_on_core, services_of
+from k8s_ucp.components.ledger import Entry, Ledger, find
+from k8s_ucp.components.pods import POD, WORKLOADS
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.waiting import wait_until
+from k8s_ucp.errors import DeadlineExceeded
+from k8s_ucp.kube import (
+    APPLICATION,
+    APPLICATION_SET,
+    CRD,
+    FIELD_MANAGER,
+    NAMESPACE,
+    Conflict,
+    Kind,
+    Kube,
+    KubeError,
+    NotFound,
+    Object,
+)
+from k8s_ucp.preflight.leaving import belongings_of
+from k8s_ucp.steps.shutdown.stop_clusters import forget_access
+
+SECONDS = 180.0
+SYNC_SECONDS = 20.0
+PAUSE = 0.2
+SHOWN = 5
+ROOT = "root"
+"""The Application that was applied by hand."""
+BRINGING = (argocd.CONTROLLER, argocd.APPLICATION_SETS)
+"""Workloads that would make again what is deleted."""
+ARGOCD_MANAGER = "argocd-controller"
+"""As which Argo CD applies."""
+HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+
+
+@dataclass(frozen=True)
+class RemoveFromCore:
+    id: str = "remove-from-core"
+    title: str = "Remove ucp's objects from the core cluster"
+
+    def run(self, context: Context, report: Report) -> None:
+        name = context.topology.core_cluster
+        belongings = belongings_of(context)
+        if belongings is None:
+            return
+        _Removal(context, belongings, report).run()
+        local.existing(context.workspace, context.topology).delete(name)
+        Ledger(context.state.ledger).remove()
+        forget_access(context, name)
+
+
+@dataclass(frozen=True)
+class _Removal:
+    context: Context
+    belongings: Belongings
+    report: Report
+
+    def run(self) -> None:
+        found = self.belongings
+        # Looked at while all of it is there.
+        things = [*found.brought, *found.applied, *found.cluster_secrets]
+        namespaces, kinds, hooks = found.namespaces, found.kinds, self._hooks()
+        lent = found.lent
+        applications = found.applications
+        workloads = [each for each in things if each["kind"] in WORKLOADS]
+        # Applications and workloads go first. A stop that is cut off then must still know whose the
+        # rest is that they kept or wrote.
+        ours = map(Entry.of, [*found.brought, *found.made_inside()])
+        Ledger(self.context.state.ledger).add(ours)
+        self.report("what Argo CD keeps")
+        self._let_rest(applications)
+        if found.argocd_stays:
+            self.report("Applications")
+            for each in lent:
+                self._give_back(each)
+            self._withdraw(applications, [each for each in things if _is_set(each)])
+        self._end([each for each in workloads if each["metadata"]["name"] in BRINGING])
+        self.report("the other workloads")
+        self._end([each for each in workloads if each["metadata"]["name"] not in BRINGING])
+        self.report("objects and kinds")
+        self._delete_all(hooks)
+        for kind, item in found.instances():
+            self._release(kind, item)
+        self._delete_all([*applications, *(each for each in things if not _is_shell(each))])
+        self._delete_all(kinds)
+        self._await_gone(kinds, "our kinds gone")
+        self.report("namespaces")
+        for each in lent:
+            self._give_back(each)
+        self._delete_all(namespaces)
+        self._await_gone(namespaces, "our namespaces gone")
+
+    @property
+    def kube(self) -> Kube:
+        return self.belongings.kube
+
+    def _let_rest(self, applications: Sequence[Object]) -> None:
+        """Have Argo CD keep nothing on the core any more, the root first: it keeps the others."""
+        resting = [each for each in applications if is_on_core(each)]
+        names = [each["metadata"]["name"] for each in resting]
+        for name in sorted(names, key=lambda each: each != ROOT):
+            with suppress(NotFound):
+                change = {"spec": {"syncPolicy": {"automated": None}}}
+                self.kube.patch(APPLICATION, name, argocd.NAMESPACE, change)
+
+        def busy() -> str:
+            items = self.kube.list_all(APPLICATION, argocd.NAMESPACE)
+            return ", ".join(
+                each["metadata"]["name"]
+                for each in items
+                if each["metadata"]["name"] in names and _is_syncing(each)
+            )
+
+        if names:
+            with suppress(DeadlineExceeded):
+                # Where nobody works on it any more, it stays like that.
+                self._wait("end of syncs", busy, SYNC_SECONDS)
+
+    def _withdraw(self, applications: Sequence[Object], sets: Sequence[Object]) -> None:
+        """Take Applications from an Argo CD that works on: what they brought stays where it is.
+
+        First those that would heal the sets, then the sets, which would make the others anew.
+        """
+        keepers = [each for each in applications if is_on_core(each)]
+        made = [each for each in applications if not is_on_core(each)]
+        for kind, items in ((APPLICATION, keepers), (APPLICATION_SET, sets), (APPLICATION, made)):
+            for each in items:
+                self._release(kind, each)
+            # Those made by a set must not go with it: their finalizers would take the apps along.
+            self._delete_all(items, "Orphan" if kind is APPLICATION_SET else "Background")
+            self._await_gone(items, f"our {kind.plural} gone")
+
+    def _end(self, workloads: Sequence[Object]) -> None:
+        """Delete workloads, and wait for their pods to go."""
+        self._delete_all(workloads)
+
+        def left() -> str:
+            pods = [
+                each["metadata"]["name"]
+                for item in workloads
+                for each in self.kube.list_all(
+                    POD, item["metadata"]["namespace"], labels=_selector(item)
+                )
+            ]
+            return ", ".join(pods[:SHOWN])
+
+        self._wait("end of pods", left)
+
+    def _hooks(self) -> list[Object]:
+        """Webhooks that call our namespaces: Crossplane makes them itself."""
+        inner = {each["metadata"]["name"] for each in self.belongings.namespaces}
+        return [
+            item
+            for name in HOOKS
+            for item in self.kube.list_all(
+                self.kube.kind_of("admissionregistration.k8s.io/v1", name)
+            )
+            if self.belongings.is_young(item) and inner & set(services_of(item))
+        ]
+
+    def _give_back(self, item: Object) -> None:
+        """Take our fields off an object of others: applying none of them says so."""
+        bare = {
+            "apiVersion": item["apiVersion"],
+            "kind": item["kind"],
+            "metadata": {"name": item["metadata"]["name"]},
+        }
+        for manager in (FIELD_MANAGER, ARGOCD_MANAGER):
+            self.kube.apply(bare, manager=manager)
+
+    def _release(self, kind: Kind, item: Object) -> None:
+        """Take finalizers off an object whose kind goes."""
+        about = item["metadata"]
+        if about.get("finalizers"):
+            with suppress(NotFound, Conflict):
+                self.kube.patch(
+                    kind,
+                    about["name"],
+                    about.get("namespace"),
+                    {"metadata": {"finalizers": None, "uid": about["uid"]}},
+                )
+
+    def _delete_all(self, items: Iterable[Object], propagation: str = "Background") -> None:
+        for item in items:
+            about = item["metadata"]
+            # Gone already, or another object by now: then it isn't ours.
+            with suppress(NotFound, Conflict):
+                kind = self.kube.kind_of(item["apiVersion"], item["kind"])
+                self.kube.delete(
+                    kind,
+                    about["name"],
+                    about.get("namespace"),
+                    uid=about["uid"],
+                    propagation=propagation,
+                )
+
+    def _await_gone(self, items: Sequence[Object], what: str) -> None:
+        def left() -> str:
+            there = [
+                (each, now)
+                for each in items
+                if (now := find(self.kube, Entry.of(each))) is not None
+            ]
+            same = [now for each, now in there if now["metadata"]["uid"] == each["metadata"]["uid"]]
+            return "; ".join(map(_what_keeps, same[:SHOWN]))
+
+        self._wait(what, left)
+
+    def _wait(self, what: str, look: Callable[[], str], seconds: float = SECONDS) -> None:
+        def seen() -> str:
+            try:
+                return look()
+            except KubeError as error:
+                return error.message
+
+        wait_until(
+            f"{what} on {self.context.topology.core_cluster}",
+            seen,
+            seconds=seconds,
+            cancel=self.context.cancel,
+            pause=PAUSE,
+            next="ucp stop",
+        )
+
+
+def _is_syncing(application: Object) -> bool:
+    operation = (application.get("status") or {}).get("operationState") or {}
+    return "operation" in application or operation.get("phase") == "Running"
+
+
+def _is_set(item: Object) -> bool:
+    return bool(item["kind"] == APPLICATION_SET.kind)
+
+
+def _is_shell(item: Object) -> bool:
+    """It goes after what is in it."""
+    return item["kind"] in (NAMESPACE.kind, CRD.kind)
+
+
+def _selector(workload: Object) -> str:
+    labels = workload["spec"]["selector"].get("matchLabels") or {}
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+def _what_keeps(item: Object) -> str:
+    """Name of something that is going, and why it isn't gone, as the server says."""
+    conditions = (item.get("status") or {}).get("conditions") or []
+    said = [
+        str(each.get("message"))
+        for each in conditions
+        if each["status"] == "True" and each["type"] not in ("Established", "NamesAccepted")
+    ]
+    return f"{item['metadata']['name']}: {said[0][:200] if said else 'it is going'}"

@@ -1,0 +1,80 @@
+"""On a core cluster that somebody else made: write down what we bring, before bringing it.
+
+What is there already and isn't ours is a reason to stop: applying would change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from k8s_ucp.clusters import local
+from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components.belongings import Belongings
+from k8s_ucp.components.ledger import Entry, Ledger, find
+from k8s_ucp.components.manifests import only_yaml, read
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.render.values.addons import chosen, on_core
+from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
+from k8s_ucp.names import CLUSTERS_NAMESPACE
+from k8s_ucp.steps.startup.start_argocd import first_applications
+
+SHOWN = 5
+WORKERS = 8
+
+
+@dataclass(frozen=True)
+class ClaimCore:
+    id: str = "claim-core"
+    title: str = "Record objects to install on the core cluster"
+
+    def run(self, context: Context, report: Report) -> None:
+        ledger = Ledger(context.state.ledger)
+        known = ledger.entries()
+        new = sorted(set(intended(context)) - known)
+        adopted = local.existing(context.workspace, context.topology)
+        since = adopted.since(context.topology.core_cluster)
+        ours = Belongings(context.kube, known, since, context.topology.name)
+        with ThreadPoolExecutor(WORKERS, "claim") as pool:
+            found = dict(
+                zip(new, pool.map(lambda each: find(context.kube, each), new), strict=True)
+            )
+        foreign = [each for each, item in found.items() if item and not ours.is_made(item)]
+        if stopping := [each for each in foreign if not is_shared(each)]:
+            more = f" and {len(stopping) - SHOWN} more" if len(stopping) > SHOWN else ""
+            raise UcpError(
+                f"{context.topology.core_cluster} has what ucp would change, and others made it: "
+                f"{', '.join(map(str, stopping[:SHOWN]))}{more}",
+                next="remove these, or take another cluster",
+            )
+        if claimed := [each for each in new if each not in foreign]:
+            report(f"{len(claimed)} objects")
+            ledger.add(claimed)
+
+
+def intended(context: Context) -> Iterable[Entry]:
+    """What `ucp start` applies by hand, and the namespaces that Argo CD makes for add-ons."""
+    core = context.published.core
+    for name in (argocd.NAME, crossplane.NAME, reconciler.NAME):
+        files = core.read(f"platform/{name}")
+        yield from map(Entry.of, read(only_yaml(files)))
+    yield from map(Entry.of, read(only_yaml(core.read("projects"))))
+    yield from map(Entry.of, first_applications(context))
+    yield from map(Entry.of, context.repository_secrets())
+    for cloud in clouds(context.topology):
+        yield Entry("v1", "Secret", crossplane.NAMESPACE, SECRETS[cloud])
+    yield from addon_namespaces(context)
+
+
+def is_shared(entry: Entry) -> bool:
+    """A namespace that may be there: an add-on moves in, a mirror reads there. It stays theirs."""
+    own = (argocd.NAMESPACE, crossplane.NAMESPACE, CLUSTERS_NAMESPACE)
+    return entry.kind == "Namespace" and entry.name not in own
+
+
+def addon_namespaces(context: Context) -> list[Entry]:
+    names = {each.namespace for each in chosen(context.topology) if on_core(context.topology, each)}
+    return [Entry("v1", "Namespace", "", each) for each in sorted(names)]

@@ -1,0 +1,27 @@
+"""Start what this machine does for a core in pods: it makes local clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from k8s_ucp.components import reconciler
+from k8s_ucp.components.watcher import Watcher
+from k8s_ucp.context import Context, await_ready
+from k8s_ucp.engine.pipeline import Report
+
+
+@dataclass(frozen=True)
+class StartHelpers:
+    id: str = "start-helpers"
+    title: str = "Start the local-cluster controller"
+
+    def run(self, context: Context, _: Report) -> None:
+        context.settle_runtime()
+        context.placement.ensure_running()
+        programs = [
+            *context.reconciler.programs(),
+            *Watcher(context.placement).programs(),
+            *context.backup_keeper.programs(),
+        ]
+        context.placement.start(programs)
+        await_ready(context, reconciler.NAME, context.reconciler.ready)

@@ -1,0 +1,1 @@
+"""Waits until clusters, applications and ingress are as git says."""

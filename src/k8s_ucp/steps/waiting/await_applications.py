@@ -1,0 +1,120 @@
+"""Wait until Argo CD says that every application is what git says, and healthy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp.components.adopted_argocd import FORMER_PROJECT, project_of
+from k8s_ucp.components.belongings import tracker
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.waiting import wait_until
+from k8s_ucp.gitops.publish.repositories import SETS
+from k8s_ucp.inspect.applications import health_of, is_settled, reason, sync_of
+from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
+from k8s_ucp.names import ARGOCD_NAMESPACE
+from k8s_ucp.steps.waiting.await_environments import pulls_images, running_environments
+from k8s_ucp.steps.waiting.look_again import LookAgain, overlooked
+
+SECONDS = 180.0
+POD_SECONDS = 600.0
+"""Where pods really run, their images may have to be pulled."""
+PAUSE = 0.25
+
+_OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/")
+
+
+@dataclass(frozen=True)
+class AwaitApplications:
+    id: str = "await-applications"
+    title: str = "Wait for the applications"
+
+    def run(self, context: Context, report: Report) -> None:
+        wanted = expected(
+            context.published.apps.clone.listing(context.published.apps.commit, "apps"),
+            running_environments(context),
+        )
+
+        moved = sets_have_moved(context)
+        again = LookAgain(context.kube, context.topology.spec.core.adopt)
+
+        def look() -> str:
+            try:
+                items = context.applications()
+                waiting = not_yet(wanted, items, since=context.argocd_since)
+                missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
+                if missing:
+                    again.ask(items, since=context.argocd_since)
+            except KubeError as error:
+                return error.message
+            report(missing)
+            return missing
+
+        wait_until(
+            "applications synced and healthy",
+            look,
+            seconds=POD_SECONDS if pulls_images(context) else SECONDS,
+            cancel=context.cancel,
+            pause=PAUSE,
+            next="ucp doctor names for each the file or the command that mends it",
+        )
+        if moved:
+            remove_former_project(context.kube)
+
+
+def sets_have_moved(context: Context) -> bool:
+    """The core repository has the ApplicationSets, and no project for the app repository's."""
+    core = context.published.core
+    return not core.clone.listing(core.commit, f"projects/{FORMER_PROJECT}.yaml")
+
+
+def not_moved(items: Iterable[Object]) -> list[str]:
+    """What still keeps the ApplicationSets as they are in the app repository, in words."""
+    return [
+        f"{each['metadata']['name']}: still in the project {FORMER_PROJECT}"
+        for each in items
+        if each["metadata"]["name"] == SETS.strip("/")
+        and each["spec"].get("project") == FORMER_PROJECT
+    ]
+
+
+def remove_former_project(kube: Kube) -> None:
+    """Delete the project of ApplicationSets in the app repository; Argo CD never prunes projects.
+
+    One of others, or in use, stays.
+    """
+    found = kube.find(APP_PROJECT, FORMER_PROJECT, ARGOCD_NAMESPACE)
+    if found is None or not tracker(found):
+        return
+    items = [
+        *kube.list_all(APPLICATION, ARGOCD_NAMESPACE),
+        *kube.list_all(APPLICATION_SET, ARGOCD_NAMESPACE),
+    ]
+    if not any(project_of(each) == FORMER_PROJECT for each in items):
+        kube.delete(APP_PROJECT, FORMER_PROJECT, ARGOCD_NAMESPACE, uid=found["metadata"]["uid"])
+
+
+def expected(paths: Iterable[str], environments: Iterable[str]) -> list[str]:
+    """Names of the Applications that the app repository's overlays stand for."""
+    running = set(environments)
+    found = {(each[1], each[2]) for path in paths if (each := _OVERLAY.match(path))}
+    return sorted(f"{app}-{environment}" for app, environment in found if environment in running)
+
+
+def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0) -> list[str]:
+    """What is missing for each application, in words. items: all Applications.
+
+    since: seconds since the epoch; what Argo CD said before doesn't count.
+    """
+    by_name = {each["metadata"]["name"]: each for each in items}
+    waiting = overlooked(items, since=since)
+    missing = [f"{name}: not there yet" for name in wanted if name not in by_name]
+    for name, item in sorted(by_name.items()):
+        if not is_settled(item):
+            why = f" ({said})" if (said := reason(item)) else ""
+            missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{why}")
+        elif name in waiting:
+            missing.append(f"{name}: not looked at since the start")
+    return missing

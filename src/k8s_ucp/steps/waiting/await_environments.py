@@ -1,0 +1,158 @@
+"""Wait until the app clusters that the core repository declares are up and registered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp import names
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.waiting import wait_until
+from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.applications import troubles
+from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
+from k8s_ucp.reconciler.runtime.conditions import find
+from k8s_ucp.steps.waiting.look_again import LookAgain
+from k8s_ucp.topology import Topology
+from k8s_ucp.topology.parts import CLOUD_PROVIDERS
+
+SECONDS = 180.0
+POD_SECONDS = 600.0
+"""Where pods really run, their images may have to be pulled."""
+CLOUD_SECONDS = 2400.0
+"""A cluster of a cloud takes a quarter of an hour to be made, and may be made twice."""
+PAUSE = 0.25
+BLOCKED_SECONDS = 10.0
+"""After so long it is worth asking what is in the way."""
+
+
+@dataclass(frozen=True)
+class AwaitEnvironments:
+    id: str = "await-environments"
+    title: str = "Wait for the environments' clusters"
+
+    def run(self, context: Context, report: Report) -> None:
+        wanted = running_environments(context)
+        if not wanted:
+            return
+
+        far = in_clouds(context.topology)
+        near = [each for each in wanted if each not in far]
+
+        again = LookAgain(context.kube, context.topology.spec.core.adopt)
+        began = time.monotonic()
+
+        def look() -> str:
+            try:
+                items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
+                missing = not_yet(near, items) or _silent(context, near)
+                if len(near) < len(wanted):
+                    secrets = context.kube.list_all(
+                        SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
+                    )
+                    missing += unregistered([each for each in wanted if each in far], secrets)
+                if missing and context.in_pods:
+                    # Its pods are ready by now, but began before the repositories could be read.
+                    items = context.applications()
+                    again.ask(items, since=context.argocd_since)
+            except KubeError as error:
+                return error.message
+            if missing and time.monotonic() - began > BLOCKED_SECONDS:
+                # Nothing is declared or made where the Application that brings it can't be synced.
+                missing += blocked(context)
+            report("; ".join(missing))
+            return "; ".join(missing)
+
+        wait_until(
+            f"environments {', '.join(wanted)} up and registered",
+            look,
+            seconds=_patience(context, clouds=len(near) < len(wanted)),
+            cancel=context.cancel,
+            pause=PAUSE,
+            next="see `ucp status` and `ucp logs reconciler`",
+        )
+
+
+def blocked(context: Context) -> list[str]:
+    """Why Applications can't be synced; empty where Argo CD isn't up yet."""
+    try:
+        return troubles(context.applications())
+    except KubeError:
+        return []
+
+
+def _patience(context: Context, *, clouds: bool) -> float:
+    """Seconds."""
+    if clouds:
+        return CLOUD_SECONDS
+    return POD_SECONDS if pulls_images(context) else SECONDS
+
+
+def in_clouds(topology: Topology) -> set[str]:
+    """Environments whose clusters Crossplane makes: no LocalCluster stands for them."""
+    return {
+        each.name for each in topology.spec.environments if each.cluster.provider in CLOUD_PROVIDERS
+    }
+
+
+def unregistered(wanted: Iterable[str], secrets: Iterable[Object]) -> list[str]:
+    """What is missing for each environment in a cloud, in words. secrets: of Argo CD's clusters."""
+    there = {(each["metadata"].get("labels") or {}).get(names.ENVIRONMENT) for each in secrets}
+    return [f"{each}: being made, not registered yet" for each in wanted if each not in there]
+
+
+def pulls_images(context: Context) -> bool:
+    """Real nodes are made or real pods started: images of a gigabyte may have to come first."""
+    environments = context.topology.spec.environments
+    return context.in_pods or any(each.cluster.provider == "kind" for each in environments)
+
+
+def running_environments(context: Context) -> list[str]:
+    """Those with an overlay in the core repository, but for those that the topology stops."""
+    stopped = {each.name for each in context.topology.spec.environments if each.state == "stopped"}
+    return [each for each in all_environments(context) if each not in stopped]
+
+
+def all_environments(context: Context) -> list[str]:
+    """Those of the topology in their order, then those that only the repository knows."""
+    there = context.published.core.environments()
+    known = [each.name for each in context.topology.spec.environments]
+    return [each for each in known if each in there] + [each for each in there if each not in known]
+
+
+def _silent(context: Context, wanted: Iterable[str]) -> list[str]:
+    """Clusters that don't answer: after a stop, what is written of them is older than it."""
+    missing = []
+    for name in wanted:
+        file = context.state.kubeconfig(context.topology.app_cluster(name))
+        try:
+            kube = Kube.from_file(file)
+        except UcpError as error:
+            missing.append(f"{name}: {error.message}")
+            continue
+        if not kube.ready():
+            missing.append(f"{name}: its API server does not answer yet")
+        kube.close()
+    return missing
+
+
+def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
+    """What is missing for each environment, in words. items: LocalClusters."""
+    by_environment = {
+        (each["metadata"].get("labels") or {}).get(names.ENVIRONMENT): each for each in items
+    }
+    missing = []
+    for name in wanted:
+        item = by_environment.get(name)
+        if item is None:
+            missing.append(f"{name}: not declared yet")
+            continue
+        for kind in (names.READY, names.REGISTERED):
+            condition = find(item, kind)
+            if condition is None or condition["status"] != "True":
+                said = condition["message"] if condition else f"not {kind.lower()} yet"
+                missing.append(f"{name}: {said}")
+                break
+    return missing
