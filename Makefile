@@ -56,7 +56,7 @@ lock: .venv/ready-dev ## renew the locked requirements (hashes, no index address
 	@$(LOCK) --extra engines --group checkout -o requirements/ucp.txt
 	@$(LOCK) --all-extras --group dev -o requirements/dev.txt
 	@$(LOCK) --extra forges -o requirements/promote.txt
-	@$(LOCK) --extra served -o src/k8s_ucp/components/image/requirements.txt
+	@$(LOCK) --extra served -o src/k8s_ucp/components/pods/image/requirements.txt
 
 lock-releases: .venv/ready-dev ## renew the locked hashes of the publishers' releases (asks them)
 	@.venv/bin/python -c 'from k8s_ucp.tools.lock_releases import renew; print(renew())'
@@ -72,7 +72,7 @@ kinds: .venv/ready-dev ## write the table of Kubernetes' own kinds anew, from th
 	@.venv/bin/python -m tests.built_in_kinds
 
 image: .venv/ready ## build the reconciler's image (ARGS="--base IMAGE --tag NAME")
-	@.venv/bin/python -m k8s_ucp.components.reconciler_image $(ARGS)
+	@.venv/bin/python -m k8s_ucp.components.pods.reconciler_image $(ARGS)
 
 wheel: .venv/ready-dev ## build the wheel into dist/
 	@.venv/bin/python -m build --wheel --no-isolation

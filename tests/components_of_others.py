@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.components import argocd, argocd_pods, crossplane, workloads
+from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import apply_all, read, wait_served
+from k8s_ucp.components.pods import argocd_pods, workloads
 from k8s_ucp.kube import APP_PROJECT, SECRET, Kube, Object
 from tests.control_planes import namespace
 

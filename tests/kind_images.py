@@ -18,7 +18,7 @@ from pathlib import Path
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.compiler import require_compiler
+from k8s_ucp.tools.go.compiler import require_compiler
 from k8s_ucp.tools.recipe import MODULES, linker_flags
 
 ARGOCD = f"quay.io/argoproj/argocd:v{CATALOGUE['argocd'].version}"

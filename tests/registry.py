@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.tools.compiler import require_compiler
+from k8s_ucp.tools.go.compiler import require_compiler
 from k8s_ucp.tools.recipe import needed_compiler
 from tests.built_once import built_once
 

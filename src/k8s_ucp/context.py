@@ -14,28 +14,23 @@ from k8s_ucp.clusters.kind.config import HTTP
 from k8s_ucp.clusters.kind.provider import KindProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.clusters.user_kubeconfig import users_files
-from k8s_ucp.components import (
-    adopted_argocd,
-    argocd,
-    argocd_pods,
-    crossplane,
-    pod_components,
-    reconciler,
-    redis,
-)
-from k8s_ucp.components.adopted import AdoptedComponent
+from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components.adoption import adopted_argocd
+from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.backup_keeper import BackupKeeper
 from k8s_ucp.components.component import Component, HostComponent
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.health import ADDRESS, Check, Health, combine, probe
-from k8s_ucp.components.host import Host
-from k8s_ucp.components.placement import HostPlacement
-from k8s_ucp.components.pods import PodComponent
+from k8s_ucp.components.host import redis
+from k8s_ucp.components.host.machine import Host
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.redis import Redis
+from k8s_ucp.components.pods import argocd_pods, pod_components
+from k8s_ucp.components.pods.component import PodComponent
+from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.components.reconciler import Reconciler
-from k8s_ucp.components.reconciler_image import ReconcilerImage
-from k8s_ucp.components.redis import Redis
 from k8s_ucp.components.repository_access import repository_secrets
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError

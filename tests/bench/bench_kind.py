@@ -18,7 +18,7 @@ from pathlib import Path
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.kind.provider import NODE_IMAGE as PINNED
-from k8s_ucp.components.reconciler_image import ReconcilerImage
+from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.engine.journal import read
 from k8s_ucp.tools.catalogue import CATALOGUE, KIND, PODS
 from k8s_ucp.tools.installer import Installer, Toolbox

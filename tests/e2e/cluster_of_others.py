@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
-from k8s_ucp.components import argocd, redis
+from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import ArgoCD
-from k8s_ucp.components.host import Host
-from k8s_ucp.components.placement import HostPlacement
-from k8s_ucp.components.pods import STATEFUL_SET
-from k8s_ucp.components.redis import Redis
+from k8s_ucp.components.host import redis
+from k8s_ucp.components.host.machine import Host
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.redis import Redis
+from k8s_ucp.components.pods.component import STATEFUL_SET
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import NAMESPACE, Kube, KubeError, Object
 from k8s_ucp.workspace import StateFolder

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp import names
-from k8s_ucp.components.adopted_argocd import FORMER_PROJECT, PROJECTS
-from k8s_ucp.components.ledger import Ledger
+from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, PROJECTS
+from k8s_ucp.components.ownership.ledger import Ledger
 from k8s_ucp.gitops.refresh import REFRESH
 from k8s_ucp.kube import (
     APP_PROJECT,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from k8s_ucp.clusters.existing.adoption import MARK, MARK_NAMESPACE
-from k8s_ucp.components.ledger import Entry, Ledger
+from k8s_ucp.components.ownership.ledger import Entry, Ledger
 from k8s_ucp.kube import APPLICATION, CONFIG_MAP, DEPLOYMENT, NAMESPACE, SECRET
 from tests.backing_clusters import merged
 from tests.control_planes import deployment, eventually, namespace

@@ -14,7 +14,7 @@ from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.images import mirrored
 from k8s_ucp.clusters.kind.checks import free_pair
 from k8s_ucp.clusters.kind.provider import NODE_IMAGE as PINNED
-from k8s_ucp.components.pods import POD
+from k8s_ucp.components.pods.component import POD
 from k8s_ucp.tools.catalogue import KIND, PODS
 from k8s_ucp.tools.installer import Installer
 from tests.conftest import CACHE

@@ -14,8 +14,8 @@ from k8s_ucp import __version__
 from k8s_ucp.cli.chosen import STARTED
 from k8s_ucp.cli.credential_files import credential_files
 from k8s_ucp.cli.logs import all_logs, tail
-from k8s_ucp.components import pod_components
-from k8s_ucp.components.pod_logs import PodLogs
+from k8s_ucp.components.pods import pod_components
+from k8s_ucp.components.pods.logs import PodLogs
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect import status

@@ -17,7 +17,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import StateFolder
 
 if TYPE_CHECKING:
-    from k8s_ucp.components.pod_logs import PodLogs
+    from k8s_ucp.components.pods.logs import PodLogs
 
 app = declare()
 
@@ -69,9 +69,9 @@ def logs(
 def _pod_logs(call: Invocation, component: str) -> PodLogs | None:
     """The logs of a component that runs in pods, by its name or a workload's; None for others."""
     from k8s_ucp.cli.chosen import chosen_context
-    from k8s_ucp.components import pod_components
-    from k8s_ucp.components.adopted import find_component
-    from k8s_ucp.components.pod_logs import PodLogs
+    from k8s_ucp.components.adoption.adopted import find_component
+    from k8s_ucp.components.pods import pod_components
+    from k8s_ucp.components.pods.logs import PodLogs
 
     context = chosen_context(call)
     if not context.in_pods:

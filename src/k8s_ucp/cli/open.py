@@ -8,8 +8,8 @@ import typer
 
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import Invocation, declare, invocation
-from k8s_ucp.components import adopted_argocd
 from k8s_ucp.components import argocd as component
+from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.errors import UcpError
 from k8s_ucp.preflight.adoption import settings_of
 from k8s_ucp.tools.toolbox import Toolbox

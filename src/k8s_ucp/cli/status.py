@@ -13,7 +13,7 @@ from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components import argocd, crossplane, reconciler
-from k8s_ucp.components.adopted import AdoptedComponent
+from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.inspect import status

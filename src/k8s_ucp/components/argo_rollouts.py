@@ -12,8 +12,8 @@ from pathlib import Path
 
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.components.health import Health, probe
-from k8s_ucp.components.host import Host
-from k8s_ucp.components.program import Program
+from k8s_ucp.components.host.machine import Host
+from k8s_ucp.components.host.program import Program
 from k8s_ucp.errors import UcpError
 
 NAME = "argo-rollouts"

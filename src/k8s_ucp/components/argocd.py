@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.components.certificates import Certificates
 from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, Health, combine, probe
-from k8s_ucp.components.host import Host
-from k8s_ucp.components.program import Program
-from k8s_ucp.components.redis import Redis
+from k8s_ucp.components.host.certificates import Certificates
+from k8s_ucp.components.host.machine import Host
+from k8s_ucp.components.host.program import Program
+from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import FIELD_MANAGER, SECRET, Kube
 from k8s_ucp.workspace import write_private_file

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp import __version__
-from k8s_ucp.components.program import Program, say
+from k8s_ucp.components.host.program import Program, say
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import StateFolder, write_private_file
 
 if TYPE_CHECKING:
-    from k8s_ucp.components.host import Host
+    from k8s_ucp.components.host.machine import Host
     from k8s_ucp.kube import Kube
 
 NAME = "backup"

@@ -1,9 +1,9 @@
 """One component wherever it runs: what waits, `ucp status` and doctor need to know of it.
 
-A placement is a way to fulfil this: processes of this machine (HostComponent; placement.py keeps
-them running) or workloads of the core cluster (pods.py). Which one a topology has follows from its
-core's provider. How a component is started stays with its steps: on a host parts of it begin before
-there is a cluster, in pods everything is an object of the core repository.
+A placement is a way to fulfil this: processes of this machine (HostComponent; host/placement.py
+keeps them running) or workloads of the core cluster (pods/component.py). Which one a topology has
+follows from its core's provider. How a component is started stays with its steps: on a host parts
+of it begin before there is a cluster, in pods everything is an object of the core repository.
 """
 
 from __future__ import annotations

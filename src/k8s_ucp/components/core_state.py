@@ -12,7 +12,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
-from k8s_ucp.components.generated_kinds import is_declared_by_us
+from k8s_ucp.components.ownership.generated_kinds import is_declared_by_us
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler import passwords
 from k8s_ucp.reconciler.access import sources

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.components.health import Health, probe
-from k8s_ucp.components.host import Host
-from k8s_ucp.components.program import Program
+from k8s_ucp.components.host.machine import Host
+from k8s_ucp.components.host.program import Program
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.kube import SECRET, Kube
 from k8s_ucp.process import Programs, run

@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 
 from k8s_ucp.clusters.local import REPOSITORIES
-from k8s_ucp.components import argocd, crossplane, workloads
-from k8s_ucp.components.reconciler_image import ReconcilerImage
+from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.components.pods import workloads
+from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.components.versions import refuse_other_versions
 from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.gitops.render.app_manifests import Manifests

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from k8s_ucp import __version__
 from k8s_ucp.clusters.embedded.watching import Watch
-from k8s_ucp.components.placement import HostPlacement
-from k8s_ucp.components.program import Program, say
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.program import Program, say
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import StateFolder
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp import names
-from k8s_ucp.components.adopted import AdoptedComponent
-from k8s_ucp.components.adopted_argocd import of_ours
+from k8s_ucp.components.adoption.adopted import AdoptedComponent
+from k8s_ucp.components.adoption.adopted_argocd import of_ours
 from k8s_ucp.components.component import Component
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import is_settled, kept, reason, trouble

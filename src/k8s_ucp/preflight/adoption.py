@@ -13,10 +13,17 @@ from dataclasses import dataclass
 from k8s_ucp.clusters import local
 from k8s_ucp.clusters.existing.adoption import check_owner, marked_at
 from k8s_ucp.clusters.local import core_request
-from k8s_ucp.components import adopted_argocd, argocd, crossplane
-from k8s_ucp.components.adopted import CONTROLLER, TRAITS, AdoptedComponent, Found, find_component
-from k8s_ucp.components.belongings import Belongings
-from k8s_ucp.components.ledger import Entry, Ledger
+from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.components.adoption import adopted_argocd
+from k8s_ucp.components.adoption.adopted import (
+    CONTROLLER,
+    TRAITS,
+    AdoptedComponent,
+    Found,
+    find_component,
+)
+from k8s_ucp.components.ownership.belongings import Belongings
+from k8s_ucp.components.ownership.ledger import Entry, Ledger
 from k8s_ucp.components.versions import relied_on
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.components.belongings import tracker
-from k8s_ucp.components.ledger import Entry, find
 from k8s_ucp.components.manifests import Manifest, only_yaml, read, refused
+from k8s_ucp.components.ownership.belongings import tracker
+from k8s_ucp.components.ownership.ledger import Entry, find
 from k8s_ucp.components.repositories import render_all
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError

@@ -5,10 +5,11 @@ from __future__ import annotations
 from k8s_ucp.clusters import local
 from k8s_ucp.clusters.existing.adoption import check_owner
 from k8s_ucp.clusters.local import core_request
-from k8s_ucp.components import adopted_argocd, argocd
-from k8s_ucp.components.adopted import find_component
-from k8s_ucp.components.belongings import Belongings
-from k8s_ucp.components.ledger import Ledger
+from k8s_ucp.components import argocd
+from k8s_ucp.components.adoption import adopted_argocd
+from k8s_ucp.components.adoption.adopted import find_component
+from k8s_ucp.components.ownership.belongings import Belongings
+from k8s_ucp.components.ownership.ledger import Ledger
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube, KubeError

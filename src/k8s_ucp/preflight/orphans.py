@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from k8s_ucp.clusters import local
 from k8s_ucp.components import crossplane
-from k8s_ucp.components.generated_kinds import is_declared_by_us, kind_of_crd
+from k8s_ucp.components.ownership.generated_kinds import is_declared_by_us, kind_of_crd
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, KubeError, Object

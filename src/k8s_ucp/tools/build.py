@@ -12,9 +12,9 @@ from pathlib import Path
 
 from k8s_ucp import process
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
-from k8s_ucp.tools.build_failures import explain, no_room
 from k8s_ucp.tools.catalogue import Edit, Tool
-from k8s_ucp.tools.compiler import Compiler, ModuleSource
+from k8s_ucp.tools.go.build_failures import explain, no_room
+from k8s_ucp.tools.go.compiler import Compiler, ModuleSource
 from k8s_ucp.tools.progress import Phase
 from k8s_ucp.tools.recipe import BUILD_FLAGS, Recipe, linker_flags, module_files
 from k8s_ucp.tools.store import Entry, Store, file_hash

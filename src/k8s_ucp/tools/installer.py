@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED, Tool
-from k8s_ucp.tools.compiler import Compiler, find_compiler
+from k8s_ucp.tools.go.compiler import Compiler, find_compiler
 from k8s_ucp.tools.progress import Phase, ToolProgress
 from k8s_ucp.tools.recipe import MODULES, Recipe, Source, needed_compiler, ways
 from k8s_ucp.tools.store import Entry, Store

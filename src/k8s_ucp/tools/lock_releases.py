@@ -9,8 +9,8 @@ from pathlib import Path
 from k8s_ucp import download
 from k8s_ucp.errors import UcpError
 from k8s_ucp.tools.catalogue import CATALOGUE, Tool
-from k8s_ucp.tools.release_locks import COMMITTED
-from k8s_ucp.tools.releases import ALL, Asset, published_checksum
+from k8s_ucp.tools.releases.locks import COMMITTED
+from k8s_ucp.tools.releases.publishers import ALL, Asset, published_checksum
 
 
 def renew(catalogue: Mapping[str, Tool] = CATALOGUE, path: Path = COMMITTED) -> str:

@@ -12,13 +12,13 @@ from k8s_ucp import process
 from k8s_ucp.download import NotReached, NotServed
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.tools.build import Builder, copy_wheel, describe, require_room
-from k8s_ucp.tools.build_failures import no_room
-from k8s_ucp.tools.compiler import find_compiler, module_source, require_compiler
 from k8s_ucp.tools.fetch import REACH_SECONDS, Fetcher, out_of_reach
+from k8s_ucp.tools.go.build_failures import no_room
+from k8s_ucp.tools.go.compiler import find_compiler, module_source, require_compiler
 from k8s_ucp.tools.leftovers import end_orphans
 from k8s_ucp.tools.progress import Phase, ToolProgress
 from k8s_ucp.tools.recipe import Recipe, needed_compiler
-from k8s_ucp.tools.release_locks import COMMITTED, ReleaseLocks
+from k8s_ucp.tools.releases.locks import COMMITTED, ReleaseLocks
 from k8s_ucp.tools.store import Entry, Store, remove
 
 SIDE_BY_SIDE = 2

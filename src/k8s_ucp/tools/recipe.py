@@ -17,8 +17,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from k8s_ucp.tools.catalogue import Tool
-from k8s_ucp.tools.compiler import Compiler, Version, parse_version
-from k8s_ucp.tools.releases import Asset
+from k8s_ucp.tools.go.compiler import Compiler, Version, parse_version
+from k8s_ucp.tools.releases.publishers import Asset
 
 MODULES = Path(__file__).parent / "modules"
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.components.adopted import AdoptedComponent
-from k8s_ucp.components.belongings import Belongings
+from k8s_ucp.components.adoption.adopted import AdoptedComponent
+from k8s_ucp.components.ownership.belongings import Belongings
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (

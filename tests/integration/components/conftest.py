@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.components.placement import HostPlacement
-from k8s_ucp.components.program import Program
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.program import Program
 from k8s_ucp.workspace import StateFolder
 
 

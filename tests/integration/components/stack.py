@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp import process
-from k8s_ucp.components import argocd, crossplane, manifests, redis
+from k8s_ucp.components import argocd, crossplane, manifests
 from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.health import Health, combine
-from k8s_ucp.components.host import Host
-from k8s_ucp.components.placement import HostPlacement
-from k8s_ucp.components.redis import Redis
+from k8s_ucp.components.host import redis
+from k8s_ucp.components.host.machine import Host
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.kube import Kube
 from k8s_ucp.process import Identity

@@ -15,8 +15,8 @@ import pytest
 from k8s_ucp import process
 from k8s_ucp.components import argo_rollouts, manifests
 from k8s_ucp.components.argo_rollouts import ArgoRollouts
-from k8s_ucp.components.host import Host
-from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.components.host.machine import Host
+from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.kube import Kind, Kube
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import StateFolder

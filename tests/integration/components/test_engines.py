@@ -18,7 +18,7 @@ import pytest
 from k8s_ucp import process
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import initial_credentials
-from k8s_ucp.components.certificates import Certificates
+from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.kube import SECRET
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.control_planes import control_planes, eventually

@@ -22,8 +22,8 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.components.placement import HostPlacement
-from k8s_ucp.components.program import Program
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.program import Program
 from k8s_ucp.gitops.manifests.build_many import objects
 from k8s_ucp.kube import Kind, Kube, KubeError
 from k8s_ucp.process import listeners

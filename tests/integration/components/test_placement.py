@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from k8s_ucp.components.control import Control
-from k8s_ucp.components.placement import HostPlacement
+from k8s_ucp.components.host.control import Control
+from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.errors import UcpError
 
 from .conftest import python_program, wait_until
@@ -262,7 +262,7 @@ def test_what_an_older_version_started_is_taken_over(
     """It took the folder of a login, and its programs bear nothing but their socket."""
     login = HostPlacement(placement.state, short_folder / "login" / "demo")
     with monkeypatch.context() as older:
-        older.setattr("k8s_ucp.components.supervisord._MARK", "UCP_TEST_NOTHING")
+        older.setattr("k8s_ucp.components.host.supervisord._MARK", "UCP_TEST_NOTHING")
         run(login, "one", "two")
     before = processes_of(login)
     if logged_out:
@@ -378,7 +378,7 @@ def test_two_starts_at_once_give_one_supervisord(placement: HostPlacement) -> No
 
 
 def test_logs_are_rotated(placement: HostPlacement, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("k8s_ucp.components.program.LOG_BYTES", 2000)
+    monkeypatch.setattr("k8s_ucp.components.host.program.LOG_BYTES", 2000)
     code = "import time\nwhile True: print('x'*99, flush=True); time.sleep(0.002)"
     run(placement, "chatty", code=code)
     wait_until(lambda: placement.log("chatty").with_name("chatty.log.2").exists())

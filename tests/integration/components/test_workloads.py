@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ruamel.yaml import YAML
 
-from k8s_ucp.components.workloads import of_crossplane
+from k8s_ucp.components.pods.workloads import of_crossplane
 from k8s_ucp.tools.catalogue import CATALOGUE, PODS
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.topology import CrossplaneSettings

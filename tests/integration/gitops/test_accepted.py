@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.components.pods import POD
+from k8s_ucp.components.pods.component import POD
 from k8s_ucp.gitops.manifests.kustomize import build
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import render

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from k8s_ucp.tools.compiler import find_compiler
+from k8s_ucp.tools.go.compiler import find_compiler
 from k8s_ucp.tools.recipe import needed_compiler
 from tests.built_once import built_once
 

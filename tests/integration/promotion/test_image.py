@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.components.image_wheels import fetch_wheels
+from k8s_ucp.components.pods.image_wheels import fetch_wheels
 from tests import kind_images
 from tests.integration.promotion.app_repository import AppRepository, plain_environment
 

@@ -24,7 +24,7 @@ from k8s_ucp.tools.catalogue import Tool
 from k8s_ucp.tools.fetch import WrongHash
 from k8s_ucp.tools.installer import Installer, Source, ToolProgress
 from k8s_ucp.tools.lock_releases import renew
-from k8s_ucp.tools.releases import Asset, Release
+from k8s_ucp.tools.releases.publishers import Asset, Release
 from tests.integration.tools.conftest import Proxy
 from tests.integration.tools.release_server import Publisher, publisher
 from tests.integration.tools.tiny import TINY

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.components import argocd, crossplane, reconciler, redis
-from k8s_ucp.components.host import Host
+from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components.host import redis
+from k8s_ucp.components.host.machine import Host
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import StateFolder
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.components.adopted import Found
-from k8s_ucp.components.adopted_argocd import (
+from k8s_ucp.components.adoption.adopted import Found
+from k8s_ucp.components.adoption.adopted_argocd import (
     lacking,
     of_ours,
     sets_for_all_clusters,
     unfit,
     untracked,
 )
-from k8s_ucp.components.generated_kinds import MAKER, GeneratedKinds, is_declared_by_us
-from k8s_ucp.components.ledger import Entry
+from k8s_ucp.components.ownership.generated_kinds import MAKER, GeneratedKinds, is_declared_by_us
+from k8s_ucp.components.ownership.ledger import Entry
 from k8s_ucp.kube import NotFound, Object
 from k8s_ucp.preflight.adoption import unserved
 from k8s_ucp.preflight.collisions import package_in, package_of

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.components.belongings import Belongings, services_of
-from k8s_ucp.components.generated_kinds import MAKER, kind_of_crd
-from k8s_ucp.components.ledger import Entry, Ledger
+from k8s_ucp.components.ownership.belongings import Belongings, services_of
+from k8s_ucp.components.ownership.generated_kinds import MAKER, kind_of_crd
+from k8s_ucp.components.ownership.ledger import Entry, Ledger
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, Kube, NotFound, Object
 

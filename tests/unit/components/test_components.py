@@ -12,11 +12,11 @@ from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.backup_keeper import BackupKeeper
 from k8s_ucp.components.crossplane import Crossplane
-from k8s_ucp.components.host import Host
-from k8s_ucp.components.placement import HostPlacement
-from k8s_ucp.components.program import Program, section
+from k8s_ucp.components.host.machine import Host
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.program import Program, section
+from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.components.reconciler import Reconciler
-from k8s_ucp.components.redis import Redis
 from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.errors import UcpError
 from k8s_ucp.topology import CrossplaneSettings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.components.pod_logs import PodLogs
-from k8s_ucp.components.pods import Workload
+from k8s_ucp.components.pods.component import Workload
+from k8s_ucp.components.pods.logs import PodLogs
 
 
 class Server:

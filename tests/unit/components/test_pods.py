@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.components.pods import missing_of, trouble_of
+from k8s_ucp.components.pods.component import missing_of, trouble_of
 
 
 def workload(kind: str = "Deployment", generation: int = 2, **status: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp.components.program import Program, config, script, section
+from k8s_ucp.components.host.program import Program, config, script, section
 
 ANYTHING = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
 NASTY = ["a b", "50%", "%(here)s", "a ; b", "a # b", "it's", '"', "$HOME", "`id`", "x\ny", ""]

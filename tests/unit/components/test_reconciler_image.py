@@ -9,7 +9,7 @@ import pytest
 
 from k8s_ucp import __version__
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.components.reconciler_image import BASE_VARIABLE, RECIPE, ReconcilerImage
+from k8s_ucp.components.pods.reconciler_image import BASE_VARIABLE, RECIPE, ReconcilerImage
 from k8s_ucp.errors import CommandFailed, UcpError
 
 

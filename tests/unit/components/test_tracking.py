@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from k8s_ucp.components.manifests import read
-from k8s_ucp.components.tracking import TRACKED, Keeper, keepers, tracked
+from k8s_ucp.components.ownership.tracking import TRACKED, Keeper, keepers, tracked
 
 URL = "http://git/core.git"
 KEEPER = Keeper("argocd", "platform/argocd", deep=True, namespace="argocd")

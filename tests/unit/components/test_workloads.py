@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.components import workloads
 from k8s_ucp.components.manifests import read
-from k8s_ucp.components.workloads import with_version
+from k8s_ucp.components.pods import workloads
+from k8s_ucp.components.pods.workloads import with_version
 from k8s_ucp.errors import UcpError
 
 INSTALL = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.components.ledger import Entry
+from k8s_ucp.components.ownership.ledger import Entry
 from k8s_ucp.steps.startup.claim_core import is_shared
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.tools.build import _go_name, apply_edit, go_environment, require_room
-from k8s_ucp.tools.build_failures import explain
 from k8s_ucp.tools.catalogue import Edit, Tool
-from k8s_ucp.tools.compiler import ModuleSource
+from k8s_ucp.tools.go.build_failures import explain
+from k8s_ucp.tools.go.compiler import ModuleSource
 
 TOOL = Tool(name="tiny", version="1.0.0", programs={"tiny": "example.org/tiny"})
 

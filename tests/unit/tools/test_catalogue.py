@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED, Tool
-from k8s_ucp.tools.compiler import parse_version
+from k8s_ucp.tools.go.compiler import parse_version
 from k8s_ucp.tools.recipe import MODULES, linker_flags, needed_compiler
 
 TOOLS = pytest.mark.parametrize("tool", CATALOGUE.values(), ids=lambda tool: tool.name)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import ProgramMissing
-from k8s_ucp.tools.compiler import (
+from k8s_ucp.tools.go.compiler import (
     Compiler,
     ModuleSource,
     find_compiler,

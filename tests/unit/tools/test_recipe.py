@@ -9,7 +9,7 @@ import pytest
 
 from k8s_ucp.tools import recipe as recipes
 from k8s_ucp.tools.catalogue import Edit, Tool, Wheel
-from k8s_ucp.tools.compiler import Compiler
+from k8s_ucp.tools.go.compiler import Compiler
 from k8s_ucp.tools.recipe import needed_compiler, recipe_of
 
 TOOL = Tool(

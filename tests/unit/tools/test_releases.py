@@ -8,11 +8,11 @@ import re
 import pytest
 
 from k8s_ucp.tools.catalogue import CATALOGUE, Tool
-from k8s_ucp.tools.compiler import ModuleSource
-from k8s_ucp.tools.module_archive import module_version, proxies
+from k8s_ucp.tools.go.compiler import ModuleSource
+from k8s_ucp.tools.go.module_archive import module_version, proxies
 from k8s_ucp.tools.recipe import MODULES, Source, release_of, ways
-from k8s_ucp.tools.release_locks import COMMITTED
-from k8s_ucp.tools.releases import ALL, LINUX, published_checksum
+from k8s_ucp.tools.releases.locks import COMMITTED
+from k8s_ucp.tools.releases.publishers import ALL, LINUX, published_checksum
 
 HASH = "0123456789abcdef" * 4
 RELEASED = pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from k8s_ucp.clusters import local
 from k8s_ucp.components import argocd
-from k8s_ucp.components.belongings import Belongings, is_on_core, services_of
-from k8s_ucp.components.ledger import Entry, Ledger, find
-from k8s_ucp.components.pods import POD, WORKLOADS
+from k8s_ucp.components.ownership.belongings import Belongings, is_on_core, services_of
+from k8s_ucp.components.ownership.ledger import Entry, Ledger, find
+from k8s_ucp.components.pods.component import POD, WORKLOADS
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.waiting import wait_until

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from k8s_ucp.components import argocd, argocd_pods, crossplane
+from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import Manifest, apply_all, digest, only_yaml, read, wait_served
-from k8s_ucp.components.tracking import keepers, tracked
+from k8s_ucp.components.ownership.tracking import keepers, tracked
+from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import DeadlineExceeded

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from k8s_ucp.clusters import local
 from k8s_ucp.components import argocd, crossplane, reconciler
-from k8s_ucp.components.belongings import Belongings
-from k8s_ucp.components.ledger import Entry, Ledger, find
 from k8s_ucp.components.manifests import only_yaml, read
+from k8s_ucp.components.ownership.belongings import Belongings
+from k8s_ucp.components.ownership.ledger import Entry, Ledger, find
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import UcpError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from k8s_ucp.components import argocd, argocd_pods
-from k8s_ucp.components.adopted import SERVER, find_component
+from k8s_ucp.components import argocd
+from k8s_ucp.components.adoption.adopted import SERVER, find_component
+from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import Context, await_ready
 from k8s_ucp.engine.pipeline import Report
 

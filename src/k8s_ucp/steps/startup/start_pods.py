@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from k8s_ucp.components import argocd, argocd_pods, crossplane, git_server, reconciler
+from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.health import Health
 from k8s_ucp.components.manifests import Manifest
-from k8s_ucp.components.pods import PodComponent
+from k8s_ucp.components.pods import argocd_pods, git_server
+from k8s_ucp.components.pods.component import PodComponent
 from k8s_ucp.context import Context, await_ready
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.steps.startup.apply_manifests import read_marked

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from k8s_ucp.components.adopted_argocd import FORMER_PROJECT, project_of
-from k8s_ucp.components.belongings import tracker
+from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, project_of
+from k8s_ucp.components.ownership.belongings import tracker
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.waiting import wait_until

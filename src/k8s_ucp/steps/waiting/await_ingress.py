@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from k8s_ucp.components import argocd_pods
+from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.waiting import wait_until

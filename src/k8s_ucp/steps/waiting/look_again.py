@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from k8s_ucp.components.adopted_argocd import of_ours
+from k8s_ucp.components.adoption.adopted_argocd import of_ours
 from k8s_ucp.gitops.refresh import REFRESH, REFRESH_SET
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, Kind, Kube, NotFound, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE

@@ -16,7 +16,7 @@ from pathlib import Path
 from k8s_ucp import download
 from k8s_ucp.download import NotReached, NotServed, Progress
 from k8s_ucp.errors import UcpError
-from k8s_ucp.tools.compiler import ModuleSource
+from k8s_ucp.tools.go.compiler import ModuleSource
 
 
 class WrongHash(UcpError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from k8s_ucp.components.pods import POD, WORKLOADS, Workload
+from k8s_ucp.components.pods.component import POD, WORKLOADS, Workload
 from k8s_ucp.kube import Kube, KubeError
 
 

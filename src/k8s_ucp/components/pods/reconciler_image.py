@@ -21,7 +21,7 @@ from k8s_ucp import __version__
 from k8s_ucp.cluster_provider import Report
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.images import mirrored
-from k8s_ucp.components.image_wheels import BASE_VARIABLE, fetch_wheels
+from k8s_ucp.components.pods.image_wheels import BASE_VARIABLE, fetch_wheels
 from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.process import Programs
 
@@ -29,7 +29,7 @@ NAME = "docker.io/k8s-ucp/reconciler"
 """In full: podman would put `localhost/` before a shorter name, and nodes look for it elsewhere."""
 BASE = "docker.io/library/python:3.13-slim-trixie"
 BUILD_SECONDS = 900.0
-PACKAGE = Path(__file__).resolve().parent.parent
+PACKAGE = Path(__file__).resolve().parents[2]
 RECIPE = Path(__file__).resolve().parent / "image"
 
 _LEFT_OUT = ("tools/modules", "templates")

@@ -18,10 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.components import program
-from k8s_ucp.components.control import ProgramState, SupervisorSilent
-from k8s_ucp.components.program import Program
-from k8s_ucp.components.supervisord import Supervisord
+from k8s_ucp.components.host import program
+from k8s_ucp.components.host.control import ProgramState, SupervisorSilent
+from k8s_ucp.components.host.program import Program
+from k8s_ucp.components.host.supervisord import Supervisord
 from k8s_ucp.locks import locked
 from k8s_ucp.process import Identity
 from k8s_ucp.workspace import (

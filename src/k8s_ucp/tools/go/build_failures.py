@@ -6,7 +6,7 @@ from pathlib import Path
 
 from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.tools.catalogue import Tool
-from k8s_ucp.tools.compiler import ModuleSource
+from k8s_ucp.tools.go.compiler import ModuleSource
 
 _TAIL = 12
 """Lines of output in an error; the log has them all."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 from datetime import datetime
 
-from k8s_ucp.components import argocd, redis
+from k8s_ucp.components import argocd
 from k8s_ucp.components.health import ADDRESS
-from k8s_ucp.components.host import Host
-from k8s_ucp.components.pods import POD
-from k8s_ucp.components.program import Program
+from k8s_ucp.components.host import redis
+from k8s_ucp.components.host.machine import Host
+from k8s_ucp.components.host.program import Program
+from k8s_ucp.components.pods.component import POD
 from k8s_ucp.kube import SECRET, Kube, Object
 
 FORWARD = "argocd-forward"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, WELL, Health
-from k8s_ucp.components.host import Host
-from k8s_ucp.components.program import Program
+from k8s_ucp.components.host.machine import Host
+from k8s_ucp.components.host.program import Program
 from k8s_ucp.workspace import write_private_file
 
 NAME = "redis"

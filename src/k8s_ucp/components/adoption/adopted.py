@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.component import Place
 from k8s_ucp.components.health import Check, Health
-from k8s_ucp.components.pods import DEPLOYMENT, STATEFUL_SET, PodComponent, Workload
+from k8s_ucp.components.pods.component import DEPLOYMENT, STATEFUL_SET, PodComponent, Workload
 from k8s_ucp.gitops.manifests.own import split_image
 from k8s_ucp.kube import Kube, KubeError, Object
 

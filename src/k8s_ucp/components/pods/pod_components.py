@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from k8s_ucp.components import argocd, crossplane, git_server, reconciler
-from k8s_ucp.components.pods import Workload
+from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components.pods import git_server
+from k8s_ucp.components.pods.component import Workload
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.topology import Topology
 

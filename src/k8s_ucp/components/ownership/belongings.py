@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
-from k8s_ucp.components.generated_kinds import GeneratedKinds, kind_of_crd
-from k8s_ucp.components.ledger import Entry, find
-from k8s_ucp.components.tracking import TRACKED
+from k8s_ucp.components.ownership.generated_kinds import GeneratedKinds, kind_of_crd
+from k8s_ucp.components.ownership.ledger import Entry, find
+from k8s_ucp.components.ownership.tracking import TRACKED
 from k8s_ucp.kube import (
     APP_PROJECT,
     APPLICATION,

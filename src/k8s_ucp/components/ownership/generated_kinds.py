@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from k8s_ucp.components.ledger import Entry, find
+from k8s_ucp.components.ownership.ledger import Entry, find
 from k8s_ucp.kube import CRD, Kind, Kube, Object
 from k8s_ucp.names import CLUSTERS_NAMESPACE, GROUP
 

@@ -1,0 +1,1 @@
+"""Components that others run on the core cluster and a topology uses."""

@@ -1,0 +1,1 @@
+"""Host placement: components as processes of this machine, kept running by supervisord."""

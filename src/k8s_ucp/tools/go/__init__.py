@@ -1,0 +1,1 @@
+"""Go: the compiler, sources of modules, and why a build failed."""

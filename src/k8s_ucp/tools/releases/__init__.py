@@ -1,0 +1,1 @@
+"""Releases of publishers: where they are, and which hash each file must have."""
