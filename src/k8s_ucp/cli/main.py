@@ -35,22 +35,32 @@ class Entry:
 
 
 COMMANDS: dict[str, Entry] = {
-    "start": Entry("k8s_ucp.cli.start", "Create or update everything in ucp.yaml."),
-    "stop": Entry("k8s_ucp.cli.stop", "Stop everything that runs; repositories and data are kept."),
-    "status": Entry("k8s_ucp.cli.status", "Show clusters, components, environments, applications."),
-    "graph": Entry("k8s_ucp.cli.graph", "Draw the topology as mermaid, svg or dot."),
-    "doctor": Entry("k8s_ucp.cli.doctor", "Find problems and how to fix them."),
-    "logs": Entry("k8s_ucp.cli.logs", "Print a component's logs."),
-    "promote": Entry("k8s_ucp.cli.promote", "Write an image tag to an environment."),
-    "rollback": Entry("k8s_ucp.cli.rollback", "Restore an earlier tag and hold the bad one."),
-    "history": Entry("k8s_ucp.cli.history", "List the changes of an app's tags."),
-    "clusters": Entry("k8s_ucp.cli.clusters", "List the clusters on this machine."),
-    "kubeconfig": Entry("k8s_ucp.cli.kubeconfig", "Print or merge a cluster's kubeconfig."),
-    "get": Entry("k8s_ucp.cli.get", "Print users and passwords: get secrets."),
-    "open": Entry("k8s_ucp.cli.open", "Open a component in the browser: open argocd."),
-    "mirror": Entry("k8s_ucp.cli.mirror", "List, add, remove mirrored Secrets and ConfigMaps."),
-    "env": Entry("k8s_ucp.cli.environments", "List, add and remove environments."),
-    "app": Entry("k8s_ucp.cli.apps", "List, add and remove apps."),
+    "start": Entry("k8s_ucp.cli.lifecycle.start", "Create or update everything in ucp.yaml."),
+    "stop": Entry(
+        "k8s_ucp.cli.lifecycle.stop", "Stop everything that runs; repositories and data are kept."
+    ),
+    "status": Entry(
+        "k8s_ucp.cli.inspection.status", "Show clusters, components, environments, applications."
+    ),
+    "graph": Entry("k8s_ucp.cli.inspection.graph", "Draw the topology as mermaid, svg or dot."),
+    "doctor": Entry("k8s_ucp.cli.inspection.doctor", "Find problems and how to fix them."),
+    "logs": Entry("k8s_ucp.cli.inspection.logs", "Print a component's logs."),
+    "promote": Entry("k8s_ucp.cli.promotion.promote", "Write an image tag to an environment."),
+    "rollback": Entry(
+        "k8s_ucp.cli.promotion.rollback", "Restore an earlier tag and hold the bad one."
+    ),
+    "history": Entry("k8s_ucp.cli.promotion.history", "List the changes of an app's tags."),
+    "clusters": Entry("k8s_ucp.cli.inspection.clusters", "List the clusters on this machine."),
+    "kubeconfig": Entry(
+        "k8s_ucp.cli.inspection.kubeconfig", "Print or merge a cluster's kubeconfig."
+    ),
+    "get": Entry("k8s_ucp.cli.inspection.get", "Print users and passwords: get secrets."),
+    "open": Entry("k8s_ucp.cli.inspection.open", "Open a component in the browser: open argocd."),
+    "mirror": Entry(
+        "k8s_ucp.cli.editing.mirror", "List, add, remove mirrored Secrets and ConfigMaps."
+    ),
+    "env": Entry("k8s_ucp.cli.editing.environments", "List, add and remove environments."),
+    "app": Entry("k8s_ucp.cli.editing.apps", "List, add and remove apps."),
     "render": Entry("k8s_ucp.cli.render", "Render both repositories to a folder."),
     "check": Entry("k8s_ucp.cli.check", "Validate the files of both repositories."),
     "tools": Entry("k8s_ucp.cli.tools", "Install, list or remove the pinned programs."),

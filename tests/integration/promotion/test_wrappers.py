@@ -11,7 +11,7 @@ import pytest
 import typer.main
 from ruamel.yaml import YAML
 
-from k8s_ucp.cli.promote import app as promote_app
+from k8s_ucp.cli.promotion.promote import app as promote_app
 from tests.integration.promotion.app_repository import UCP, AppRepository, Result, Ucp
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.cli import existing, questions, running
+from k8s_ucp.cli import questions, running
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.existing import Existing, decide
+from k8s_ucp.cli.lifecycle import existing
+from k8s_ucp.cli.lifecycle.existing import Existing, decide
 from k8s_ucp.topology import default
 from k8s_ucp.topology.parts import CoreCluster
 

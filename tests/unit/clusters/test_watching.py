@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp.cli.logs import tail
+from k8s_ucp.cli.inspection.logs import tail
 from k8s_ucp.clusters.embedded.watching import (
     FREE_RESTARTS,
     LOG_BYTES,

@@ -10,8 +10,8 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.editing import edit_topology, up_to_date
-from k8s_ucp.cli.leaving import check_core_answers, how_far, remove_applications
+from k8s_ucp.cli.editing.leaving import check_core_answers, how_far, remove_applications
+from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import read_images

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.closing import closing_table
 from k8s_ucp.cli.command import Invocation, declare, invocation
-from k8s_ucp.cli.existing import Existing, decide
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
+from k8s_ucp.cli.lifecycle.closing import closing_table
+from k8s_ucp.cli.lifecycle.existing import Existing, decide
+from k8s_ucp.cli.lifecycle.wanted import Wanted, find_wanted, parse_flags
 from k8s_ucp.cli.running import run_plan
-from k8s_ucp.cli.wanted import Wanted, find_wanted, parse_flags
 from k8s_ucp.errors import UcpError
 
 app = declare()

@@ -11,9 +11,9 @@ import typer
 
 from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation, placed
-from k8s_ucp.cli.credential_files import credential_files
+from k8s_ucp.cli.inspection.credential_files import credential_files
+from k8s_ucp.cli.inspection.status import look
 from k8s_ucp.cli.output import Output, OutputOption, notation
-from k8s_ucp.cli.status import look
 from k8s_ucp.components.backup_keeper import failure
 from k8s_ucp.context import Context
 from k8s_ucp.inspect import doctor
@@ -49,7 +49,7 @@ def examine(
     seen = examined(context)
     found = [replace(each, next=placed(each.next, call.given)) for each in doctor.findings(seen)]
     if bundle:
-        from k8s_ucp.cli.doctor_bundle import write_bundle
+        from k8s_ucp.cli.inspection.doctor_bundle import write_bundle
 
         paths = write_bundle(context, seen, found, bundle)
         call.console.say(f"{bundle}: {len(paths)} files; look through it before you hand it on")

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.app_repository import BRANCH_HELP, REPO_HELP
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.output import Output, OutputOption
-from k8s_ucp.cli.promotion_output import person, seconds, show_landing
+from k8s_ucp.cli.promotion.app_repository import BRANCH_HELP, REPO_HELP
+from k8s_ucp.cli.promotion.results import person, seconds, show_landing
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.promotion.batch import read_batch
@@ -209,7 +209,7 @@ def _land(
     place = find_place(repo, branch, call.workspace, call.topology, app_credential(call, repo))
     proposer = None
     if proposing:
-        from k8s_ucp.cli.promotion_pr import make_proposer
+        from k8s_ucp.cli.promotion.pull_request import make_proposer
 
         proposer = make_proposer(
             call, place, proposing.forge, run, merge_when_green=proposing.merge_when_green

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.app_repository import BranchOption, RepoOption
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.output import Output, OutputOption
-from k8s_ucp.cli.promotion_output import person, seconds, show_landing
+from k8s_ucp.cli.promotion.app_repository import BranchOption, RepoOption
+from k8s_ucp.cli.promotion.results import person, seconds, show_landing
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import find_run

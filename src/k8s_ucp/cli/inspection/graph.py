@@ -55,7 +55,7 @@ def _graph(call: Invocation) -> Graph:
     file = call.workspace.topology_file
     if not call.topology and not call.workspace.topologies() and file.exists():
         return topology_graph(load(file), {})
-    from k8s_ucp.cli.status import look
+    from k8s_ucp.cli.inspection.status import look
     from k8s_ucp.tools.toolbox import Toolbox
 
     context = chosen_context(call)

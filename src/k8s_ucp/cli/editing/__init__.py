@@ -1,0 +1,1 @@
+"""Commands that edit ucp.yaml: environments, apps, mirrors."""

@@ -1,0 +1,1 @@
+"""Commands that show what is there: status, doctor, logs, clusters, passwords."""

@@ -1,0 +1,1 @@
+"""`ucp start` and `ucp stop`."""

@@ -1,0 +1,1 @@
+"""`ucp promote`, `ucp rollback` and `ucp history`."""
