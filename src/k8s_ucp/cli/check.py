@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from k8s_ucp.cli.app_sources import fetcher_of
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError
@@ -48,7 +49,7 @@ def check_command(
         for folder in (core, apps):
             if folder is not None and not folder.is_dir():
                 raise UsageError(f"{folder} is no folder", next="ucp check --help")
-        findings = check(program, Checkout(core, apps))
+        findings = check(program, Checkout(core, apps), helm=helm())
     else:
         findings = _check_workspace(call, program, file or call.workspace.topology_file)
     if output is not Output.table:
@@ -75,17 +76,26 @@ def kustomize() -> Path:
         return found
 
 
+def helm() -> Path | None:
+    """The same for helm; None where there is none."""
+    try:
+        return Installer(cache_folder(), lambda _: None).find(("helm",)).path("helm")
+    except UcpError:
+        return find_program("helm")
+
+
 def _check_workspace(call: Invocation, program: Path, path: Path) -> list[Finding]:
     from k8s_ucp.components.repositories import render_all
     from k8s_ucp.gitops.render.app_manifests import read_manifests
     from k8s_ucp.topology import load
 
     topology = load(path)
-    manifests = read_manifests(topology, path.parent)
+    manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
     rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, None)
-    findings = check_rendered(program, rendered, also=transports(topology))
+    also, charts = transports(topology), helm()
+    findings = check_rendered(program, rendered, also=also, helm=charts)
     clones = call.workspace.gitops(topology.name)
     if clones.core.is_dir() and clones.apps.is_dir():
         found = Checkout(clones.core, clones.apps)
-        findings += check(program, found, also=transports(topology))
+        findings += check(program, found, also=also, helm=charts)
     return sorted(set(findings))

@@ -31,7 +31,7 @@ def credential_of(topology: Topology, workspace: Workspace) -> Credential | None
     name = topology.spec.git.auth
     if (said := git_credential()) or name is None:
         return said
-    return _named(name, topology, workspace)
+    return named_credential(name, topology, workspace)
 
 
 def read_credential_of(topology: Topology, workspace: Workspace) -> Credential | None:
@@ -40,10 +40,11 @@ def read_credential_of(topology: Topology, workspace: Workspace) -> Credential |
     Raises BadCredential.
     """
     name = topology.spec.git.read_auth
-    return None if name is None else _named(name, topology, workspace)
+    return None if name is None else named_credential(name, topology, workspace)
 
 
-def _named(name: str, topology: Topology, workspace: Workspace) -> Credential:
+def named_credential(name: str, topology: Topology, workspace: Workspace) -> Credential:
+    """One of the topology's credentials. Raises BadCredential."""
     from k8s_ucp.credentials import load_login, place_of
 
     username, password = load_login(name, place_of(topology, workspace, name))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from k8s_ucp.cli.app_sources import fetcher_of
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.components.repositories import render_all
@@ -51,7 +52,7 @@ def render(
     call = invocation(ctx)
     path = file or call.workspace.topology_file
     topology = load(path)
-    manifests = read_manifests(topology, path.parent)
+    manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
     source = Source(topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)
     engines = ("argocd", "crossplane")

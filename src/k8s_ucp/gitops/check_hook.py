@@ -32,6 +32,7 @@ _HOOK = """#!/bin/sh
 {mark}
 python={python}
 kustomize={kustomize}
+helm={helm}
 core={core}
 unchecked() {{ # WHY
   echo "this push was not checked: $1" >&2
@@ -56,7 +57,7 @@ files_of() {{ # REPOSITORY COMMIT FOLDER: git's variables name this repository a
 
 look() {{ # FOLDER: 0 nothing is wrong, {findings} findings, else there is no check to start
   TMPDIR="$work" "$python" -P -m k8s_ucp.gitops.check_hook --kustomize "$kustomize" \\
-    --repository {name} --code {findings} --folder "$1" \\
+    --helm "$helm" --repository {name} --code {findings} --folder "$1" \\
     --changed "$work/changed" --core "$work/core" </dev/null 2>"$work/log"
   code=$?
   case $code in 0 | {findings}) return $code ;; esac
@@ -95,9 +96,17 @@ exit 0
 
 
 def ensure_check_hook(
-    bare: Path, name: str, *, python: Path, kustomize: Path, branch: str = "main"
+    bare: Path,
+    name: str,
+    *,
+    python: Path,
+    kustomize: Path,
+    branch: str = "main",
+    helm: Path | None = None,
 ) -> str | None:
     """Write the hook of a local remote, `core` or `apps`, where it is missing or old.
+
+    helm: renders charts; without it a push that brings one is refused.
 
     Returns what a person should know when a hook of their own is in its place, else None.
     """
@@ -106,6 +115,7 @@ def ensure_check_hook(
         mark=_MARK,
         python=shlex.quote(str(python)),
         kustomize=shlex.quote(str(kustomize)),
+        helm=shlex.quote(str(helm or "")),
         core=shlex.quote(str(core or "")),
         ref=shlex.quote(f"refs/heads/{branch}"),
         name=name,
@@ -132,6 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
     """What the hook starts: prints findings, one a line. Ends with `--code` if there are some."""
     parser = argparse.ArgumentParser(prog="k8s_ucp.gitops.check_hook", description=__doc__)
     parser.add_argument("--kustomize", type=Path, required=True)
+    parser.add_argument("--helm", default="")
     parser.add_argument("--repository", choices=("core", "apps"), required=True)
     parser.add_argument("--folder", type=Path, required=True, help="the pushed files")
     parser.add_argument("--changed", type=Path, required=True, help="file of the changed paths")
@@ -154,8 +165,9 @@ def _findings(wanted: argparse.Namespace) -> list[Finding]:
     if wanted.repository == "core":
         return check(wanted.kustomize, Checkout(core=wanted.folder), also=_ALSO)
     core = wanted.core if wanted.core and wanted.core.is_dir() else None
+    helm = Path(wanted.helm) if wanted.helm else None
     only = changed_apps(wanted.changed.read_text("utf-8", "replace").splitlines())
-    found = check(wanted.kustomize, Checkout(core, wanted.folder), only, also=_ALSO)
+    found = check(wanted.kustomize, Checkout(core, wanted.folder), only, also=_ALSO, helm=helm)
     return [each for each in found if each.repository == "apps"]
 
 

@@ -19,6 +19,7 @@ from k8s_ucp.topology.file import (
 from k8s_ucp.topology.parts import (
     App,
     AppCluster,
+    Chart,
     CoreCluster,
     CrossplaneSettings,
     Database,
@@ -37,6 +38,7 @@ __all__ = [
     "NAME_PATTERN",
     "App",
     "AppCluster",
+    "Chart",
     "CoreCluster",
     "CrossplaneSettings",
     "Database",

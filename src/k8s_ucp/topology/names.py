@@ -75,6 +75,13 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
         taken = taken_namespace(app.name)
         if taken:
             yield Problem(("spec", "apps", place, "name"), taken)
+        for key, named in (
+            ("namespace", app.namespace),
+            *(("namespaces", e) for e in app.namespaces),
+        ):
+            if named and (reserved_namespace(named) or named == "default"):
+                words = f"'{named}' is a namespace of Kubernetes or of the platform: apps stay out"
+                yield Problem(("spec", "apps", place, key), words)
     syncers = {database_syncer(each.name): each.name for each in spec.apps if each.database}
     for place, mirror in enumerate(spec.mirrors):
         at = ("spec", "mirrors", place, "name")
@@ -218,8 +225,14 @@ def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
                 "give the token in the variable UCP_GIT_TOKEN",
             )
     for index, app in enumerate(spec.apps):
+        at: Loc = ("spec", "apps", index)
+        if app.chart and _holds_credential(app.chart.repo):
+            yield Problem(
+                (*at, "chart", "repo"),
+                f"the URL in {shown(at)}.chart.repo holds a user or password, and this file is "
+                "committed: name a credential in chart.auth",
+            )
         if app.repo and _holds_credential(app.repo):
-            at: Loc = ("spec", "apps", index)
             yield Problem(
                 (*at, "repo"),
                 f"the URL in {shown(at)}.repo holds a user or password, and this file is "
@@ -228,9 +241,11 @@ def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
 
 
 def _holds_credential(url: str) -> bool:
-    """Over http(s) whatever stands before the host is a password or a token."""
+    """Over http(s) and oci whatever stands before the host is a password or a token."""
     try:
         parts = urlsplit(url)
-        return bool(parts.password) or (parts.scheme in ("http", "https") and "@" in parts.netloc)
+        return bool(parts.password) or (
+            parts.scheme in ("http", "https", "oci") and "@" in parts.netloc
+        )
     except ValueError:
         return False

@@ -12,15 +12,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from k8s_ucp.topology.values import (
     Branch,
+    ChartName,
+    ChartRepository,
+    ChartVersion,
     DataKey,
     GitUrl,
     Host,
     Image,
     Interval,
+    Kind,
     LabelKey,
     LabelValue,
     Lifetime,
     Name,
+    Namespace,
     NodeImage,
     ObjectName,
     OnePassword,
@@ -141,8 +146,25 @@ class Environment(Part):
     """stopped: the declaration stays, the cluster goes."""
 
 
+class Chart(Part):
+    """A Helm chart of a chart repository or an OCI registry."""
+
+    repo: ChartRepository
+    """https://… with an index.yaml, or oci://registry/path."""
+    name: ChartName
+    version: ChartVersion
+    """The exact version."""
+    auth: Name | None = None
+    """Which of the credentials opens the repository."""
+
+
+AppForm = Literal["kustomize", "helm", "directory", "jsonnet"]
+APP_FORMS: tuple[AppForm, ...] = ("kustomize", "helm", "directory", "jsonnet")
+"""How Argo CD renders an app's files."""
+
+
 class App(Part):
-    """What runs on the environments: an image, or manifests of your own by path or repo."""
+    """What runs on the environments: an image, or what you bring by path, repo or chart."""
 
     name: Name
     image: Image | None = None
@@ -150,12 +172,29 @@ class App(Part):
     tag: Tag | None = None
     """Only the first tag: afterwards the overlays own it."""
     path: Path | None = None
-    """A folder of manifests beside ucp.yaml, or ucp:<name> for one that comes with ucp.
+    """A folder beside ucp.yaml, or ucp:<name> for one that comes with ucp.
     With repo: the folder in that repository."""
     repo: GitUrl | None = None
-    """A git repository of manifests."""
+    """A git repository."""
     revision: Revision | None = None
     """For repo: a tag or a commit."""
+    auth: Name | None = None
+    """For repo: which of the credentials opens it over http(s); that of git.auth without it."""
+    chart: Chart | None = None
+    """A Helm chart of a chart repository or an OCI registry."""
+    as_: AppForm | None = Field(None, alias="as")
+    """How the files are rendered; detected without it. With repo: they are copied from the commit
+    to the app repository; without it a kustomization there is referred to."""
+    values: dict[Name, Path] = Field(default_factory=dict)
+    """For Helm charts: {environment: file}, beside ucp.yaml or in the chart."""
+    overlays: dict[Name, Path] = Field(default_factory=dict)
+    """For kustomizations: {environment: folder}, for those that aren't overlays/<name>."""
+    namespace: Namespace | None = None
+    """Where it runs; the app's name without it."""
+    namespaces: tuple[Namespace, ...] = ()
+    """Further namespaces that it may write to."""
+    cluster_kinds: tuple[Kind, ...] = Field((), alias="clusterKinds")
+    """Kinds outside of namespaces that it may bring, such as ClusterRole; none without it."""
     hosts: tuple[Host, ...] = ()
     """Names in front of <environment>.<domain>."""
     replicas: int = Field(1, ge=0, le=1000)
@@ -164,11 +203,18 @@ class App(Part):
     """One of databases: its connection is in the Secret `database` of the app's namespace."""
 
     @property
-    def form(self) -> Literal["image", "path", "repo"]:
-        """What the app is given by: manifests of the user's own count more than an image."""
+    def form(self) -> Literal["image", "path", "repo", "chart"]:
+        """What the app is given by: what the user brings counts more than an image."""
+        if self.chart:
+            return "chart"
         if self.repo:
             return "repo"
         return "path" if self.path else "image"
+
+    @property
+    def home(self) -> str:
+        """The namespace that it runs in."""
+        return self.namespace or self.name
 
 
 class Database(Part):

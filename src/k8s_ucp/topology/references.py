@@ -29,8 +29,8 @@ def find_bad_apps(spec: Spec) -> Iterator[Problem]:
 
 
 def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
-    if not (app.image or app.path or app.repo):
-        yield Problem(at, f"{shown(at)} needs the key 'image' (or 'path' or 'repo')")
+    if not (app.image or app.path or app.repo or app.chart):
+        yield Problem(at, f"{shown(at)} needs the key 'image' (or 'path', 'repo' or 'chart')")
     if app.image and not app.tag:
         yield Problem(at, f"{shown(at)} needs the key 'tag'")
     if app.tag and not app.image:
@@ -39,8 +39,9 @@ def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
         yield Problem(
             at, f"{shown(at)} needs the key 'revision': a tag or commit of the repository"
         )
-    if app.revision and not app.repo:
-        yield Problem((*at, "revision"), f"{shown(at)}: 'revision' says nothing without 'repo'")
+    for key in ("revision", "auth"):
+        if getattr(app, key) and not app.repo:
+            yield Problem((*at, key), f"{shown(at)}: '{key}' says nothing without 'repo'")
     if app.form != "image" and "replicas" in app.model_fields_set:
         yield Problem((*at, "replicas"), f"{shown(at)}: 'replicas' stands in your own manifests")
     if app.repo and app.path and app.path.startswith("ucp:"):
@@ -48,8 +49,35 @@ def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
     elif app.path and app.path.startswith("ucp:") and app.path[4:] not in SHIPPED:
         known = ", ".join(f"ucp:{each}" for each in SHIPPED)
         yield Problem((*at, "path"), f"{shown(at)}: '{app.path}' doesn't come with ucp; {known} do")
-    if app.path and {".", ".."} & set(app.path.split("/")):
-        yield Problem((*at, "path"), f"{shown(at)}: a path may not hold '.' or '..'")
+    for place, path in _paths(app, at):
+        if {".", ".."} & set(path.split("/")):
+            yield Problem(place, f"{shown(at)}: a path may not hold '.' or '..'")
+    yield from _bad_chart(app, at)
+
+
+def _paths(app: App, at: Loc) -> Iterator[tuple[Loc, str]]:
+    if app.path:
+        yield (*at, "path"), app.path
+    for key in ("values", "overlays"):
+        yield from (((*at, key, name), path) for name, path in getattr(app, key).items())
+
+
+def _bad_chart(app: App, at: Loc) -> Iterator[Problem]:
+    """Keys that don't go with a Helm chart, or with anything else."""
+    if app.chart:
+        for key in ("image", "path", "repo"):
+            if getattr(app, key):
+                yield Problem((*at, key), f"{shown(at)}: '{key}' and 'chart' exclude each other")
+        if app.as_ not in (None, "helm"):
+            yield Problem((*at, "as"), f"{shown(at)}: a chart is rendered as helm")
+    if app.form == "image":
+        for key in ("as", "values", "overlays"):
+            if getattr(app, "as_" if key == "as" else key):
+                yield Problem((*at, key), f"{shown(at)}: '{key}' says nothing with an image")
+    if app.hosts and (app.chart or app.as_ == "helm"):
+        yield Problem(
+            (*at, "hosts"), f"{shown(at)}: a chart's hosts stand in its values, not in 'hosts'"
+        )
 
 
 def find_dangling(spec: Spec) -> Iterator[Problem]:
@@ -61,6 +89,11 @@ def find_dangling(spec: Spec) -> Iterator[Problem]:
         for name, there in databases.items()
     }
     for index, app in enumerate(spec.apps):
+        for key in ("values", "overlays"):
+            here: Loc = ("spec", "apps", index, key)
+            for name in getattr(app, key):
+                if name not in environments:
+                    yield _dangling((*here, name), name, "environment", environments)
         at: Loc = ("spec", "apps", index, "database")
         if app.database is None:
             continue
@@ -139,16 +172,25 @@ def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
     """A credential comes from one place, and is one of a cloud or the one that git is given."""
     clouds = type(spec.credentials).model_fields
     others = spec.credentials.__pydantic_extra__ or {}
+    used = {spec.git.auth, spec.git.read_auth}
+    used |= {each.auth for each in spec.apps}
+    used |= {each.chart.auth for each in spec.apps if each.chart}
     for name in (*clouds, *others):
         source = getattr(spec.credentials, name)
         at: Loc = ("spec", "credentials", name)
         if source is not None and len(source.model_fields_set - {"project"}) > 1:
             yield Problem(at, f"{shown(at)} takes one of the keys file, env, onepassword")
-        if name in others and name not in (spec.git.auth, spec.git.read_auth):
-            near = nearest(name, clouds)
-            hint = f"did you mean '{near}'? " if near else ""
-            words = f"{hint}nothing uses it, unless spec.git.auth or spec.git.readAuth names it"
+        if name in others and name not in used and (near := nearest(name, clouds)):
+            # Others may be there for an app that is yet to come (`ucp app add --auth`).
+            words = f"did you mean '{near}'? nothing uses it"
             yield Problem(at, f"{shown(at)}: {words}", on_key=True)
+    for index, app in enumerate(spec.apps):
+        for at, named in (
+            (("spec", "apps", index, "auth"), app.auth),
+            (("spec", "apps", index, "chart", "auth"), app.chart.auth if app.chart else None),
+        ):
+            if named in clouds:
+                yield Problem(at, f"{shown(at)}: '{named}' is a cloud's; name one of its own")
     for key, named in (("auth", spec.git.auth), ("readAuth", spec.git.read_auth)):
         if named is not None:
             yield from _bad_git_credential(spec, ("spec", "git", key), named, clouds)

@@ -29,6 +29,26 @@ ObjectName = Annotated[
     ),
 ]
 
+Namespace = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+            "a namespace: lower-case letters, digits and '-', at most 63 characters (RFC 1123)",
+        )
+    ),
+]
+
+Kind = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[A-Z][A-Za-z0-9]{0,62}(\.[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?)?$",
+            "a kind such as ClusterRole, or with its API group ClusterIssuer.cert-manager.io",
+        )
+    ),
+]
+
 Tag = Annotated[
     str,
     StringConstraints(
@@ -257,6 +277,35 @@ GitUrl = Annotated[
     AfterValidator(_url),
 ]
 """git, kustomize, shells and pipelines read it: nothing in it means anything to them."""
+
+ChartRepository = Annotated[
+    str,
+    StringConstraints(
+        max_length=500,
+        pattern=means(
+            rf"^(https?|oci)://[^-{_NO_URL}][^{_NO_URL}]*$",
+            "a repository of Helm charts: https://… with an index.yaml, or oci://registry/path",
+        ),
+    ),
+    AfterValidator(_url),
+]
+
+ChartName = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$", "the name of a chart")
+    ),
+]
+
+ChartVersion = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^v?[0-9]+(\.[0-9]+){0,2}([-+][A-Za-z0-9.+-]{1,100})?$",
+            "the exact version of a chart, such as 1.2.3",
+        )
+    ),
+]
 
 
 def _ref(value: str) -> str:

@@ -10,6 +10,8 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
+from k8s_ucp.cli.editing.app_adding import Wanted, item_of
+from k8s_ucp.cli.editing.app_preview import preview, tell
 from k8s_ucp.cli.editing.leaving import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
 from k8s_ucp.cli.output import Output, OutputOption, notation
@@ -17,8 +19,9 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import read_images
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.publish.merge import Known
-from k8s_ucp.topology import APPS, Topology, load, parse
+from k8s_ucp.topology import APPS, App, Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
+from k8s_ucp.topology.parts import APP_FORMS
 
 app = declare("List, add and remove apps.")
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/kustomization\.ya?ml")
@@ -42,7 +45,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         data.append(
             {
                 "name": name,
-                "from": (found.path or found.repo or found.image) if found else None,
+                "from": _origin(found) if found else None,
                 "hosts": list(found.hosts) if found else [],
                 "database": found.database if found else None,
                 "versions": versions.get(name, {}),
@@ -76,13 +79,63 @@ def add(
     tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Its first tag.")] = None,
     path: Annotated[
         str | None,
-        typer.Option("--path", metavar="DIR", help="A folder of manifests beside ucp.yaml."),
+        typer.Option(
+            "--path",
+            metavar="DIR",
+            help="A folder with a kustomization, a Helm chart, manifests or jsonnet; one from "
+            "outside of the workspace is copied. With --repo: the folder in it.",
+        ),
     ] = None,
     repo: Annotated[
-        str | None, typer.Option("--repo", metavar="URL", help="A git repository of manifests.")
+        str | None,
+        typer.Option(
+            "--repo", metavar="URL", help="A git repository; with --chart: of Helm charts."
+        ),
     ] = None,
     revision: Annotated[
-        str | None, typer.Option("--revision", metavar="REV", help="Its tag or commit.")
+        str | None,
+        typer.Option(
+            "--revision",
+            "--ref",
+            metavar="REV",
+            help="For --repo: a branch, a tag or a commit; the commit is written down.",
+        ),
+    ] = None,
+    chart: Annotated[
+        str | None,
+        typer.Option("--chart", metavar="NAME", help="A Helm chart of --repo, or oci://…/NAME."),
+    ] = None,
+    version: Annotated[
+        str | None,
+        typer.Option("--version", metavar="V", help="For --chart; the newest without it."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="FORM", help=f"Instead of what is detected: {', '.join(APP_FORMS)}."
+        ),
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--values",
+            metavar="[ENV=]FILE",
+            help="Values of a Helm chart, everywhere or on one environment; again.",
+        ),
+    ] = None,
+    overlay: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--overlay",
+            metavar="ENV=DIR",
+            help="The overlay of a kustomization where it has another name; again.",
+        ),
+    ] = None,
+    auth: Annotated[
+        str | None,
+        typer.Option(
+            "--auth", metavar="NAME", help="Which of the credentials of ucp.yaml opens --repo."
+        ),
     ] = None,
     host: Annotated[
         list[str] | None,
@@ -99,39 +152,73 @@ def add(
         str,
         typer.Option("--database-provider", metavar="P", help="Who makes it: gcp, aws or local."),
     ] = "local",
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print what would be committed and every object; change nothing."
+        ),
+    ] = False,
 ) -> None:
-    """Add an app to ucp.yaml and to the app repository, and push: it runs on every environment."""
+    """Add an app to ucp.yaml and to the app repository, and push: it runs on every environment.
+
+    Whatever you have: an image, a folder or a git repository with a kustomization, a Helm chart,
+    plain manifests or jsonnet, or a chart of a chart repository or an OCI registry.
+    """
     call = invocation(ctx)
-    item: dict[str, Any] = {"name": name}
-    given = {
+    if form is not None and form not in APP_FORMS:
+        raise UsageError(f"--as {form}: it is one of {', '.join(APP_FORMS)}")
+    more: dict[str, Any] = {
         "image": image,
         "tag": tag,
-        "path": path,
-        "repo": repo,
-        "revision": revision,
-        "hosts": host,
+        "as": form,
+        "hosts": list(host or ()),
         "replicas": replicas,
         "database": database,
     }
-    if not (image or path or repo):
+    if not (image or path or repo or chart):
         if name not in APPS:
             raise UsageError(
                 f"no app is known by the name '{name}'; known: {', '.join(APPS)}",
-                next=f"ucp app add {name} --image NAME --tag TAG (or --path DIR, --repo URL)",
+                next=f"ucp app add {name} --image NAME --tag TAG (or --path DIR, --repo URL, "
+                "--chart NAME)",
             )
         known = APPS[name].model_dump(by_alias=True, exclude_unset=True)
-        given = {key: given.get(key) or known.get(key) for key in given}
-    item |= {key: value for key, value in given.items() if value is not None}
-    item = {key: list(each) if key == "hosts" else each for key, each in item.items()}
+        more = {key: more.get(key) or known.get(key) for key in {**known, **more}}
+        more = {key: list(each) if key == "hosts" else each for key, each in more.items()}
+        more.pop("name", None)
+    wanted = Wanted(
+        name=name,
+        path=path,
+        repo=repo,
+        revision=revision,
+        chart=chart,
+        version=version,
+        auth=auth,
+        values=tuple(values or ()),
+        overlays=tuple(overlay or ()),
+        more=more,
+    )
+    topology = load(call.workspace.topology_file)
+    if name in {each.name for each in topology.spec.apps}:
+        raise UsageError(
+            f"'{name}' is there already in apps of ucp.yaml",
+            next=f"choose another name, or edit {call.workspace.topology_file}",
+        )
+    with item_of(call, topology, wanted) as item:
 
-    def edit(text: str, file: Path) -> tuple[str, Topology]:
-        databases = {each.name for each in parse(text, file).spec.databases}
-        if item.get("database") and item["database"] not in databases:
-            new = {"name": item["database"], "provider": database_provider}
-            text, _ = with_item(text, "databases", new, file)
-        return with_item(text, "apps", item, file)
+        def edit(text: str, file: Path) -> tuple[str, Topology]:
+            databases = {each.name for each in parse(text, file).spec.databases}
+            if item.get("database") and item["database"] not in databases:
+                new = {"name": item["database"], "provider": database_provider}
+                text, _ = with_item(text, "databases", new, file)
+            return with_item(text, "apps", item, file)
 
-    topology = edit_topology(call, edit)
+        if dry_run:
+            preview(call, edit, name)
+            # The copies that were made to look at go again.
+            raise typer.Exit
+        tell(call, edit, name)
+        topology = edit_topology(call, edit)
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
 
 
@@ -151,6 +238,12 @@ def remove(
     topology = edit_topology(call, edit, leaving=Known(frozenset(), frozenset([name])))
     remove_applications(call, topology, name)
     call.console.say(f"app {name} removed")
+
+
+def _origin(app: App) -> str | None:
+    if app.chart:
+        return f"{app.chart.repo}/{app.chart.name} {app.chart.version}"
+    return app.repo or app.path or app.image
 
 
 def _versions(call: Invocation, topology: Topology) -> dict[str, dict[str, list[str]]]:

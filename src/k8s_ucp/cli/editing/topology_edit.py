@@ -56,6 +56,7 @@ def edit_topology(call: Invocation, edit: Edit, *, leaving: Known = NOBODY) -> T
 def _edit_and_publish(call: Invocation, edit: Edit, leaving: Known) -> Topology:
     """The topology's lock is held."""
     from k8s_ucp import plans
+    from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.context import Context
     from k8s_ucp.gitops.render.app_manifests import read_manifests
 
@@ -79,7 +80,7 @@ def _edit_and_publish(call: Invocation, edit: Edit, leaving: Known) -> Topology:
         workspace=call.workspace,
         topology=topology,
         topology_file=plain.encode(),
-        manifests=read_manifests(topology, path.parent),
+        manifests=read_manifests(topology, path.parent, fetcher_of(call, topology)),
         leaving=leaving,
         before_push=write,
         whole=True,

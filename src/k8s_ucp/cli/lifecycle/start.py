@@ -116,6 +116,7 @@ def start(
     wanted = find_wanted(call, flags)
 
     from k8s_ucp import plans
+    from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.context import Context
     from k8s_ucp.gitops.publish.repositories import settle
     from k8s_ucp.gitops.render.app_manifests import read_manifests
@@ -124,7 +125,9 @@ def start(
         workspace=call.workspace,
         topology=wanted.topology,
         topology_file=wanted.text.encode(),
-        manifests=read_manifests(wanted.topology, wanted.path.parent),
+        manifests=read_manifests(
+            wanted.topology, wanted.path.parent, fetcher_of(call, wanted.topology)
+        ),
         settled=settle(ours or [], theirs or []),
         git_credential=credential_of(wanted.topology, call.workspace),
         git_read_credential=read_credential_of(wanted.topology, call.workspace),

@@ -14,12 +14,14 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.check.objects import is_moving, unpinned_image
-from k8s_ucp.gitops.manifests.build_many import Object, objects
-from k8s_ucp.gitops.manifests.own import KUSTOMIZATIONS
+from k8s_ucp.gitops.manifests.build_many import Object
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.sources import FIELDS, entries
+from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.topology.names import shared_applications, taken_namespace
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
+_PLACE = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")
 _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")
 """Hidden folders, manifests of engines that are pinned as a whole, the topology."""
 _ACTION = re.compile(r"^\s*(?:-\s+)?uses:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
@@ -49,7 +51,7 @@ class Tree:
     @cached_property
     def documents(self) -> dict[str, list[Object]]:
         """{path of a YAML file: its documents}; what can't be read is in `unreadable`."""
-        found = {}
+        found: dict[str, list[Object]] = {}
         self.unreadable: list[Fault] = []
         for path, content in self.files.items():
             if not path.endswith((".yaml", ".yml")) or _SKIPPED.search(path):
@@ -57,10 +59,9 @@ class Tree:
             if any(path.startswith(f"{each}templates/") for each in self.charts):
                 continue
             try:
-                found[path] = objects(content.decode("utf-8"))
-            except (UcpError, ValueError) as error:
-                message = error.message if isinstance(error, UcpError) else "not text in UTF-8"
-                self.unreadable.append((path, message))
+                found[path] = [e for e in documents(content, path) if isinstance(e, dict)]
+            except UcpError as error:
+                self.unreadable.append((path, error.message.removeprefix(f"{path} is ")))
         return found
 
     @cached_property
@@ -81,7 +82,7 @@ class Tree:
             if name in KUSTOMIZATIONS and not _SKIPPED.search(path):
                 content = self.documents.get(path)
                 if content is None and name == "Kustomization":
-                    content = objects(self.files[path].decode("utf-8", "replace"))
+                    content = _readable(self.files[path], path)
                 found[folder or "."] = content[0] if content else {}
         return found
 
@@ -90,6 +91,22 @@ class Tree:
         """(folder, app, environment) of every overlay of an app."""
         found = [(each, _OVERLAY.fullmatch(each)) for each in self.kustomizations]
         return [(folder, match[1], match[2]) for folder, match in found if match]
+
+    @cached_property
+    def places(self) -> list[tuple[str, str, str]]:
+        """(folder, app, environment) of everything that an Application stands for."""
+        folders = {match[0] for path in self.files if (match := _PLACE.match(path))}
+        found = [(each, _OVERLAY.fullmatch(each)) for each in sorted(folders)]
+        return [(folder, match[1], match[2]) for folder, match in found if match]
+
+    @cached_property
+    def chart_overlays(self) -> list[tuple[str, str, str]]:
+        """(folder, app, environment) of those that are Helm charts."""
+        return [
+            each
+            for each in self.places
+            if f"{each[0]}/Chart.yaml" in self.files and each not in self.overlays
+        ]
 
     @cached_property
     def roots(self) -> list[str]:
@@ -115,6 +132,14 @@ class Tree:
                 continue
             if not any(each in self.kustomizations for each in folders):
                 yield from ((path, each) for each in content if "kind" in each)
+
+
+def _readable(content: bytes, path: str) -> list[Object]:
+    """Documents of a file without an ending that says YAML; none where it can't be read."""
+    try:
+        return [each for each in documents(content, path) if isinstance(each, dict)]
+    except UcpError:
+        return []
 
 
 def _list(item: Object, name: str) -> list[Any]:
@@ -206,12 +231,12 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
         source = each.get("promotesFrom")
         if source is not None and str(source) not in names:
             yield path, f"{each.get('name')} promotes from {source}, which is no environment"
-    for folder, app, environment in tree.overlays:
+    for folder, app, environment in tree.places:
         if names and environment not in names:
             yield folder, f"environments.yaml has no environment {environment}"
         if taken := taken_namespace(app):
             yield folder, taken
-    folders = {(app, environment): folder for folder, app, environment in tree.overlays}
+    folders = {(app, environment): folder for folder, app, environment in tree.places}
     for (app, environment), other in shared_applications(sorted(folders)):
         yield (
             folders[other],

@@ -24,6 +24,7 @@ from k8s_ucp.gitops.check.files import (
 )
 from k8s_ucp.gitops.check.mirrors import mirrored_in
 from k8s_ucp.gitops.check.objects import Object, find_faults, hosts
+from k8s_ucp.gitops.manifests.build_charts import build_charts
 from k8s_ucp.gitops.manifests.build_many import Built, build_many
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import Rendered
@@ -59,11 +60,12 @@ def check(
     only: Collection[str] | None = None,
     *,
     also: Collection[str] = (),
+    helm: Path | None = None,
 ) -> list[Finding]:
     """Everything that is wrong. only: apps that changed; the others are not built again.
 
-    also: transports of git besides https and ssh for what overlays take in. What can't be judged
-    is a finding.
+    helm: renders charts. also: transports of git besides https and ssh for what overlays take in.
+    What can't be judged is a finding.
     """
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
@@ -94,6 +96,11 @@ def check(
         built = build_many(
             kustomize, checkout.apps, [*groups, *([each] for each in others)], also=also
         )
+        charts = [each for each in apps.chart_overlays if only is None or each[1] in only]
+        homes = {folder: app for folder, app, _ in charts}
+        rendered = build_charts(helm, checkout.apps, list(homes), homes)
+        built.objects |= rendered.objects
+        built.failures |= rendered.failures
         add("apps", ".", find_file_faults(apps))
         add("apps", "environments.yaml", find_environment_faults(apps))
         known = core_objects if core is not None else None
@@ -103,13 +110,13 @@ def check(
 
 
 def check_rendered(
-    kustomize: Path, rendered: Rendered, *, also: Collection[str] = ()
+    kustomize: Path, rendered: Rendered, *, also: Collection[str] = (), helm: Path | None = None
 ) -> list[Finding]:
-    """What is wrong with a render. also: as in `check`."""
+    """What is wrong with a render. also, helm: as in `check`."""
     with tempfile.TemporaryDirectory(prefix="ucp-check-") as folder:
         render_to(Path(folder), rendered)
         found = Checkout(Path(folder, "core"), Path(folder, "apps"))
-        return check(kustomize, found, also=also)
+        return check(kustomize, found, also=also, helm=helm)
 
 
 def transports(topology: Topology) -> set[str]:
@@ -137,7 +144,7 @@ def _guarded(path: str, faults: Callable[[], Iterator[Fault]]) -> Iterator[Fault
 
 def _object_faults(tree: Tree, built: Built, core_objects: list[Object] | None) -> Iterator[Fault]:
     yield from built.failures.items()
-    apps = {folder: app for folder, app, _ in tree.overlays}
+    apps = {folder: app for folder, app, _ in tree.places}
     for folder, found in built.objects.items():
         yield from _guarded(folder, partial(_overlay_faults, folder, apps, found, core_objects))
     for path, item in tree.plain():
@@ -162,7 +169,7 @@ def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
     """One host, one app on one environment: whoever comes second is told."""
     owners: dict[str, str] = {}
     routes: set[tuple[str, str]] = set()
-    for folder, _, _ in sorted(tree.overlays):
+    for folder, _, _ in sorted(tree.places):
         items = built.objects.get(folder)
         if items is None:  # Not built this time: what the overlay itself says.
             items = [

@@ -12,6 +12,7 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.kustomize import build
+from k8s_ucp.gitops.manifests.yaml_text import loader
 
 Object = Mapping[str, Any]
 
@@ -101,9 +102,8 @@ def objects(text: str) -> list[Object]:
     """The objects in what kustomize printed. Raises UcpError."""
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return [each for each in yaml.load_all(text, Loader=loader) if isinstance(each, dict)]
+        return [each for each in yaml.load_all(text, Loader=loader()) if isinstance(each, dict)]
     except (yaml.YAMLError, ValueError, LookupError, OverflowError, RecursionError) as error:
         # Some values end PyYAML with errors of Python's own.
         words = str(error).splitlines()[:1] or [type(error).__name__]

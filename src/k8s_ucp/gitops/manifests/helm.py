@@ -1,4 +1,4 @@
-"""The door to helm: a chart as manifests, without a cluster and a person's own settings."""
+"""The door to helm: charts fetched and rendered, without a cluster and a person's own settings."""
 
 from __future__ import annotations
 
@@ -16,13 +16,27 @@ def template(
     timeout: float,
     programs: Programs | None = None,
 ) -> str:
-    """What `helm template` prints. words: its arguments. home: what it fetches stays there.
+    """What `helm template` prints. words: its arguments; the rest as in `call`."""
+    return call(helm, ["template", *words], home=home, timeout=timeout, programs=programs)
 
-    Proxies and certificates of the caller count, credentials and plugins don't. programs: where it
-    is noted while it runs. Raises CommandFailed, ProgramMissing, DeadlineExceeded.
+
+def call(
+    helm: Path,
+    words: Sequence[str | Path],
+    *,
+    home: Path,
+    timeout: float,
+    stdin: str | None = None,
+    programs: Programs | None = None,
+) -> str:
+    """What helm prints. home: what it fetches and who it logs in as stays there.
+
+    Proxies and certificates of the caller count, credentials and plugins don't. stdin: where a
+    password goes. programs: where it is noted while it runs. Raises CommandFailed,
+    ProgramMissing, DeadlineExceeded.
     """
     homes = {f"HELM_{each}_HOME": str(home / each) for each in ("CACHE", "CONFIG", "DATA")}
     environment = {**passed_on(), "PATH": "/usr/bin:/bin", "HOME": str(home), **homes}
     environment.pop("XDG_CONFIG_HOME", None)
-    argv = [helm, "template", *words]
-    return run(argv, timeout=timeout, env=environment, programs=programs)
+    environment["TMPDIR"] = str(home)
+    return run([helm, *words], timeout=timeout, env=environment, stdin=stdin, programs=programs)

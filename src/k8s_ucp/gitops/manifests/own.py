@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.forms import Files, manifest_files
+from k8s_ucp.gitops.manifests.yaml_text import documents
 
-KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 DEFAULT_PORT = 80
 SHIPPED = "ucp:"
 """In front of the names of manifests that come with ucp."""
@@ -20,36 +20,26 @@ def without_tags(content: bytes) -> bytes:
     return _TAGGED.sub(rb"\1", content)
 
 
-def is_kustomization(path: str) -> bool:
-    """The kustomization of the folder itself, not of one below."""
-    return path in KUSTOMIZATIONS
-
-
-def resources_in(files: Mapping[str, bytes]) -> list[str]:
-    """The manifests of a folder without a kustomization."""
-    return sorted(each for each in files if each.endswith((".yaml", ".yml")))
-
-
-def images_in(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+def images_in(files: Files) -> list[tuple[str, str]]:
     """(image, tag) of all containers; without those that stand there with several tags.
 
     Raises UsageError for what is no YAML.
     """
     found: dict[str, set[str]] = {}
-    for path in resources_in(files):
-        for image in _images(documents(files[path], path)):
+    for path in manifest_files(files):
+        for image in images(documents(files[path], path)):
             name, tag = split_image(image)
             if tag:
                 found.setdefault(name, set()).add(tag)
     return sorted((name, tags.pop()) for name, tags in found.items() if len(tags) == 1)
 
 
-def service_port(name: str, files: Mapping[str, bytes]) -> int:
+def service_port(name: str, files: Files) -> int:
     """The number of the port `http` of a Service, else of its first port; 80 without any.
 
     Routes of the Gateway API want a number where an Ingress takes the name.
     """
-    for path in resources_in(files):
+    for path in manifest_files(files):
         for item in documents(files[path], path):
             if not isinstance(item, dict) or item.get("kind") != "Service":
                 continue
@@ -71,19 +61,8 @@ def split_image(image: str) -> tuple[str, str]:
     return name, tag
 
 
-def documents(content: bytes, path: str) -> list[Any]:
-    """The YAML documents of a file. Raises UsageError."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        return list(YAML(typ="safe", pure=True).load_all(content.decode("utf-8")))
-    except (YAMLError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UsageError(f"{path} is not valid YAML: {reason}", next=f"correct {path}") from error
-
-
-def _images(value: Any) -> Iterator[str]:
+def images(value: Any) -> Iterator[str]:
+    """Of all containers in a value."""
     if isinstance(value, dict):
         for key in ("containers", "initContainers"):
             for each in value.get(key) or ():
@@ -92,4 +71,4 @@ def _images(value: Any) -> Iterator[str]:
         value = list(value.values())
     if isinstance(value, list):
         for each in value:
-            yield from _images(each)
+            yield from images(each)

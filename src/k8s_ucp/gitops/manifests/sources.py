@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_plus
 
-from k8s_ucp.gitops.manifests.own import KUSTOMIZATIONS
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
+from k8s_ucp.gitops.manifests.yaml_text import documents
 
 FIELDS = (
     *("resources", "components", "bases", "generators", "transformers", "validators"),
@@ -69,11 +71,9 @@ def find_refused(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _read(file: Path) -> Mapping[str, Any]:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        content = next(yaml.load_all(file.read_bytes(), Loader=loader), None)
-    except (OSError, yaml.YAMLError, ValueError, LookupError, OverflowError, RecursionError):
+        found = documents(file.read_bytes(), str(file))
+    except (OSError, UsageError):
         return {}
+    content = found[0] if found else None
     return content if isinstance(content, dict) else {}

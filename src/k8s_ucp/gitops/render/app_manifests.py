@@ -1,58 +1,242 @@
-"""Reads the manifests of apps that are given by path: the user's folders, and those that ship."""
+"""Reads what apps are given by: folders beside ucp.yaml, commits, charts, and what ships."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.gitops.manifests.chart_source import ChartPlace, pull, with_dependencies
+from k8s_ucp.gitops.manifests.forms import (
+    KUSTOMIZATIONS,
+    ChartFile,
+    Files,
+    chart_file,
+    find_form,
+    is_kustomization,
+    manifest_files,
+    overlays,
+)
+from k8s_ucp.gitops.manifests.git_source import is_hidden, open_commit
 from k8s_ucp.gitops.manifests.own import SHIPPED
+from k8s_ucp.gitops.manifests.reachable import Place, moved_up, taken_in
 from k8s_ucp.gitops.render.repositories import GENERATED, templates_folder
 from k8s_ucp.topology import App, Topology
 
 Manifests = Mapping[str, Mapping[str, bytes]]
 """{app: {path below its folder: content}}"""
-MOST_BYTES = 1_000_000
-"""Of one file: more is no manifest."""
+MOST_BYTES = 4_000_000
+"""Of one file: more is no manifest, and no chart."""
 
 
-def read_manifests(topology: Topology, folder: Path) -> dict[str, dict[str, bytes]]:
+@dataclass(frozen=True)
+class Fetcher:
+    """How what lies elsewhere gets here."""
+
+    cache: Path
+    """The user's cache: a commit and a version are fetched once."""
+    helm: Callable[[], Path]
+    credential: Callable[[App], Credential | None]
+    """What opens the repository of an app."""
+
+
+def read_manifests(
+    topology: Topology, folder: Path, fetcher: Fetcher | None = None
+) -> dict[str, dict[str, bytes]]:
     """{app: {path below its folder: content}}. folder: where ucp.yaml lies.
 
-    Raises UsageError for a folder that isn't there, leaves `folder` or holds no manifests.
+    Raises UsageError for a folder that isn't there, leaves `folder` or holds no manifests; UcpError
+    for what can't be fetched.
     """
-    return {app.name: _read(app, folder) for app in topology.spec.apps if app.form == "path"}
+    found = {}
+    for app in topology.spec.apps:
+        if app.form == "image" or (app.form == "repo" and app.as_ is None):
+            continue
+        found[app.name] = read_app(app, folder, fetcher)
+    return found
 
 
-def _read(app: App, folder: Path) -> dict[str, bytes]:
+def read_app(app: App, folder: Path, fetcher: Fetcher | None = None) -> dict[str, bytes]:
+    """The files of one app. Raises as `read_manifests` does."""
+    try:
+        return _with_values(app, _read(app, folder, fetcher), folder)
+    except UsageError as error:
+        if app.name not in error.message:
+            error.message = f"the app {app.name}: {error.message}"
+        error.next = error.next or f"correct the app {app.name} in ucp.yaml"
+        raise
+
+
+def _read(app: App, folder: Path, fetcher: Fetcher | None) -> dict[str, bytes]:
     path = app.path or ""
-    if path.startswith(SHIPPED):
+    if app.form == "path" and path.startswith(SHIPPED):
         root = templates_folder() / "shipped" / path.removeprefix(SHIPPED)
         return {name: _shipped(name, file.read_bytes()) for name, file in _files(root)}
-    root = folder / path
+    if app.form == "path":
+        return _sized(app, _brought(app, _local(app, folder), path, fetcher))
+    if fetcher is None:
+        raise UcpError(f"the app {app.name} lies elsewhere, and nothing is fetched here")
+    credential = fetcher.credential(app)
+    if app.chart:
+        chart = app.chart
+        place = ChartPlace(chart.repo, chart.name)
+        return pull(fetcher.helm(), place, chart.version, fetcher.cache, credential)
+    place_of_repository = open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
+    if path and not place_of_repository.names(path):
+        raise UsageError(
+            f"the app {app.name}: {app.repo} has no folder {path} at {app.revision}",
+            next="name another folder by --path",
+        )
+    return _sized(app, _brought(app, place_of_repository, path, fetcher))
+
+
+def _brought(app: App, place: Place, path: str, fetcher: Fetcher | None) -> dict[str, bytes]:
+    """The files that count, by the form that a folder has."""
+    names = dict.fromkeys(place.names(path), b"")
+    kustomized = is_kustomization(names) or overlays(names) or app.overlays
+    if kustomized and app.as_ in (None, "kustomize"):
+        return _kustomization(app, place, path, names)
+    if "Chart.yaml" in names and app.as_ in (None, "helm"):
+        return _chart(place, path, fetcher)
+    files = place.below(path)
+    form = find_form(files, app.as_).form
+    if form in ("directory", "kustomize"):
+        return {name: files[name] for name in manifest_files(files)}
+    return files
+
+
+def _kustomization(app: App, place: Place, path: str, names: Files) -> dict[str, bytes]:
+    wanted = [f"overlays/{each}" for each in overlays(names)] + [*app.overlays.values(), "base", ""]
+    starts = [f"{path}/{each}".strip("/") for each in wanted if is_kustomization(names, each)]
+    folder, files = moved_up(taken_in(place, starts), path)
+    if not folder:
+        return files
+    if overlays(names):
+        raise UsageError(
+            f"the app {app.name}: its overlays take in folders outside of {path or '.'}",
+            next="name the folder that holds both, by --path",
+        )
+    # Everything keeps its place, one folder further down.
+    return {**files, "kustomization.yaml": f"resources:\n  - {folder}\n".encode()}
+
+
+def _chart(place: Place, path: str, fetcher: Fetcher | None) -> dict[str, bytes]:
+    files = place.below(path)
+    chart = chart_file(files)
+    if not chart.dependencies or fetcher is None:
+        return files
+    addresses = [str(each.get("repository", "")) for each in chart.dependencies]
+    beside = {}
+    for address in addresses:
+        if address.startswith("file://"):
+            folder = _normal(f"{path}/{address.removeprefix('file://')}")
+            if folder is None or not place.names(folder):
+                raise UsageError(f"the chart {chart.name} depends on {address}, which isn't there")
+            beside[address] = place.below(folder)
+    return with_dependencies(fetcher.helm(), files, beside)
+
+
+def _normal(path: str) -> str | None:
+    found = posixpath.normpath(path).strip("/")
+    return None if found.startswith("..") else found
+
+
+def _local(app: App, folder: Path) -> Place:
+    """The folder of ucp.yaml, of which the app's is a part."""
+    root = folder / (app.path or "")
     advice = f"correct `path` of the app {app.name} in ucp.yaml"
     if not root.is_dir():
         raise UsageError(f"the app {app.name} has no manifests: {root} is no folder", next=advice)
     if not root.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"the app {app.name}: {root} leads out of {folder}", next=advice)
-    files = {}
-    for name, file in _files(root):
+
+    return folder_place(folder)
+
+
+def folder_place(root: Path) -> Place:
+    """A folder of this machine; nothing outside of it is read."""
+
+    def names(below: str) -> list[str]:
+        return [name for name, _ in _files(root / below)]
+
+    def read(path: str) -> bytes | None:
+        file = root / path
+        if not file.is_file() or not file.resolve().is_relative_to(root.resolve()):
+            return None
         if file.stat().st_size > MOST_BYTES:
-            raise UsageError(f"{file} is too large for a manifest", next=advice)
-        files[name] = file.read_bytes()
-    if not any(name.endswith((".yaml", ".yml")) for name in files):
-        raise UsageError(f"the app {app.name} has no manifests: none in {root}", next=advice)
+            raise UsageError(f"{file} is too large for a manifest", next="leave it out")
+        return file.read_bytes()
+
+    return Place(names, read)
+
+
+def outside(source: Path, top: Path) -> dict[str, bytes]:
+    """{path below top: content} of what a folder below top takes in from outside of itself."""
+    place = folder_place(top)
+    path = source.relative_to(top).as_posix()
+    path = "" if path == "." else path
+    found: dict[str, bytes] = {}
+    names = place.names(path)
+    kustomized = {
+        f"{path}/{each.rpartition('/')[0]}".strip("/")
+        for each in names
+        if each.rpartition("/")[2] in KUSTOMIZATIONS
+    }
+    found |= taken_in(place, sorted(kustomized))
+    if "Chart.yaml" in names:
+        for folder in _neighbours(
+            chart_file({"Chart.yaml": place.read(f"{path}/Chart.yaml") or b""}), path
+        ):
+            found |= {f"{folder}/{each}": text for each, text in place.below(folder).items()}
+    start = f"{path}/" if path else ""
+    return {each: text for each, text in found.items() if not each.startswith(start)}
+
+
+def _neighbours(chart: ChartFile, path: str) -> list[str]:
+    """Folders of charts that a chart depends on by a `file://` address."""
+    addresses = (str(each.get("repository", "")) for each in chart.dependencies)
+    found = [_normal(f"{path}/{each[7:]}") for each in addresses if each.startswith("file://")]
+    return [each for each in found if each]
+
+
+def _sized(app: App, files: dict[str, bytes]) -> dict[str, bytes]:
+    for name, content in files.items():
+        if len(content) > MOST_BYTES:
+            raise UsageError(f"the app {app.name}: {name} is too large for a manifest")
+    if not files:
+        raise UsageError(
+            f"the app {app.name} has no manifests: none in {app.path or app.repo}",
+            next=f"correct `path` of the app {app.name} in ucp.yaml",
+        )
+    return files
+
+
+def _with_values(app: App, files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
+    """A chart's files with the values that the topology names, where they are looked for."""
+    for environment, name in app.values.items():
+        content = files.get(name)
+        if content is None:
+            file = folder / name
+            if not file.is_file() or not file.resolve().is_relative_to(folder.resolve()):
+                raise UsageError(
+                    f"the app {app.name}: there is no file {name}, neither in the chart nor "
+                    f"beside ucp.yaml, for its values on {environment}",
+                    next=f"correct `values` of the app {app.name} in ucp.yaml",
+                )
+            content = file.read_bytes()
+        files = {**files, f"values-{environment}.yaml": content}
     return files
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
     """Files below a folder; nothing hidden, no links."""
     for file in sorted(root.rglob("*")):
-        name = file.relative_to(root)
-        if any(part.startswith(".") for part in name.parts) or file.is_symlink():
-            continue
-        if file.is_file():
-            yield name.as_posix(), file
+        name = file.relative_to(root).as_posix()
+        if not is_hidden(name) and not file.is_symlink() and file.is_file():
+            yield name, file
 
 
 def _shipped(name: str, content: bytes) -> bytes:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.gitops.manifests.own import (
-    SHIPPED,
-    images_in,
-    is_kustomization,
-    resources_in,
-    service_port,
-    without_tags,
+from k8s_ucp.gitops.manifests.forms import is_kustomization, manifest_files, overlays
+from k8s_ucp.gitops.manifests.own import SHIPPED, images_in, service_port, without_tags
+from k8s_ucp.gitops.manifests.reachable import images_of
+from k8s_ucp.gitops.render.brought import (
+    base_of,
+    brought_files,
+    form_of,
+    generated_files,
+    values_file,
 )
 from k8s_ucp.gitops.render.values import connections
 from k8s_ucp.gitops.render.values.addons import INGRESS_CLASSES, gateway
 from k8s_ucp.gitops.render.values.pipelines import pipeline_values, provider_of
+
+VALUES = "values-{environment}.yaml"
 
 if TYPE_CHECKING:
     from k8s_ucp.gitops.render.facts import Facts
@@ -35,31 +39,38 @@ def places(path: str, topology: Topology, facts: Facts) -> Iterator[tuple[str, d
     for app in topology.spec.apps:
         own = facts.manifests.get(app.name, {})
         values = _values(topology, app, own)
-        if path.rpartition("/")[2] not in _files(app, values):
+        name = path.rpartition("/")[2]
+        if name not in _files(app, values):
             continue
         place = path.replace("{app}", app.name)
         if "{environment}" not in place:
-            if not any(is_kustomization(each) for each in own):
+            if values["form"] == "kustomize" and not is_kustomization(own) and not overlays(own):
                 yield place, values
             continue
         for environment in topology.spec.environments:
-            more = _overlay(topology, app, environment)
-            yield place.replace("{environment}", environment.name), {**values, **more}
+            if name == VALUES and values_file(own, environment.name) in own:
+                continue
+            more = _overlay(topology, app, own, environment)
+            target = place.replace("{environment}", environment.name)
+            yield target, {**values, **more}
 
 
 def copies(topology: Topology, facts: Facts) -> dict[str, bytes]:
-    """Manifests given by path, as they are: {path in the repository: content}."""
-    files = {}
+    """What people bring, as it is: {path in the repository: content}."""
+    files: dict[str, bytes] = {}
     for app in topology.spec.apps:
-        shipped = (app.path or "").startswith(SHIPPED)
-        for path, content in sorted(facts.manifests.get(app.name, {}).items()):
-            text = without_tags(content) if shipped else content
-            files[f"apps/{app.name}/base/{path}"] = text
+        own = facts.manifests.get(app.name, {})
+        if (app.path or "").startswith(SHIPPED):
+            own = {path: without_tags(content) for path, content in own.items()}
+        environments = [each.name for each in topology.spec.environments]
+        files |= brought_files(app, own, environments)
     return files
 
 
 def _files(app: App, values: Mapping[str, Any]) -> set[str]:
     """Names of the generated files of an app."""
+    if values["form"] != "kustomize":
+        return generated_files(app, values["form"])
     files = {"kustomization.yaml"}
     if app.hosts:
         files.add("hosts.yaml")
@@ -81,14 +92,16 @@ def _values(topology: Topology, app: App, own: Mapping[str, bytes]) -> dict[str,
     if app.form == "image":
         workload = "Rollout" if addons.argo_rollouts else "Deployment"
     entrance = {"gateway": gateway(topology)}
+    form = form_of(app, own)
+    plain = form == "kustomize" and not is_kustomization(own)
     return {
         **entrance,
         "app": app,
+        "form": form,
         "workload": workload,
         "patched": (app.hosts and app.form == "image") or workload == "Rollout",
-        "resources": _resources(app, workload, own, _entrance(entrance)),
-        "service_port": service_port(app.name, own),
-        "images": _images(app, own),
+        "resources": _resources(app, workload, own, _entrance(entrance)) if plain else [],
+        "service_port": service_port(app.name, own) if form != "helm" else 0,
         # The tag follows the last colon; one more stands before the port of a registry.
         "tag_index": (app.image or "").count(":") + 1,
         "ingress_class": INGRESS_CLASSES.get(addons.ingress or "", ""),
@@ -97,10 +110,17 @@ def _values(topology: Topology, app: App, own: Mapping[str, bytes]) -> dict[str,
     }
 
 
-def _overlay(topology: Topology, app: App, environment: Environment) -> dict[str, Any]:
+def _overlay(
+    topology: Topology, app: App, own: Mapping[str, bytes], environment: Environment
+) -> dict[str, Any]:
     domain = topology.spec.domain
+    kustomized = form_of(app, own) == "kustomize"
+    base = base_of(app, own, environment.name) if kustomized else ""
     return {
         "environment": environment,
+        "base": f"../../base/{base}".rstrip("/"),
+        "images": _images(app, own, base) if kustomized else [],
+        "values_file": values_file(own, environment.name),
         "hosts": [f"{host}.{environment.name}.{domain}" for host in app.hosts],
         # Nothing serves hosts: simulated, or no ingress controller.
         "simulated": environment.cluster.provider == "embedded"
@@ -113,15 +133,16 @@ def _resources(app: App, workload: str, own: Mapping[str, bytes], entrance: str)
     if app.form == "image":
         files = [f"{workload.lower()}.yaml", "service.yaml"]
         return [*files, entrance] if app.hosts else files
-    if app.form == "repo":
+    if app.form == "repo" and not own:
         folder = f"//{app.path}" if app.path else ""
         return [f"{app.repo}{folder}?ref={app.revision}"]
-    return resources_in(own)
+    return manifest_files(own)
 
 
-def _images(app: App, own: Mapping[str, bytes]) -> list[tuple[str, str]]:
-    """(image, tag) of the overlays: what promotion changes."""
-    images = dict(images_in(own))
+def _images(app: App, own: Mapping[str, bytes], base: str) -> list[tuple[str, str]]:
+    """(image, tag) of an overlay: what promotion changes."""
+    kustomized = base or is_kustomization(own)
+    images = dict(images_of(own, base) if kustomized else images_in(own))
     if app.image is not None and app.tag is not None:
         images[app.image] = app.tag
     return sorted(images.items())

@@ -33,7 +33,10 @@ class PublishRepositories:
         )
         sweep_temporary()
         wrong = check_rendered(
-            context.toolbox.path("kustomize"), rendered, also=transports(context.topology)
+            context.toolbox.path("kustomize"),
+            rendered,
+            also=transports(context.topology),
+            helm=context.toolbox.path("helm"),
         )
         refuse(wrong, "what ucp.yaml stands for can't work")
         credential = context.git_credential
@@ -69,6 +72,7 @@ class PublishRepositories:
                     name,
                     python=Path(sys.executable),
                     kustomize=context.toolbox.path("kustomize"),
+                    helm=context.toolbox.path("helm"),
                     branch=context.topology.spec.git.branch,
                 )
                 for name, bare in (

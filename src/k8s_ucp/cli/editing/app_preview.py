@@ -1,0 +1,112 @@
+"""What an app would bring, before anything is written: its form, the files, every object."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.cli.editing.topology_edit import Edit
+    from k8s_ucp.gitops.render.facts import Rendered
+    from k8s_ucp.topology import Topology
+
+
+def tell(call: Invocation, edit: Edit, name: str) -> None:
+    """Say what an app is that people bring, and refuse what can't be read. Raises UcpError."""
+    from k8s_ucp.cli.app_sources import fetcher_of
+    from k8s_ucp.gitops.manifests.forms import find_form
+    from k8s_ucp.gitops.render.app_manifests import read_app
+
+    _, topology = _edited(call, edit)
+    app = next(each for each in topology.spec.apps if each.name == name)
+    if app.form == "image" or (app.path or "").startswith("ucp:"):
+        return
+    files = read_app(app, call.workspace.root, fetcher_of(call, topology))
+    found = find_form(files, app.as_ or ("helm" if app.chart else None))
+    call.console.say(f"{name}: {found.words}")
+
+
+def preview(call: Invocation, edit: Edit, name: str) -> None:
+    """Print the files that a commit would change, and the objects of each environment.
+
+    Raises UcpError for what can't be rendered.
+    """
+    from k8s_ucp.cli.app_sources import pinned_helm
+    from k8s_ucp.cli.check import kustomize
+    from k8s_ucp.gitops.check.repositories import check_rendered, transports
+    from k8s_ucp.gitops.publish.repositories import render_to
+
+    tell(call, edit, name)
+    text, topology = _edited(call, edit)
+    path = call.workspace.topology_file
+    before = _rendered(call, path.read_bytes(), None)
+    after = _rendered(call, text.encode(), topology)
+    call.console.data(f"# {path.name}\n{text}")
+    for repository in ("core", "apps"):
+        old: Mapping[str, bytes] = getattr(before, repository)
+        new: Mapping[str, bytes] = getattr(after, repository)
+        for file in sorted(new):
+            if new[file] != old.get(file):
+                what = "changed" if file in old else "new"
+                call.console.data(f"# {repository}: {file} ({what})")
+    program, charts = kustomize(), pinned_helm()
+    with tempfile.TemporaryDirectory(prefix="ucp-preview-") as folder:
+        render_to(Path(folder), after)
+        for environment in topology.spec.environments:
+            text = _objects(program, charts, Path(folder, "apps"), name, environment.name, topology)
+            call.console.data(f"# {name} on {environment.name}\n{text}")
+    for each in check_rendered(program, after, also=transports(topology), helm=charts):
+        if each.path.startswith(f"apps/{name}/"):
+            call.console.say(f"would be refused: {each}")
+
+
+def _objects(
+    kustomize: Path, helm: Path, apps: Path, name: str, environment: str, topology: Topology
+) -> str:
+    """The objects of an app on an environment, as YAML."""
+    import yaml
+
+    from k8s_ucp.gitops.check.repositories import transports
+    from k8s_ucp.gitops.manifests.build_charts import build_charts
+    from k8s_ucp.gitops.manifests.forms import manifest_files
+    from k8s_ucp.gitops.manifests.kustomize import build
+
+    folder = f"apps/{name}/overlays/{environment}"
+    place = apps / folder
+    if (place / "kustomization.yaml").exists():
+        return build(kustomize, place, also=transports(topology))
+    if (place / "Chart.yaml").exists():
+        home = next(each.home for each in topology.spec.apps if each.name == name)
+        built = build_charts(helm, apps, [folder], {folder: home})
+        if folder in built.failures:
+            return f"# {built.failures[folder]}\n"
+        return str(yaml.safe_dump_all(built.objects[folder], sort_keys=False))
+    files = {
+        each.relative_to(place).as_posix(): each.read_bytes()
+        for each in sorted(place.rglob("*"))
+        if each.is_file()
+    }
+    shown = [files[each].decode("utf-8", "replace").rstrip() for each in manifest_files(files)]
+    shown += [f"# {each}: rendered by Argo CD" for each in files if each.endswith(".jsonnet")]
+    return "\n---\n".join(shown) + "\n"
+
+
+def _edited(call: Invocation, edit: Edit) -> tuple[str, Topology]:
+    path = call.workspace.topology_file
+    with path.open(encoding="utf-8", newline="") as stream:
+        return edit(stream.read(), path)
+
+
+def _rendered(call: Invocation, text: bytes, topology: Topology | None) -> Rendered:
+    from k8s_ucp.cli.app_sources import fetcher_of
+    from k8s_ucp.components.repositories import render_all
+    from k8s_ucp.gitops.render.app_manifests import read_manifests
+    from k8s_ucp.topology import load
+
+    path = call.workspace.topology_file
+    topology = topology or load(path)
+    manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
+    return render_all(call.workspace, topology, text, manifests, None)

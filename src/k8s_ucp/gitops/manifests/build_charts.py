@@ -1,0 +1,86 @@
+"""Renders the Helm charts of the app repository as Argo CD does, without a cluster."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError, UsageError
+from k8s_ucp.gitops.manifests.build_many import WORKERS, Built, Object, objects
+from k8s_ucp.gitops.manifests.helm import template
+from k8s_ucp.gitops.manifests.yaml_text import documents
+
+KUBERNETES = "1.35.0"
+"""What charts are told the cluster is, since nobody can ask it."""
+RENDER_SECONDS = 60.0
+SETTINGS = ".argocd-source.yaml"
+NO_HELM = "it is a Helm chart, and helm isn't here to render it: ucp tools install helm"
+
+
+def build_charts(
+    helm: Path | None, root: Path, folders: Sequence[str], namespaces: Mapping[str, str]
+) -> Built:
+    """Render the charts in folders below root. helm: None where there is none.
+
+    namespaces: {folder: the namespace that its app runs in}. Hooks that Argo CD doesn't run are
+    left out.
+    """
+    if helm is None:
+        return Built(failures=dict.fromkeys(folders, NO_HELM))
+    built = Built()
+
+    def render(folder: str) -> None:
+        try:
+            text = _render(helm, root / folder, folder, namespaces.get(folder, "default"))
+            built.objects[folder] = [each for each in objects(text) if not _is_test(each)]
+        except UcpError as error:
+            built.failures[folder] = error.message.replace(f"{root}/", "")
+
+    with ThreadPoolExecutor(max_workers=WORKERS) as pool:
+        list(pool.map(render, folders))
+    return built
+
+
+def _render(helm: Path, chart: Path, folder: str, namespace: str) -> str:
+    settings = _settings(chart)
+    name = settings.get("releaseName") or "-".join(folder.split("/")[1::2])
+    files = settings.get("valueFiles")
+    words: list[str | Path] = [str(name), chart, "--namespace", namespace, "--include-crds"]
+    words += ["--kube-version", KUBERNETES]
+    for each in files if isinstance(files, list) else ():
+        file = (chart / str(each)).resolve()
+        if not file.is_relative_to(chart.parents[2].resolve()):
+            raise UcpError(f"the values file {each} lies outside of the app's folder")
+        words += ["--values", file]
+    try:
+        with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
+            return template(helm, words, home=Path(home), timeout=RENDER_SECONDS)
+    except (CommandFailed, DeadlineExceeded) as error:
+        said = error.output if isinstance(error, CommandFailed) else error.message
+        lines = [each for each in said.strip().splitlines() if each.strip()]
+        words_of_helm = "".join(lines[-1:]).removeprefix("Error: ") or "no message"
+        raise UcpError(f"helm can't render {chart}: {words_of_helm}") from error
+
+
+def _settings(chart: Path) -> Mapping[str, Any]:
+    """What Argo CD is told of the chart in its folder."""
+    file = chart / SETTINGS
+    if not file.is_file():
+        return {}
+    try:
+        content = documents(file.read_bytes(), SETTINGS)
+    except UsageError as error:
+        raise UcpError(error.message) from error
+    found = content[0].get("helm") if content and isinstance(content[0], dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _is_test(item: Object) -> bool:
+    """`helm test` runs it, Argo CD doesn't."""
+    metadata = item.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    hook = str(annotations.get("helm.sh/hook", "")) if isinstance(annotations, dict) else ""
+    return hook.startswith("test")

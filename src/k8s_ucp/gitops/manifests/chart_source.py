@@ -1,0 +1,188 @@
+"""Helm charts from where people have them: HTTP chart repositories, OCI registries, folders.
+
+helm fetches them, with the credential that is meant for that one place and with a home of its own.
+A pinned version is fetched once and kept in the user's cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.gitops.manifests.forms import Files, chart_file
+from k8s_ucp.gitops.manifests.helm import call
+
+FETCH_SECONDS = 180.0
+MOST_BYTES = 64_000_000
+"""Of an unpacked chart."""
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class ChartPlace:
+    """A chart in a repository. repository: https://…, or oci://… without the chart's name."""
+
+    repository: str
+    name: str
+
+    @property
+    def oci(self) -> bool:
+        return self.repository.startswith("oci://")
+
+    @property
+    def plain(self) -> bool:
+        """A registry of this machine, which has no certificate."""
+        return self.oci and urlsplit(self.repository).hostname in _LOOPBACK
+
+    def __str__(self) -> str:
+        return f"{self.repository.rstrip('/')}/{self.name}"
+
+
+def find_version(
+    helm: Path, place: ChartPlace, version: str | None, credential: Credential | None
+) -> str:
+    """The exact version that a version or a range stands for; the newest without one.
+
+    Raises UcpError.
+    """
+    with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
+        wanted = ["--version", version] if version else []
+        said = _call(helm, ["show", "chart", *_words(place), *wanted], place, home, credential)
+    return chart_file({"Chart.yaml": said.encode()}).version
+
+
+def pull(
+    helm: Path, place: ChartPlace, version: str, cache: Path, credential: Credential | None
+) -> dict[str, bytes]:
+    """The files of a chart: {path: content}. Raises UcpError."""
+    digest = hashlib.sha256(f"{place} {version}".encode()).hexdigest()[:20]
+    kept = cache / "sources" / "charts" / f"{digest}.tgz"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
+            target = Path(home, "pulled")
+            target.mkdir()
+            words = ["pull", *_words(place), "--version", version, "--destination", str(target)]
+            _call(helm, words, place, home, credential)
+            found = list(target.glob("*.tgz"))
+            if len(found) != 1:
+                raise UcpError(f"helm fetched no chart from {place}")
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            part = kept.with_suffix(f".{os.getpid()}")
+            part.write_bytes(found[0].read_bytes())
+            part.replace(kept)
+    return unpack(kept.read_bytes(), str(place))
+
+
+def unpack(archive: bytes, what: str) -> dict[str, bytes]:
+    """The plain files of a packed chart, without its folder. Raises UcpError."""
+    found: dict[str, bytes] = {}
+    size = 0
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:*") as packed:
+            for member in packed:
+                path = member.name.removeprefix("./").partition("/")[2]
+                if not member.isfile() or not path or ".." in path.split("/"):
+                    continue
+                size += member.size
+                if size > MOST_BYTES:
+                    raise UcpError(f"the chart {what} is too large")
+                content = packed.extractfile(member)
+                found[path] = content.read() if content else b""
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise UcpError(f"the chart {what} can't be unpacked: {error}") from error
+    return found
+
+
+def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> dict[str, bytes]:
+    """A chart's files with the charts that it depends on. beside: by `file://` address.
+
+    Raises UcpError.
+    """
+    chart = chart_file(files)
+    there = {path.split("/")[1] for path in files if path.startswith("charts/")}
+    missing = [
+        each
+        for each in chart.dependencies
+        if each.get("repository")
+        and not any(
+            name == each.get("name") or name.startswith(f"{each.get('name')}-") for name in there
+        )
+    ]
+    if not missing:
+        return dict(files)
+    with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
+        # Deep enough for `../..` of a dependency to stay inside.
+        root = Path(home, "a", "b", "c", "d", "chart")
+        _write(root, files)
+        for address, others in beside.items():
+            target = Path(os.path.normpath(root / address.removeprefix("file://")))
+            if not target.is_relative_to(home):
+                raise UcpError(
+                    f"the chart {chart.name} depends on {address}, which is too far away"
+                )
+            _write(target, others)
+        what = ChartPlace("its dependencies", chart.name)
+        remote = {str(each["repository"]) for each in missing}
+        for number, url in enumerate(sorted(remote)):
+            if url.startswith(("http://", "https://")):
+                _call(helm, ["repo", "add", f"dependency-{number}", url], what, home, None)
+        locked = any(name in files for name in ("Chart.lock", "requirements.lock"))
+        plain = any(
+            url.startswith("oci://") and urlsplit(url).hostname in _LOOPBACK for url in remote
+        )
+        words = ["dependency", "build" if locked else "update", str(root)]
+        _call(helm, [*words, *(["--plain-http"] if plain else [])], what, home, None)
+        return {
+            each.relative_to(root).as_posix(): each.read_bytes()
+            for each in sorted(root.rglob("*"))
+            if each.is_file() and not each.is_symlink()
+        }
+
+
+def _write(root: Path, files: Files) -> None:
+    for path, content in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+
+def _words(place: ChartPlace) -> list[str]:
+    if place.oci:
+        return [str(place), *(["--plain-http"] if place.plain else [])]
+    return [place.name, "--repo", place.repository]
+
+
+def _call(
+    helm: Path, words: list[str], place: ChartPlace, home: str, credential: Credential | None
+) -> str:
+    try:
+        if credential and place.oci:
+            host = urlsplit(place.repository).netloc
+            login = ["registry", "login", host, "--username", credential.username]
+            login += ["--password-stdin", *(["--plain-http"] if place.plain else [])]
+            _run(helm, login, home, credential.password)
+        elif credential:
+            add = ["repo", "add", "ucp", place.repository, "--username", credential.username]
+            _run(helm, [*add, "--password-stdin"], home, credential.password)
+            words = [f"ucp/{place.name}" if each == place.name else each for each in words]
+            at = words.index("--repo") if "--repo" in words else len(words)
+            words = words[:at] + words[at + 2 :]
+        return _run(helm, words, home)
+    except (CommandFailed, DeadlineExceeded) as error:
+        output = error.output if isinstance(error, CommandFailed) else error.message
+        last = [line for line in output.strip().splitlines() if line.strip()][-1:]
+        reason = "".join(last).removeprefix("Error: ") or "no message"
+        raise UcpError(f"the chart {place}: {reason}") from error
+
+
+def _run(helm: Path, words: list[str], home: str, stdin: str | None = None) -> str:
+    return call(helm, words, home=Path(home), timeout=FETCH_SECONDS, stdin=stdin)

@@ -1,0 +1,186 @@
+"""What a folder that people bring is: a kustomization, a Helm chart, manifests or jsonnet. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.yaml_text import documents
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology.parts import AppForm
+
+Files = Mapping[str, bytes]
+"""{path below the folder: content}"""
+
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_OVERLAY = re.compile(r"overlays/([^/]+)/(?:kustomization\.ya?ml|Kustomization)")
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a folder is rendered. words: the same for a person."""
+
+    form: AppForm
+    words: str
+
+
+def find_form(files: Files, wanted: AppForm | None = None) -> Found:
+    """The form of a folder; wanted: as a person says it is. Raises UsageError."""
+    form = wanted or _detected(files)
+    if form == "helm":
+        return Found(form, _chart_words(files))
+    if form == "jsonnet":
+        return Found(form, "jsonnet, rendered by Argo CD")
+    if form == "kustomize" and (is_kustomization(files) or overlays(files)):
+        there = ", ".join(sorted(overlays(files)))
+        return Found(form, "kustomization" + (f" with overlays for {there}" if there else ""))
+    if not manifest_files(files):
+        raise UsageError(f"no manifests: {_candidates(files)}")
+    if wanted != "directory" and (wanted or (why := unkustomizable(files)) is None):
+        return Found("kustomize", f"plain manifests in {_count(manifest_files(files))}")
+    words = f"plain manifests in {_count(manifest_files(files))}, as an Argo CD directory"
+    return Found("directory", words if wanted else f"{words}: {why}")
+
+
+def is_kustomization(files: Files, folder: str = "") -> bool:
+    """A folder has a kustomization of its own, under any of its three names."""
+    return any(posixpath.join(folder, name) in files for name in KUSTOMIZATIONS)
+
+
+def overlays(files: Files) -> set[str]:
+    """Environments for which a folder has `overlays/<environment>`."""
+    return {match[1] for path in files if (match := _OVERLAY.fullmatch(path))}
+
+
+def manifest_files(files: Files) -> list[str]:
+    """Files that hold objects of Kubernetes and nothing else, in folders below too.
+
+    Where objects are there twice then, folders below are variants: only the folder itself counts.
+    Raises UsageError.
+    """
+    found = [path for path in sorted(files) if _holds_objects(files, path)]
+    top = [path for path in found if "/" not in path]
+    return top if top and _twice(files, found) else found
+
+
+def _holds_objects(files: Files, path: str) -> bool:
+    name = path.rpartition("/")[2]
+    if not name.endswith((".yaml", ".yml", ".json")) or name in KUSTOMIZATIONS or name[0] == ".":
+        return False
+    content = [each for each in documents(files[path], path) if each is not None]
+    return bool(content) and all(isinstance(each, dict) and "kind" in each for each in content)
+
+
+def unkustomizable(files: Files) -> str | None:
+    """Why kustomize can't hold plain manifests; None where it can."""
+    paths = manifest_files(files)
+    for path in paths:
+        for item in objects(documents(files[path], path)):
+            metadata = item.get("metadata")
+            metadata = metadata if isinstance(metadata, dict) else {}
+            if not metadata.get("name"):
+                word = (
+                    "generateName" if metadata.get("generateName") else "an object without a name"
+                )
+                return f"kustomize can't hold {word} ({path})"
+    return _twice(files, paths)
+
+
+def _twice(files: Files, paths: Collection[str]) -> str | None:
+    """Which object stands there more than once."""
+    seen: set[tuple[Any, ...]] = set()
+    for path in paths:
+        for item in objects(documents(files[path], path)):
+            metadata = item.get("metadata")
+            metadata = metadata if isinstance(metadata, dict) else {}
+            if not (name := metadata.get("name")):
+                continue
+            group = str(item.get("apiVersion")).rpartition("/")[0]
+            identity = (group, item.get("kind"), metadata.get("namespace"), str(name))
+            if identity in seen:
+                return f"{item.get('kind')} {name} is there twice ({path})"
+            seen.add(identity)
+    return None
+
+
+def objects(content: Collection[Any]) -> Iterator[dict[str, Any]]:
+    """The objects in documents, those of Lists too."""
+    for each in content:
+        if not isinstance(each, dict):
+            continue
+        items = each.get("items")
+        if str(each.get("kind", "")).endswith("List") and isinstance(items, list):
+            yield from objects(items)
+        else:
+            yield each
+
+
+@dataclass(frozen=True)
+class ChartFile:
+    """What Chart.yaml says."""
+
+    name: str
+    version: str
+    dependencies: tuple[Mapping[str, Any], ...] = ()
+
+
+def chart_file(files: Files) -> ChartFile:
+    """Raises UsageError where it is none, or a library, which renders nothing."""
+    if "Chart.yaml" not in files:
+        raise UsageError("no Helm chart: there is no Chart.yaml")
+    found = documents(files["Chart.yaml"], "Chart.yaml")
+    content = found[0] if found and isinstance(found[0], dict) else {}
+    name, version = content.get("name"), content.get("version")
+    if not isinstance(name, str) or version is None:
+        raise UsageError("Chart.yaml names no chart: `name` and `version` are needed")
+    if content.get("type") == "library":
+        raise UsageError(f"the chart {name} is a library for other charts: it renders nothing")
+    listed = content.get("dependencies")
+    if listed is None and "requirements.yaml" in files:
+        old = documents(files["requirements.yaml"], "requirements.yaml")
+        listed = old[0].get("dependencies") if old and isinstance(old[0], dict) else None
+    needed = [each for each in listed or () if isinstance(each, dict)]
+    return ChartFile(name, str(version), tuple(needed))
+
+
+def _chart_words(files: Files) -> str:
+    chart = chart_file(files)
+    return f"Helm chart {chart.name}, version {chart.version}"
+
+
+def _detected(files: Files) -> AppForm | None:
+    if is_kustomization(files):
+        return "kustomize"
+    if "Chart.yaml" in files:
+        return "helm"
+    if overlays(files):
+        return "kustomize"
+    if any("/" not in path and path.endswith(".jsonnet") for path in files):
+        return "jsonnet"
+    if below := _apps_below(files):
+        raise UsageError(
+            f"several folders could be meant: {', '.join(below[:_SHOWN])}",
+            next=f"name one of them, such as {below[0]}, by --path (or --as directory)",
+        )
+    return None
+
+
+def _apps_below(files: Files) -> list[str]:
+    """Folders that are an app by themselves: charts, and kustomizations that no other takes in."""
+    names = (*KUSTOMIZATIONS, "Chart.yaml")
+    found = {path.rpartition("/")[0] for path in files if path.rpartition("/")[2] in names}
+    return sorted(each for each in found if each and "/charts/" not in f"{each}/")
+
+
+def _candidates(files: Files) -> str:
+    return ", ".join(sorted(files)[:_SHOWN]) or "the folder is empty"
+
+
+def _count(paths: Collection[str]) -> str:
+    return f"{len(paths)} file{'s' * (len(paths) != 1)}"

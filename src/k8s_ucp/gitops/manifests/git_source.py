@@ -1,0 +1,95 @@
+"""Files of a git repository at one commit, fetched once and kept in the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.git.repository import NETWORK_SECONDS, Repository, run_git
+from k8s_ucp.gitops.manifests.reachable import Place
+
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def find_commit(url: str, revision: str | None, credential: Credential | None) -> str:
+    """The commit behind a branch, a tag or a commit's id; None: behind the default branch.
+
+    Raises UcpError.
+    """
+    if revision and _COMMIT.fullmatch(revision):
+        return revision
+    wanted = revision or "HEAD"
+    lines = run_git(
+        ("ls-remote", "--", url),
+        where=url,
+        timeout=NETWORK_SECONDS,
+        credential=credential,
+    )
+    refs = {}
+    for line in lines.decode("utf-8", "replace").splitlines():
+        commit, _, name = line.partition("\t")
+        refs[name] = commit
+    places = (f"refs/tags/{wanted}^{{}}", f"refs/tags/{wanted}", f"refs/heads/{wanted}", wanted)
+    for place in places:
+        if place in refs:
+            return refs[place]
+    names = sorted(each.removeprefix("refs/heads/") for each in refs if "refs/heads/" in each)
+    branches = f"; its branches: {', '.join(names[:8])}" if names else "; it is empty"
+    raise UcpError(
+        f"{url} has no branch and no tag {wanted}{branches}",
+        next="name one by --revision, or a whole commit id",
+    )
+
+
+def open_commit(url: str, commit: str, cache: Path, credential: Credential | None) -> Place:
+    """The files of a repository at a commit. Raises UcpError."""
+    name = hashlib.sha256(url.encode()).hexdigest()[:20]
+    folder = cache / "sources" / f"{name}.git"
+    repository = Repository(folder, credential=credential)
+    if not (folder / "HEAD").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        run_git(("init", "--quiet", "--bare", str(folder)), where=str(folder))
+    kept = f"refs/ucp/{commit}"
+    if repository.resolve(kept) is None:
+        _fetch(repository, url, commit)
+        repository.git("update-ref", kept, commit)
+    listed = repository.listing(kept)
+    plain = {path: entry.id for path, entry in listed.items() if entry.mode.startswith("100")}
+    read: dict[str, bytes] = {}
+
+    def names(below: str) -> list[str]:
+        start = f"{below}/" if below else ""
+        found = (path.removeprefix(start) for path in plain if path.startswith(start))
+        return sorted(each for each in found if not is_hidden(each))
+
+    def content(path: str) -> bytes | None:
+        if path not in plain:
+            return None
+        if plain[path] not in read:
+            folder = path.rpartition("/")[0]
+            ids = {id for each, id in plain.items() if each.rpartition("/")[0] == folder}
+            read.update(repository.contents(ids))
+        return read[plain[path]]
+
+    return Place(names, content)
+
+
+def is_hidden(path: str) -> bool:
+    """A file that a dot in front hides; helm reads one of those."""
+    return any(part.startswith(".") and part != ".helmignore" for part in path.split("/"))
+
+
+def _fetch(repository: Repository, url: str, commit: str) -> None:
+    flags = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules")
+    try:
+        repository.git(*flags, "--depth=1", "--", url, commit, timeout=NETWORK_SECONDS)
+    except GitFailed:
+        # Some servers hand out branches and tags only.
+        refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+        repository.git(*flags, "--", url, *refs, timeout=NETWORK_SECONDS)
+    if repository.resolve(commit) is None:
+        raise UcpError(f"{url} has no commit {commit}", next="correct the revision")

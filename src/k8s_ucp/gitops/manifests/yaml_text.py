@@ -1,0 +1,67 @@
+"""YAML as kubectl and kustomize accept it: what people wrote, in Python's terms. Pure.
+
+Go's parsers take a byte order mark, tabs between a value and a comment or at a line's end, and any
+kind of line end; Python's refuse some of it. Only reading is lenient: no file is rewritten.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+from k8s_ucp.errors import UsageError
+
+_TAB_AFTER_VALUE = re.compile(r"(?<=\S)[ \t]*\t[ \t]*(?=#|$)", re.MULTILINE)
+_TAB_BEFORE_VALUE = re.compile(r"(?<=[:\-,])[ ]*\t[ \t]*(?=\S)")
+_BLANK_WITH_TABS = re.compile(r"^[ \t]*\t[ \t]*$", re.MULTILINE)
+
+
+def documents(content: bytes, path: str) -> list[Any]:
+    """The YAML documents of a file. Raises UsageError."""
+    text = plain_text(content, path)
+    try:
+        return _load(text)
+    except UsageError:
+        # Inside quotes and blocks of text this changes what is read, so only where all else fails.
+        return _load(_without_tabs(text), path)
+
+
+def plain_text(content: bytes, path: str) -> str:
+    """A file's text without a byte order mark, with plain line ends. Raises UsageError."""
+    marks = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+    encoding = marks.get(content[:2], "utf-8-sig")
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not valid YAML: {error}", next=f"correct {path}") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _without_tabs(text: str) -> str:
+    text = _BLANK_WITH_TABS.sub("", text)
+    text = _TAB_AFTER_VALUE.sub(" ", text)
+    return _TAB_BEFORE_VALUE.sub(" ", text)
+
+
+@functools.cache
+def loader() -> Any:
+    """PyYAML's, which also takes a lone `=`, as some schemas have it."""
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        pass
+
+    Loader.add_constructor("tag:yaml.org,2002:value", lambda _, node: node.value)
+    return Loader
+
+
+def _load(text: str, path: str = "") -> list[Any]:
+    import yaml
+
+    try:
+        return list(yaml.load_all(text, Loader=loader()))
+    except (yaml.YAMLError, ValueError, LookupError, OverflowError, RecursionError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        words = ", ".join(lines[:2]) or type(error).__name__
+        raise UsageError(f"{path} is not valid YAML: {words}", next=f"correct {path}") from error

@@ -1,0 +1,240 @@
+"""`ucp app add` with what people have: folders, commits, charts; and nothing of what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from k8s_ucp.cli.main import app
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import Chart, default, load
+from k8s_ucp.topology.text import topology_text
+from k8s_ucp.workspace import Workspace
+from tests.chart_servers import PASSWORD, USER, chart_servers, web_chart, web_files
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "example.org/web:1.0.0"}]}
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, home: Path) -> Path:
+    folder = tmp_path / "work space"
+    folder.mkdir()
+    (folder / "ucp.yaml").write_text(topology_text(default()))
+    return folder
+
+
+def ucp(workspace: Path, *words: str) -> str:
+    """What a command says; it must succeed."""
+    result = CliRunner().invoke(app, ["--workspace", str(workspace), *words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return folder
+
+
+def commit(folder: Path, *words: str) -> str:
+    """Everything in a folder becomes a commit of a repository there: its id."""
+    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
+    steps = (("init", "--quiet", "-b", "main"), ("add", "-A"), (*me, "commit", "-qm", "Mine"))
+    for step in (*steps, *(((*me, *words),) if words else ())):
+        subprocess.run(["git", "-C", str(folder), *step], check=True)
+    found = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+    return subprocess.run(found, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def rendered(workspace: Path) -> dict[str, str]:
+    """The app repository: {path: content}."""
+    out = workspace / "out"
+    ucp(workspace, "render", "--out", str(out))
+    return {
+        each.relative_to(out / "apps").as_posix(): each.read_text()
+        for each in (out / "apps").rglob("*")
+        if each.is_file()
+    }
+
+
+def everything(workspace: Path) -> dict[str, bytes]:
+    """{path: content} of a workspace, but for logs."""
+    return {
+        str(each.relative_to(workspace)): each.read_bytes()
+        for each in workspace.rglob("*")
+        if each.is_file() and ".ucp" not in each.parts
+    }
+
+
+def test_a_branch_of_a_repository_becomes_its_commit(workspace: Path, tmp_path: Path) -> None:
+    files = {"deploy/kustomization.yml": "resources: [web.yaml]\n", "deploy/web.yaml": DEPLOYMENT}
+    first = commit(write(tmp_path / "theirs", files), "tag", "-m", "one", "v1.0")
+    url = (tmp_path / "theirs").as_uri()
+    said = ucp(workspace, "app", "add", "web", "--repo", url, "--path", "deploy", "--ref", "main")
+    assert first in said
+    assert "web: kustomization" in said
+    [found] = [each for each in load(workspace / "ucp.yaml").spec.apps if each.name == "web"]
+    assert (found.repo, found.revision, found.as_) == (url, first, "kustomize")
+    (tmp_path / "theirs" / "deploy" / "web.yaml").write_text(DEPLOYMENT.replace("1.0.0", "2.0.0"))
+    commit(tmp_path / "theirs")
+    tree = rendered(workspace)
+    assert tree["apps/web/base/web.yaml"] == DEPLOYMENT
+    assert 'newTag: "1.0.0"' in tree["apps/web/overlays/stage/kustomization.yaml"]
+    tagged = ucp(
+        workspace, "app", "add", "tagged", "--repo", url, "--path", "deploy", "--ref", "v1.0"
+    )
+    assert first in tagged
+    with pytest.raises(UcpError, match=r"no branch and no tag nowhere; its branches: main"):
+        ucp(workspace, "app", "add", "x", "--repo", url, "--ref", "nowhere")
+
+
+def test_a_commit_is_fetched_once(workspace: Path, tmp_path: Path) -> None:
+    commit(write(tmp_path / "theirs", {"web.yaml": DEPLOYMENT}))
+    ucp(workspace, "app", "add", "web", "--repo", str(tmp_path / "theirs"))
+    (tmp_path / "theirs").rename(tmp_path / "gone")
+    assert "apps/web/base/web.yaml" in rendered(workspace)
+
+
+def test_a_folder_elsewhere_is_copied_with_what_it_takes_in(
+    workspace: Path, tmp_path: Path
+) -> None:
+    files = {
+        "theirs/web/kustomization.yaml": "resources: [../parts/web.yaml]\n",
+        "theirs/parts/kustomization.yaml": "resources: [web.yaml]\n",
+        "theirs/parts/web.yaml": DEPLOYMENT,
+        "theirs/web/.secret": "x",
+        "theirs/other.yaml": "kind: Other\n",
+    }
+    files["theirs/web/kustomization.yaml"] = "resources: [../parts]\n"
+    write(tmp_path, files)
+    ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs" / "web"))
+    there = sorted(each for each in everything(workspace) if each.startswith("manifests"))
+    assert there == [
+        "manifests/web/parts/kustomization.yaml",
+        "manifests/web/parts/web.yaml",
+        "manifests/web/web/kustomization.yaml",
+    ]
+    ucp(workspace, "check")
+
+
+def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+    Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
+    ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
+    before = everything(workspace)
+    moving = DEPLOYMENT.replace("1.0.0", "latest").replace("selector", "no-such-field")
+    write(tmp_path / "theirs", {"web.yaml": moving})
+    with pytest.raises(UcpError, match="no-such-field"):
+        ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"))
+    with pytest.raises(UcpError, match="no manifests"):
+        ucp(workspace, "app", "add", "web", "--path", str(write(tmp_path / "x", {"a.md": ""})))
+    with pytest.raises(UcpError, match="there is no environment qa"):
+        ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"), "--values", "qa=x")
+    assert everything(workspace) == before
+
+
+def test_a_dry_run_shows_everything_and_changes_nothing(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    before = everything(workspace)
+    folder = str(write(tmp_path / "chart", web_files("1.0.0")))
+    values = str(write(tmp_path, {"prod.yaml": "replicas: 3\n"}) / "prod.yaml")
+    said = ucp(
+        workspace, "app", "add", "web", "--path", folder, "--values", f"prod={values}", "--dry-run"
+    )
+    assert "web: Helm chart web, version 1.0.0" in said
+    assert "# apps: apps/web/overlays/prod/templates/deployment.yaml (new)" in said
+    assert "replicas: 3" in said.partition("# web on prod")[2]
+    assert "image: example.org/web:1.0.0" in said
+    assert everything(workspace) == before
+
+
+@pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
+@pytest.mark.parametrize("kind", ["http", "oci"])
+def test_charts_of_repositories_and_registries(
+    workspace: Path, toolbox: Toolbox, kind: str, private: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (workspace / "ucp.yaml").read_text()
+    (workspace / "ucp.yaml").write_text(f"{text}  credentials:\n    charts: {{env: CHARTS}}\n")
+    monkeypatch.setenv("CHARTS", json.dumps({"username": USER, "password": PASSWORD}))
+    versions = {("web", each): web_chart(each) for each in ("1.0.0", "1.2.0")}
+    auth = ["--auth", "charts"] if private else []
+    with chart_servers(versions, private=private) as served:
+        where = ["--chart", "web", "--repo", served.http]
+        if kind == "oci":
+            where = ["--chart", f"{served.oci}/web"]
+        said = ucp(workspace, "app", "add", "newest", *where, *auth)
+        ucp(workspace, "app", "add", "older", *where, "--version", "1.0.0", *auth)
+        with pytest.raises(UcpError, match=r"charts/web: .*(not found|failed)"):
+            ucp(workspace, "app", "add", "none", *where, "--version", "9.9.9", *auth)
+        if private:
+            with pytest.raises(UcpError, match=r"401|credential"):
+                ucp(workspace, "app", "add", "none", *where)
+        url = served.http if kind == "http" else served.oci
+    assert "newest: Helm chart web, version 1.2.0" in said
+    apps = {each.name: each.chart for each in load(workspace / "ucp.yaml").spec.apps}
+    named = "charts" if private else None
+    assert apps["newest"] == Chart(repo=url, name="web", version="1.2.0", auth=named)
+    assert apps["older"] == Chart(repo=url, name="web", version="1.0.0", auth=named)
+    # The servers are gone: a version is fetched once.
+    tree = rendered(workspace)
+    assert "version: 1.0.0" in tree["apps/older/overlays/prod/Chart.yaml"]
+    ucp(workspace, "check")
+    assert not any(PASSWORD in text for text in tree.values())
+
+
+def test_charts_that_a_chart_depends_on_come_along(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    with chart_servers({("web", "1.0.0"): web_chart("1.0.0")}) as served:
+        chart = f"""\
+apiVersion: v2
+name: shop
+version: 0.1.0
+dependencies:
+  - {{name: web, version: 1.0.0, repository: "{served.http}"}}
+  - {{name: side, version: 2.0.0, repository: "file://../side"}}
+"""
+        write(tmp_path / "theirs" / "shop", {"Chart.yaml": chart})
+        write(tmp_path / "theirs" / "side", web_files("2.0.0", name="side"))
+        commit(tmp_path / "theirs")
+        ucp(workspace, "app", "add", "shop", "--repo", str(tmp_path / "theirs"), "--path", "shop")
+        out = workspace / "out"
+        ucp(workspace, "render", "--out", str(out))
+    there = sorted(each.name for each in (out / "apps/apps/shop/overlays/stage/charts").iterdir())
+    assert there == ["side-2.0.0.tgz", "web-1.0.0.tgz"]
+
+
+def test_a_push_with_a_chart_is_checked(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+    gitops = Workspace.at(workspace).gitops("demo")
+    gitops.core.mkdir(parents=True)
+    folder = str(write(tmp_path / "chart", web_files("1.0.0")))
+    ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
+    ucp(workspace, "app", "add", "web", "--path", folder)
+    files = Repository(gitops.apps_remote).read("main")
+    assert files["apps/web/overlays/prod/Chart.yaml"] == web_files("1.0.0")["Chart.yaml"].encode()
+    listed = json.loads(ucp(workspace, "app", "list", "-o", "json"))
+    assert [each["name"] for each in listed] == ["echo", "first", "web"]
+    ucp(workspace, "app", "remove", "web")
+    assert not any("/web/" in each for each in Repository(gitops.apps_remote).read("main"))
+    assert os.listdir(workspace / "manifests") == ["web"]

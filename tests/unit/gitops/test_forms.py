@@ -1,0 +1,83 @@
+"""What people bring is recognised: kustomizations, charts, manifests, jsonnet."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.forms import find_form, manifest_files, unkustomizable
+
+SERVICE = b"apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+JOB = b"apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: migrate-}\n"
+CHART = b"apiVersion: v2\nname: podinfo\nversion: 1.2.3\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "form", "words"),
+    [
+        ({"kustomization.yaml": b""}, "kustomize", "kustomization"),
+        ({"kustomization.yml": b""}, "kustomize", "kustomization"),
+        ({"Kustomization": b"", "web.yaml": SERVICE}, "kustomize", "kustomization"),
+        (
+            {"base/kustomization.yaml": b"", "overlays/prod/kustomization.yml": b""},
+            "kustomize",
+            "kustomization with overlays for prod",
+        ),
+        (
+            {"Chart.yaml": CHART, "templates/a.yaml": b"{{ x }}"},
+            "helm",
+            "Helm chart podinfo, version 1.2.3",
+        ),
+        (
+            {"web.yaml": SERVICE, "more/job.yml": SERVICE.replace(b"web", b"x")},
+            "kustomize",
+            "plain manifests in 2 files",
+        ),
+        (
+            {"web.json": b'{"kind": "Service", "metadata": {"name": "x"}}'},
+            "kustomize",
+            "plain manifests in 1 file",
+        ),
+        ({"web.jsonnet": b"{}", "p.libsonnet": b"{}"}, "jsonnet", "jsonnet, rendered by Argo CD"),
+    ],
+)
+def test_forms(files: dict[str, bytes], form: str, words: str) -> None:
+    found = find_form(files)
+    assert (found.form, found.words) == (form, words)
+
+
+def test_what_kustomize_cant_hold_is_a_directory() -> None:
+    assert unkustomizable({"web.yaml": SERVICE}) is None
+    found = find_form({"a.yaml": SERVICE + b"---\n" + JOB})
+    assert found.form == "directory"
+    assert "generateName (a.yaml)" in found.words
+    twice = find_form({"a.yaml": SERVICE + b"---\n" + SERVICE})
+    assert twice.form == "directory"
+    assert "Service web is there twice" in twice.words
+
+
+def test_a_person_s_word_counts() -> None:
+    both = {"Chart.yaml": CHART, "kustomization.yaml": b"", "web.yaml": SERVICE}
+    assert find_form(both).form == "kustomize"
+    assert find_form(both, "helm").words == "Helm chart podinfo, version 1.2.3"
+    assert find_form(both, "directory").form == "directory"
+
+
+def test_variants_in_folders_below_are_left_out() -> None:
+    files = {"web.yaml": SERVICE, "all-in-one/web.yaml": SERVICE, "values.yaml": b"replicas: 1\n"}
+    assert manifest_files(files) == ["web.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"README.md": b""}, "no manifests: README.md"),
+        ({"a/Chart.yaml": CHART, "b/kustomization.yaml": b""}, "several folders"),
+        ({"Chart.yaml": b"version: 1\n"}, "names no chart"),
+        ({"Chart.yaml": CHART + b"type: library\n"}, "library"),
+        ({"web.yaml": b"kind: {"}, "web.yaml is not valid YAML"),
+    ],
+)
+def test_what_is_none_of_them(files: dict[str, bytes], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        find_form(files)

@@ -1,0 +1,72 @@
+"""What kustomizations take in: images as they come out, and folders beside their own."""
+
+from __future__ import annotations
+
+from k8s_ucp.gitops.manifests.reachable import Place, images_of, moved_up, taken_in
+
+DEPLOYMENT = (
+    b"kind: Deployment\nspec: {containers: [{image: 'reg/web:1'}, {image: 'reg/side:2'}]}\n"
+)
+TREE = {
+    "base/kustomization.yml": b"resources: [web.yaml]\nimages: [{name: reg/side, newTag: '3'}]\n",
+    "base/web.yaml": DEPLOYMENT,
+    "overlays/prod/kustomization.yaml": (
+        b"resources: [../../base]\ncomponents: [../../parts/tls]\n"
+        b"images: [{name: reg/web, newName: far/web, newTag: '5'}]\n"
+    ),
+    "overlays/pinned/Kustomization": b"resources: [../../base]\n"
+    b"images: [{name: reg/web, digest: 'sha256:1'}]\n",
+    "parts/tls/kustomization.yaml": b"kind: Component\nconfigMapGenerator:\n"
+    b"  - {name: x, files: [conf=../../files/tls.conf]}\n",
+    "files/tls.conf": b"x",
+    "unused/kustomization.yaml": b"",
+}
+
+
+def place(files: dict[str, bytes]) -> Place:
+    def names(folder: str) -> list[str]:
+        return [each[len(folder) + 1 :] for each in files if each.startswith(f"{folder}/")]
+
+    return Place(names, files.get)
+
+
+def test_images_are_those_that_come_out() -> None:
+    assert images_of(TREE, "base") == [("reg/side", "3"), ("reg/web", "1")]
+    assert images_of(TREE, "overlays/prod") == [("far/web", "5"), ("reg/side", "3")]
+    assert images_of(TREE, "overlays/pinned") == [("reg/side", "3")]
+
+
+def test_a_circle_ends() -> None:
+    assert images_of({"a/kustomization.yaml": b"resources: [../a]"}, "a") == []
+
+
+def test_everything_that_is_needed_comes_along() -> None:
+    files = taken_in(place(TREE), ["overlays/prod"])
+    assert sorted(files) == [
+        "base/kustomization.yml",
+        "base/web.yaml",
+        "files/tls.conf",
+        "overlays/prod/kustomization.yaml",
+        "parts/tls/kustomization.yaml",
+    ]
+    assert moved_up(files, "overlays/prod") == ("overlays/prod", files)
+    assert moved_up(taken_in(place(TREE), ["base"]), "base") == (
+        "",
+        {
+            "kustomization.yml": TREE["base/kustomization.yml"],
+            "web.yaml": DEPLOYMENT,
+        },
+    )
+
+
+def test_nothing_outside_of_the_tree_is_looked_at() -> None:
+    asked = []
+
+    def read(path: str) -> bytes | None:
+        asked.append(path)
+        return (
+            b"resources: [../../etc/passwd, /etc/passwd, https://x/y]" if path[0] == "k" else None
+        )
+
+    taken_in(Place(lambda _: [], read), [""])
+    assert not any(each.startswith(("/", "..")) for each in asked)

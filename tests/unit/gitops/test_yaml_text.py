@@ -1,0 +1,38 @@
+"""YAML is read where kubectl and kustomize read it."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.yaml_text import documents
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"kind: A\t# said\nname:\tweb\n",
+        b"kind: A\t\nname: web \t\n",
+        b"kind: A\r\nname: web\r\n",
+        b"\xef\xbb\xbfkind: A\nname: web\n",
+        "kind: A\nname: web\n".encode("utf-16"),
+        b"kind: A\n\t\nname: web\n",
+        b"x: &a web\n---\nkind: A\nname: web\n",
+    ],
+    ids=["tabs", "tabs-at-the-end", "crlf", "bom", "utf-16", "blank-line", "anchor"],
+)
+def test_odd_but_right(content: bytes) -> None:
+    found = documents(content, "a.yaml")[-1]
+    assert (found["kind"], found["name"]) == ("A", "web")
+
+
+def test_anchors_and_a_lone_equals_sign() -> None:
+    [found] = documents(b"a: &x {n: 1}\nb: {<<: *x}\nenum: [=, '>']\n", "a.yaml")
+    assert found["b"] == {"n": 1}
+    assert found["enum"] == ["=", ">"]
+
+
+@pytest.mark.parametrize("content", [b"a: [\n", b"\xff\x00", b"a: *nothing\n"])
+def test_what_is_wrong_is_said(content: bytes) -> None:
+    with pytest.raises(UsageError, match=r"a\.yaml is not valid YAML"):
+        documents(content, "a.yaml")
