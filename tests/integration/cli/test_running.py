@@ -207,7 +207,12 @@ def test_a_port_that_was_taken_meanwhile(running: World) -> None:
 
 @pytest.mark.parametrize(
     ("moment", "number"),
-    [(0.4, signal.SIGINT), (1.5, signal.SIGINT), (3.0, signal.SIGTERM), (5.0, signal.SIGINT)],
+    [
+        (3.0, signal.SIGTERM),
+        pytest.param(0.4, signal.SIGINT, marks=pytest.mark.soak),
+        pytest.param(1.5, signal.SIGINT, marks=pytest.mark.soak),
+        pytest.param(5.0, signal.SIGINT, marks=pytest.mark.soak),
+    ],
 )
 def test_interrupted_at_any_step(running: World, moment: float, number: int) -> None:
     running.ucp("stop", "--yes")

@@ -163,7 +163,10 @@ provider.create(ClusterRequest("one"), lambda line: None)
 """
 
 
-@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize(
+    "seconds",
+    [0.5, *(pytest.param(each, marks=pytest.mark.soak) for each in (0.1, 0.3, 1.0))],
+)
 def test_a_killed_creation_is_healed_by_the_next(
     planes: ControlPlanes, provider: EmbeddedProvider, folder: ClusterFolder, seconds: float
 ) -> None:

@@ -33,7 +33,7 @@ from tests.integration.promotion.soak import SoakRecord
 from tests.random_topologies import topologies
 from tests.unit.gitops.topologies import FACTS
 
-EXAMPLES, SOAKED, PIECES = 12, 400, 10
+EXAMPLES, SOAKED, PIECES = 8, 400, 10
 """Topologies in `make test`, and in `make soak`, which takes them in pieces."""
 SEED = 20261121
 RECORD = SoakRecord(
