@@ -29,7 +29,7 @@ test: .venv/ready-dev ## install what is missing, check the code, run every test
 	@$(MAKE) --no-print-directory check
 	@.venv/bin/ucp tools install --source sources
 	@.venv/bin/ucp tools install helm argo-rollouts --source sources
-	@.venv/bin/python -m pytest -m "not soak and not kind" -n 2 --dist loadfile --no-loadscope-reorder \
+	@.venv/bin/python -m pytest -m "not soak and not kind" -n 3 --dist loadfile --no-loadscope-reorder \
 		$(DURATIONS) $(ARGS)
 
 test-kind: .venv/ready-dev ## the tests with real kind clusters; where none can be made it says so
