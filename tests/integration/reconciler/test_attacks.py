@@ -18,7 +18,16 @@ import psutil
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Object
+from k8s_ucp.kube import (
+    CRD,
+    LOCAL_CLUSTER,
+    ROLE,
+    ROLE_BINDING,
+    SECRET,
+    Kube,
+    NotFound,
+    Object,
+)
 from k8s_ucp.reconciler.registration.announcements import read_notes
 from tests.integration.reconciler.hostile import (
     TOKEN,
@@ -64,8 +73,11 @@ def evil(tmp_path: Path) -> Iterator[Hostile]:
 
 
 @pytest.fixture(scope="module")
-def managed_clusters(planes: Any) -> None:
-    """Google's clusters as Crossplane's provider declares them, and our right to read them."""
+def managed_clusters(planes: Any) -> Iterator[None]:
+    """Google's clusters as Crossplane's provider declares them, and our right to read them.
+
+    Taken away again: the control planes serve other tests after these.
+    """
     core = planes.core
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
@@ -111,6 +123,19 @@ def managed_clusters(planes: Any) -> None:
     )
     path = f"/apis/{GKE}/v1beta1/namespaces/{CLUSTERS}/clusters"
     eventually(lambda: core.request("GET", path), "Google's clusters served", seconds=SECONDS)
+    yield
+    core.delete(CRD, f"clusters.{GKE}")
+    core.delete(ROLE_BINDING, "test-owners", CLUSTERS)
+    core.delete(ROLE, "test-owners", CLUSTERS)
+    eventually(lambda: is_unknown(core, path), "Google's clusters served no more", seconds=SECONDS)
+
+
+def is_unknown(core: Kube, path: str) -> bool:
+    try:
+        core.request("GET", path)
+    except NotFound:
+        return True
+    return False
 
 
 def declare_managed(world: World, told: Object, secret: str = "demo-stage-kubeconfig") -> Object:
