@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import Topology, parse
-from k8s_ucp.topology.combinations import COMBINATIONS
 from k8s_ucp.topology.parts import CLOUD_PROVIDERS
+from k8s_ucp.topology.rules.combinations import COMBINATIONS
 
 FILE = Path("/workspace/ucp.yaml")
 _REGIONS = {

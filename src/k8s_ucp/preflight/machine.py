@@ -19,7 +19,7 @@ from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.tools.installer import Installer, Source
 from k8s_ucp.tools.needed import needed_tools
-from k8s_ucp.topology.combinations import find_unstartable
+from k8s_ucp.topology.rules.combinations import find_unstartable
 from k8s_ucp.workspace import cache_folder
 
 FREE_MEGABYTES = 500

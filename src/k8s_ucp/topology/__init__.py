@@ -1,21 +1,12 @@
 """The topology file, `ucp.yaml`: what a user wants, checked before anything is changed.
 
-The keys are in parts.py, the rules between values in rules.py, references.py, names.py, clouds.py
-and combinations.py, the words for what is wrong with a file in problems.py, the file that
-`ucp start` writes in text.py, its edits in edit.py, the JSON Schema for editors in schema.py.
+The keys are in model.py and parts.py, the rules between values in rules/, the words for what is
+wrong with a file in problems.py, the file that `ucp start` writes in text.py, its edits in edit.py,
+the JSON Schema for editors in schema.py.
 """
 
-from k8s_ucp.topology.file import (
-    APP_WORDS,
-    APPS,
-    Metadata,
-    Spec,
-    Topology,
-    default,
-    known_app,
-    load,
-    parse,
-)
+from k8s_ucp.topology.file import APP_WORDS, APPS, default, known_app, load, parse
+from k8s_ucp.topology.model import Metadata, Spec, Topology
 from k8s_ucp.topology.parts import (
     App,
     AppCluster,

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.topology.file import Topology, parse
+from k8s_ucp.topology.file import parse
+from k8s_ucp.topology.model import Topology
 from k8s_ucp.topology.places import (
     append_item,
     append_key,

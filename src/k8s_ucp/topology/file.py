@@ -1,83 +1,23 @@
-"""One topology file, read and checked: what the user wants, whole."""
+"""Topology files: read and checked, and the one that is proposed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.topology.model import Metadata, Spec, Topology
 from k8s_ucp.topology.parts import (
-    Addons,
     App,
     AppCluster,
-    ArgoCDSettings,
-    Ci,
     CoreCluster,
-    Credentials,
-    CrossplaneSettings,
     Database,
     Environment,
-    Git,
-    GuardRails,
-    Images,
-    Mirror,
-    Part,
-    ReconcilerSettings,
-    Tools,
 )
 from k8s_ucp.topology.problems import from_pydantic, sentences
-from k8s_ucp.topology.rules import find_problems
-from k8s_ucp.topology.values import Host, Name
-
-
-class Metadata(Part):
-    name: Name
-
-
-class Spec(Part):
-    domain: Host = "example.org"
-    """Hosts of apps: <host>.<environment>.<domain>."""
-    core: CoreCluster = CoreCluster()
-    git: Git = Git()
-    environments: tuple[Environment, ...] = ()
-    """In the order of promotion."""
-    apps: tuple[App, ...] = ()
-    databases: tuple[Database, ...] = ()
-    mirrors: tuple[Mirror, ...] = ()
-    addons: Addons = Addons()
-    guard_rails: GuardRails = Field(GuardRails(), alias="guardRails")
-    crossplane: CrossplaneSettings = CrossplaneSettings()
-    argocd: ArgoCDSettings = ArgoCDSettings()
-    reconciler: ReconcilerSettings = ReconcilerSettings()
-    credentials: Credentials = Credentials()
-    images: Images = Images()
-    ci: Ci | None = None
-    tools: Tools = Tools()
-
-
-class Topology(Part):
-    """A whole topology file."""
-
-    api_version: Literal["k8s-ucp.io/v1alpha1"] = Field("k8s-ucp.io/v1alpha1", alias="apiVersion")
-    kind: Literal["Topology"] = "Topology"
-    metadata: Metadata
-    spec: Spec = Spec()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
-
-    @property
-    def core_cluster(self) -> str:
-        """Name of the core cluster."""
-        return f"{self.name}-core"
-
-    def app_cluster(self, environment: str) -> str:
-        """Name of an environment's app cluster."""
-        return f"{self.name}-{environment}"
+from k8s_ucp.topology.rules.all_rules import find_problems
 
 
 def load(path: Path) -> Topology:

@@ -1,6 +1,6 @@
 """The parts of a topology file below `spec`, and all of their keys.
 
-The rules between values are in rules.py and combinations.py. The text below a field is what editors
+The rules between values are in rules/. The text below a field is what editors
 show for it (schema.py).
 """
 

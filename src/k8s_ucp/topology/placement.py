@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology.file import Topology
+    from k8s_ucp.topology.model import Topology
 
 
 @dataclass(frozen=True)

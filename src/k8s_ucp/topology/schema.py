@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from k8s_ucp.topology import file, parts
+from k8s_ucp.topology import model, parts
 
 NAME = "ucp.schema.json"
 """Lies beside ucp.yaml, in the workspace and in the core repository."""
@@ -22,9 +22,9 @@ def schema_text() -> str:
 
 def json_schema() -> dict[str, Any]:
     """As editors want it: with a text for each key and no titles."""
-    schema = file.Topology.model_json_schema(by_alias=True)
+    schema = model.Topology.model_json_schema(by_alias=True)
     definitions = schema["$defs"]
-    for module in (file, parts):
+    for module in (model, parts):
         for name, key, words in _descriptions(module):
             described = schema if name == "Topology" else definitions.get(name, {})
             if key in described.get("properties", {}):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology.file import Topology
+    from k8s_ucp.topology.model import Topology
     from k8s_ucp.topology.parts import App, CoreCluster, Environment
 
 _HEAD = """\

@@ -25,7 +25,7 @@ from k8s_ucp.gitops.render.repositories import Rendered, render
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.combinations import COMBINATIONS
+from k8s_ucp.topology.rules.combinations import COMBINATIONS
 from tests import provider_fields
 from tests.control_planes import namespace
 from tests.integration.gitops.core_kinds import serving

@@ -12,9 +12,9 @@ from k8s_ucp.gitops.render.repositories import Facts, render
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.steps.preparation.publish_repositories import warnings
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.combinations import find_unstartable
-from k8s_ucp.topology.names import PLATFORM_APPLICATIONS, taken_namespace
 from k8s_ucp.topology.parts import Addons, CoreCluster
+from k8s_ucp.topology.rules.combinations import find_unstartable
+from k8s_ucp.topology.rules.names import PLATFORM_APPLICATIONS, taken_namespace
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
 EVERYTHING = {

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.gitops.render.values import addons, policies
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.names import PLATFORM_NAMESPACES
+from k8s_ucp.topology.rules.names import PLATFORM_NAMESPACES
 from tests.unit.gitops.topologies import FACTS, demo
 
 RAILS = {"stage": "warn", "prod": "deny"}

@@ -8,8 +8,8 @@ import pytest
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import Topology, parse
-from k8s_ucp.topology.combinations import COMBINATIONS, find_unstartable
 from k8s_ucp.topology.parts import CLOUD_PROVIDERS
+from k8s_ucp.topology.rules.combinations import COMBINATIONS, find_unstartable
 
 FILE = Path("/work space/ucp.yaml")
 HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\nspec:\n"

@@ -14,7 +14,7 @@ from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load
 from k8s_ucp.topology.edit import with_words
 from k8s_ucp.topology.parts import ADOPTABLE, CorePorts
 from k8s_ucp.topology.problems import nearest
-from k8s_ucp.topology.rules import find_problems
+from k8s_ucp.topology.rules.all_rules import find_problems
 from k8s_ucp.topology.text import topology_text
 
 if typing.TYPE_CHECKING:

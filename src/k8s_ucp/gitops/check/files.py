@@ -18,7 +18,7 @@ from k8s_ucp.gitops.manifests.build_many import Object
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.sources import FIELDS, entries
 from k8s_ucp.gitops.manifests.yaml_text import documents
-from k8s_ucp.topology.names import shared_applications, taken_namespace
+from k8s_ucp.topology.rules.names import shared_applications, taken_namespace
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
 _PLACE = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")

@@ -23,8 +23,8 @@ from k8s_ucp.gitops.render.scalars import scalar
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.gitops.render.values.access import reads
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.names import PLATFORM_APPLICATIONS
 from k8s_ucp.topology.placement import in_pods
+from k8s_ucp.topology.rules.names import PLATFORM_APPLICATIONS
 
 __all__ = ["GENERATED", "Facts", "Rendered", "render", "seconds", "templates_folder"]
 

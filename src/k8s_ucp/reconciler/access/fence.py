@@ -12,7 +12,7 @@ import json
 
 from k8s_ucp import names
 from k8s_ucp.kube import Object
-from k8s_ucp.topology.names import PLATFORM_APPLICATIONS, PLATFORM_NAMESPACES
+from k8s_ucp.topology.rules.names import PLATFORM_APPLICATIONS, PLATFORM_NAMESPACES
 
 NAME = "k8s-ucp-apps"
 """Of the policy and of its binding."""

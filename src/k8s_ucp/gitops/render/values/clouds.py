@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from k8s_ucp.topology import Environment, Topology
-from k8s_ucp.topology.names import package_name
+from k8s_ucp.topology.rules.names import package_name
 
 CLOUD_OF = {"gke": "gcp", "eks": "aws", "aks": "azure", "digitalocean": "digitalocean"}
 """Which cloud a provider of clusters is on."""

@@ -7,7 +7,7 @@ always as `database`: manifests read the same Secret on every environment.
 
 from __future__ import annotations
 
-from k8s_ucp.topology.names import DATABASE_COPY
+from k8s_ucp.topology.rules.names import DATABASE_COPY
 
 NAMESPACE = "ucp-clusters"
 """Of databases and their connection Secrets, on the core cluster."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from k8s_ucp.gitops.render.values import connections
-from k8s_ucp.topology.names import database_syncer
+from k8s_ucp.topology.rules.names import database_syncer
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Database, Mirror, Topology

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from k8s_ucp.topology.names import PLATFORM_NAMESPACES
 from k8s_ucp.topology.parts import Policy
+from k8s_ucp.topology.rules.names import PLATFORM_NAMESPACES
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology

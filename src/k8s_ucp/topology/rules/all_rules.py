@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from k8s_ucp.topology.clouds import find_cloud_problems
-from k8s_ucp.topology.combinations import find_impossible
-from k8s_ucp.topology.names import find_bad_names, find_credentials_in_urls
 from k8s_ucp.topology.problems import Loc, Problem, some
-from k8s_ucp.topology.references import (
+from k8s_ucp.topology.rules.clouds import find_cloud_problems
+from k8s_ucp.topology.rules.combinations import find_impossible
+from k8s_ucp.topology.rules.names import find_bad_names, find_credentials_in_urls
+from k8s_ucp.topology.rules.references import (
     find_bad_apps,
     find_bad_clusters,
     find_bad_credentials,
@@ -17,7 +17,7 @@ from k8s_ucp.topology.references import (
 )
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology.file import Topology
+    from k8s_ucp.topology.model import Topology
     from k8s_ucp.topology.parts import Environment, Git
 
 _SHOWN = 10

@@ -11,7 +11,7 @@ from k8s_ucp.topology.problems import Loc, Problem, shown
 from k8s_ucp.topology.values import HOST_LENGTH
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology.file import Spec, Topology
+    from k8s_ucp.topology.model import Spec, Topology
 
 NAME_LENGTH = 63
 """Longest RFC 1123 label: `<topology>-<environment>` is one, and a label value."""

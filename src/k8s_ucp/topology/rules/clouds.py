@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp.topology.problems import Loc, Problem, shown
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology.file import Spec
+    from k8s_ucp.topology.model import Spec
 
 _NAME_LIMITS = {"gke": 40, "digitalocean": 63, "aks": 63, "eks": 63}
 """Longest name of a cluster."""

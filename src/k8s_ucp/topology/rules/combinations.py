@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from k8s_ucp.topology.clouds import find_unstartable_parts
 from k8s_ucp.topology.parts import CLOUD_PROVIDERS
 from k8s_ucp.topology.problems import Problem
+from k8s_ucp.topology.rules.clouds import find_unstartable_parts
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology.file import Topology
+    from k8s_ucp.topology.model import Topology
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from k8s_ucp.topology.parts import CLOUD_PROVIDERS
 from k8s_ucp.topology.problems import Loc, Problem, nearest, shown, some
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology.file import Spec
+    from k8s_ucp.topology.model import Spec
     from k8s_ucp.topology.parts import App, AppCluster, CoreCluster
 
 SHIPPED = ("quote", "echo-client")

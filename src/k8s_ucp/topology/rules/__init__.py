@@ -1,0 +1,1 @@
+"""Rules that a single value of a topology can't show. Pure."""
