@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.evidence import table, write
-from tests.integration.promotion import crowd
-from tests.integration.promotion.app_repository import AppRepository, Ucp, plain_environment
-from tests.integration.promotion.conftest import Transport, open_transport
+from tests.integration.gitops.promotion import crowd
+from tests.integration.gitops.promotion.app_repository import AppRepository, Ucp, plain_environment
+from tests.integration.gitops.promotion.conftest import Transport, open_transport
 
 PROMOTERS = 50
 TRANSPORTS = ("file", "http", "ssh")

@@ -30,7 +30,7 @@ from k8s_ucp.kube import NAMESPACE, Kube, KubeError, Object
 from k8s_ucp.workspace import StateFolder
 from tests.control_planes import ControlPlanes, eventually, made
 from tests.e2e.world import World
-from tests.integration.promotion.git_servers import HttpGit
+from tests.integration.gitops.promotion.git_servers import HttpGit
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox

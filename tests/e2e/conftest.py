@@ -23,7 +23,7 @@ from tests.e2e.kind_world import (
     network_is_used_or_gone,
 )
 from tests.e2e.world import World, until
-from tests.integration.promotion.git_servers import HttpGit, http_git
+from tests.integration.gitops.promotion.git_servers import HttpGit, http_git
 from tests.kind_images import make_ingress
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from tests.components_of_others import (
 from tests.control_planes import eventually, namespace
 from tests.e2e.cluster_of_others import CONTEXT, TheirCluster, describe
 from tests.e2e.world import World
-from tests.integration.promotion.git_servers import HttpGit
+from tests.integration.gitops.promotion.git_servers import HttpGit
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox

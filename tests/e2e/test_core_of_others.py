@@ -18,7 +18,7 @@ from tests.control_planes import deployment, eventually, namespace
 from tests.e2e.cluster_of_others import CONTEXT, NAME, TheirCluster, describe
 from tests.e2e.world import World
 from tests.gke_clusters import gate, google, key
-from tests.integration.promotion.git_servers import HttpGit
+from tests.integration.gitops.promotion.git_servers import HttpGit
 from tests.stand_in_gcloud import FRESH
 
 if TYPE_CHECKING:

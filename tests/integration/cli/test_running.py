@@ -20,7 +20,7 @@ from k8s_ucp.kube import NAMESPACE, Kube
 from k8s_ucp.workspace import write_private_file
 from tests.e2e.world import World, until
 from tests.integration.cli.conftest import CORE_ALONE, make_world
-from tests.integration.promotion.git_servers import TOKEN, USER, http_git
+from tests.integration.gitops.promotion.git_servers import TOKEN, USER, http_git
 
 pytestmark = pytest.mark.engines
 

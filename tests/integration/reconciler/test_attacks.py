@@ -29,6 +29,12 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.reconciler.registration.announcements import read_notes
+from tests.integration.reconciler.access.test_clouds import (
+    Endpoint,
+    account,
+    credential,
+    endpoint,
+)
 from tests.integration.reconciler.hostile import (
     TOKEN,
     Hostile,
@@ -43,12 +49,6 @@ from tests.integration.reconciler.hostile import (
     trickle,
 )
 from tests.integration.reconciler.mirror_world import PROD, SOURCES, Mirrors
-from tests.integration.reconciler.test_clouds import (
-    Endpoint,
-    account,
-    credential,
-    endpoint,
-)
 from tests.integration.reconciler.world import ARGOCD, CLUSTERS, World, eventually, token_of
 
 __all__ = ["endpoint"]

@@ -14,7 +14,10 @@ from k8s_ucp.kube import SECRET
 from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.topology import default
 from tests.integration.reconciler.conftest import Planes
-from tests.integration.reconciler.test_registration import kubeconfig_secret, person_s_secret
+from tests.integration.reconciler.registration.test_registration import (
+    kubeconfig_secret,
+    person_s_secret,
+)
 from tests.integration.reconciler.world import ARGOCD, World, eventually
 
 pytestmark = pytest.mark.engines

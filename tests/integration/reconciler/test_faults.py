@@ -14,7 +14,7 @@ import pytest
 from k8s_ucp import names
 from k8s_ucp.kube import APPLICATION, SYNCER, Kube, Object
 from k8s_ucp.reconciler.runtime.settings import Settings
-from tests.integration.promotion.soak import SoakRecord
+from tests.integration.gitops.promotion.soak import SoakRecord
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.faults import KINDS, LIMIT, scene
 from tests.integration.reconciler.mirror_world import PROD, STAGE, Mirrors

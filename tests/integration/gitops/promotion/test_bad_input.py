@@ -1,0 +1,237 @@
+"""Bad input: one clear message, exit 1 or 2, and the repository is as it was."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.gitops.promotion.app_repository import (
+    KUSTOMIZATION,
+    AppRepository,
+    Result,
+    Ucp,
+    overlay,
+)
+
+STAGE = overlay("echo", "stage")
+
+
+@pytest.fixture
+def refused(repository: AppRepository, ucp: Ucp) -> Callable[..., Result]:
+    """Run a promotion that has to be refused, and prove that nothing came of it."""
+
+    def run(*words: str, code: int, stdin: str | None = None, **more: str) -> Result:
+        before = repository.git("for-each-ref"), repository.git("count-objects", "-v")
+        where = () if "--repo" in words else ("--repo", repository.url)
+        result = ucp("promote", *words, *where, stdin=stdin, **more)
+        assert result.code == code, result.err
+        assert result.out == ""
+        assert "Traceback" not in result.err
+        assert result.err.count("ucp: ") == 1, result.err
+        assert (repository.git("for-each-ref"), repository.git("count-objects", "-v")) == before
+        return result
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("ehco", "--env", "stage", "--tag", "1"), 1, "did you mean echo?"),
+        (("echo", "--env", "stge", "--tag", "1"), 1, "did you mean stage?"),
+        (("echo", "--env", "prod", "--from", "stge"), 1, "did you mean stage?"),
+        (("echo", "--env", "prod", "--tag", "1", "--require-env", "qa"), 1, "no environment qa"),
+        (("echo", "--env", "stage", "--tag", "1", "--require-env", "stage"), 2, "before itself"),
+        (("echo", "--env", "stage", "--from", "stage"), 2, "promoted to"),
+        (("echo", "--env", "stage", "--image", "redis=1"), 1, "no image redis"),
+        (("echo", "--env", "stage", "--image", "redis"), 2, "NAME=TAG"),
+        (("echo", "--env", "stage", "--image", "a=1", "--image", "a=2"), 2, "twice"),
+        (("echo", "--env", "stage"), 2, "promote what?"),
+        (("echo", "--tag", "1"), 2, "which environment?"),
+        (("--env", "stage", "--tag", "1"), 2, "which app?"),
+        (("echo", "--env", "stage", "--tag", "1", "--digest", "x"), 2, "exclude"),
+        (("echo", "--env", "stage", "--tag", "1", "--semver"), 2, "semantic version"),
+        (("echo", "--env", "stage", "--tag", "1.0.0", "--semver", "--sequence", "1"), 2, "exclude"),
+        (("echo", "--env", "stage", "--tag", "1", "--sequence", "-1"), 2, "--sequence"),
+        (("echo", "--env", "stage", "--tag", "1", "--sequence", "9" * 30), 2, "--sequence"),
+        (("echo", "--env", "stage", "--tag", "1", "--soak", "10m"), 2, "--require-healthy"),
+        (("echo", "--env", "stage", "--tag", "1", "--timeout", "soon"), 2, "no duration"),
+        (("echo", "--env", "stage", "--tag", "1", "--branch", "no/such"), 1, "no/such"),
+        (("echo", "--env", "stage", "--digest", "sha256:123"), 2, "no digest"),
+        (("echo", "--env", "stage", "--digest", "1.0"), 2, "no digest"),
+        (("echo", "--env", "stage", "--tag", "sha256:" + "a" * 64), 2, "no tag"),
+        (("--batch", "/no/such/file"), 2, "can't read"),
+        (("echo", "--batch", "-"), 2, "exclude"),
+    ],
+)  # fmt: skip
+def test_wrong_words(
+    refused: Callable[..., Result], words: tuple[str, ...], code: int, said: str
+) -> None:
+    result = refused(*words, code=code)
+
+    assert said in result.err
+    assert "next:" in result.err
+
+
+# The full tables are in tests/unit/gitops/promotion; these go all the way through the command line.
+@pytest.mark.parametrize("tag", ["a\nnewTag: evil", "$(touch /tmp/x)", "../../etc/passwd", "-rf"])
+def test_what_is_no_tag_never_gets_near_a_file(refused: Callable[..., Result], tag: str) -> None:
+    for option in (f"--tag={tag}", f"--image=ealen/echo-server={tag}"):
+        assert "no tag" in refused("echo", "--env", "stage", option, code=2).err
+
+
+@pytest.mark.parametrize("name", ["..", "echo/../echo", "-x", "e\x1bcho"])
+def test_names_that_are_paths(refused: Callable[..., Result], name: str) -> None:
+    assert refused("--env", "stage", "--tag", "1", "--", name, code=2).err
+    assert refused("echo", f"--env={name}", "--tag", "1", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({STAGE: "resources: []\n"}, "no images"),
+        ({STAGE: "images: []\n"}, "no images"),
+        ({STAGE: "images: [\n"}, "no YAML"),
+        ({STAGE: KUSTOMIZATION + "---\na: 1\n"}, "2 YAML documents"),
+        ({STAGE: "symlink:../prod/kustomization.yaml"}, "symlink"),
+        ({STAGE: None, "apps/echo/overlays/stage": "symlink:prod"}, "symlink"),
+        ({STAGE: None, "apps/echo/overlays/stage": "symlink:/etc"}, "symlink"),
+        (
+            {
+                STAGE: None,
+                overlay("echo", "prod"): None,
+                "apps/echo/base/kustomization.yaml": None,
+                "apps/echo": "symlink:../elsewhere",
+                overlay("x", "stage"): KUSTOMIZATION,
+            },
+            "symlink",
+        ),
+        ({"apps/echo/overlays/stage/.promotion.yaml": "symlink:/etc/passwd"}, "symlink"),
+        ({"apps/echo/overlays/stage/.promotion.yaml": "images: [1]\n"}, "marks"),
+        ({STAGE: None, "apps/echo/overlays/stage/x.yaml": "a: 1\n"}, "no kustomization"),
+        ({STAGE: None, STAGE + "/x": "a: 1\n"}, "no kustomization"),
+        ({STAGE.replace(".yaml", ".yml"): "images: []\n"}, "only one"),
+    ],
+)
+def test_repositories_that_are_not_as_expected(
+    repository: AppRepository,
+    refused: Callable[..., Result],
+    files: dict[str, str | None],
+    said: str,
+) -> None:
+    repository.commit(files)
+
+    result = refused("echo", "--env", "stage", "--tag", "1", code=1)
+
+    assert said in result.err
+
+
+def test_an_environments_file_that_is_a_symlink_opens_no_gate(
+    repository: AppRepository, refused: Callable[..., Result]
+) -> None:
+    repository.commit({"environments.yaml": "symlink:/dev/null"})
+
+    assert "symlink" in refused("echo", "--env", "prod", "--tag", "1", code=1).err
+
+
+def test_an_empty_repository(
+    refused: Callable[..., Result], ucp: Ucp, repository: AppRepository, tmp_path: Path
+) -> None:
+    repository._git(tmp_path, "init", "--quiet", "--bare", "empty.git")
+    where = ("--repo", str(tmp_path / "empty.git"))
+
+    assert "no commit" in refused("echo", "--env", "stage", "--tag", "1", *where, code=1).err
+
+
+def test_a_folder_that_is_no_repository(refused: Callable[..., Result], tmp_path: Path) -> None:
+    for where, said in ((str(tmp_path), "no git repository"), ("/no/such", "there is no")):
+        words = ("echo", "--env", "stage", "--tag", "1", "--repo", where)
+        assert said in refused(*words, code=2).err
+
+
+def test_an_unreachable_host(refused: Callable[..., Result]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/x.git"
+        words = ("echo", "--env", "stage", "--tag", "1", "--repo", url)
+        result = refused(*words, code=1)
+
+    assert "check the address and the network" in result.err
+
+
+def test_a_missing_repository_on_a_host(refused: Callable[..., Result], tmp_path: Path) -> None:
+    url = (tmp_path / "gone.git").as_uri()
+    result = refused("echo", "--env", "stage", "--tag", "1", "--repo", url, code=1)
+
+    assert "gone.git" in result.err
+
+
+def test_a_credential_in_the_url(refused: Callable[..., Result]) -> None:
+    url = "https://user:hunter2@git.example.org/x.git"
+    result = refused("echo", "--env", "stage", "--tag", "1", "--repo", url, code=2)
+
+    assert "hunter2" not in result.err
+    assert "UCP_GIT_TOKEN" in result.err
+
+
+def test_a_gate_on_health_without_any_kubeconfig(refused: Callable[..., Result]) -> None:
+    words = ("echo", "--env", "prod", "--tag", "1", "--require-healthy")
+    result = refused(*words, code=2)
+
+    assert "KUBECONFIG" in result.err
+    assert ".ucp/<topology>/kubeconfigs" in result.err
+
+
+def test_no_git_on_the_machine(refused: Callable[..., Result], tmp_path: Path) -> None:
+    result = refused("echo", "--env", "stage", "--tag", "1", code=1, PATH=str(tmp_path))
+
+    assert "install git" in result.err
+
+
+def test_two_counters(repository: AppRepository, ucp: Ucp) -> None:
+    words = ("echo", "--env", "stage", "--repo", repository.url)
+    github = {"GITHUB_RUN_NUMBER": "900", "GITHUB_WORKFLOW_REF": "o/r/build.yml@refs/heads/main"}
+    assert ucp.promote(*words, "--tag", "1", **github).status == "promoted"
+    other = {"GITHUB_RUN_NUMBER": "3", "GITHUB_WORKFLOW_REF": "o/r/deploy.yml@refs/heads/main"}
+
+    result = ucp("promote", *words, "--tag", "2", **other)
+
+    assert result.code == 2
+    assert "o/r/build.yml" in result.err
+    assert repository.tag("echo", "stage") == "1"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("ehco", "--env", "stage"), 1, "did you mean echo?"),
+        (("echo", "--env", "stge"), 1, "did you mean stage?"),
+        (("echo",), 2, "which environment?"),
+        (("echo", "--env", "stage"), 1, "no earlier version"),
+        (("echo", "--env", "stage", "--to", "9.9.9"), 1, "never had 9.9.9"),
+        (("echo", "--env", "stage", "--to", "0123456789"), 1, "never had"),
+        (("echo", "--env", "stage", "--to", "--all"), 1, "never had --all"),
+        (("../x", "--env", "stage"), 2, "can't be the name"),
+    ],
+)
+def test_rollbacks_to_nowhere(
+    repository: AppRepository, ucp: Ucp, words: tuple[str, ...], code: int, said: str
+) -> None:
+    result = ucp("rollback", *words, "--repo", repository.url)
+
+    assert result.code == code, result.err
+    assert said in result.err
+    assert len(repository.commits) == 1
+
+
+def test_history_of_nobody(repository: AppRepository, ucp: Ucp) -> None:
+    for words, said in (
+        (("ehco",), "did you mean echo?"),
+        (("echo", "--env", "x"), "no environment"),
+    ):
+        result = ucp("history", *words, "--repo", repository.url)
+        assert result.code == 1
+        assert said in result.err

@@ -1,0 +1,88 @@
+"""Many promoters at once: 0 lost, 0 forced, linear history, over every transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.gitops.promotion import crowd
+from tests.integration.gitops.promotion.app_repository import AppRepository, Ucp
+from tests.integration.gitops.promotion.conftest import Transport
+
+SEED = 4
+FEW, MANY = 8, 50
+EVERY = [
+    pytest.param(MANY, transport, marks=pytest.mark.soak, id=f"{MANY}-{transport}")
+    for transport in ("file", "http", "ssh")
+]
+"""The full matrix; `make test` takes each kind once, and each transport once."""
+
+WISHES: dict[str, Callable[[int], list[crowd.Wish]]] = {
+    "an app each": crowd.many_apps,
+    "one app": crowd.one_app,
+    "one app in sequence": lambda count: crowd.in_sequence(count, SEED),
+}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("count", "transport"), [pytest.param(FEW, "file"), *EVERY], indirect=["transport"]
+)
+@pytest.mark.parametrize("kind", WISHES)
+def test_none_is_lost(
+    kind: str,
+    count: int,
+    hosted: Callable[..., AppRepository],
+    transport: Transport,
+    ucp: Ucp,
+    record: Callable[..., None],
+) -> None:
+    wishes = WISHES[kind](count)
+    repository = hosted(*crowd.apps_of(wishes))
+
+    outcomes = crowd.promote_all(ucp, repository, transport, wishes)
+
+    crowd.prove_none_lost(repository, outcomes)
+    record(**crowd.counts(outcomes))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("count", "transport"),
+    [pytest.param(FEW, "http"), pytest.param(FEW, "ssh"), *EVERY],
+    indirect=["transport"],
+)
+def test_none_is_lost_among_people(
+    count: int,
+    hosted: Callable[..., AppRepository],
+    transport: Transport,
+    ucp: Ucp,
+    tmp_path: Path,
+    record: Callable[..., None],
+) -> None:
+    wishes = crowd.mixed(count, SEED)
+    repository = hosted(*crowd.apps_of(wishes))
+    outcomes: list[crowd.Outcome] = []
+
+    people = crowd.with_people(
+        repository, tmp_path, people=2, pushes=max(2, count // 10),
+        work=lambda: outcomes.extend(crowd.promote_all(ucp, repository, transport, wishes)),
+    )  # fmt: skip
+
+    crowd.prove_none_lost(repository, outcomes, people)
+    record(**crowd.counts(outcomes), pushes_of_people=len(people))
+
+
+def test_promoters_in_one_working_clone_take_turns(
+    repository: AppRepository, ucp: Ucp, tmp_path: Path
+) -> None:
+    folder = tmp_path / "clone"
+    repository._git(tmp_path, "clone", "--quiet", repository.url, str(folder))
+    inside = Transport("clone", lambda _: str(folder))
+
+    outcomes = crowd.promote_all(ucp, repository, inside, crowd.one_app(4))
+
+    crowd.prove_none_lost(repository, outcomes)
+    assert repository._git(folder, "rev-parse", "HEAD").strip() == repository.tip

@@ -1,0 +1,341 @@
+"""`ucp promote` on real repositories, over every transport."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.gitops.promotion.app_repository import (
+    KUSTOMIZATION,
+    AppRepository,
+    Ucp,
+    overlay,
+)
+from tests.integration.gitops.promotion.conftest import Transport
+
+
+def test_a_tag_lands_over_every_transport(
+    repository: AppRepository, transport: Transport, ucp: Ucp
+) -> None:
+    result = ucp.promote(
+        "echo", "--env", "stage", "--tag", "1.0.0", "--repo", transport.url(repository.folder),
+        **transport.variables,
+    )  # fmt: skip
+
+    assert result.code == 0, result.err
+    assert result.data["status"] == "promoted"
+    assert (result.data["from"], result.data["to"]) == ("0.9.2", "1.0.0")
+    assert result.data["commit"] == repository.tip
+    assert repository.text(overlay("echo", "stage")) == KUSTOMIZATION.replace("0.9.2", "1.0.0")
+    assert repository.text(overlay("echo", "prod")) == KUSTOMIZATION
+    numbers = repository.git("diff", "--numstat", "main~1", "main").split()
+    assert numbers == ["1", "1", overlay("echo", "stage")]
+    repository.prove_sound()
+
+
+def test_the_same_tag_again_is_unchanged(repository: AppRepository, ucp: Ucp) -> None:
+    words = ("echo", "--env", "stage", "--tag", "1.0.0", "--repo", repository.url)
+    ucp.promote(*words)
+    result = ucp.promote(*words)
+
+    assert (result.code, result.status, result.data["commit"]) == (0, "unchanged", None)
+    assert len(repository.commits) == 2
+
+
+def test_stage_then_prod(repository: AppRepository, ucp: Ucp) -> None:
+    repo = ("--repo", repository.url)
+    early = ucp.promote("echo", "--env", "prod", "--tag", "1.0.0", *repo)
+    assert (early.code, early.status) == (1, "gated")
+    assert "stage" in early.err
+
+    assert ucp.promote("echo", "--env", "stage", "--tag", "1.0.0", *repo).code == 0
+    result = ucp.promote("echo", "--env", "prod", "--from", "stage", *repo)
+
+    assert (result.code, result.status) == (0, "promoted")
+    assert repository.tag("echo", "prod") == "1.0.0"
+
+
+def test_sequence_and_mark_are_one_commit(repository: AppRepository, ucp: Ucp) -> None:
+    repo = ("--repo", repository.url)
+    ucp.promote("echo", "--env", "stage", "--tag", "2", "--sequence", "20", *repo)
+    changed = repository.git("diff", "--name-only", "main~1", "main").split()
+    assert changed == ["apps/echo/overlays/stage/.promotion.yaml", overlay("echo", "stage")]
+
+    late = ucp.promote("echo", "--env", "stage", "--tag", "1", "--sequence", "19", *repo)
+    assert (late.code, late.status) == (0, "superseded")
+    forced = ucp.promote(
+        "echo", "--env", "stage", "--tag", "1", "--sequence", "19", "--force", *repo
+    )
+    assert (forced.code, forced.status) == (0, "promoted")
+    assert repository.tag("echo", "stage") == "1"
+
+
+def test_the_run_number_is_the_default_sequence(repository: AppRepository, ucp: Ucp) -> None:
+    words = ("echo", "--env", "stage", "--repo", repository.url)
+    assert ucp.promote(*words, "--tag", "2", GITHUB_RUN_NUMBER="7").status == "promoted"
+    assert ucp.promote(*words, "--tag", "1", GITHUB_RUN_NUMBER="6").status == "superseded"
+    assert ucp.promote(*words, "--tag", "3", CI_PIPELINE_IID="8").status == "promoted"
+
+
+def test_semver_orders_by_the_tags(repository: AppRepository, ucp: Ucp) -> None:
+    words = ("echo", "--env", "stage", "--semver", "--repo", repository.url)
+    assert ucp.promote(*words, "--tag", "0.10.0").status == "promoted"
+    assert ucp.promote(*words, "--tag", "0.9.9").status == "superseded"
+
+
+def test_expect_is_compare_and_set(repository: AppRepository, ucp: Ucp) -> None:
+    words = ("echo", "--env", "stage", "--expect", "0.9.2", "--repo", repository.url)
+    assert ucp.promote(*words, "--tag", "1").status == "promoted"
+    lost = ucp.promote(*words, "--tag", "2")
+    assert (lost.code, lost.status) == (1, "conflict")
+    assert repository.tag("echo", "stage") == "1"
+
+
+def test_message_trailers_author_and_link(repository: AppRepository, ucp: Ucp) -> None:
+    ucp.promote(
+        "echo", "--env", "stage", "--tag", "1", "--repo", repository.url,
+        CI_PIPELINE_IID="8", CI_PIPELINE_URL="https://gitlab.example/p/8",
+        GITLAB_USER_NAME="Mona Lisa", GITLAB_USER_EMAIL="mona@example.org",
+    )  # fmt: skip
+
+    assert repository.message().startswith("promote echo to stage: 0.9.2 -> 1\n\n")
+    trailers = [f"%(trailers:key=Ucp-{key},valueonly)" for key in ("Sequence", "Run")]
+    layout = "|".join([*trailers, "%an <%ae>", "%cn <%ce>"])
+    read = repository.git("show", "-s", f"--format={layout}", "main")
+    assert [each.strip() for each in read.split("|")] == [
+        "8", "https://gitlab.example/p/8", "Mona Lisa <mona@example.org>", "ucp <ucp@localhost>",
+    ]  # fmt: skip
+
+
+def test_git_s_own_identity_comes_first(repository: AppRepository, ucp: Ucp, home: Path) -> None:
+    (home / ".gitconfig").write_text("[user]\n\tname = Robot\n\temail = robot@example.org\n")
+    words = ("echo", "--env", "stage", "--tag", "1", "--repo", repository.url)
+    ucp.promote(*words, CI_PIPELINE_IID="8", GITLAB_USER_NAME="Mona")
+
+    assert repository.git("show", "-s", "--format=%an|%cn", "main").strip() == "Robot|Robot"
+
+
+def test_commits_are_signed_where_git_is_set_up_for_it(
+    repository: AppRepository, ucp: Ucp, home: Path
+) -> None:
+    key = home / "signing"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    public = key.with_suffix(".pub").read_text().split()
+    (home / "allowed").write_text(f"robot@example.org {public[0]} {public[1]}\n")
+    (home / ".gitconfig").write_text(
+        "[user]\n\tname = Robot\n\temail = robot@example.org\n"
+        f"\tsigningKey = {key}\n[gpg]\n\tformat = ssh\n[commit]\n\tgpgSign = true\n"
+        f'[gpg "ssh"]\n\tallowedSignersFile = {home / "allowed"}\n'
+    )
+
+    result = ucp.promote("echo", "--env", "stage", "--tag", "1", "--repo", repository.url)
+
+    assert result.code == 0, result.err
+    repository.git("verify-commit", "main")
+    assert repository.git("show", "-s", "--format=%an|%G?", "main").strip() == "Robot|G"
+
+
+def test_a_key_that_does_not_sign_stops_before_anything_is_pushed(
+    repository: AppRepository, ucp: Ucp, home: Path
+) -> None:
+    (home / ".gitconfig").write_text(
+        "[user]\n\tname = Robot\n\temail = robot@example.org\n\tsigningKey = /missing\n"
+        "[gpg]\n\tformat = ssh\n[commit]\n\tgpgSign = true\n"
+    )
+    result = ucp("promote", "echo", "--env", "stage", "--tag", "1", "--repo", repository.url)
+
+    assert result.code == 1
+    assert "/missing" in result.err
+    assert len(repository.commits) == 1
+
+
+def test_a_batch_is_one_commit(repository: AppRepository, ucp: Ucp) -> None:
+    repository.commit({overlay("shop", "stage"): "images:\r\n- {name: web}\r\n- {name: db}\r\n"})
+    batch = """
+    - {app: echo, env: stage, tag: "3"}
+    - {app: shop, env: stage, images: {web: v1, db: v2}}
+    """
+    result = ucp(
+        "promote", "--batch", "-", "--repo", repository.url, "-o", "json", "--sequence", "4",
+        stdin=batch,
+    )  # fmt: skip
+
+    assert result.code == 0, result.err
+    assert [each["status"] for each in result.data["promotions"]] == ["promoted", "promoted"]
+    assert len(repository.commits) == 3
+    assert repository.git("show", f"main:{overlay('shop', 'stage')}") == (
+        "images:\n- {name: web, newTag: v1}\n- {name: db, newTag: v2}\n"
+    )
+
+
+def test_rollback_holds_and_history_tells(repository: AppRepository, ucp: Ucp) -> None:
+    repo = ("--repo", repository.url)
+    stage = ("echo", "--env", "stage")
+    ucp.promote(*stage, "--tag", "1", "--sequence", "1", *repo)
+    ucp.promote(*stage, "--tag", "2", "--sequence", "2", *repo)
+
+    back = ucp("rollback", *stage, *repo, "-o", "json")
+    assert (back.code, back.data["from"], back.data["to"]) == (0, "2", "1"), back.err
+
+    for words in (("--tag", "2"), ("--tag", "2", "--sequence", "2"), ("--tag", "9")):
+        held = ucp.promote(*stage, *words, *repo)
+        assert (held.code, held.status) == (1, "held")
+    assert ucp.promote(*stage, "--tag", "x", "--sequence", "1", *repo).status == "superseded"
+    assert ucp.promote(*stage, "--tag", "3", "--sequence", "3", *repo).status == "promoted"
+
+    told = ucp("history", "echo", "--env", "stage", *repo, "-o", "json").data
+    assert [(each["kind"], each["to"]) for each in told] == [
+        ("promote", "3"), ("rollback", "1"), ("promote", "2"), ("promote", "1"), ("edit", "0.9.2"),
+    ]  # fmt: skip
+    assert [each["sequence"] for each in told] == [3, None, 2, 1, None]
+
+
+def test_a_hold_is_released(repository: AppRepository, ucp: Ucp) -> None:
+    repo = ("--repo", repository.url)
+    stage = ("echo", "--env", "stage")
+    ucp.promote(*stage, "--tag", "1", *repo)
+    ucp("rollback", *stage, *repo)
+    assert ucp.promote(*stage, "--tag", "2", *repo).status == "held"
+
+    released = ucp("rollback", *stage, "--release-hold", *repo, "-o", "json")
+
+    assert released.code == 0, released.err
+    assert repository.tag("echo", "stage") == "0.9.2"
+    assert ucp.promote(*stage, "--tag", "2", *repo).status == "promoted"
+    again = ucp("rollback", *stage, "--release-hold", *repo, "-o", "json")
+    assert (again.code, again.status) == (0, "unchanged")
+
+
+@pytest.mark.parametrize("by", ["tag", "commit", "short commit"])
+def test_rolling_back_to_a_named_state(repository: AppRepository, ucp: Ucp, by: str) -> None:
+    repo = ("--repo", repository.url)
+    stage = ("echo", "--env", "stage")
+    first = ucp.promote(*stage, "--tag", "1", *repo).data["commit"]
+    ucp.promote(*stage, "--tag", "2", *repo)
+    ucp.promote("echo", "--env", "prod", "--tag", "2", *repo)
+    target = {"tag": "1", "commit": first, "short commit": first[:9]}[by]
+
+    result = ucp("rollback", *stage, "--to", target, *repo, "-o", "json")
+
+    assert (result.code, result.data["to"]) == (0, "1"), result.err
+    assert repository.tag("echo", "prod") == "2"
+
+
+def test_history_shows_what_people_edited(repository: AppRepository, ucp: Ucp) -> None:
+    text = KUSTOMIZATION.replace("0.9.2", "hotfix")
+    repository.commit({overlay("echo", "prod"): text}, "hotfix \x1e\x1f\n\nUcp-App: no trailer")
+
+    result = ucp("history", "echo", "--repo", repository.url)
+
+    assert result.code == 0, result.err
+    line = next(each for each in result.out.splitlines() if "hotfix" in each)
+    assert "edit" in line
+    assert "A Person" in line
+
+
+def test_a_branch_can_be_named(repository: AppRepository, ucp: Ucp) -> None:
+    repository.git("branch", "release", "main")
+    words = ("echo", "--env", "stage", "--tag", "1", "--repo", repository.url)
+    result = ucp.promote(*words, "--branch", "release")
+
+    assert result.code == 0, result.err
+    assert repository.git("rev-parse", "release").strip() == result.data["commit"]
+    assert len(repository.commits) == 1
+
+
+class TestWorkingClone:
+    """`--repo PATH` with a clone of the user's own."""
+
+    @pytest.fixture
+    def clone(self, repository: AppRepository, tmp_path: Path) -> Path:
+        folder = tmp_path / "my clone"
+        repository._git(tmp_path, "clone", "--quiet", repository.url, str(folder))
+        return folder
+
+    def test_it_follows_what_landed(self, repository: AppRepository, clone: Path, ucp: Ucp) -> None:
+        repository.commit({"README.md": "hi\n"})
+        (clone / "notes.txt").write_text("mine")
+        result = ucp.promote("echo", "--env", "stage", "--tag", "1", "--repo", str(clone))
+
+        assert result.code == 0, result.err
+        assert repository._git(clone, "rev-parse", "HEAD").strip() == repository.tip
+        assert repository._git(clone, "status", "--porcelain") == "?? notes.txt\n"
+        assert '"1"' in (clone / overlay("echo", "stage")).read_text()
+
+    def test_a_shallow_clone_will_do(
+        self, repository: AppRepository, tmp_path: Path, ucp: Ucp
+    ) -> None:
+        repository.commit({"README.md": "hi\n"})
+        folder = tmp_path / "shallow"
+        repository._git(tmp_path, "clone", "-q", "--depth=1", repository.url, str(folder))
+        repository.commit({"README.md": "hello\n"})
+        result = ucp.promote("echo", "--env", "stage", "--tag", "1", "--repo", str(folder))
+
+        assert result.code == 0, result.err
+        repository.prove_sound()
+
+    def test_its_own_settings_count(self, repository: AppRepository, clone: Path, ucp: Ucp) -> None:
+        repository._git(clone, "config", "user.name", "Local")
+        repository._git(clone, "config", "user.email", "local@example.org")
+        ucp.promote("echo", "--env", "stage", "--tag", "1", "--repo", str(clone))
+
+        assert repository.git("show", "-s", "--format=%an", "main").strip() == "Local"
+
+    @pytest.mark.parametrize("state", ["dirty", "staged", "detached", "ahead", "other branch"])
+    def test_a_clone_in_another_state_is_refused(
+        self, repository: AppRepository, clone: Path, ucp: Ucp, state: str
+    ) -> None:
+        repository._git(clone, "config", "user.name", "x")
+        repository._git(clone, "config", "user.email", "x@example.org")
+        readme = clone / overlay("echo", "prod")
+        more: tuple[str, ...] = ()
+        if state == "detached":
+            repository._git(clone, "checkout", "--quiet", "--detach")
+        elif state == "other branch":
+            more = ("--branch", "release")
+        else:
+            readme.write_text("edited\n")
+            if state != "dirty":
+                repository._git(clone, "add", "-A")
+            if state == "ahead":
+                repository._git(clone, "commit", "--quiet", "-m", "mine")
+        before = repository._git(clone, "status", "--porcelain=v2", "--branch")
+
+        words = ("promote", "echo", "--env", "stage", "--tag", "1", "--repo", str(clone))
+        result = ucp(*words, *more)
+
+        assert result.code == 1, result.err
+        assert "next:" in result.err
+        assert repository._git(clone, "status", "--porcelain=v2", "--branch") == before
+        assert len(repository.commits) == 1
+
+    def test_without_a_remote_there_is_nothing_to_push_to(
+        self, repository: AppRepository, clone: Path, ucp: Ucp
+    ) -> None:
+        repository._git(clone, "remote", "remove", "origin")
+        result = ucp("promote", "echo", "--env", "stage", "--tag", "1", "--repo", str(clone))
+
+        assert result.code == 1
+        assert "no remote" in result.err
+
+
+def test_the_workspace_s_own_app_repository_is_the_default(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    workspace = tmp_path / "ws"
+    (workspace / "gitops" / "demo").mkdir(parents=True)
+    repository = AppRepository(workspace / "gitops" / "demo" / "apps.git", environment)
+    (workspace / "elsewhere").mkdir()
+    ucp = Ucp(environment, workspace / "elsewhere")
+
+    words = ("echo", "--env", "stage", "--tag", "1", "--workspace", str(workspace))
+    assert ucp.promote(*words).status == "promoted"
+    assert repository.tag("echo", "stage") == "1"
+
+    (workspace / "gitops" / "other" / "apps.git").mkdir(parents=True)
+    unclear = ucp("promote", *words)
+    assert unclear.code == 2
+    assert "demo or other" in unclear.err
+    assert ucp.promote(*words, "--topology", "demo").status == "unchanged"

@@ -1,0 +1,240 @@
+"""Pull requests: one suite for Gitea itself and for stand-ins of GitHub and GitLab."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CACHE
+from tests.integration.gitops.promotion import gitea_server
+from tests.integration.gitops.promotion.app_repository import (
+    KUSTOMIZATION,
+    Result,
+    Ucp,
+    finish,
+    overlay,
+)
+from tests.integration.gitops.promotion.forge_hosts import ForgeHost, forge_host
+
+STAGE = ("echo", "--env", "stage")
+
+
+@pytest.fixture(scope="session")
+def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[gitea_server.Gitea | None]:
+    if gitea_server.unbuildable():
+        yield None
+        return
+    built = gitea_server.build(CACHE)
+    with gitea_server.running(built, tmp_path_factory.mktemp("gitea") / "data") as server:
+        yield server
+
+
+@pytest.fixture(
+    params=[
+        "gitea",
+        "github",
+        "gitlab",
+    ]
+)
+def host(
+    request: pytest.FixtureRequest, tmp_path: Path, environment: dict[str, str]
+) -> Iterator[ForgeHost]:
+    server = None
+    if request.param == "gitea":
+        server = request.getfixturevalue("gitea")
+        if server is None:
+            pytest.skip(gitea_server.unbuildable())
+    folder = tmp_path / "forge"
+    folder.mkdir()
+    with forge_host(request.param, folder, environment, server) as found:
+        yield found
+
+
+def propose(ucp: Ucp, host: ForgeHost, *words: str, **more: str) -> Result:
+    return ucp.promote(*STAGE, "--pr", "--repo", host.url, *words, **{**host.variables, **more})
+
+
+def until_merged(host: ForgeHost) -> None:
+    """Forges merge in the background."""
+    until = time.monotonic() + 60
+    while host.open_requests() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert host.open_requests() == []
+
+
+pytestmark = pytest.mark.timeout(1800)  # the first test builds Gitea
+
+
+def test_a_pull_request_is_opened(host: ForgeHost, ucp: Ucp) -> None:
+    result = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
+
+    assert result.code == 0, result.err
+    (shown,) = host.open_requests()
+    assert (result.status, result.data["pr"]) == ("pr", shown.url)
+    assert (result.data["from"], result.data["to"]) == ("0.9.2", "1.0.0")
+    assert shown.title == "promote echo to stage: 0.9.2 -> 1.0.0"
+    assert "Ucp-Sequence: 5" in shown.body
+    assert host.repository.tip == host.repository.first
+    proposed = host.repository.git("diff", "--name-only", "main", "ucp/echo/stage").split()
+    assert proposed == ["apps/echo/overlays/stage/.promotion.yaml", overlay("echo", "stage")]
+    assert result.data["commit"] == host.repository.git("rev-parse", "ucp/echo/stage").strip()
+
+
+def test_a_newer_one_updates_it(host: ForgeHost, ucp: Ucp) -> None:
+    first = propose(ucp, host, "--tag", "1.0.0").data["pr"]
+    host.repository.commit({"README.md": "somebody else\n"})
+    second = propose(ucp, host, "--tag", "2.0.0")
+
+    assert second.code == 0, second.err
+    assert (second.status, second.data["pr"]) == ("pr", first)
+    (shown,) = host.open_requests()
+    assert shown.title == "promote echo to stage: 0.9.2 -> 2.0.0"
+    log = host.repository.git("log", "--format=%s", "ucp/echo/stage")
+    assert "1.0.0" in log, "the branch was forced"
+
+    host.merge(shown.number)
+
+    assert host.repository.tag("echo", "stage") == "2.0.0"
+    assert host.repository.text("README.md") == "somebody else\n"
+    assert host.repository.git("diff", "--numstat", "main~1", "main").split()[:2] == ["1", "1"]
+    parents = host.repository.git("rev-list", "--parents", "main").splitlines()
+    assert all(len(line.split()) <= 2 for line in parents)
+
+
+def test_what_is_proposed_already_is_not_pushed_again(host: ForgeHost, ucp: Ucp) -> None:
+    first = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
+    again = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
+
+    assert again.code == 0, again.err
+    assert again.data["commit"] == first.data["commit"]
+    assert again.data["pr"] == first.data["pr"]
+    assert len(host.open_requests()) == 1
+
+
+def test_an_older_one_is_superseded_by_what_is_proposed(host: ForgeHost, ucp: Ucp) -> None:
+    first = propose(ucp, host, "--tag", "2.0.0", "--sequence", "6")
+    late = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
+
+    assert (late.code, late.status, late.data["pr"]) == (0, "superseded", first.data["pr"])
+    assert "2.0.0" in host.open_requests()[0].title
+
+
+def test_what_is_there_already_needs_none(host: ForgeHost, ucp: Ucp) -> None:
+    result = propose(ucp, host, "--tag", "0.9.2")
+
+    assert (result.code, result.status, result.data["pr"]) == (0, "unchanged", None)
+    assert host.open_requests() == []
+
+
+def test_an_app_and_environment_each(host: ForgeHost, ucp: Ucp) -> None:
+    host.repository.commit({overlay("shop", "stage"): KUSTOMIZATION})
+    propose(ucp, host, "--tag", "1")
+    words = ("--env", "stage", "--tag", "1", "--pr", "--repo", host.url)
+    other = ucp.promote("shop", *words, **host.variables)
+
+    assert other.code == 0, other.err
+    assert len(host.open_requests()) == 2
+
+
+def test_the_base_moves_on_under_it(host: ForgeHost, ucp: Ucp) -> None:
+    """A direct promotion of the same app lands first; the proposal is renewed on top of it."""
+    propose(ucp, host, "--tag", "1")
+    direct = ucp.promote(*STAGE, "--tag", "2", "--repo", host.url, **host.variables)
+    assert direct.status == "promoted", direct.err
+
+    renewed = propose(ucp, host, "--tag", "3")
+
+    assert renewed.data["from"] == "2"
+    (shown,) = host.open_requests()
+    host.merge(shown.number)
+    assert host.repository.tag("echo", "stage") == "3"
+
+
+def test_after_a_merge_the_next_one_is_a_new_one(host: ForgeHost, ucp: Ucp) -> None:
+    propose(ucp, host, "--tag", "1")
+    (first,) = host.open_requests()
+    host.merge(first.number)
+    result = propose(ucp, host, "--tag", "2")
+
+    (second,) = host.open_requests()
+    assert second.number != first.number
+    assert result.data["from"] == "1"
+    host.merge(second.number)
+    assert host.repository.tag("echo", "stage") == "2"
+
+
+def test_after_a_person_closed_it_the_next_one_is_a_new_one(host: ForgeHost, ucp: Ucp) -> None:
+    propose(ucp, host, "--tag", "9", "--sequence", "9")
+    (closed,) = host.open_requests()
+    host.close(closed.number)
+    result = propose(ucp, host, "--tag", "2", "--sequence", "2")
+
+    assert result.status == "pr", result.err
+    (shown,) = host.open_requests()
+    assert shown.number != closed.number
+    host.merge(shown.number)
+    assert host.repository.tag("echo", "stage") == "2"
+
+
+def test_merged_at_once_where_nothing_has_to_be_green(host: ForgeHost, ucp: Ucp) -> None:
+    result = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5", "--merge-when-green")
+
+    assert result.code == 0, result.err
+    until_merged(host)
+    assert host.repository.tag("echo", "stage") == "1.0.0"
+    assert host.repository.message().startswith("promote echo to stage: 0.9.2 -> 1.0.0")
+    told = ucp("history", "echo", "--repo", host.url, "-o", "json", **host.variables)
+    newest = told.data[0]
+    assert (newest["kind"], newest["to"], newest["sequence"]) == ("promote", "1.0.0", 5)
+
+
+def test_merged_once_the_checks_are_green(host: ForgeHost, ucp: Ucp) -> None:
+    host.hold_checks()
+    result = propose(ucp, host, "--tag", "1.0.0", "--merge-when-green")
+    assert result.code == 0, result.err
+    newer = propose(ucp, host, "--tag", "2.0.0", "--merge-when-green")
+    assert newer.code == 0, newer.err
+    assert host.repository.tip == host.repository.first
+
+    host.turn_green()
+
+    until_merged(host)
+    assert host.repository.tag("echo", "stage") == "2.0.0"
+    assert host.repository.message().startswith("promote echo to stage: 0.9.2 -> 2.0.0")
+
+
+def test_several_at_once_are_one_pull_request(host: ForgeHost, ucp: Ucp) -> None:
+    words = ("promote", *STAGE, "--pr", "--repo", host.url, "-o", "json")
+    running = [
+        ucp.start(*words, "--tag", f"v{number}", "--sequence", str(number), **host.variables)
+        for number in range(1, 5)
+    ]
+    results = [finish(each) for each in running]
+
+    assert [each.code for each in results] == [0] * 4, [each.err for each in results]
+    assert {each.status for each in results} <= {"pr", "superseded"}
+    (shown,) = host.open_requests()
+    host.merge(shown.number)
+    assert host.repository.tag("echo", "stage") == "v4"
+
+
+def test_a_wrong_token_is_refused_before_anything_is_pushed(host: ForgeHost, ucp: Ucp) -> None:
+    name = next(each for each in host.variables if each.endswith("_TOKEN") and "GIT_" not in each)
+    words = ("promote", *STAGE, "--tag", "1", "--pr", "--repo", host.url)
+    result = ucp(*words, **{**host.variables, name: "wr0ng-token"})
+
+    assert result.code == 1
+    assert "check the token" in result.err
+    assert "wr0ng-token" not in result.err
+    assert "ucp/" not in host.repository.git("for-each-ref")
+
+
+def test_a_forge_that_is_not_there(host: ForgeHost, ucp: Ucp) -> None:
+    words = ("promote", *STAGE, "--tag", "1", "--pr", "--repo", host.url)
+    result = ucp(*words, **{**host.variables, "UCP_FORGE_URL": "http://127.0.0.1:1"})
+
+    assert result.code == 1
+    assert "does not answer" in result.err

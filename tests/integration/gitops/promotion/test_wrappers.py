@@ -1,0 +1,188 @@
+"""The GitHub action, the GitLab component and the image: what they promise, run as a CI would."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from ruamel.yaml import YAML
+
+from k8s_ucp.cli.promotion.promote import app as promote_app
+from tests.integration.gitops.promotion.app_repository import UCP, AppRepository, Result, Ucp
+
+ROOT = Path(__file__).resolve().parents[4]
+ACTION = ROOT / "ci" / "github" / "promote"
+COMPONENT = ROOT / "ci" / "gitlab" / "promote.yml"
+
+
+def load_all(path: Path) -> list[Any]:
+    return list(YAML(typ="safe", pure=True).load_all(path.read_text()))
+
+
+def known_variables() -> set[str]:
+    command = typer.main.get_command(promote_app)
+    found = {str(each.envvar) for each in command.params if each.envvar}
+    return found - {"UCP_PROMOTE_OUTPUT"}
+
+
+def run_action(inputs: dict[str, str], environment: dict[str, str], folder: Path) -> Result:
+    """The step as a runner would: defaults, expressions, then bash."""
+    (action,) = load_all(ACTION / "action.yml")
+    values = {name: each.get("default", "") for name, each in action["inputs"].items()} | inputs
+    (step,) = action["runs"]["steps"]
+    variables = {
+        name: values[str(text).removeprefix("${{ inputs.").removesuffix(" }}")]
+        for name, text in step["env"].items()
+    }
+    output = folder / "output"
+    output.touch()
+    done = subprocess.run(
+        ["bash", "-c", step["run"]],
+        env={
+            **environment,
+            **{key: str(value) for key, value in variables.items()},
+            "GITHUB_ACTION_PATH": str(ACTION),
+            "GITHUB_OUTPUT": str(output),
+            "RUNNER_TEMP": str(folder),
+            "GITHUB_RUN_NUMBER": "17",
+        },
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    return Result(done.returncode, output.read_text(), done.stdout + done.stderr)
+
+
+def run_component(inputs: dict[str, str], environment: dict[str, str], folder: Path) -> Result:
+    """The job as a runner would: inputs are interpolated, then the script runs in a shell."""
+    specification, jobs = load_all(COMPONENT)
+    known = specification["spec"]["inputs"]
+    values = {name: (each or {}).get("default", "") for name, each in known.items()} | inputs
+    (job,) = jobs.values()
+
+    def filled(text: str) -> str:
+        return re.sub(r"\$\[\[ inputs\.(\S+) \]\]", lambda found: str(values[found[1]]), text)
+
+    variables = {name: filled(str(text)) for name, text in job["variables"].items()}
+    done = subprocess.run(
+        ["sh", "-c", "\n".join(job["script"])],
+        env={**environment, **variables, "UCP_GIT_TOKEN": "t", "CI_PIPELINE_IID": "17"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def with_ucp(environment: dict[str, str]) -> dict[str, str]:
+    return {**environment, "PATH": f"{UCP.parent}:{environment['PATH']}"}
+
+
+def wanted(repository: AppRepository, **more: str) -> dict[str, str]:
+    return {"app": "echo", "env": "stage", "repo": repository.url, **more}
+
+
+def test_the_action_promotes_and_tells(
+    repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path
+) -> None:
+    result = run_action(wanted(repository, tag="1.0.0"), with_ucp, tmp_path)
+
+    assert result.code == 0, result.err
+    outputs = dict(line.split("=", 1) for line in result.out.splitlines())
+    assert (outputs["status"], outputs["commit"], outputs["pr"]) == (
+        "promoted", repository.tip, "",
+    )  # fmt: skip
+    assert "Ucp-Sequence: 17" in repository.message()
+
+
+def test_the_action_passes_a_refusal_on(
+    repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path
+) -> None:
+    result = run_action(wanted(repository, env="prod", tag="1.0.0"), with_ucp, tmp_path)
+
+    assert result.code == 1
+    assert "status=gated" in result.out
+
+
+@pytest.mark.parametrize(
+    "tag", ["$(touch evil)", "1; touch evil", "1\nstatus=promoted", "`touch evil`"]
+)
+def test_nothing_that_a_workflow_puts_in_is_read_as_code(
+    repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path, tag: str
+) -> None:
+    for run in (run_action, run_component):
+        result = run(wanted(repository, tag=tag), with_ucp, tmp_path)
+        assert result.code == 2
+        assert "no tag" in result.err
+        assert not (tmp_path / "evil").exists()
+        assert "status=" not in result.out
+
+
+@pytest.mark.parametrize(
+    ("install", "said"), [("", "is empty"), ("https://example.org/k8s_ucp.whl", "#sha256=")]
+)
+def test_the_action_installs_nothing_without_a_hash(
+    repository: AppRepository,
+    environment: dict[str, str],
+    tmp_path: Path,
+    install: str,
+    said: str,
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "sh", "git", "env"):
+        found = subprocess.run(["sh", "-c", f"command -v {name}"], capture_output=True, text=True)
+        (tools / name).symlink_to(found.stdout.strip())
+    bare = {**environment, "PATH": str(tools)}
+    result = run_action(wanted(repository, tag="1", install=install), bare, tmp_path)
+
+    assert result.code == 2
+    assert said in result.err
+
+
+def test_the_component_promotes(
+    repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path
+) -> None:
+    result = run_component(wanted(repository, tag="1.0.0"), with_ucp, tmp_path)
+
+    assert result.code == 0, result.err
+    assert repository.tag("echo", "stage") == "1.0.0"
+    assert '"promoted"' in (tmp_path / "promotion.json").read_text()
+
+
+def test_a_refusal_fails_the_component_s_job(
+    repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path
+) -> None:
+    result = run_component(wanted(repository, env="prod", tag="1.0.0"), with_ucp, tmp_path)
+
+    assert result.code == 1
+    assert '"gated"' in (tmp_path / "promotion.json").read_text()
+
+
+def test_both_pass_on_every_option(ucp: Ucp) -> None:
+    (action,) = load_all(ACTION / "action.yml")
+    (job,) = load_all(COMPONENT)[1].values()
+    for variables in (action["runs"]["steps"][0]["env"], job["variables"]):
+        assert {name for name in variables if name.startswith("UCP_PROMOTE_")} == known_variables()
+
+
+def test_every_input_is_used() -> None:
+    (action,) = load_all(ACTION / "action.yml")
+    text = (ACTION / "action.yml").read_text()
+    for name in action["inputs"]:
+        assert f"inputs.{name} }}}}" in text
+    specification, _ = load_all(COMPONENT)
+    for name in specification["spec"]["inputs"]:
+        assert f"$[[ inputs.{name} ]]" in COMPONENT.read_text()
+
+
+def test_what_the_image_copies_is_there() -> None:
+    text = (ROOT / "ci" / "image" / "Dockerfile").read_text()
+    for path in re.findall(r"requirements/\S+\.txt", text):
+        assert (ROOT / path).is_file()
+    assert "--require-hashes" in text

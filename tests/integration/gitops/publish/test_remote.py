@@ -1,0 +1,153 @@
+"""Repositories at a forge: git over HTTP with a token, and what goes wrong there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.git.clones import make_remote
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.failures import (
+    AuthenticationFailed,
+    Declined,
+    GitFailed,
+    RepositoryMissing,
+)
+from k8s_ucp.git.repository import RENDERED, Repository
+from k8s_ucp.gitops.publish.repositories import Credentials, PublishResult, addresses, publish
+from k8s_ucp.gitops.render.repositories import Facts, render
+from k8s_ucp.topology import Git, Topology
+from k8s_ucp.workspace import GitopsFolder
+from tests.integration.gitops.promotion.git_servers import TOKEN, USER, HttpGit, http_git
+from tests.unit.gitops.topologies import FACTS, demo
+
+BOTH = Credentials(Credential(USER, TOKEN), Credential(USER, TOKEN))
+
+
+class Forge:
+    """Two empty repositories behind HTTP, and a workspace that renders into them."""
+
+    def __init__(self, root: Path, http: HttpGit) -> None:
+        self.http = http
+        self.core = make_remote(root / "core.git")
+        self.apps = make_remote(root / "apps.git")
+        for each in (self.core, self.apps):
+            each.git("config", "http.receivepack", "true")
+        self.folder = GitopsFolder(root.parent / "work place" / "gitops" / "demo")
+
+    def topology(self, **spec: object) -> Topology:
+        git = Git(
+            provider="url",
+            core=self.http.url(self.core.folder),
+            apps=self.http.url(self.apps.folder),
+        )
+        return demo(git=git, **spec)
+
+    def start(self, credentials: Credentials | None = BOTH, **spec: object) -> PublishResult:
+        topology = self.topology(**spec)
+        urls = addresses(topology, self.folder)
+        facts = Facts(FACTS.machine, urls.core, urls.apps, b"# topology\n")
+        return publish(topology, render(topology, facts), self.folder, credentials=credentials)
+
+
+@pytest.fixture
+def forge(tmp_path: Path, home: Path) -> Iterator[Forge]:
+    root = tmp_path / "served"
+    root.mkdir()
+    with http_git(root, dict(os.environ)) as http:
+        yield Forge(root, http)
+
+
+def test_publish_and_rerun(forge: Forge) -> None:
+    assert forge.start().changed
+    before = forge.core.refs(), forge.apps.refs()
+    assert forge.core.tree_of("main") == forge.core.tree_of(RENDERED)
+    assert not forge.start().changed
+    assert (forge.core.refs(), forge.apps.refs()) == before
+    assert forge.start(domain="example.com").apps.changed
+
+
+def test_the_token_is_nowhere(forge: Forge) -> None:
+    forge.start()
+    forge.start(domain="example.com")
+    for path in forge.folder.root.parent.parent.rglob("*"):
+        if path.is_file():
+            assert TOKEN.encode() not in path.read_bytes(), path
+
+
+def test_a_helper_of_the_user_is_asked(forge: Forge, home: Path) -> None:
+    port = forge.http.server.server_address[1]
+    (home / "secrets").write_text(f"http://{USER}:{TOKEN}@127.0.0.1:{port}\n")
+    (home / ".gitconfig").write_text(f"[credential]\nhelper = store --file {home}/secrets\n")
+    assert forge.start(None).changed
+
+
+def test_without_a_credential_nobody_is_asked(forge: Forge) -> None:
+    with pytest.raises(AuthenticationFailed):
+        forge.start(None)
+    wrong = Credential(USER, "wrong-secret")
+    with pytest.raises(AuthenticationFailed) as caught:
+        forge.start(Credentials(wrong, wrong))
+    assert "wrong-secret" not in str(caught.value)
+    assert forge.start().changed, "once it is right, it works"
+
+
+def test_a_token_in_an_address_stays_out_of_what_is_rendered(forge: Forge) -> None:
+    git = forge.topology().spec.git
+    with_token = git.core.replace("http://", f"http://{TOKEN}@") if git.core else ""
+    topology = demo(git=git.model_copy(update={"core": with_token}))
+    assert addresses(topology, forge.folder).core == git.core
+
+
+def test_a_repository_that_is_not_there(forge: Forge) -> None:
+    forge.apps.folder.rename(forge.apps.folder.with_name("elsewhere.git"))
+    with pytest.raises((RepositoryMissing, GitFailed)) as caught:
+        forge.start()
+    assert "apps.git" in str(caught.value)
+    assert forge.core.refs() == {}, "nothing is pushed while one of both is missing"
+
+
+def test_a_lost_answer_is_healed_by_a_rerun(forge: Forge) -> None:
+    forge.start()
+    forge.http.faults.lost_answers = 50
+    with pytest.raises(GitFailed):
+        forge.start(domain="example.com")
+    forge.http.faults.lost_answers = 0
+    forge.start(domain="example.com")
+    assert forge.apps.tree_of("main") == forge.apps.tree_of(RENDERED)
+    assert len(forge.apps.history("main")) == 2
+    assert not forge.start(domain="example.com").changed
+
+
+def test_a_remote_that_takes_one_ref_at_a_time(forge: Forge) -> None:
+    for each in (forge.core, forge.apps):
+        each.git("config", "receive.advertiseAtomic", "false")
+    forge.start()
+    assert forge.start(domain="example.com").changed
+    assert forge.apps.tree_of("main") == forge.apps.tree_of(RENDERED)
+    assert not forge.start(domain="example.com").changed
+
+
+def test_a_protected_branch(forge: Forge) -> None:
+    forge.start()
+    hook = forge.apps.folder / "hooks" / "update"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho open a pull request >&2\nexit 1\n")
+    hook.chmod(0o755)
+    before = forge.apps.refs()
+    with pytest.raises(Declined, match="open a pull request"):
+        forge.start(domain="example.com")
+    assert forge.apps.refs() == before
+
+
+def test_moving_from_local_remotes_to_a_forge_takes_the_history_along(forge: Forge) -> None:
+    local = demo()
+    urls = addresses(local, forge.folder)
+    facts = Facts(FACTS.machine, urls.core, urls.apps, b"# topology\n")
+    first = publish(local, render(local, facts), forge.folder)
+    forge.start()
+    assert [each.id for each in forge.apps.history("main")][-1] == first.apps.commit
+    assert Repository(forge.folder.apps).url() == forge.topology().spec.git.apps

@@ -1,0 +1,252 @@
+"""Whatever a topology asks for can be built and checked, and the API server takes it.
+
+Kinds of clouds, which nobody here serves, are compared with a table of their providers' fields.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from k8s_ucp.gitops.check.files import Tree
+from k8s_ucp.gitops.check.repositories import check_rendered
+from k8s_ucp.gitops.manifests.build_many import build_many
+from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.render.app_manifests import read_manifests
+from k8s_ucp.gitops.render.repositories import Rendered, render
+from k8s_ucp.kube import Kube, KubeError
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import Topology
+from k8s_ucp.topology.rules.combinations import COMBINATIONS
+from tests import provider_fields
+from tests.control_planes import namespace
+from tests.integration.gitops.core_kinds import serving
+from tests.integration.gitops.promotion.soak import SoakRecord
+from tests.random_topologies import topologies
+from tests.unit.gitops.topologies import FACTS
+
+EXAMPLES, SOAKED, PIECES = 8, 400, 10
+"""Topologies in `make test`, and in `make soak`, which takes them in pieces."""
+SEED = 20261121
+RECORD = SoakRecord(
+    "topologies",
+    "Repositories of topologies at random",
+    (
+        *("src/k8s_ucp/gitops/render", "src/k8s_ucp/gitops/manifests"),
+        *("src/k8s_ucp/gitops/check/files.py", "src/k8s_ucp/gitops/check/objects.py"),
+        *("templates", "tests/random_topologies.py"),
+        "tests/integration/gitops/render/test_every_topology.py",
+    ),
+)
+CLOUD_FIELDS = json.loads(provider_fields.TABLE.read_text("utf-8"))["kinds"]
+
+
+def rendered(topology: Topology, text: bytes) -> Rendered:
+    git = topology.spec.git
+    facts = replace(
+        FACTS,
+        topology_file=text,
+        manifests=read_manifests(topology, Path()),
+        core_url=git.core or FACTS.core_url,
+        apps_url=git.apps or FACTS.apps_url,
+        engine={},
+        reconciler_image="k8s-ucp/reconciler:0.1.0",
+        repositories="/srv/k8s-ucp/git",
+        owner=1000,
+    )
+    return render(topology, facts)
+
+
+def with_examples(count: int, start: int = SEED) -> Callable[[Any], Any]:
+    """So many topologies, always the same ones; a failing one isn't made smaller: too slow."""
+
+    def decorate(test: Any) -> Any:
+        chosen = settings(
+            deadline=None,
+            max_examples=count,
+            suppress_health_check=list(HealthCheck),
+            phases=(Phase.generate,),
+            database=None,
+        )
+        return seed(start)(chosen(given(topologies())(test)))
+
+    return decorate
+
+
+@with_examples(EXAMPLES)
+def test_nothing_is_wrong(toolbox: Toolbox, given_topology: tuple[Topology, bytes]) -> None:
+    topology, text = given_topology
+    found = check_rendered(toolbox.path("kustomize"), rendered(topology, text))
+    assert not found, f"{found}\n{text.decode()}"
+
+
+@pytest.fixture(scope="module")
+def kube(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    with serving(tmp_path_factory.mktemp("dry"), toolbox) as found:
+        found.apply(namespace("app"))
+        yield found
+
+
+@pytest.mark.engines
+@with_examples(EXAMPLES)
+def test_the_api_server_takes_every_object(
+    toolbox: Toolbox,
+    kube: Kube,
+    tmp_path_factory: pytest.TempPathFactory,
+    given_topology: tuple[Topology, bytes],
+) -> None:
+    topology, text = given_topology
+    folder = tmp_path_factory.mktemp("tree")
+    render_to(folder, rendered(topology, text))
+    found = objects(toolbox.path("kustomize"), folder)
+    refused = [
+        f"{item['kind']} {item['metadata']['name']}: {error}"
+        for item in found
+        if is_served(item) and (error := dry_run(kube, item))
+    ]
+    refused += unknown_fields(found)
+    assert not refused, "\n".join([*refused, text.decode()])
+
+
+def objects(kustomize: Path, folder: Path) -> list[dict[str, Any]]:
+    """The objects in both repositories."""
+    found: list[dict[str, Any]] = []
+    for name in ("core", "apps"):
+        tree = Tree.of(folder / name)
+        # A base that no overlay takes in is deployed nowhere.
+        wanted = [[each] for each in tree.roots if not each.endswith("/base")]
+        built = build_many(kustomize, folder / name, wanted)
+        assert not built.failures
+        found += [dict(each) for items in built.objects.values() for each in items]
+        found += [dict(each) for _, each in tree.plain()]
+    return found
+
+
+def is_served(item: dict[str, Any]) -> bool:
+    """It is sent to a cluster, and no cloud's own."""
+    return item["kind"] not in FILES and not provider_fields.is_ours_to_check(item)
+
+
+def unknown_fields(found: list[dict[str, Any]]) -> list[str]:
+    """What clouds' kinds, those inside of Compositions too, would not understand."""
+    return [
+        each
+        for item in provider_fields.bases(found)
+        for each in provider_fields.problems(item, CLOUD_FIELDS)
+    ]
+
+
+def dry_run(kube: Kube, item: dict[str, Any]) -> str:
+    """Why the API server refuses an object; "" where it takes it."""
+    item = {**item, "metadata": {**item["metadata"]}}
+    if "namespace" in item["metadata"] or item["kind"] not in CLUSTER_WIDE:
+        item["metadata"]["namespace"] = "app"
+    try:
+        kube.apply(item, dry_run=True)
+    except KubeError as error:
+        return error.message
+    return ""
+
+
+FILES = ("Topology", "Environments")
+"""Read by ucp only."""
+CLUSTER_WIDE = (
+    "Namespace",
+    "Composition",
+    "CompositeResourceDefinition",
+    "DeploymentRuntimeConfig",
+    "Function",
+    "Provider",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "IngressClass",
+    "PriorityClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+)
+
+
+class Piece:
+    """What was seen of the topologies of one piece of the soak."""
+
+    def __init__(self, kustomize: Path, kube: Kube, folder: Path) -> None:
+        self.kustomize, self.kube, self.folder = kustomize, kube, folder
+        self.counts: Counter[str] = Counter()
+
+    def look_at(self, topology: Topology, text: bytes) -> None:
+        """Everything that must hold of what a topology stands for."""
+        found = rendered(topology, text)
+        assert found == rendered(topology, text), f"other bytes\n{text.decode()}"
+        wrong = check_rendered(self.kustomize, found)
+        assert not wrong, f"{wrong}\n{text.decode()}"
+        self.counts["topologies"] += 1
+        self.counts["files_with_the_same_bytes_twice"] += len(found.core) + len(found.apps)
+        folder = self.folder / str(self.counts["topologies"])
+        render_to(folder, found)
+        for name in ("core", "apps"):
+            tree = Tree.of(folder / name)
+            wanted = {*tree.roots, *(each for each in tree.kustomizations if "/overlays/" in each)}
+            made = build_many(self.kustomize, folder / name, [[each] for each in sorted(wanted)])
+            assert not made.failures, f"{made.failures}\n{text.decode()}"
+            self.counts["roots_and_overlays_built"] += len(wanted)
+        built = objects(self.kustomize, folder)
+        for item in filter(is_served, built):
+            refused = dry_run(self.kube, item)
+            assert not refused, f"{item['kind']}: {refused}\n{text.decode()}"
+            self.counts["objects_taken_by_the_API_server"] += 1
+        assert not unknown_fields(built), f"{unknown_fields(built)}\n{text.decode()}"
+        self.counts["managed_resources_in_their_providers'_words"] += len(
+            list(provider_fields.bases(built))
+        )
+        shutil.rmtree(folder)
+
+
+@pytest.mark.soak
+@pytest.mark.engines
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("number", range(1, PIECES + 1))
+def test_nothing_is_wrong_with_many(
+    number: int, toolbox: Toolbox, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    case = f"{number:02} of {PIECES}"
+    if RECORD.has(case):
+        pytest.skip("recorded already, for this code")
+    piece = Piece(toolbox.path("kustomize"), request.getfixturevalue("kube"), tmp_path)
+
+    @with_examples(SOAKED // PIECES, SEED + number)
+    def look(given_topology: tuple[Topology, bytes]) -> None:
+        piece.look_at(*given_topology)
+
+    look()
+    RECORD.add(case, piece.counts)
+
+
+@pytest.mark.soak
+def test_many_are_all_there_is() -> None:
+    """The topologies above have every pair of a core with a git and with an environment."""
+    pairs: set[tuple[str, str]] = set()
+
+    def note(given_topology: tuple[Topology, bytes]) -> None:
+        spec = given_topology[0].spec
+        pairs.add((spec.core.provider, spec.git.provider))
+        pairs.update((spec.core.provider, each.cluster.provider) for each in spec.environments)
+        pairs.add(("ingress", str(spec.addons.ingress)))
+
+    for number in range(1, PIECES + 1):
+        with_examples(SOAKED // PIECES, SEED + number)(note)()
+    allowed = {
+        (name, each)
+        for name, core in COMBINATIONS.items()
+        for each in (*core.git, *core.environments, *core.rendered_only)
+    }
+    allowed |= {("ingress", each) for each in ("traefik", "nginx", "gateway", "none")}
+    assert pairs == allowed

@@ -1,0 +1,265 @@
+"""Each cloud's way in, against a token endpoint on this machine and real API servers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from k8s_ucp import names
+from k8s_ucp.kube import SECRET, Kube
+from k8s_ucp.reconciler.access.authenticators import aws as authenticator_aws
+from k8s_ucp.reconciler.access.authenticators import digitalocean as authenticator_digitalocean
+from k8s_ucp.reconciler.runtime.settings import REGISTRATION
+from tests.integration.reconciler.registration.test_registration import plant
+from tests.integration.reconciler.world import World, token_of
+
+pytestmark = pytest.mark.engines
+
+CANARY = "canary-credential-3b7e"
+
+
+@dataclass
+class Endpoint:
+    """Answers every question with what is set, and remembers who asked what."""
+
+    url: str
+    answer: dict[str, Any] = field(default_factory=dict)
+    status: int = 200
+    asked: list[tuple[str, dict[str, str], str]] = field(default_factory=list)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.reply("")
+
+        def do_POST(self) -> None:
+            self.reply(self.rfile.read(int(self.headers["Content-Length"])).decode())
+
+        def reply(self, body: str) -> None:
+            found.asked.append((self.path, dict(self.headers), body))
+            text = json.dumps(found.answer).encode()
+            self.send_response(found.status)
+            self.send_header("Content-Length", str(len(text)))
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found = Endpoint(f"http://127.0.0.1:{server.server_address[1]}")
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def admin_token(world: World) -> str:
+    """A token that the app cluster takes for an administrator: what a cloud would hand out."""
+    app = world.apps["demo-stage"]
+    account = {"name": "cloud-admin", "namespace": "default"}
+    app.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}, manager="test")
+    app.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "cloud-admin"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "cluster-admin",
+            },
+            "subjects": [{"kind": "ServiceAccount", **account}],
+        },
+        manager="test",
+    )
+    return app.request_token("default", "cloud-admin", seconds=600)[0]
+
+
+def credential(world: World, name: str, content: str) -> None:
+    world.core.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": "crossplane-system"},
+            "stringData": {"creds": content},
+        },
+        manager="test",
+    )
+
+
+def with_plugin(world: World, command: str, *arguments: str) -> str:
+    """The cluster's kubeconfig as the cloud's own tools write it: a program, no credential."""
+    config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
+    config["users"][0]["user"] = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": command,
+            "args": list(arguments),
+        }
+    }
+    return json.dumps(config)
+
+
+def account(endpoint: Endpoint) -> str:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    text = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    ).decode()
+    return json.dumps(
+        {
+            "type": "service_account",
+            "client_email": "ucp@example.iam.gserviceaccount.com",
+            "private_key": text,
+            "private_key_id": "1",
+            "token_uri": f"{endpoint.url}/token",
+        }
+    )
+
+
+def test_gke(world: World, endpoint: Endpoint) -> None:
+    credential(world, "gcp-creds", account(endpoint))
+    endpoint.answer = {"access_token": admin_token(world), "expires_in": 3600}
+    world.start(controllers=frozenset({REGISTRATION}))
+    plant(world, with_plugin(world, "gke-gcloud-auth-plugin"))
+    secret = world.await_registered()
+    path, _, body = endpoint.asked[0]
+    assert path == "/token"
+    assert parse_qs(body)["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
+    # What Argo CD gets is an identity on the cluster, not the cloud's token.
+    assert token_of(secret) != endpoint.answer["access_token"]
+
+
+def test_aks(world: World, endpoint: Endpoint) -> None:
+    principal = {
+        "clientId": "id",
+        "clientSecret": CANARY,
+        "tenantId": "tenant",
+        "activeDirectoryEndpointUrl": endpoint.url,
+    }
+    credential(world, "azure-creds", json.dumps(principal))
+    endpoint.answer = {"access_token": admin_token(world), "expires_in": 3599}
+    world.start(controllers=frozenset({REGISTRATION}))
+    plant(world, with_plugin(world, "kubelogin", "get-token", "--server-id", "server"))
+    world.await_registered()
+    path, _, body = endpoint.asked[0]
+    assert path == "/tenant/oauth2/v2.0/token"
+    assert parse_qs(body)["scope"] == ["server/.default"]
+
+
+def test_digitalocean(world: World, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authenticator_digitalocean, "API", endpoint.url)
+    credential(world, "do-creds", CANARY)
+    endpoint.answer = {"token": admin_token(world)}
+    world.start(controllers=frozenset({REGISTRATION}))
+    words = ("kubernetes", "cluster", "kubeconfig", "exec-credential", "--version=v1beta1", "id-7")
+    plant(world, with_plugin(world, "doctl", *words))
+    world.await_registered()
+    path, headers, _ = endpoint.asked[0]
+    assert path.startswith("/v2/kubernetes/clusters/id-7/credentials")
+    assert headers["Authorization"] == f"Bearer {CANARY}"
+
+
+def test_eks(world: World, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """STS hands out a role's keys; EKS' own check of the token can't be had here.
+
+    So the API server turns it down, and what is said of that must be right.
+    """
+    monkeypatch.setattr(authenticator_aws, "sts", lambda region: f"{endpoint.url}/{region}")
+    credential(
+        world,
+        "aws-creds",
+        f"[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = {CANARY}\n",
+    )
+    keys = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": CANARY, "SessionToken": "session"}
+    endpoint.answer = {"AssumeRoleResponse": {"AssumeRoleResult": {"Credentials": keys}}}
+    world.start(controllers=frozenset({REGISTRATION}))
+    role = ("--role-arn", "arn:aws:iam::1:role/x")
+    words = ("--region", "eu-west-3", "eks", "get-token", "--cluster-name", "shop", *role)
+    plant(world, with_plugin(world, "aws", *words))
+    world.await_condition(names.REGISTERED, "False", "AccessDenied")
+    path, _, _ = endpoint.asked[0]
+    assert path.startswith("/eu-west-3/?Action=AssumeRole")
+    assert "X-Amz-Signature" in path
+    assert CANARY not in path
+
+
+def test_a_refusing_endpoint_is_a_condition_and_shows_no_secret(
+    world: World, endpoint: Endpoint
+) -> None:
+    principal = {
+        "clientId": "id",
+        "clientSecret": CANARY,
+        "tenantId": "t",
+        "activeDirectoryEndpointUrl": endpoint.url,
+    }
+    credential(world, "azure-creds", json.dumps(principal))
+    endpoint.status, endpoint.answer = 401, {"error": "invalid_client", "hint": CANARY}
+    world.start(controllers=frozenset({REGISTRATION}))
+    plant(world, with_plugin(world, "kubelogin"))
+    world.await_condition(names.REGISTERED, "False", "TokenRefused")
+    assert "invalid_client" in world.message(names.REGISTERED)
+    assert CANARY not in world.message(names.REGISTERED) + world.logs.getvalue()
+    assert world.cluster_secret() is None
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("gke-gcloud-auth-plugin", "crossplane-system/gcp-creds"),
+        ("kubelogin", "crossplane-system/azure-creds"),
+        ("my-own-plugin", "my-own-plugin"),
+    ],
+)
+def test_what_is_missing_is_named(world: World, command: str, named: str) -> None:
+    world.start(controllers=frozenset({REGISTRATION}))
+    plant(world, with_plugin(world, command))
+    world.await_condition(names.REGISTERED, "False")
+    assert named in world.message(names.REGISTERED)
+
+
+def test_an_empty_user_and_no_cloud_is_a_condition(world: World) -> None:
+    config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
+    config["users"][0]["user"] = {}
+    world.start(controllers=frozenset({REGISTRATION}))
+    plant(world, json.dumps(config))
+    world.await_condition(names.REGISTERED, "False", "CredentialsMissing")
+    assert "client certificate" in world.message(names.REGISTERED)
+
+
+def test_a_label_gets_none_of_our_cloud_credentials(world: World, endpoint: Endpoint) -> None:
+    credential(world, "gcp-creds", account(endpoint))
+    endpoint.answer = {"access_token": admin_token(world), "expires_in": 3600}
+    world.start(controllers=frozenset({REGISTRATION}))
+    core: Kube = world.core
+    core.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": "planted",
+                "namespace": names.CLUSTERS_NAMESPACE,
+                "labels": {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "prod"},
+            },
+            "stringData": {"kubeconfig": with_plugin(world, "gke-gcloud-auth-plugin")},
+        }
+    )
+    world.await_note("ucp-clusters/planted", "CredentialsMissing")
+    assert not endpoint.asked
+    assert core.list_all(SECRET, names.ARGOCD_NAMESPACE) == []

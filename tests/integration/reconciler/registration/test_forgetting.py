@@ -1,0 +1,107 @@
+"""`ucp clusters forget`: the one way to deregister what is still declared."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from k8s_ucp import names
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import (
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Unauthorized,
+)
+from k8s_ucp.reconciler.registration import forgetting
+from tests.integration.reconciler.conftest import Planes
+from tests.integration.reconciler.registration.test_registration import kubeconfig_secret
+from tests.integration.reconciler.world import World, as_argo_cd, eventually
+
+pytestmark = pytest.mark.engines
+
+
+def test_a_forgotten_cluster_leaves_and_stays_away_until_that_is_undone(world: World) -> None:
+    world.start()
+    world.declare()
+    before = world.await_registered()
+    forgetting.forget(world.core, "demo-stage")
+    eventually(lambda: world.cluster_secret() is None, "deregistration")
+    world.await_condition(names.REGISTERED, "False", "Forgotten")
+    # The declaration and the cluster are there still; our identities are not.
+    app = world.apps["demo-stage"]
+    assert app.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY) is None
+    eventually(
+        lambda: app.find(SERVICE_ACCOUNT, names.ARGOCD_IDENTITY, names.IDENTITY_NAMESPACE) is None,
+        "the end of the identity",
+    )
+    with as_argo_cd(before) as kube:
+
+        def turned_down() -> bool:
+            try:
+                kube.list_all(SECRET, "default")
+            except Unauthorized:
+                return True
+            except UcpError:
+                return False
+            return False
+
+        eventually(turned_down, "the end of its token")
+    eventually(lambda: app.find(NAMESPACE, names.IDENTITY_NAMESPACE) is None, "its namespace")
+    world.stop()
+    world.start()
+    time.sleep(1)
+    assert world.cluster_secret() is None
+    forgetting.undo(world.core, "demo-stage")
+    world.await_registered()
+
+
+def test_a_dead_cluster_can_be_forgotten(world: World, planes: Planes) -> None:
+    world.start()
+    world.declare("prod")
+    world.await_registered("demo-prod")
+    planes.provider.stop("demo-prod")
+    try:
+        world.await_condition(names.REACHABLE, "False", None, "demo-prod")
+        forgetting.forget(world.core, "demo-prod")
+        eventually(lambda: world.cluster_secret("demo-prod") is None, "deregistration")
+    finally:
+        planes.provider.start("demo-prod")
+
+
+def test_what_a_label_vouches_for_can_be_forgotten(world: World) -> None:
+    world.start()
+    labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
+    kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
+    eventually(lambda: world.cluster_secret("demo-prod"), "the registration")
+    forgetting.forget(world.core, "demo-prod")
+    eventually(lambda: world.cluster_secret("demo-prod") is None, "deregistration")
+    time.sleep(1)
+    assert world.cluster_secret("demo-prod") is None
+    forgetting.undo(world.core, "demo-prod")
+    eventually(lambda: world.cluster_secret("demo-prod"), "the registration, again")
+
+
+def test_unknown_names_and_persons_clusters_are_refused(world: World) -> None:
+    world.core.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": "cluster-mine",
+                "namespace": names.ARGOCD_NAMESPACE,
+                "labels": {names.SECRET_TYPE: "cluster"},
+            },
+            "stringData": {"name": "mine", "server": "https://mine.example", "config": "{}"},
+        }
+    )
+    world.start()
+    world.declare()
+    world.await_registered()
+    for name in ("other", "mine"):
+        with pytest.raises(UcpError, match="registered: demo-stage"):
+            forgetting.forget(world.core, name)
+    with pytest.raises(UcpError, match="no cluster demo-stage was forgotten"):
+        forgetting.undo(world.core, "demo-stage")

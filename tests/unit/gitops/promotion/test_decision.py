@@ -1,0 +1,302 @@
+"""What an intent comes to at one commit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+from k8s_ucp.gitops.promotion.decision import (
+    Decision,
+    Intent,
+    decide,
+    decide_all,
+    parse_digest,
+    parse_tag,
+    parse_version,
+)
+from k8s_ucp.gitops.promotion.order import Order
+from tests.unit.gitops.promotion.tips import MemoryTip, kustomization, shop, tip
+
+STAGE = "apps/echo/overlays/stage/kustomization.yaml"
+MARKS = "apps/echo/overlays/stage/.promotion.yaml"
+ENVIRONMENTS = "environments:\n- name: stage\n- {name: prod, promotesFrom: stage}\n"
+
+
+def intent(tag: str = "", **more: Any) -> Intent:
+    facts = {"app": "echo", "env": "stage", **({"pin": Pin(tag)} if tag else {}), **more}
+    return Intent(**facts)
+
+
+def after(there: MemoryTip, decision: Decision) -> MemoryTip:
+    return MemoryTip({**there.files, **decision.writes})
+
+
+def test_only_the_tag_is_written_without_an_order() -> None:
+    decision = decide(shop(stage="1"), intent("2"))
+
+    assert decision.status == "promoted"
+    assert decision.writes == {STAGE: kustomization(echo="2").encode()}
+
+
+def test_an_order_is_remembered_in_the_same_commit() -> None:
+    decision = decide(shop(stage="1"), intent("2", order=Order(sequence=5)))
+
+    assert set(decision.writes) == {STAGE, MARKS}
+    assert b"sequence: 5" in decision.writes[MARKS]
+
+
+def test_the_same_tag_is_unchanged() -> None:
+    decision = decide(shop(stage="1"), intent("1"))
+
+    assert (decision.status, decision.writes) == ("unchanged", {})
+
+
+def test_the_same_tag_with_a_higher_sequence_raises_the_mark() -> None:
+    """Else a promotion in between could come after and win although it is older."""
+    there = shop(stage="1")
+    there = after(there, decide(there, intent("2", order=Order(sequence=5))))
+    again = decide(there, intent("2", order=Order(sequence=7)))
+    there = after(there, again)
+
+    assert again.status == "unchanged"
+    assert set(again.writes) == {MARKS}
+    assert decide(there, intent("3", order=Order(sequence=6))).status == "superseded"
+
+
+def test_a_rerun_of_the_same_sequence_writes_nothing() -> None:
+    there = shop(stage="1")
+    wanted = intent("2", order=Order(sequence=5))
+    there = after(there, decide(there, wanted))
+
+    assert decide(there, wanted) == decide(there, wanted)
+    assert decide(there, wanted).writes == {}
+
+
+def test_expect_is_compare_and_set() -> None:
+    assert decide(shop(stage="1"), intent("2", expect="1")).status == "promoted"
+    lost = decide(shop(stage="3"), intent("2", expect="1"))
+    assert (lost.status, lost.writes) == ("conflict", {})
+    assert "has 3" in lost.reason
+
+
+def test_what_is_reached_already_is_no_conflict() -> None:
+    assert decide(shop(stage="2"), intent("2", expect="1")).status == "unchanged"
+
+
+def test_from_takes_what_the_other_environment_has() -> None:
+    decision = decide(shop(stage="2", prod="1"), intent(env="prod", source="stage"))
+
+    assert [(each.old, each.new) for each in decision.note.changes] == [(Pin("1"), Pin("2"))]
+
+
+def test_from_takes_tag_and_digest_and_leaves_own_images() -> None:
+    sha = "sha256:" + "0" * 64
+    there = tip(
+        {
+            STAGE: f"images:\n- {{name: a, newTag: x, digest: '{sha}'}}\n- {{name: b}}\n",
+            "apps/echo/overlays/prod/kustomization.yaml": kustomization(a="1", b="1", c="1"),
+        }
+    )
+
+    decision = decide(there, intent(env="prod", source="stage"))
+
+    assert [(each.image, each.new) for each in decision.note.changes] == [("a", Pin("x", sha))]
+
+
+class TestGate:
+    def there(
+        self, stage: str = "2", prod: str = "1", environments: str | None = ENVIRONMENTS
+    ) -> Any:
+        files = {path: text.decode() for path, text in shop(stage=stage, prod=prod).files.items()}
+        return tip({**files, **({"environments.yaml": environments} if environments else {})})
+
+    def test_prod_takes_only_what_stage_has(self) -> None:
+        assert decide(self.there(), intent("2", env="prod")).status == "promoted"
+        shut = decide(self.there(), intent("3", env="prod"))
+        assert (shut.status, shut.writes) == ("gated", {})
+        assert "stage" in shut.reason
+
+    def test_stage_has_no_gate(self) -> None:
+        assert decide(self.there(), intent("9")).status == "promoted"
+
+    def test_without_the_file_there_is_no_default_gate(self) -> None:
+        there = self.there(environments=None)
+        assert decide(there, intent("9", env="prod")).status == "promoted"
+
+    def test_a_gate_can_be_asked_for(self) -> None:
+        there = self.there(environments=None)
+        assert decide(there, intent("9", env="prod", require_env="stage")).status == "gated"
+
+    def test_what_is_there_already_needs_no_gate(self) -> None:
+        assert decide(self.there(), intent("1", env="prod")).status == "unchanged"
+
+    def test_the_gate_wants_the_same_pin_not_only_the_tag(self) -> None:
+        sha = "sha256:" + "0" * 64
+        there = MemoryTip(
+            {**self.there().files, STAGE: f"images:\n- {{name: echo, digest: '{sha}'}}\n".encode()}
+        )
+        assert decide(there, intent("2", env="prod")).status == "gated"
+        assert decide(there, intent(env="prod", pin=Pin(digest=sha))).status == "promoted"
+
+    def test_an_environment_can_not_gate_itself(self) -> None:
+        with pytest.raises(UsageError):
+            decide(self.there(), intent("9", env="prod", require_env="prod"))
+
+    def test_a_batch_does_not_open_its_own_gate(self) -> None:
+        """The gate is on what stage has in git, not on what the same commit would bring it."""
+        decisions = decide_all(self.there(), [intent("3"), intent("3", env="prod")])
+        assert [each.status for each in decisions] == ["gated", "gated"]
+        assert not any(each.writes for each in decisions)
+
+    def test_what_has_to_be_healthy_is_named_as_pods_have_it(self) -> None:
+        there = self.there()
+        renamed = there.files[STAGE].replace(b"newTag", b"newName: ghcr.io/echo\n  newTag")
+        there = MemoryTip({**there.files, STAGE: renamed})
+        required = decide(there, intent("2", env="prod")).required
+        assert required == (("stage", {"ghcr.io/echo": Pin("2")}),)
+
+
+class TestSeveralImages:
+    there = tip({STAGE: kustomization(web="1", worker="1")})
+
+    def test_a_bare_tag_is_ambiguous(self) -> None:
+        with pytest.raises(UsageError, match="2 images") as found:
+            decide(self.there, intent("2"))
+        assert found.value.next is not None
+        assert "--image web=2 --image worker=2" in found.value.next
+
+    def test_each_is_named(self) -> None:
+        both = intent(images={"web": Pin("2"), "worker": Pin("3")})
+        decision = decide(self.there, both)
+        assert decision.writes == {STAGE: kustomization(web="2", worker="3").encode()}
+
+    def test_each_has_its_own_mark(self) -> None:
+        web = intent(images={"web": Pin("2")}, order=Order(sequence=9))
+        there = after(self.there, decide(self.there, web))
+        worker = intent(images={"worker": Pin("2")}, order=Order(sequence=4))
+        assert decide(there, worker).status == "promoted"
+
+    def test_one_that_is_newer_does_not_stop_the_other(self) -> None:
+        web = intent(images={"web": Pin("2")}, order=Order(sequence=9))
+        there = after(self.there, decide(self.there, web))
+        both = intent(images={"web": Pin("x"), "worker": Pin("x")}, order=Order(sequence=4))
+        decision = decide(there, both)
+        assert decision.status == "promoted"
+        assert decision.writes[STAGE] == kustomization(web="2", worker="x").encode()
+
+    def test_the_new_name_names_it_too(self) -> None:
+        there = tip({STAGE: "images:\n- {name: web, newName: ghcr.io/web, newTag: a}\n"})
+        assert decide(there, intent(images={"ghcr.io/web": Pin("2")})).status == "promoted"
+
+    def test_an_unknown_image_names_the_nearest(self) -> None:
+        with pytest.raises(UcpError, match="no image wbe") as found:
+            decide(self.there, intent(images={"wbe": Pin("2")}))
+        assert found.value.next == "did you mean web?"
+
+
+class TestBatch:
+    there = tip(
+        {
+            "apps/a/overlays/stage/kustomization.yaml": kustomization(a="1"),
+            "apps/b/overlays/stage/kustomization.yaml": kustomization(x="1", y="1"),
+        }
+    )
+
+    def test_all_land_together(self) -> None:
+        decisions = decide_all(
+            self.there,
+            [
+                intent("2", app="a"),
+                intent(app="b", images={"x": Pin("2")}, order=Order(sequence=1)),
+                intent(app="b", images={"y": Pin("3")}, order=Order(sequence=1)),
+            ],
+        )
+        written = {path: text for each in decisions for path, text in each.writes.items()}
+        assert [each.status for each in decisions] == ["promoted"] * 3
+        assert (
+            written["apps/b/overlays/stage/kustomization.yaml"]
+            == kustomization(x="2", y="3").encode()
+        )
+        assert written["apps/b/overlays/stage/.promotion.yaml"].count(b"sequence: 1") == 2
+
+    def test_one_that_is_refused_stops_all(self) -> None:
+        decisions = decide_all(
+            self.there, [intent("2", app="a"), intent(app="b", images={"x": Pin("2")}, expect="9")]
+        )
+        assert [each.status for each in decisions] == ["conflict", "conflict"]
+        assert not any(each.writes for each in decisions)
+        assert "b in stage stops the batch" in decisions[0].reason
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("app", "env", "message", "advice"),
+        [
+            ("ehco", "stage", "no app ehco", "did you mean echo?"),
+            ("echo", "stagee", "no environment stagee", "did you mean stage?"),
+            ("zzz", "stage", "no app zzz", "known: echo"),
+        ],
+    )
+    def test_unknown_names_come_with_the_nearest(
+        self, app: str, env: str, message: str, advice: str
+    ) -> None:
+        with pytest.raises(UcpError, match=message) as found:
+            decide(shop(stage="1"), intent("2", app=app, env=env))
+        assert (found.value.next, found.value.exit_code) == (advice, 1)
+
+    @pytest.mark.parametrize(
+        "name",
+        ["..", ".", "a/b", "../x", "/etc", "", "-x", "a\nb", "a b", "x" * 80, "é", "a\x00", ".git"],
+    )
+    def test_names_that_are_paths_are_refused(self, name: str) -> None:
+        places = [{"app": name}, {"env": name}]
+        if name:
+            places.append({"source": name})
+        for facts in places:
+            with pytest.raises(UsageError):
+                decide(shop(stage="1"), intent(**{"pin": Pin("2"), **facts}))
+
+    @pytest.mark.parametrize(
+        "tag",
+        ["", ".x", "-x", "a b", "a\n", "a:b", "a/b", "x" * 129, "$(id)", "`id`", "'x", '"', "a#b",
+         "a\nnewTag: b", "../x", "é", "a;b", "{a", "*x", "&x", "a@b"],
+    )  # fmt: skip
+    def test_what_is_no_tag_is_refused(self, tag: str) -> None:
+        for parse in (parse_tag, parse_version):
+            with pytest.raises(UsageError):
+                parse(tag)
+
+    @pytest.mark.parametrize(
+        "digest",
+        ["", "sha256:", "sha256:" + "0" * 63, "sha256:" + "G" * 64, "md5:" + "0" * 32, "x"],
+    )
+    def test_what_is_no_digest_is_refused(self, digest: str) -> None:
+        with pytest.raises(UsageError):
+            parse_digest(digest)
+
+    def test_two_kustomizations_are_refused(self) -> None:
+        there = tip({STAGE: kustomization(echo="1"), STAGE.replace(".yaml", ".yml"): "images: []"})
+        with pytest.raises(NotEditable, match="only one"):
+            decide(there, intent("2"))
+
+    def test_a_folder_without_kustomization_is_named(self) -> None:
+        there = tip({"apps/echo/overlays/stage/deployment.yaml": "kind: Deployment"})
+        with pytest.raises(NotEditable, match="no kustomization"):
+            decide(there, intent("2"))
+
+    def test_text_that_is_no_utf8_is_refused(self) -> None:
+        with pytest.raises(NotEditable, match="UTF-8"):
+            decide(MemoryTip({STAGE: b"images:\n- name: \xff\n"}), intent("2"))
+
+    def test_from_itself_or_without_shared_image(self) -> None:
+        with pytest.raises(UsageError, match="promoted to"):
+            decide(shop(stage="1"), intent(source="stage"))
+        there = tip(
+            {STAGE: kustomization(a="1"), STAGE.replace("stage", "prod"): kustomization(b="1")}
+        )
+        with pytest.raises(NotEditable, match="no image"):
+            decide(there, intent(source="prod"))

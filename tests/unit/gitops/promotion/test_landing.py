@@ -1,0 +1,280 @@
+"""Landing among others: nothing is lost, the newest wins, and every wait ends."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
+from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
+from k8s_ucp.gitops.promotion.landing import Interrupted, Landing, Pace, Refused, TooLate, land
+from k8s_ucp.gitops.promotion.order import Order
+from tests.unit.gitops.promotion.tips import IMMEDIATE, MemoryBranch, MemoryTip, shop
+
+STAGE = "apps/echo/overlays/stage/kustomization.yaml"
+
+
+def wanting(tag: str, sequence: int | None = None) -> Intent:
+    return Intent("echo", "stage", Pin(tag), order=Order(sequence=sequence))
+
+
+def promote(branch: MemoryBranch, intent: Intent, pace: Pace = IMMEDIATE) -> Landing:
+    return land(branch, lambda tip: [decide(tip, intent)], pace)
+
+
+def tag_of(tip: MemoryTip) -> str:
+    return read_images(tip.text(STAGE), STAGE)[0].pin.tag
+
+
+@dataclass
+class Promoter:
+    """One of many, with those that come in between each of its tries."""
+
+    sequence: int | None
+    rivals: list[list[Promoter]]
+    name: str = ""
+
+
+promoters = st.recursive(
+    st.builds(Promoter, st.none() | st.integers(0, 9), st.just([])),
+    lambda inner: st.builds(
+        Promoter, st.none() | st.integers(0, 9), st.lists(st.lists(inner, max_size=2), max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=1000, deadline=None, derandomize=True)
+@given(st.lists(promoters, min_size=1, max_size=4))
+def test_an_older_sequence_never_replaces_a_newer_one(everybody: list[Promoter]) -> None:
+    """Random interleavings, against a model: the commits that landed, in their order.
+
+    A promoter's push can be overtaken by whole promotions, which can be overtaken themselves:
+    that is every way in which pushes to one branch can interleave.
+    """
+    history = [shop(stage="first")]
+    numbers = [0]
+    outcomes: list[tuple[Promoter, Landing]] = []
+    names = itertools.count()
+
+    def run(promoter: Promoter) -> None:
+        # Hypothesis may use one object in two places.
+        promoter = replace(promoter, name=f"t{next(names)}")
+        waves = iter(promoter.rivals)
+
+        def overtaken() -> None:
+            for rival in next(waves, []):
+                run(rival)
+
+        branch = MemoryBranch(history, overtaken, numbers=numbers)
+        outcomes.append((promoter, promote(branch, wanting(promoter.name, promoter.sequence))))
+
+    for promoter in everybody:
+        run(promoter)
+
+    landed = {result.commit: promoter for promoter, result in outcomes if result.commit}
+    assert len(landed) + 1 == len(history), "a commit was lost or is nobody's"
+    mark: int | None = None
+    for tip in history[1:]:
+        promoter = landed[tip.commit]
+        assert tag_of(tip) == promoter.name
+        if promoter.sequence is not None:
+            assert mark is None or promoter.sequence >= mark
+            mark = promoter.sequence
+    for promoter, result in outcomes:
+        status = result.decisions[0].status
+        assert status in ("promoted", "superseded")
+        assert status == "promoted" or (promoter.sequence or 0) < (mark or 0)
+
+
+def test_a_late_push_decides_again_on_what_is_there_now() -> None:
+    branch = MemoryBranch([shop(stage="1")])
+    rival = MemoryBranch(branch.history, numbers=branch.numbers)
+    waves = iter([wanting("2", 2), wanting("3", 3)])
+
+    def overtaken() -> None:
+        found = next(waves, None)
+        if found:
+            promote(rival, found)
+
+    branch.between = overtaken
+    result = promote(branch, wanting("4", 4))
+
+    assert result.attempts == 3
+    assert [tag_of(tip) for tip in branch.history] == ["1", "2", "3", "4"]
+
+
+def test_one_that_became_old_on_the_way_is_superseded() -> None:
+    branch = MemoryBranch([shop(stage="1")])
+    rival = MemoryBranch(branch.history, numbers=branch.numbers)
+    branch.between = lambda: (
+        None if len(branch.history) > 1 else void(promote(rival, wanting("9", 9)))
+    )
+
+    result = promote(branch, wanting("4", 4))
+
+    assert (result.decisions[0].status, result.commit) == ("superseded", "")
+    assert tag_of(branch.history[-1]) == "9"
+
+
+def void(_: object) -> None:
+    return None
+
+
+@dataclass
+class Troubled(MemoryBranch):
+    """A branch whose pushes fail first, in the given ways.
+
+    lands: the push gets there although its answer doesn't.
+    """
+
+    troubles: Sequence[UcpError] = ()
+    lands: bool = False
+    moves: bool = False
+
+    def push(self, commit: str) -> None:
+        failed = self.pushes
+        if failed < len(self.troubles):
+            if self.lands:
+                super().push(commit)
+            else:
+                self.pushes += 1
+            if self.moves:
+                rival = MemoryBranch(self.history, numbers=self.numbers)
+                promote(rival, wanting(f"rival{failed}"))
+            raise self.troubles[failed]
+        super().push(commit)
+
+
+@pytest.mark.parametrize("answer", [Interrupted("hung up"), TooLate("late"), Refused("?")])
+def test_a_lost_answer_is_looked_up_not_pushed_twice(answer: UcpError) -> None:
+    """TooLate: HTTP repeats a push by itself, and the second one comes after the first."""
+    branch = Troubled([shop(stage="1")], troubles=[answer], lands=True)
+
+    result = promote(branch, wanting("2"))
+
+    assert (result.decisions[0].status, result.attempts, branch.pushes) == ("promoted", 2, 1)
+    assert result.commit == branch.history[-1].commit
+
+
+def test_a_lost_answer_is_found_below_somebody_elses_commit() -> None:
+    """Promoting again would put the older tag over the newer one."""
+    branch = Troubled([shop(stage="1")], troubles=[Interrupted("")], lands=True, moves=True)
+
+    result = promote(branch, wanting("2"))
+
+    assert result.decisions[0].status == "promoted"
+    assert [tag_of(tip) for tip in branch.history] == ["1", "2", "rival0"]
+
+
+def test_a_push_that_broke_before_it_landed_is_made_again() -> None:
+    branch = Troubled([shop(stage="1")], troubles=[Interrupted(""), Interrupted("")])
+
+    assert promote(branch, wanting("2")).attempts == 3
+    assert [tag_of(tip) for tip in branch.history] == ["1", "2"]
+
+
+def test_a_connection_that_keeps_breaking_ends_the_command() -> None:
+    branch = Troubled([shop(stage="1")], troubles=[Interrupted("hung up")] * 10)
+
+    with pytest.raises(Interrupted, match="hung up"):
+        promote(branch, wanting("2"))
+    assert len(branch.history) == 1
+
+
+def test_unknown_words_mean_late_where_the_branch_moved() -> None:
+    branch = Troubled([shop(stage="1")], troubles=[Refused("TF999: computer says no")], moves=True)
+
+    assert promote(branch, wanting("2")).decisions[0].status == "promoted"
+    assert tag_of(branch.history[-1]) == "2"
+
+
+def test_unknown_words_are_final_where_the_branch_did_not_move() -> None:
+    branch = Troubled([shop(stage="1")], troubles=[Refused("TF999: computer says no")] * 9)
+
+    with pytest.raises(UcpError, match="computer says no"):
+        promote(branch, wanting("2"))
+    assert branch.pushes == 1
+
+
+def test_a_lock_that_was_left_behind_ends_the_command() -> None:
+    branch = Troubled([shop(stage="1")], troubles=[TooLate("cannot lock ref")] * 99)
+
+    with pytest.raises(TooLate, match="cannot lock ref"):
+        promote(branch, wanting("2"))
+    assert branch.pushes < 9
+
+
+def test_another_refusal_is_final_at_once() -> None:
+    branch = Troubled([shop(stage="1")], troubles=[UcpError("hook declined")] * 9)
+
+    with pytest.raises(UcpError, match="hook declined"):
+        promote(branch, wanting("2"))
+    assert branch.pushes == 1
+
+
+class Clock:
+    """Time that passes only in sleep and in attempts."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def tick(self) -> float:
+        self.now += 0.05
+        return self.now
+
+
+def always_late(clock: Clock, pace: Pace) -> tuple[MemoryBranch, Pace]:
+    branch = MemoryBranch([shop(stage="1")])
+    rival = MemoryBranch(branch.history, numbers=branch.numbers)
+    branch.between = lambda: void(promote(rival, wanting(f"r{len(branch.history)}")))
+    return branch, replace(pace, clock=clock.tick, sleep=clock.sleep)
+
+
+def test_the_deadline_is_kept() -> None:
+    clock = Clock()
+    branch, pace = always_late(clock, Pace(deadline=20, random=lambda: 1.0))
+
+    with pytest.raises(DeadlineExceeded, match=r"somebody else|fetch first"):
+        promote(branch, wanting("2"), pace)
+    assert clock.now <= 20
+
+
+def test_tries_are_bounded() -> None:
+    clock = Clock()
+    branch, pace = always_late(clock, Pace(tries=5, random=lambda: 0.0))
+
+    with pytest.raises(DeadlineExceeded, match="5 tries"):
+        promote(branch, wanting("2"), pace)
+    assert branch.pushes == 5
+
+
+def test_pauses_grow_with_the_rivals_met_and_stay_bounded() -> None:
+    clock = Clock()
+    branch, pace = always_late(clock, Pace(tries=12, longest_pause=3, random=lambda: 1.0))
+
+    with pytest.raises(DeadlineExceeded):
+        promote(branch, wanting("2"), pace)
+    assert clock.slept == sorted(clock.slept)
+    assert clock.slept[-1] == 3
+
+
+def test_decisions_that_write_nothing_end_it() -> None:
+    branch = MemoryBranch([shop(stage="1")])
+
+    def refuse(tip: MemoryTip) -> list[Decision]:
+        return [replace(decide(tip, wanting("2")), status="gated", writes={})]
+
+    assert land(branch, refuse, IMMEDIATE).commit == ""
+    assert branch.pushes == 0

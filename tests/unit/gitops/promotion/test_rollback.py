@@ -1,0 +1,128 @@
+"""Rolling back: to what, what is held, and what happens to it meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.promotion.decision import Intent, decide
+from k8s_ucp.gitops.promotion.order import Order
+from k8s_ucp.gitops.promotion.overlay import read_overlay
+from k8s_ucp.gitops.promotion.rollback import Past, Rollback, decide_rollback, named, previous
+from tests.unit.gitops.promotion.tips import MemoryTip, kustomization, shop, tip
+
+STAGE = "apps/echo/overlays/stage/kustomization.yaml"
+
+
+def past(*tags: str) -> list[Past]:
+    return [Past(f"{place:040x}", {"echo": Pin(tag)}) for place, tag in enumerate(tags)]
+
+
+def back(to: str, bad: str, **more: bool) -> Rollback:
+    return Rollback("echo", "stage", {"echo": Pin(to)}, {"echo": Pin(bad)}, **more)
+
+
+def rolled(there: MemoryTip, rollback: Rollback) -> MemoryTip:
+    decision = decide_rollback(there, rollback)
+    assert decision.status == "promoted"
+    return MemoryTip({**there.files, **decision.writes})
+
+
+def status(there: MemoryTip, tag: str, sequence: int | None = None) -> str:
+    intent = Intent("echo", "stage", Pin(tag), order=Order(sequence=sequence))
+    return decide(there, intent).status
+
+
+def test_the_bad_tag_is_held_until_something_newer_comes() -> None:
+    there = shop(stage="1")
+    wanted = Intent("echo", "stage", Pin("2"), order=Order(sequence=7))
+    there = MemoryTip({**there.files, **decide(there, wanted).writes})
+
+    there = rolled(there, back("1", "2"))
+
+    assert there.text(STAGE) == kustomization(echo="1")
+    assert status(there, "2") == "held"
+    assert status(there, "3") == "held"
+    assert status(there, "2", 7) == "held"
+    assert status(there, "2", 6) == "superseded"
+    assert status(there, "3", 8) == "promoted"
+    assert status(there, "1") == "unchanged"
+
+
+def test_release_lets_promotions_through_again() -> None:
+    there = rolled(shop(stage="2"), back("1", "2"))
+
+    there = rolled(there, Rollback("echo", "stage", release_hold=True))
+
+    assert there.text(STAGE) == kustomization(echo="1")
+    assert status(there, "2") == "promoted"
+    again = decide_rollback(there, Rollback("echo", "stage", release_hold=True))
+    assert (again.status, again.writes) == ("unchanged", {})
+
+
+def test_rolling_back_with_a_release_leaves_no_hold() -> None:
+    there = rolled(shop(stage="2"), back("1", "2", release_hold=True))
+
+    assert status(there, "2") == "promoted"
+
+
+def test_a_version_that_came_meanwhile_is_not_rolled_back() -> None:
+    decision = decide_rollback(shop(stage="3"), back("1", "2"))
+
+    assert (decision.status, decision.writes) == ("conflict", {})
+
+
+def test_a_rerun_is_unchanged() -> None:
+    there = rolled(shop(stage="2"), back("1", "2"))
+
+    assert decide_rollback(there, back("1", "2")).status == "unchanged"
+
+
+def test_the_previous_version_is_the_one_before_the_present_one() -> None:
+    overlay = read_overlay(shop(stage="3"), "echo", "stage")
+
+    assert previous(overlay, past("3", "3", "2", "1")) == {"echo": Pin("2")}
+
+
+def test_going_back_twice_goes_further_back() -> None:
+    there = rolled(shop(stage="3"), back("2", "3"))
+
+    overlay = read_overlay(there, "echo", "stage")
+    assert previous(overlay, past("2", "3", "2", "1")) == {"echo": Pin("1")}
+
+
+def test_all_images_go_back_together() -> None:
+    there = tip({STAGE: kustomization(web="2", worker="2", new="1")})
+    overlay = read_overlay(there, "echo", "stage")
+    before = Past("c", {"web": Pin("1"), "worker": Pin("1")})
+
+    assert previous(overlay, [before]) == {"web": Pin("1"), "worker": Pin("1")}
+
+
+def test_no_earlier_version() -> None:
+    overlay = read_overlay(shop(stage="1"), "echo", "stage")
+
+    with pytest.raises(UcpError, match="no earlier version"):
+        previous(overlay, past("1", "1"))
+
+
+def test_a_named_version_has_to_have_been_there() -> None:
+    overlay = read_overlay(shop(stage="3"), "echo", "stage")
+
+    assert named(overlay, past("3", "2.0", "1.0"), "1.0") == {"echo": Pin("1.0")}
+    with pytest.raises(UcpError, match=r"never had 1\.1") as found:
+        named(overlay, past("3", "2.0", "1.0"), "1.1")
+    assert found.value.next == "did you mean 1.0?"
+
+
+def test_a_tag_that_looks_like_a_commit_is_a_tag_first() -> None:
+    overlay = read_overlay(shop(stage="x"), "echo", "stage")
+    pasts = [
+        Past("abcdef0" + "0" * 33, {"echo": Pin("of-the-commit")}),
+        Past("1" * 40, {"echo": Pin("abcdef0")}),
+    ]
+
+    assert named(overlay, pasts, "abcdef0") == {"echo": Pin("abcdef0")}
+    assert named(overlay, pasts, "1111111") == {"echo": Pin("abcdef0")}
+    assert named(overlay, pasts[:1], "ABCDEF0") == {"echo": Pin("of-the-commit")}

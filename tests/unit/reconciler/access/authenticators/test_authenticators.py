@@ -1,0 +1,239 @@
+"""Reading kubeconfigs that anybody may have written: refused in words, nothing run or opened."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from k8s_ucp.kube import SECRET
+from k8s_ucp.reconciler.access.authenticators.base import Facts, NoAccess, choose, kubeconfig
+from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS, Logins
+from k8s_ucp.reconciler.access.kubeconfig import LARGEST, read
+from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.reconciler.runtime.metrics import Metrics
+from tests.unit.reconciler.access.authenticators.clouds import NoCloud
+from tests.unit.reconciler.objects import (
+    AUTHORITY,
+    config,
+    kubeconfig_secret,
+    local_cluster,
+    source,
+)
+
+CANARY = "canary-5f1c"
+
+
+def encoded(content: Any) -> bytes:
+    return json.dumps(content).encode()
+
+
+def with_user(**user: Any) -> bytes:
+    return encoded(
+        kubeconfig({"server": "https://a:1", "certificate-authority-data": AUTHORITY}, user)
+    )
+
+
+def as_yaml(content: Any) -> bytes:
+    stream = StringIO()
+    YAML(typ="safe", pure=True).dump(content, stream)
+    return stream.getvalue().encode()
+
+
+def refusal(content: bytes) -> NoAccess:
+    with pytest.raises(NoAccess) as caught:
+        choose(read(content), AUTHENTICATORS)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "user",
+    [{"token": "t"}, {"client-certificate-data": AUTHORITY, "client-key-data": AUTHORITY}],
+)
+def test_static_credentials_get_in(user: dict[str, str]) -> None:
+    login = read(with_user(**user))
+    answer = choose(login, AUTHENTICATORS).connect(login, NoCloud())
+    assert answer["users"][0]["user"] == user
+    assert answer["clusters"][0]["cluster"]["server"] == "https://a:1"
+
+
+def test_a_kubeconfig_is_read_once_and_again_when_it_changed() -> None:
+    """At every look, the largest that is taken would cost half a second."""
+    nobody: Any = None
+    selection = Selection(SECRET, "ucp-clusters")
+    watch = Watch(nobody, selection, Log(StringIO()), metrics=Metrics(), seconds=6)
+    logins = Logins(Views(nobody, nobody, nobody, {"ucp-clusters": watch}), nobody, nobody)
+    watch.store.put(kubeconfig_secret(local_cluster()))
+    padding = "".join(f"# {number}\nk{number}: v\n" for number in range(2_400))
+    owner = local_cluster()
+    one = replace(source(owner), kubeconfig=as_yaml(config()) + padding.encode())
+    began = time.perf_counter()
+    first = logins.login_of(one)
+    took = time.perf_counter() - began
+    began = time.perf_counter()
+    for _ in range(10):
+        assert logins.login_of(one) == first
+    assert time.perf_counter() - began < took
+    for _ in range(2):
+        with pytest.raises(NoAccess):
+            logins.login_of(replace(one, kubeconfig=b"words"))
+    assert logins.login_of(one) == first
+
+
+def test_yaml_is_read_too() -> None:
+    assert read(as_yaml(config())).server == "https://127.0.0.1:6443"
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("gke-gcloud-auth-plugin", "gcp"),
+        ("/usr/local/bin/aws-iam-authenticator", "aws"),
+        ("kubelogin", "azure"),
+        ("doctl", "digitalocean"),
+    ],
+)
+def test_a_plugin_is_recognised_and_never_run(command: str, way: str) -> None:
+    login = read(with_user(exec={"command": command, "env": [{"value": CANARY}]}))
+    assert choose(login, AUTHENTICATORS).name == way
+
+
+@pytest.mark.parametrize(
+    ("provider", "way"),
+    [("gke", "gcp"), ("eks", "aws"), ("aks", "azure"), ("digitalocean", "digitalocean")],
+)
+def test_a_kubeconfig_without_a_user_goes_by_its_owner(provider: str, way: str) -> None:
+    login = read(with_user(), Facts(provider=provider))
+    assert choose(login, AUTHENTICATORS).name == way
+
+
+def test_our_cloud_credentials_are_not_used_on_the_word_of_a_label() -> None:
+    user = {"exec": {"command": "gke-gcloud-auth-plugin"}}
+    login = read(with_user(**user), Facts(provider="gke", trusted=False))
+    with pytest.raises(NoAccess, match="label") as caught:
+        choose(login, AUTHENTICATORS)
+    assert caught.value.reason == "CredentialsMissing"
+
+
+def test_an_unknown_plugin_is_named_and_never_run(tmp_path: Any) -> None:
+    proof = tmp_path / "ran"
+    error = refusal(with_user(exec={"command": "touch", "args": [str(proof)]}))
+    assert "'touch'" in error.message
+    assert not proof.exists()
+
+
+def test_a_user_without_credentials_says_what_is_missing() -> None:
+    error = refusal(with_user())
+    assert error.reason == "CredentialsMissing"
+    assert "token" in error.message
+
+
+def test_a_certificate_without_its_key_is_not_enough() -> None:
+    assert refusal(with_user(**{"client-certificate-data": AUTHORITY})).reason == (
+        "CredentialsMissing"
+    )
+
+
+def changed(**cluster: Any) -> bytes:
+    return encoded(kubeconfig({"server": "https://a:1", **cluster}, {"token": CANARY}))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"just words",
+        b"token: [" + CANARY.encode(),
+        b"clusters: {",
+        encoded({}),
+        encoded({"clusters": "x", "users": 1, "contexts": None}),
+        encoded({**config(), "current-context": "other"}),
+        encoded({**config(), "contexts": [{"name": "app", "context": "text"}]}),
+        encoded({**config(), "users": ["text"]}),
+        changed(server="http://a:1"),
+        changed(server=""),
+        changed(server="https://"),
+        changed(server=["https://a"]),
+        changed(server="https://[::1"),
+        changed(server="https://a:99999999"),
+        changed(server="https://a:port"),
+        b"a:\n" + b"- b\n" * 60_000,
+        b"".join(b"k%d: v\r" % number for number in range(15_000)),
+        changed(**{"insecure-skip-tls-verify": True}),
+        changed(**{"proxy-url": "http://127.0.0.1:3128"}),
+        changed(**{"certificate-authority": "/etc/shadow"}),
+        changed(**{"certificate-authority-data": "!!"}),
+        with_user(tokenFile="/etc/shadow"),
+        with_user(**{"client-certificate": "/etc/shadow", "client-key": "/etc/shadow"}),
+        with_user(**{"client-certificate-data": "!!", "client-key-data": AUTHORITY}),
+        b"x" * (LARGEST + 1),
+        b"x" * 10_000_000,
+        b"[" * 100_000,
+        b"a: &a [1]\nb: *c",
+        b"!!python/object/apply:os.system ['true']",
+    ],
+)
+def test_a_malformed_kubeconfig_is_explained(content: bytes) -> None:
+    error = refusal(content)
+    assert error.reason == "KubeconfigInvalid"
+    assert error.message
+    assert CANARY not in error.message
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_crash_the_reader(content: bytes) -> None:
+    with pytest.raises(NoAccess):
+        read(content)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "name",
+                    "user",
+                    "users",
+                    "cluster",
+                    "clusters",
+                    "context",
+                    "contexts",
+                    "server",
+                    "exec",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON, JSON, JSON, JSON)
+def test_no_shape_crashes_the_reader(users: Any, clusters: Any, contexts: Any, name: Any) -> None:
+    shape = {"users": users, "clusters": clusters, "contexts": contexts, "current-context": name}
+    try:
+        choose(read(encoded(shape)), AUTHENTICATORS)
+    except NoAccess as error:
+        assert error.message
+
+
+def test_credentials_never_show_in_a_refusal() -> None:
+    text = base64.b64encode(CANARY.encode()).decode()
+    error = refusal(with_user(**{"client-certificate-data": text + "!", "client-key-data": text}))
+    assert text not in str(error)

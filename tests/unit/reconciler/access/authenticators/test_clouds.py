@@ -1,0 +1,170 @@
+"""What each cloud is asked for, and what is said where a credential can't be used."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from k8s_ucp.reconciler.access.authenticators import aws as authenticator_aws
+from k8s_ucp.reconciler.access.authenticators.aws import Keys, presign, read_keys
+from k8s_ucp.reconciler.access.authenticators.base import Facts, Login, NoAccess, choose
+from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS
+from tests.unit.reconciler.access.authenticators.clouds import Answering
+
+CANARY = "canary-77aa"
+AWS_FILE = f"[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = {CANARY}\n"
+CLUSTER = {"server": "https://a:1"}
+
+
+def plugin(command: str, *arguments: str, **facts: Any) -> Login:
+    user = {"exec": {"command": command, "args": list(arguments)}}
+    return Login(CLUSTER, user, Facts(**facts))
+
+
+def token(login: Login, cloud: Answering) -> str:
+    config = choose(login, AUTHENTICATORS).connect(login, cloud)
+    assert config["clusters"][0]["cluster"] == CLUSTER
+    return str(config["users"][0]["user"]["token"])
+
+
+def test_signing_gives_what_aws_documents() -> None:
+    """The example of "Authenticating Requests: Using Query Parameters" in AWS' documentation."""
+    url = presign(
+        "https://examplebucket.s3.amazonaws.com/test.txt",
+        Keys("AKIA" + "IOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEY"),
+        region="us-east-1",
+        service="s3",
+        now=1369353600.0,
+        seconds=86400,
+        payload="UNSIGNED-PAYLOAD",
+    )
+    assert url.endswith(
+        "X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404"
+    )
+
+
+def asked_of_sts(text: str) -> dict[str, str]:
+    assert text.startswith("k8s-aws-v1.")
+    body = text.removeprefix("k8s-aws-v1.")
+    url = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode()
+    parts = urlsplit(url)
+    found = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    return {**found, "host": str(parts.hostname)}
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        plugin("aws", "--region", "eu-west-3", "eks", "get-token", "--cluster-name", "shop"),
+        plugin("/bin/aws-iam-authenticator", "token", "-i", "shop", region="eu-west-3"),
+        Login(CLUSTER, {}, Facts(provider="eks", name="shop", region="eu-west-3")),
+        Login(CLUSTER, {}, Facts(provider="eks", name="shop", region="eu-west-3")),
+    ],
+)
+def test_eks_gets_a_signed_question_for_its_cluster(login: Login) -> None:
+    asked = asked_of_sts(token(login, Answering(AWS_FILE)))
+    assert asked["host"] == "sts.eu-west-3.amazonaws.com"
+    assert asked["Action"] == "GetCallerIdentity"
+    assert asked["X-Amz-SignedHeaders"] == "host;x-k8s-aws-id"
+    assert asked["X-Amz-Credential"].startswith("AKIDEXAMPLE/20231114/eu-west-3/sts/")
+    assert CANARY not in json.dumps(asked)
+
+
+def test_a_token_counts_for_one_cluster_only() -> None:
+    keys = Keys("AKIDEXAMPLE", CANARY)
+    one, other = (authenticator_aws.token(name, keys, "eu-west-3", 0) for name in ("a", "b"))
+    assert one != other
+
+
+def test_a_role_is_taken_on_first() -> None:
+    answer = {
+        "AssumeRoleResponse": {
+            "AssumeRoleResult": {
+                "Credentials": {
+                    "AccessKeyId": "ASIAEXAMPLE",
+                    "SecretAccessKey": "s",
+                    "SessionToken": "session/1",
+                }
+            }
+        }
+    }
+    cloud = Answering(AWS_FILE, answer)
+    role = "arn:aws:iam::1:role/x"
+    login = plugin(
+        "aws", "eks", "get-token", "--cluster-name=shop", "--role-arn", role, region="eu-west-3"
+    )
+    asked = asked_of_sts(token(login, cloud))
+    assert asked["X-Amz-Credential"].startswith("ASIAEXAMPLE/")
+    assert asked["X-Amz-Security-Token"] == "session/1"
+    question = parse_qs(urlsplit(cloud.asked[0][0]).query)
+    assert (question["Action"], question["RoleArn"]) == (["AssumeRole"], [role])
+
+
+def test_the_region_may_be_read_from_the_address() -> None:
+    cluster = {"server": "https://ABC.gr7.eu-west-3.eks.amazonaws.com"}
+    login = Login(cluster, {}, Facts(provider="eks", name="shop"))
+    config = choose(login, AUTHENTICATORS).connect(login, Answering(AWS_FILE))
+    asked = asked_of_sts(config["users"][0]["user"]["token"])
+    assert asked["host"] == "sts.eu-west-3.amazonaws.com"
+
+
+@pytest.mark.parametrize("facts", [{"name": "shop"}, {"region": "eu-west-3"}, {"region": "../x"}])
+def test_eks_without_name_or_region_is_explained(facts: dict[str, str]) -> None:
+    login = Login(CLUSTER, {}, Facts(provider="eks", **facts))
+    with pytest.raises(NoAccess) as caught:
+        token(login, Answering(AWS_FILE))
+    assert caught.value.reason == "ClusterUnknown"
+
+
+def test_one_profile_of_any_name_is_enough() -> None:
+    assert read_keys(AWS_FILE.replace("default", "work")).access == "AKIDEXAMPLE"
+
+
+def test_azure_is_asked_for_a_token_made_out_to_aks() -> None:
+    principal = {"clientId": "id", "clientSecret": CANARY, "tenantId": "t/1"}
+    cloud = Answering(json.dumps(principal), {"access_token": "entra", "expires_in": 3599})
+    assert token(plugin("kubelogin", "get-token"), cloud) == "entra"
+    url, form, _ = cloud.asked[0]
+    assert url == "https://login.microsoftonline.com/t%2F1/oauth2/v2.0/token"
+    assert form is not None
+    assert form["scope"] == "6dae42f8-4368-4678-94ff-3960e28e3630/.default"
+
+
+@pytest.mark.parametrize("text", [CANARY, json.dumps({"token": CANARY})])
+def test_digitalocean_is_asked_for_the_cluster_s_token(text: str) -> None:
+    cloud = Answering(text, {"token": "cluster"})
+    words = ("kubernetes", "cluster", "kubeconfig", "exec-credential", "--version=v1", "id-1")
+    assert token(plugin("doctl", *words), cloud) == "cluster"
+    url, _, bearer = cloud.asked[0]
+    assert url.startswith("https://api.digitalocean.com/v2/kubernetes/clusters/id-1/credentials")
+    assert bearer == CANARY
+
+
+@pytest.mark.parametrize(
+    ("provider", "text"),
+    [
+        ("gke", "no json"),
+        ("gke", "[]"),
+        ("gke", json.dumps({"client_email": "a", "token_uri": "https://t"})),
+        (
+            "gke",
+            json.dumps({"client_email": "a", "token_uri": "https://t", "private_key": CANARY}),
+        ),
+        ("eks", CANARY),
+        ("eks", f"[default]\naws_access_key_id = {CANARY}\n"),
+        ("aks", json.dumps({"clientId": "a", "clientSecret": CANARY})),
+        ("digitalocean", f"{CANARY} {CANARY}"),
+        ("digitalocean", json.dumps({"key": CANARY})),
+    ],
+)
+def test_a_credential_of_no_use_is_explained_and_not_shown(provider: str, text: str) -> None:
+    facts = Facts(provider=provider, name="shop", region="eu-west-3", id="1")
+    with pytest.raises(NoAccess) as caught:
+        token(Login(CLUSTER, {}, facts), Answering(text))
+    assert caught.value.reason == "CredentialsInvalid"
+    assert "crossplane-system/" in caught.value.message
+    assert CANARY not in str(caught.value)

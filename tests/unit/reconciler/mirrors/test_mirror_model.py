@@ -1,0 +1,14 @@
+"""A foreign object is never changed or deleted, nothing is lost, doubled or orphaned."""
+
+from __future__ import annotations
+
+from tests.unit.reconciler.fake_api import FakeApi
+from tests.unit.reconciler.mirrors.mirror_model import run_history
+
+SEQUENCES = 1000
+STEPS = 40
+
+
+def test_random_histories_hurt_nobody() -> None:
+    for seed in range(SEQUENCES):
+        run_history(seed, FakeApi(), ("x", "y"), STEPS)

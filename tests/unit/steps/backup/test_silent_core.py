@@ -1,0 +1,214 @@
+"""A kind core that does not answer is not removed with what only it knows, unless a person says so.
+
+The engine is a stand-in: its core answers, answers once it was started, or never does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.cluster_provider import ClusterState, ProviderInfo, Reach
+from k8s_ucp.clusters import local
+from k8s_ucp.context import Context
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import CRD, Kind, Kube, KubeError
+from k8s_ucp.preflight.orphans import check_orphans
+from k8s_ucp.steps.backup import back_up
+from k8s_ucp.steps.backup.back_up import BackUpBeforeStop
+from k8s_ucp.topology import Topology
+from k8s_ucp.workspace import Workspace, write_private_file
+from tests.unit.gitops.topologies import demo, on_clouds
+from tests.unit.preflight.test_orphans import crd
+
+
+class Machine:
+    """One machine after a reboot: the core's container is there and stopped."""
+
+    def __init__(self, folder: Path, topology: Topology, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.there, self.answers, self.startable = True, False, True
+        self.clusters: list[str] = []
+        """Managed resources of Crossplane."""
+        self.started: list[str] = []
+        self.said: list[str] = []
+        self.backed_up: list[str] = []
+        self.context = Context(workspace=Workspace.at(folder), topology=topology)
+        self.core = topology.core_cluster
+        self.context.gitops.core.mkdir(parents=True)
+        self.context.state.make()
+        self.context.state.kubeconfig(self.core).write_text("{}")
+        monkeypatch.setattr(local, "used_providers", lambda *_: {"kind": self})
+        monkeypatch.setattr(Kube, "from_file", lambda _: self)
+        monkeypatch.setattr(back_up, "back_up", lambda *_: self.backed_up.append("x") or "")
+
+    # As the kind provider.
+
+    info = ProviderInfo("kind", simulated=False)
+
+    def state(self, name: str) -> ClusterState:
+        return ClusterState(name, self.there, self.answers, self.answers, "stopped")
+
+    def start(self, name: str, *, timeout: float) -> None:
+        self.started.append(name)
+        if not self.startable:
+            raise UcpError("no space left on device")
+        self.answers = True
+
+    def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
+        return {}
+
+    # As its API server.
+
+    def ready(self) -> bool:
+        return self.answers
+
+    def list_all(self, kind: Kind, *_: Any, **__: Any) -> list[dict[str, Any]]:
+        if not self.answers:
+            raise KubeError("it does not answer")
+        if kind is CRD:
+            return [crd("Cluster", ["managed"])]
+        return [{"metadata": {"name": name}} for name in self.clusters]
+
+    def delete(self, *_: Any) -> None:
+        pass
+
+    # What a person does.
+
+    def stop(self, abandon: str = "") -> None:
+        """The parts of `ucp stop` that look before they act."""
+        self.context.abandon = abandon
+        check_orphans(self.context)
+        BackUpBeforeStop().run(self.context, self.said.append)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    topology = on_clouds(["stage", "dev"], ["quotes"])
+    return Machine(tmp_path, topology, monkeypatch)
+
+
+def with_clone(machine: Machine) -> Machine:
+    (machine.context.gitops.core / ".git").mkdir()
+    return machine
+
+
+def test_its_containers_are_started_and_it_is_asked(shop: Machine) -> None:
+    with_clone(shop).clusters = ["stage", "prod"]
+    with pytest.raises(UcpError, match="still keeps Cluster stage, Cluster prod: without the core"):
+        shop.stop()
+    assert shop.started == ["shop-core"]
+    shop.clusters = []
+    shop.stop()
+    assert shop.backed_up == ["x"], "what was made since the last backup is in it"
+    assert shop.started == ["shop-core"]
+
+
+def test_one_that_can_not_be_started_is_kept_with_what_would_be_lost(shop: Machine) -> None:
+    shop.startable = False
+    with pytest.raises(UcpError) as caught:
+        shop.stop()
+    said = str(caught.value)
+    for each in ("environment stage (gke)", "database quotes of stage", "no space left on device"):
+        assert each in said
+    assert "dev (kind)" not in said
+    assert "ucp stop --abandon shop-core" in said
+    for other in ("shop", "shop-stage", "demo-core"):
+        with pytest.raises(UcpError, match="does not say what it keeps"):
+            shop.stop(abandon=other)
+    shop.stop(abandon="shop-core")
+    assert "shop-core does not answer: nothing is backed up" in shop.said
+    assert "environment stage (gke)" in shop.context.unasked
+
+
+def test_an_answer_that_stops_in_between_is_none(shop: Machine) -> None:
+    shop.answers = True
+    listing = shop.list_all
+
+    def cut_off(kind: Kind, *words: Any, **_: Any) -> list[dict[str, Any]]:
+        if kind is not CRD:
+            raise KubeError("connection reset")
+        return listing(kind)
+
+    vars(shop)["list_all"] = cut_off
+    with pytest.raises(UcpError, match="does not say what it keeps") as caught:
+        shop.stop()
+    assert "connection reset" in str(caught.value)
+
+
+def test_what_people_committed_is_at_stake_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, demo(core={"provider": "kind"}), monkeypatch)
+    machine.startable = False
+    core = machine.context.gitops.core
+    for path, text in (
+        ("clusters/overlays/eu/kustomization.yaml", "resources: [../../base/eks]\n"),
+        ("clusters/overlays/qa/kustomization.yaml", "resources: [../../base/kind]\n"),
+        ("databases/overlays/eu/orders.yaml", "kind: Postgres\n"),
+    ):
+        (core / path).parent.mkdir(parents=True)
+        (core / path).write_text(text)
+    with pytest.raises(UcpError) as caught:
+        machine.stop()
+    assert "environment eu (eks)" in caught.value.message
+    assert "database orders of eu" in caught.value.message
+    assert "qa" not in caught.value.message
+
+
+def test_a_backup_that_is_known_to_lack_something_is_at_stake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, demo(core={"provider": "kind"}), monkeypatch)
+    machine.startable = False
+    note = machine.context.state.components / "backup" / "failed"
+    note.parent.mkdir()
+    write_private_file(note, "git push: no way to the host")
+    with pytest.raises(UcpError, match=r"what the backup lacks \(git push: no way"):
+        machine.stop()
+
+
+def test_one_on_which_nothing_depends_is_stopped_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, demo(core={"provider": "kind"}), monkeypatch)
+    machine.startable = False
+    machine.stop()
+    assert machine.said[-1] == "demo-core does not answer: nothing is backed up"
+
+
+def test_a_core_that_somebody_else_removed_is_told_of(shop: Machine) -> None:
+    shop.there = False
+    shop.stop()
+    assert "environment stage (gke)" in shop.context.unasked
+    assert not shop.started
+
+
+def test_an_embedded_core_beside_kind_environments_is_not_asked_of_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology = on_clouds(["stage", "dev"], ["quotes"], core={"provider": "embedded"})
+    machine = Machine(tmp_path, topology, monkeypatch)
+    machine.there, machine.answers = False, True
+    machine.stop()
+    assert machine.context.unasked == []
+    assert not machine.started
+
+
+def test_a_core_whose_state_folder_was_lost_is_asked_all_the_same(
+    shop: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubeconfig = shop.context.state.kubeconfig(shop.core)
+    kubeconfig.unlink()
+
+    def opened(path: Path) -> Machine:
+        if not path.exists():
+            raise UcpError(f"no {path}")
+        return shop
+
+    monkeypatch.setattr(Kube, "from_file", opened)
+    shop.clusters = ["stage"]
+    with pytest.raises(UcpError, match="still keeps Cluster stage"):
+        shop.stop()
+    assert kubeconfig.exists()
