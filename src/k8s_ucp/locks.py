@@ -1,7 +1,7 @@
-"""A lock between processes that ends with its holder: flock on a file, waited for with a deadline.
+"""The door to file locks: between processes, and gone with their holder.
 
-The file may be removed by a holder who removes what it guards; who waited on the removed file
-notices and starts over on a new one, so two holders never meet.
+`locked` waits with a deadline. Its file may be removed by a holder who removes what it guards;
+who waited on the removed file notices and starts over on a new one, so two holders never meet.
 """
 
 from __future__ import annotations
@@ -51,13 +51,31 @@ def locked_now(path: Path) -> Iterator[bool]:
             os.close(descriptor)
 
 
+def wait(descriptor: int) -> None:
+    """Hold the lock of an open file or folder, however long another process has it."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def take(descriptor: int) -> bool:
+    """The same, if it is free; tells whether it was."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def share(descriptor: int) -> None:
+    """Hold it beside others who share it; waits for one who has it alone."""
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
 def _try(path: Path) -> int | None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_ino == path.stat().st_ino:
+        if take(descriptor) and os.fstat(descriptor).st_ino == path.stat().st_ino:
             return descriptor
-    except (BlockingIOError, FileNotFoundError):
+    except FileNotFoundError:
         pass
     except BaseException:
         os.close(descriptor)

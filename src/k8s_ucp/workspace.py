@@ -7,7 +7,6 @@ Folders with state are 0700 and their files 0600: certificates and kubeconfigs l
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -19,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from k8s_ucp import locks
 from k8s_ucp.errors import UcpError
 
 FOLDER_MODE = 0o700
@@ -345,7 +345,7 @@ def _folder_locked(folder: Path) -> Iterator[None]:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            locks.wait(descriptor)
         yield
     finally:
         os.close(descriptor)

@@ -7,7 +7,6 @@ status` how far the last run came, also one that was killed.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
@@ -16,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp import locks
 from k8s_ucp.engine.pipeline import Event, State
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import write_private_file
@@ -86,16 +86,14 @@ def held(lock: Path, topology: str, command: str) -> Iterator[None]:
     and command of the holder.
     """
     with lock.open("a+", encoding="utf-8") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not locks.take(stream.fileno()):
             stream.seek(0)
             pid, _, holder = stream.read().strip().partition(" ")
             raise UcpError(
                 f"another command works on the topology {topology}: "
                 f"`{holder or 'ucp'}` (PID {pid or 'unknown'})",
                 next="wait until it has ended, or end it with Ctrl-C there",
-            ) from None
+            )
         stream.truncate(0)
         stream.write(f"{os.getpid()} {command}\n")
         stream.flush()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import os
 import posixpath
 import shlex
@@ -21,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from k8s_ucp import locks
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.hooks import write_hook
 
@@ -237,7 +237,7 @@ def main(arguments: list[str] | None = None) -> int:
     from k8s_ucp.kube import Kube
 
     with (wanted.notes / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        locks.wait(lock.fileno())
         paths = frozenset(_take_notes(wanted.notes))
         if not paths:
             return 0

@@ -11,7 +11,6 @@ logs/<entry>.log          what the last build printed
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from k8s_ucp import locks
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 
 _PARTIAL = ".partial"
@@ -121,7 +121,7 @@ class Store:
         path = self._locks / f"{name}.lock"
         with path.open("a+", encoding="ascii") as file:
             until = time.monotonic() + deadline
-            while not _try_lock(file.fileno()):
+            while not locks.take(file.fileno()):
                 file.seek(0)
                 holder = file.read().strip() or "unknown"
                 waiting(holder)
@@ -172,7 +172,7 @@ class Store:
         for folder in self._tools.glob(f"*{_PARTIAL}"):
             path = self._locks / f"{folder.name.removesuffix(_PARTIAL)}.lock"
             with path.open("a+") as file:
-                if _try_lock(file.fileno()):
+                if locks.take(file.fileno()):
                     end_orphans(folder)
                     remove(folder)
         for folder in self.cache.glob("build.old-*"):
@@ -189,7 +189,7 @@ class Store:
             if entry is None or entry.name != name or needed(entry):
                 continue
             with (self._locks / f"{name}.lock").open("a+") as file:
-                if not _try_lock(file.fileno()) or in_use(about.parent):
+                if not locks.take(file.fileno()) or in_use(about.parent):
                     used.append(name)
                     continue
                 # As a left-over: where this is killed, the next installation goes on with it.
@@ -205,14 +205,14 @@ class Store:
         """While inside, nobody removes the folder of modules and object files."""
         with (self._locks / "build.lock").open("a+") as file:
             # Blocks only while another process renames the folder away.
-            fcntl.flock(file.fileno(), fcntl.LOCK_SH)
+            locks.share(file.fileno())
             yield
 
     def remove_build(self, delete: Callable[[Path], None]) -> None:
         """Remove modules and object files, unless somebody builds now."""
         old = self.cache / f"build.old-{os.getpid()}"
         with (self._locks / "build.lock").open("a+") as file:
-            if not _try_lock(file.fileno()):
+            if not locks.take(file.fileno()):
                 return
             with contextlib.suppress(FileNotFoundError):
                 self.build.rename(old)
@@ -231,14 +231,6 @@ def file_hash(path: Path) -> str:
 def remove(folder: Path) -> None:
     """Remove a folder of ours, if another process hasn't done so already."""
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _to_disk(path: Path) -> None:

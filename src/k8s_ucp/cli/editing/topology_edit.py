@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from k8s_ucp import locks
 from k8s_ucp.cli.chosen import STARTED, remember
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.git_credentials import credential_of
@@ -125,18 +125,17 @@ def _only_edit(folder: Path) -> Iterator[None]:
         until = time.monotonic() + PATIENCE
         while True:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise UcpError(
-                        f"another command edits {folder / 'ucp.yaml'}; nothing was changed",
-                        next="wait until it has ended, then run this one again",
-                    ) from None
-                time.sleep(0.05)
+                if locks.take(descriptor):
+                    break
             except OSError:
                 # Some network file systems lock no folders: the topology's own lock is left.
                 break
+            if time.monotonic() > until:
+                raise UcpError(
+                    f"another command edits {folder / 'ucp.yaml'}; nothing was changed",
+                    next="wait until it has ended, then run this one again",
+                )
+            time.sleep(0.05)
         yield
     finally:
         os.close(descriptor)

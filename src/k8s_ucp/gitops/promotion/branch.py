@@ -7,7 +7,6 @@ fast-forwarded to what landed.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import re
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from k8s_ucp import locks
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.git import failures
 from k8s_ucp.git.environment import Credential
@@ -260,7 +260,7 @@ def _alone(folder: Path) -> Iterator[None]:
     """One promotion at a time in one clone. The lock goes with the process."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        locks.wait(descriptor)
         yield
     finally:
         os.close(descriptor)

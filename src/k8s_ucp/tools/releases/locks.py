@@ -7,7 +7,6 @@ changes a published file and its checksum later is found out (decision 8).
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -15,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp import locks
 from k8s_ucp.errors import UcpError
 
 COMMITTED = Path(__file__).with_name("releases.lock.json")
@@ -45,7 +45,7 @@ class ReleaseLocks:
         """
         with self._path.with_suffix(".lock").open("a") as lock:
             # Others hold it only while they write this small file.
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            locks.wait(lock.fileno())
             known = self._read()
             on = time.strftime("%Y-%m-%d", time.gmtime())
             known[url] = {"sha256": sha256, "told_by": told_by, "on": on}
