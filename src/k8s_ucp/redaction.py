@@ -91,13 +91,12 @@ def secret_values(data: Mapping[str, str]) -> Iterator[str]:
 
 def values_of(name: str, text: str) -> Iterator[str]:
     """What must not be seen of one value, which may be a whole document, by its key."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from k8s_ucp import yaml_io
 
     readable = ":" in text and len(text) <= _LARGEST_DOCUMENT
     try:
-        document = YAML(typ="safe", pure=True).load(text) if readable else None
-    except (YAMLError, ValueError):
+        document = yaml_io.load(text) if readable else None
+    except (yaml_io.YAMLError, ValueError):
         document = None
         for word in _WORD.findall(text):
             yield from _single(name, word)

@@ -26,13 +26,6 @@ def notation(data: Any, output: Output) -> str:
     """The data as JSON or YAML text."""
     if output is Output.json:
         return json.dumps(data, indent=2)
-    import io
+    from k8s_ucp import yaml_io
 
-    from ruamel.yaml import YAML
-
-    stream = io.StringIO()
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.dump(data, stream)
-    return stream.getvalue()
+    return yaml_io.dump(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import time
@@ -15,6 +14,8 @@ from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import write_private_file
 
+WIDTH = 2**30
+"""Of lines: certificates stay on theirs."""
 LOCK_SECONDS = 5.0
 PARTS = ("clusters", "users", "contexts")
 
@@ -29,7 +30,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
     Raises UcpError where it can't be read or is something else.
     """
-    return _parsed(path, _text(path), "safe")
+    return _parsed(path, _text(path))
 
 
 def change_file(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -43,7 +44,7 @@ def change_file(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) 
         place = path.resolve()
         with _kubectl_locked(path):
             text = _text(place)
-            base = _parsed(path, text, "safe")
+            base = _parsed(path, text)
             wanted = change(base)
             if wanted != base:
                 write_private_file(place, _written(path, text, wanted))
@@ -62,13 +63,13 @@ def _text(path: Path) -> str:
         raise _not_one(path) from error
 
 
-def _parsed(path: Path, text: str, kind: str) -> dict[str, Any]:
-    """kind: of ruamel's loaders: safe, or rt for one that keeps comments."""
-    from ruamel.yaml.error import YAMLError
+def _parsed(path: Path, text: str, *, to_edit: bool = False) -> dict[str, Any]:
+    """to_edit: so that comments and quotes stay when it is written again."""
+    from k8s_ucp import yaml_io
 
     try:
-        found = _yaml(kind).load(text)
-    except (YAMLError, ValueError) as error:
+        found = yaml_io.editor(width=WIDTH).load(text) if to_edit else yaml_io.load(text)
+    except (yaml_io.YAMLError, ValueError) as error:
         raise _not_one(path) from error
     if not isinstance(found or {}, dict):
         raise _not_one(path)
@@ -79,7 +80,9 @@ def _written(path: Path, text: str, wanted: dict[str, Any]) -> str:
     """The file with that content."""
     if not text.strip() or text.lstrip().startswith("{"):
         return json.dumps(wanted, indent=2) + "\n"
-    document = _parsed(path, text, "rt")
+    from k8s_ucp import yaml_io
+
+    document = _parsed(path, text, to_edit=True)
     for key, value in wanted.items():
         items = document.get(key)
         if key in PARTS and items and isinstance(items, list):
@@ -89,18 +92,7 @@ def _written(path: Path, text: str, wanted: dict[str, Any]) -> str:
             items.extend(each for each in value if each not in items)
         elif items != value:
             document[key] = value
-    stream = io.StringIO()
-    _yaml("rt").dump(document, stream)
-    return stream.getvalue()
-
-
-def _yaml(kind: str) -> Any:
-    from ruamel.yaml import YAML
-
-    yaml = YAML(typ=kind, pure=True)
-    yaml.preserve_quotes = True
-    yaml.width = 2**30  # certificates stay on their line
-    return yaml
+    return yaml_io.written(yaml_io.editor(width=WIDTH), document)
 
 
 @contextmanager

@@ -14,9 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
+from k8s_ucp import yaml_io
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import FIELD_MANAGER, Forbidden, Invalid, Kube, KubeError, NotFound
 
@@ -182,7 +180,7 @@ def _parse(text: str, source: str) -> Manifest:
         found = {field: match[1] if match else None for field, match in plain.items()}
         return Manifest(**found, text=text, source=source)  # type: ignore[arg-type]
     try:
-        read = YAML(typ="safe", pure=True).load(head)
+        read = yaml_io.load(head)
         metadata = read["metadata"]
         return Manifest(
             str(read["apiVersion"]),
@@ -192,7 +190,7 @@ def _parse(text: str, source: str) -> Manifest:
             text,
             source,
         )
-    except (YAMLError, KeyError, TypeError, AttributeError) as error:
+    except (yaml_io.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise UcpError(f"{source}: a document is no Kubernetes object") from error
 
 

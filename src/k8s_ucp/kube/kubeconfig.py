@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ruamel.yaml import YAML
-
+from k8s_ucp import yaml_io
 from k8s_ucp.errors import UcpError
 
 
 def read_kubeconfig(path: Path) -> dict[str, Any]:
     """Parse a kubeconfig file. Raises UcpError when it is missing or is no mapping."""
     try:
-        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        content = yaml_io.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UcpError(f"can't read the kubeconfig {path}: {error.strerror}") from error
     if not isinstance(content, dict):

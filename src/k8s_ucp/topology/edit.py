@@ -198,10 +198,6 @@ def _safe(text: str) -> Any:
 
 
 def _yaml() -> Any:
-    from ruamel.yaml import YAML
+    from k8s_ucp import yaml_io
 
-    yaml = YAML(typ="rt", pure=True)
-    yaml.preserve_quotes = True
-    yaml.width = 4096
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    return yaml
+    return yaml_io.editor(width=4096, indent_lists=True)

@@ -178,7 +178,7 @@ def _line(root: Any, problem: Problem) -> int:
 
     root: the node of the whole file.
     """
-    from ruamel.yaml.nodes import MappingNode, SequenceNode
+    from k8s_ucp.topology.reading import MappingNode, SequenceNode
 
     node = root
     line = node.start_mark.line if node is not None else 0

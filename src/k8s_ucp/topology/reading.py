@@ -9,7 +9,10 @@ from typing import Any, NoReturn
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, SequenceNode
 from ruamel.yaml.scanner import Scanner, ScannerError
+
+__all__ = ["BadYaml", "MappingNode", "SequenceNode", "compose", "read"]
 
 DEEPEST = 50
 """Lists and maps in each other; a topology needs seven."""

@@ -67,12 +67,11 @@ def _objects(
     kustomize: Path, helm: Path, apps: Path, name: str, environment: str, topology: Topology
 ) -> str:
     """The objects of an app on an environment, as YAML."""
-    import yaml
-
     from k8s_ucp.gitops.check.repositories import transports
     from k8s_ucp.gitops.manifests.build_charts import build_charts
     from k8s_ucp.gitops.manifests.forms import manifest_files
     from k8s_ucp.gitops.manifests.kustomize import build
+    from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
     folder = f"apps/{name}/overlays/{environment}"
     place = apps / folder
@@ -83,7 +82,7 @@ def _objects(
         built = build_charts(helm, apps, [folder], {folder: home})
         if folder in built.failures:
             return f"# {built.failures[folder]}\n"
-        return str(yaml.safe_dump_all(built.objects[folder], sort_keys=False))
+        return dump_all(built.objects[folder])
     files = {
         each.relative_to(place).as_posix(): each.read_bytes()
         for each in sorted(place.rglob("*"))

@@ -164,7 +164,7 @@ class KindNodes:
         with self._lock:
             if node.id in self._known:
                 return self._known[node.id]
-        from ruamel.yaml import YAML
+        from k8s_ucp import yaml_io
 
         if not node.running:
             raise UcpError(f"cluster {node.cluster} is stopped", next="ucp start")
@@ -173,7 +173,7 @@ class KindNodes:
             version = self._engine.execute(node, "cat", VERSION).strip()
         except CommandFailed as error:
             raise UcpError(f"cluster {node.cluster} is still being made") from error
-        found = (dict(YAML(typ="safe", pure=True).load(text)), version)
+        found = (dict(yaml_io.load(text)), version)
         with self._lock:
             self._known[node.id] = found
         return found

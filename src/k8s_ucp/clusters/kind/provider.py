@@ -1,7 +1,7 @@
 """The kind provider: real clusters with real pods, each a container of the user's engine.
 
 A cluster is ours by a mark that its node carries from its first moment: a mount whose path in the
-node names the workspace (container_engine.py). What carries another mark, or none, is never
+node names the workspace (../container_engine.py). What carries another mark, or none, is never
 touched. A cluster is whole once a note lies in its node. One without it is made anew only where
 this workspace wrote down that it began to make it and never ended, and no API server answers: any
 other holds what somebody may miss, and a person decides.

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ruamel.yaml import YAML
-
+from k8s_ucp import yaml_io
 from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.gitops.refresh import same_repository
 
@@ -77,10 +76,9 @@ def tracked(manifests: Iterable[Manifest], by: Sequence[Keeper]) -> list[Manifes
 
 
 def _applications(files: Mapping[str, bytes], folder: str) -> Iterator[dict[str, Any]]:
-    yaml = YAML(typ="safe", pure=True)
     for path, text in files.items():
         if path.startswith(f"{folder}/") and path.endswith(".yaml"):
-            for item in yaml.load_all(text.decode("utf-8")):
+            for item in yaml_io.load_all(text.decode("utf-8")):
                 if isinstance(item, dict) and item.get("kind") == "Application":
                     yield item
 

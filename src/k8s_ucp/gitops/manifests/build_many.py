@@ -12,7 +12,7 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.kustomize import build
-from k8s_ucp.gitops.manifests.yaml_text import loader
+from k8s_ucp.gitops.manifests.yaml_text import load_all, unreadable
 
 Object = Mapping[str, Any]
 
@@ -100,11 +100,8 @@ def _indexed(kustomize: _Kustomize, root: Path, folders: list[str]) -> dict[str,
 
 def objects(text: str) -> list[Object]:
     """The objects in what kustomize printed. Raises UcpError."""
-    import yaml
-
     try:
-        return [each for each in yaml.load_all(text, Loader=loader()) if isinstance(each, dict)]
-    except (yaml.YAMLError, ValueError, LookupError, OverflowError, RecursionError) as error:
-        # Some values end PyYAML with errors of Python's own.
+        return [each for each in load_all(text) if isinstance(each, dict)]
+    except unreadable() as error:
         words = str(error).splitlines()[:1] or [type(error).__name__]
         raise UcpError(f"not valid YAML: {words[0]}") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from k8s_ucp.errors import UsageError
@@ -56,12 +57,31 @@ def loader() -> Any:
     return Loader
 
 
-def _load(text: str, path: str = "") -> list[Any]:
+def load_all(text: str) -> list[Any]:
+    """The documents of a text. Raises what `unreadable` tells."""
     import yaml
 
+    return list(yaml.load_all(text, Loader=loader()))
+
+
+def unreadable() -> tuple[type[Exception], ...]:
+    """What a text that is not YAML ends in; some values end PyYAML with errors of Python's own."""
+    import yaml
+
+    return (yaml.YAMLError, ValueError, LookupError, OverflowError, RecursionError)
+
+
+def dump_all(documents: Iterable[Any]) -> str:
+    """Documents as one text, their keys in their order."""
+    import yaml
+
+    return str(yaml.safe_dump_all(documents, sort_keys=False))
+
+
+def _load(text: str, path: str = "") -> list[Any]:
     try:
-        return list(yaml.load_all(text, Loader=loader()))
-    except (yaml.YAMLError, ValueError, LookupError, OverflowError, RecursionError) as error:
+        return load_all(text)
+    except unreadable() as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         words = ", ".join(lines[:2]) or type(error).__name__
         raise UsageError(f"{path} is not valid YAML: {words}", next=f"correct {path}") from error

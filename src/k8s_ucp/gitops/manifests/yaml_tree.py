@@ -91,14 +91,13 @@ def read_tree(text: str, where: str) -> Node:
     where: the file's path, for messages. Nobody changes the tree: a text that was read is
     remembered. Raises NotEditable.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from k8s_ucp import yaml_io
 
     if len(text) > LARGEST:
         raise NotEditable(f"{where} has more than {LARGEST} characters")
     try:
-        events = list(YAML(typ="safe", pure=True).parse(text))
-    except YAMLError as error:
+        events = list(yaml_io.events(text))
+    except yaml_io.YAMLError as error:
         raise NotEditable(f"{where} is no YAML file: {_plain(error)}") from error
     except ValueError as error:
         # Surrogates and the like, which the reader refuses before there is a position.

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
+from k8s_ucp import yaml_io
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import current_context
 from k8s_ucp.reconciler.access.authenticators.base import Facts, Login, NoAccess
@@ -75,8 +73,8 @@ def _parsed(content: bytes) -> Any:
         # The YAML reader takes minutes for what somebody made to take minutes.
         raise NoAccess("KubeconfigInvalid", "the kubeconfig is too large or nested for YAML")
     try:
-        return YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, ValueError, RecursionError) as error:
+        return yaml_io.load(text)
+    except (yaml_io.YAMLError, ValueError, RecursionError) as error:
         # The parser's message quotes the text, which may be a credential.
         raise NoAccess("KubeconfigInvalid", "the kubeconfig is neither YAML nor JSON") from error
 

@@ -1,7 +1,8 @@
 """Where publishers keep their releases: files, checksums, and what is in them.
 
 In addresses {version}, {os} (linux, darwin) and {arch} (amd64, arm64) are filled in. To move a pin,
-see catalogue.py; then `make lock-releases` learns the new checksums where the network allows it.
+see tools/catalogue.py; then `make lock-releases` learns the new checksums where the network allows
+it.
 """
 
 from __future__ import annotations
