@@ -80,7 +80,7 @@ def eventually(
     """Wait for a condition; fails with what `seen` tells when it does not come."""
     until = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < until, f"not within {seconds} s; last seen: {seen()}"
+        assert time.monotonic() < until, f"not within {seconds} s; last state: {seen()}"
         time.sleep(0.05)
 
 

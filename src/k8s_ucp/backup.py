@@ -63,13 +63,13 @@ def parse(text: bytes) -> Backup:
         sections = {_FIELDS[name]: dict(content.get(name) or {}) for name in SECTIONS}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UcpError(
-            f"{PATH} of the core repository can be opened, but it is no backup",
-            next=f"take an older one from its history: git log -- {PATH}",
+            f"{PATH} of the core repository was decrypted, but is not a valid backup",
+            next=f"restore an older version from the git history: git log -- {PATH}",
         ) from None
     if version != VERSION:
         raise UcpError(
-            f"{PATH} of the core repository was written by a newer ucp (form {version}, this one "
-            f"knows {VERSION})",
+            f"{PATH} of the core repository was written by a newer version of ucp "
+            f"(format {version}; supported: {VERSION})",
             next="use that version of ucp",
         )
     return Backup(**sections)

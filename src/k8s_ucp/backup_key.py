@@ -51,8 +51,8 @@ class BackupKey:
             text: bytes = pyrage.decrypt(sealed, [pyrage.x25519.Identity.from_str(self._secret)])
         except pyrage.DecryptError as error:
             raise BadKey(
-                f"the key {self.path} does not open the backup in the core repository: {error}",
-                next=f"put the key that it was made with back as {self.path}",
+                f"the key {self.path} can't decrypt the backup in the core repository: {error}",
+                next=f"restore the key that the backup was encrypted with to {self.path}",
             ) from None
         return text
 
@@ -73,8 +73,8 @@ def load_key(path: Path) -> BackupKey | None:
             pyrage.x25519.Identity.from_str(found[0])
             return BackupKey(path, found[0])
     raise BadKey(
-        f"{path} is no backup key: it has to be a text with one line {_SECRET}…",
-        next=f"put a copy of the key back as {path}",
+        f"{path} is not a valid backup key: expected a line {_SECRET}…",
+        next=f"restore a copy of the key to {path}",
     )
 
 
@@ -98,20 +98,22 @@ def key_for(path: Path, waiting: Callable[[], bool]) -> BackupKey:
         write_private_file(path, text, replace=False)
     except OSError as error:
         raise UcpError(
-            f"can't write the backup key {path}: {error.strerror}",
-            next=f"make {path.parent} a folder that you may write to",
+            f"failed to write the backup key {path}: {error.strerror}",
+            next=f"make the folder {path.parent} writable",
         ) from error
     # Another start may have been quicker: what lies there now counts.
     made = load_key(path)
-    assert made is not None, "it was written just now"
+    assert made is not None, "it was just created"
     return made
 
 
 def missing(path: Path) -> BadKey:
     """There is a backup and no key."""
     return BadKey(
-        f"the core repository holds a backup of passwords, and its key {path} is missing",
-        next=f"put your copy of the key back as {path}; where there is none, the passwords in it"
-        " are lost: remove backup/state.age from the core repository by a commit, and new ones"
-        " are made",
+        f"the core repository has a backup of passwords, but its key {path} is missing",
+        next=(
+            f"restore your copy of the key to {path}; without a copy the passwords are "
+            "lost: delete backup/state.age from the core repository by a commit to have "
+            "new ones generated"
+        ),
     )

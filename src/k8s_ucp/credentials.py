@@ -116,27 +116,27 @@ def _read(cloud: str, place: Place, form: _Form) -> str:
         assert place.file
         text = _from_file(cloud, place, place.file, form)
     if not text.strip():
-        raise _bad(cloud, place, "nothing is there", form)
+        raise _bad(cloud, place, "it does not exist", form)
     return text
 
 
 def _from_file(cloud: str, place: Place, file: Path, form: _Form) -> str:
     if ".." in file.parts:
         # A shared ucp.yaml would name files of whoever runs it.
-        raise _bad(cloud, place, "its path may lead out of the workspace by '..'", form)
+        raise _bad(cloud, place, "its path contains '..' and may leave the workspace", form)
     try:
         mode = file.stat().st_mode
         if stat.S_IMODE(mode) & 0o077:
             raise BadCredential(
-                f"the credential of {cloud}: others on this machine may read {file}",
+                f"the credential of {cloud}: other users can read {file}",
                 next=f"chmod 600 '{file}'",
             )
         if not stat.S_ISREG(mode):
-            raise _bad(cloud, place, "it is no file", form)
+            raise _bad(cloud, place, "it is not a file", form)
         with file.open("rb") as stream:
             data = stream.read(MAXIMUM_BYTES + 1)
     except FileNotFoundError:
-        raise _bad(cloud, place, "there is no such file", form) from None
+        raise _bad(cloud, place, "the file does not exist", form) from None
     except OSError as error:
         raise _bad(cloud, place, f"it can't be read: {error.strerror}", form) from None
     if len(data) > MAXIMUM_BYTES:
@@ -144,31 +144,31 @@ def _from_file(cloud: str, place: Place, file: Path, form: _Form) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise _bad(cloud, place, "it is not text in UTF-8", form) from None
+        raise _bad(cloud, place, "it is not valid UTF-8", form) from None
 
 
 def _from_onepassword(cloud: str, reference: str) -> str:
-    what = f"the credential of {cloud}: 1password's op can't read {reference}"
+    what = f"the credential of {cloud}: the 1Password CLI failed to read {reference}"
     try:
         return run(["op", "read", "--no-newline", reference], timeout=OP_SECONDS)
     except ProgramMissing as error:
         raise BadCredential(
-            f"{what}: the program op is not on this machine",
-            next="install 1password's command line, or give another source in spec.credentials",
+            f"{what}: the program op is not installed",
+            next="install the 1Password CLI, or set another source in spec.credentials",
         ) from error
     except (CommandFailed, DeadlineExceeded) as error:
         # Its output is left out: part of it may be what we must not show.
-        ended = "no answer in time" if isinstance(error, DeadlineExceeded) else "it failed"
+        ended = "timed out" if isinstance(error, DeadlineExceeded) else "it failed"
         raise BadCredential(f"{what}: {ended}", next=f"op read '{reference}'") from None
 
 
 def _bad(cloud: str, place: Place, why: str, form: _Form) -> BadCredential:
     if place.file:
-        advice = f"put it there (chmod 600 '{place.file}'), or name another source"
+        advice = f"write it to this file (chmod 600 '{place.file}'), or set another source"
     else:
-        advice = "set it, or name another source"
+        advice = "set the variable, or set another source"
     return BadCredential(
-        f"the credential of {cloud}, expected in {place}: {why}; it has to be {form.expected}",
+        f"invalid credential of {cloud} in {place}: {why}; expected {form.expected}",
         next=f"{advice} in spec.credentials.{cloud} of ucp.yaml",
     )
 
@@ -177,9 +177,9 @@ def _json_object(text: str) -> Mapping[str, object]:
     try:
         value = json.loads(text)
     except ValueError:
-        raise ValueError("it is no JSON") from None
+        raise ValueError("it is not valid JSON") from None
     if not isinstance(value, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return value
 
 
@@ -202,7 +202,7 @@ def _aws(text: str) -> str:
     try:
         parser.read_string(text)
     except configparser.Error:
-        raise ValueError("it is no INI file") from None
+        raise ValueError("it is not a valid INI file") from None
     if not parser.has_section("default"):
         raise ValueError("it has no section [default]")
     _need(dict(parser["default"]), "aws_access_key_id", "aws_secret_access_key")
@@ -220,7 +220,7 @@ def _digitalocean(text: str) -> str:
         _need(_json_object(text), "token")
         return text
     if len(text.split()) != 1 or len(text) < 32 or not text.isascii():
-        raise ValueError("it is no token")
+        raise ValueError("it is not a valid token")
     return json.dumps({"token": text})
 
 
@@ -231,7 +231,7 @@ def _login(text: str) -> str:
         _need(value, "username", "password")
         return json.dumps({key: value[key] for key in ("username", "password")})
     if len(text.split()) != 1 or not text.isascii():
-        raise ValueError("it is no token")
+        raise ValueError("it is not a valid token")
     return json.dumps({"username": "", "password": text})
 
 

@@ -96,7 +96,8 @@ def fetch_file(
             raise transfer.given_up()
         if fruitless >= ATTEMPTS:
             raise NotReached(
-                f"can't fetch {shown(url)}: {reason} ({ATTEMPTS} times)", next=_CHECK_NETWORK
+                f"failed to download {shown(url)}: {reason} ({ATTEMPTS} attempts)",
+                next=_CHECK_NETWORK,
             )
         if time.monotonic() + pause > until:
             raise DeadlineExceeded(f"download of {shown(url)}", limits.deadline, reason)
@@ -115,13 +116,17 @@ def fetch_text(url: str, *, seconds: float = 30.0, plain: bool = False) -> str:
             for chunk in response.raw.stream(CHUNK, decode_content=True):
                 content += chunk
                 if len(content) > TEXT_BYTES or time.monotonic() > until:
-                    raise NotReached(f"can't fetch {shown(url)}: it is too long or too slow")
+                    raise NotReached(
+                        f"failed to download {shown(url)}: size or time limit exceeded"
+                    )
     except _Again as broken:
-        raise NotReached(f"can't fetch {shown(url)}: {broken}", next=_CHECK_NETWORK) from broken
+        raise NotReached(
+            f"failed to download {shown(url)}: {broken}", next=_CHECK_NETWORK
+        ) from broken
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise NotServed(f"{shown(url)} is no text", 200) from error
+        raise NotServed(f"{shown(url)} is not valid UTF-8", 200) from error
 
 
 def answers(url: str, *, seconds: float, plain: bool = False) -> bool:
@@ -149,7 +154,7 @@ class _Again(Exception):
     """The connection failed or broke: worth another attempt. Its text is the reason."""
 
 
-_CHECK_NETWORK = "check the network (a proxy is named by HTTPS_PROXY), then run the command again"
+_CHECK_NETWORK = "check the network (HTTPS_PROXY sets a proxy), then run the command again"
 
 
 @dataclass(frozen=True)
@@ -186,7 +191,7 @@ class _Transfer:
         with _answer(self.url, headers, self.limits, self.plain) as response:
             if response.status_code == 416:  # the file is not that long any more
                 self.forget()
-                raise _Again("the server has another file than before")
+                raise _Again("the file on the server changed")
             _require_served(self.url, response)
             if not _continues(response, have):
                 self.forget()
@@ -214,10 +219,10 @@ class _Transfer:
                         f"download of {shown(self.url)}", self.limits.deadline, f"{have} bytes"
                     )
         if whole is not None and have != whole:
-            raise _Again(f"it ended after {have} of {whole} bytes")
+            raise _Again(f"incomplete response: {have} of {whole} bytes")
 
     def given_up(self) -> UcpError:
-        return UcpError(f"gave up the download of {shown(self.url)}")
+        return UcpError(f"download of {shown(self.url)} canceled")
 
     def forget(self) -> None:
         self.part.unlink(missing_ok=True)
@@ -240,9 +245,9 @@ def _continues(response: Response, have: int) -> bool:
 def _require_served(url: str, response: Response) -> None:
     status = response.status_code
     if status in (429, *_OUT_OF_ORDER):
-        raise _Again(f"the server answers {status} {response.reason}")
+        raise _Again(f"the server returned {status} {response.reason}")
     if status not in (200, 206):
-        raise NotServed(f"can't fetch {shown(url)}: {status} {response.reason}", status)
+        raise NotServed(f"failed to download {shown(url)}: {status} {response.reason}", status)
 
 
 @contextlib.contextmanager
@@ -276,7 +281,7 @@ def _answer(
                 at = urljoin(at, onward)
         except (requests.RequestException, HTTPError, OSError) as error:
             raise _Again(_reason(error)) from error
-    raise NotServed(f"can't fetch {shown(url)}: it redirects in a circle", 302)
+    raise NotServed(f"failed to download {shown(url)}: redirect loop", 302)
 
 
 def _require_secure(at: str, asked: str, plain: bool) -> None:
@@ -284,7 +289,7 @@ def _require_secure(at: str, asked: str, plain: bool) -> None:
     local = parts.hostname in ("localhost", "127.0.0.1", "::1")
     if parts.scheme == "https" or (parts.scheme == "http" and (local or plain)):
         return
-    raise NotServed(f"{shown(asked)} leads to {shown(at)}, which is not https", 302)
+    raise NotServed(f"{shown(asked)} redirects to {shown(at)}, which is not https", 302)
 
 
 def _reason(error: Exception) -> str:
@@ -293,12 +298,15 @@ def _reason(error: Exception) -> str:
     from urllib3.exceptions import ReadTimeoutError
 
     known: tuple[tuple[type[Exception], str], ...] = (
-        (requests.exceptions.ProxyError, "the proxy refuses or does not answer"),
+        (requests.exceptions.ProxyError, "the proxy refused the connection or is not responding"),
         (requests.exceptions.SSLError, "the server's certificate is not trusted"),
-        (requests.exceptions.ConnectTimeout, "nobody answers"),
-        (requests.exceptions.ReadTimeout, "it stalls"),
-        (ReadTimeoutError, "it stalls"),
-        (requests.exceptions.ConnectionError, "no connection"),
-        (requests.exceptions.InvalidURL, "that is no address"),
+        (requests.exceptions.ConnectTimeout, "host not reachable"),
+        (requests.exceptions.ReadTimeout, "timed out"),
+        (ReadTimeoutError, "timed out"),
+        (requests.exceptions.ConnectionError, "connection failed"),
+        (requests.exceptions.InvalidURL, "the URL is not valid"),
     )
-    return next((words for kind, words in known if isinstance(error, kind)), "it broke off")
+    return next(
+        (words for kind, words in known if isinstance(error, kind)),
+        "the connection was interrupted",
+    )

@@ -47,7 +47,7 @@ class CommandFailed(UcpError):
         self.code = code
         self.output = output
         tail = "\n".join(output.strip().splitlines()[-12:])
-        text = f"`{' '.join(argv)}` ended with code {code}"
+        text = f"`{' '.join(argv)}` failed with exit code {code}"
         super().__init__(f"{text}:\n{tail}" if tail else text, next=next)
 
 
@@ -68,6 +68,6 @@ class DeadlineExceeded(UcpError):
         self.seconds = seconds
         self.last_state = last_state
         super().__init__(
-            f"{what}: not reached within {seconds:g} s; last seen: {last_state or 'nothing'}",
+            f"{what}: not reached within {seconds:g} s; last state: {last_state or 'unknown'}",
             next=next,
         )

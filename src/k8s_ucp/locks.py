@@ -30,8 +30,8 @@ def locked(path: Path, what: str, *, timeout: float) -> Iterator[None]:
             raise DeadlineExceeded(
                 what,
                 timeout,
-                "another process holds it",
-                next="wait for the other command to end, then try again",
+                "held by another process",
+                next="wait for the other command to finish, then run the command again",
             )
         time.sleep(PAUSE)
     try:

@@ -214,7 +214,7 @@ class Workspace:
                 parent = Path(tempfile.mkdtemp(prefix=f"ucp-{os.getuid()}-", dir=_PARENTS[0]))
             except OSError as error:
                 raise UcpError(
-                    f"can't make a folder for sockets in {_PARENTS[0]}: {error.strerror}",
+                    f"failed to create a folder for sockets in {_PARENTS[0]}: {error.strerror}",
                     next=f"make {_PARENTS[0]} writable for every user (mode 1777)",
                 ) from error
             folder = self._default_runtime(topology, (parent,), own=False)
@@ -274,8 +274,8 @@ class Workspace:
                     write_private_file(self._identity_file, text)
         except OSError as error:
             raise UcpError(
-                f"can't write {self._identity_file}: {error.strerror}",
-                next="choose a folder you may write to with --workspace DIR",
+                f"failed to write {self._identity_file}: {error.strerror}",
+                next="choose a writable folder with --workspace DIR",
             ) from error
 
     @property
@@ -360,8 +360,8 @@ def home_folder(instead: str) -> Path:
         return Path.home()
     except RuntimeError as error:
         raise UcpError(
-            f"user {os.getuid()} has no home folder on this machine",
-            next=f"set HOME or {instead} to a folder you may write to",
+            f"user {os.getuid()} has no home folder",
+            next=f"set HOME or {instead} to a writable folder",
         ) from error
 
 
@@ -384,8 +384,8 @@ def make_private_folder(folder: Path) -> None:
         folder.chmod(FOLDER_MODE)
     except OSError as error:
         raise UcpError(
-            f"can't make the folder {folder}: {error.strerror}",
-            next="choose a folder you may write to with --workspace DIR",
+            f"failed to create the folder {folder}: {error.strerror}",
+            next="choose a writable folder with --workspace DIR",
         ) from error
 
 
@@ -402,15 +402,18 @@ def make_socket_folder(folder: Path) -> None:
             # Before anything is changed: a link may lead to somebody else's folder.
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
                 raise UcpError(
-                    f"{each} is not a folder of this user; one is needed for sockets",
-                    next=f"have it removed (ls -ld {each} shows whose it is), then try again",
+                    f"{each}, needed for sockets, is not a folder owned by this user",
+                    next=(
+                        f"have it removed (ls -ld {each} shows the owner), then run the "
+                        "command again"
+                    ),
                 )
             if stat.S_IMODE(found.st_mode) != FOLDER_MODE:
                 each.chmod(FOLDER_MODE)
         except OSError as error:
             raise UcpError(
-                f"can't make the folder {each} for sockets: {error.strerror}",
-                next=f"ls -ld {each.parent} shows why",
+                f"failed to create the folder {each} for sockets: {error.strerror}",
+                next=f"check owner and mode: ls -ld {each.parent}",
             ) from error
 
 

@@ -152,7 +152,7 @@ def test_the_same_name_in_two_workspaces_is_two_clusters_or_refused(
     here, there = workshop.provider(), workshop.provider("two")
     if workshop.names_are_shared:
         for call in (there.preflight, lambda request: there.create(request, quiet)):
-            with pytest.raises(UcpError, match="did not make"):
+            with pytest.raises(UcpError, match="was not created by this workspace"):
                 call(ClusterRequest(kept))
         there.delete(kept)
         there.stop(kept)

@@ -62,7 +62,7 @@ def test_what_is_there_is_used_and_left_as_it_was(
     before = theirs.whole()
 
     started = world.ucp("start", "--adopt", "argocd,crossplane", "--yes", timeout=300)
-    assert "adopted: others run it" in started.stderr
+    assert "adopted (existing installation)" in started.stderr
     assert "adopt: [argocd, crossplane]" in (world.workspace / "ucp.yaml").read_text()
     assert_used(world)
     # Where the topology has kubeconfigs read from, a namespace of theirs gets notes of ours.
@@ -159,7 +159,7 @@ def assert_used(world: World) -> None:
         "crossplane",
     }
     assert components["crossplane"]["version"] == "v2.3.1"
-    assert "log in as whoever runs it lets you" in world.ucp("get", "secrets").stdout
+    assert "ask its administrator for a login" in world.ucp("get", "secrets").stdout
     found = json.loads(world.ucp("doctor", "-o", "json").stdout)["findings"]
     assert {each["id"].partition("/")[0] for each in found} == {"adopted"}, found
     assert {each["severity"] for each in found} == {"info"}

@@ -52,7 +52,7 @@ def test_it_is_used_and_left_as_it_was_found(
 
     kube.create(namespace("argocd"))
     refused = world.ucp("start", "--core", "existing", "--yes", expect=1)
-    assert "there is already Argo CD" in refused.stderr
+    assert "already runs Argo CD" in refused.stderr
     assert not (world.workspace / ".ucp").exists()
     assert kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE) is None
     kube.delete(NAMESPACE, "argocd")
@@ -89,7 +89,7 @@ def test_it_is_used_and_left_as_it_was_found(
     note = world.state / "existing" / "demo-core.json"
     note.rename(world.home / "note")
     refused = world.ucp("stop", "--yes", expect=1)
-    assert "what ucp put there is written down nowhere any more" in refused.stderr
+    assert "the record of the objects that ucp created there is missing" in refused.stderr
     (world.home / "note").rename(note)
 
     world.ucp("kubeconfig", "demo-core", "--merge")

@@ -109,7 +109,7 @@ def refuses_another_workspace(world: World) -> None:
     other.workspace.mkdir()
     (other.workspace / "ucp.yaml").write_text(TOPOLOGY)
     refused = other.ucp("start", "--yes", expect=1)
-    assert "is one that this workspace did not make" in refused.stderr
+    assert "is already used by a topology of another workspace" in refused.stderr
     assert "next: " in refused.stderr
     assert not (other.workspace / "gitops").exists()
 

@@ -89,7 +89,7 @@ def test_a_cluster_of_that_name_that_is_not_ours_stops_the_start(
     try:
         for words in (("start", "--yes"), ("start", "--yes")):
             said = world.ucp(*words, expect=1).stderr
-            assert "did not make" in said
+            assert "was not created by this workspace" in said
             assert "next: " in said
         assert not (world.workspace / ".ucp").exists()
         assert theirs in engine.run("ps", "--all", "--quiet", "--no-trunc").split()
@@ -105,7 +105,7 @@ def test_docker_that_does_not_run_stops_the_start(world: World) -> None:
         said = world.ucp("start", "--yes", expect=1).stderr
     finally:
         del world.environment["DOCKER_HOST"]
-    assert "Docker does not run" in said
+    assert "Docker is not running" in said
     assert "systemctl start docker" in said
     assert not (world.workspace / ".ucp").exists()
 

@@ -120,7 +120,7 @@ def test_a_namespace_that_nobody_read_before(demo: World) -> None:
     # The namespace may hold what people put there: it stays, and Argo CD goes on saying so.
     demo.ucp("start", "--yes")
     assert core.find(SECRET, "login", "team")
-    assert "Namespace team: no longer in git" in demo.ucp("doctor").stdout
+    assert "Namespace team: removed from git" in demo.ucp("doctor").stdout
 
 
 def test_the_commands_of_the_page_work(demo: World, toolbox: Toolbox) -> None:

@@ -1,4 +1,4 @@
-"""What people read, each kind of text in one file: help pages, failures, the titles of steps.
+"""What people read, each kind of text in one file: help pages, failures, step titles, findings.
 
 Reviewed like the trees: `make update-golden` writes what the code says now. Help pages leave out
 the global options, which every command takes. What is computed stands in braces.
@@ -7,6 +7,7 @@ the global options, which every command takes. What is computed stands in braces
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -93,6 +94,35 @@ def titles() -> str:
     return "\n".join(sorted(found)) + "\n"
 
 
+ROOMS = ("gitops/check", "inspect", "preflight", "reconciler", "topology")
+"""Their sentences are findings, advice, conditions or log lines."""
+
+
+def findings() -> str:
+    """Findings of `ucp check` and preflight, doctor's advice, messages of conditions."""
+    raised = failures()
+    found = {
+        text
+        for room in ROOMS
+        for file in sorted((SOURCES / room).rglob("*.py"))
+        for text in _sentences(ast.parse(file.read_text("utf-8")))
+    }
+    return "\n".join(sorted(each for each in found if each not in raised)) + "\n"
+
+
+def _sentences(tree: ast.AST) -> Iterator[str]:
+    """Strings of three words or more, docstrings left out."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        text = _text(node) if isinstance(node, ast.expr) else ""
+        if text:
+            if re.search(r"(^|[ {'])[a-z']+ ([a-z{'].* |.*[a-z{'].* [a-z{'])", text):
+                yield text
+        else:
+            yield from _sentences(node)
+
+
 def _targets(node: ast.AnnAssign | ast.Assign) -> set[str]:
     return {_name(each) for each in (getattr(node, "targets", None) or [node.target])}  # type: ignore[union-attr]
 
@@ -127,8 +157,13 @@ def _modules() -> list[ast.Module]:
 
 @pytest.mark.parametrize(
     ("file", "read"),
-    [("help.txt", help_pages), ("failures.txt", failures), ("titles.txt", titles)],
-    ids=["help", "failures", "titles"],
+    [
+        ("help.txt", help_pages),
+        ("failures.txt", failures),
+        ("titles.txt", titles),
+        ("findings.txt", findings),
+    ],
+    ids=["help", "failures", "titles", "findings"],
 )
 def test_the_texts_are_as_reviewed(
     file: str, read: Callable[[], str], update_golden: bool, monkeypatch: pytest.MonkeyPatch

@@ -119,10 +119,10 @@ def test_the_document_names_its_form_and_its_parts() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b'{"version": 2, "passwords": {"a": "S3CR3T"}}', "a newer ucp (form 2"),
-        (b'["S3CR3T"]', "it is no backup"),
-        (b"S3CR3T", "it is no backup"),
-        (b'{"version": 1, "passwords": "S3CR3T"}', "it is no backup"),
+        (b'{"version": 2, "passwords": {"a": "S3CR3T"}}', "a newer version of ucp (format 2"),
+        (b'["S3CR3T"]', "is not a valid backup"),
+        (b"S3CR3T", "is not a valid backup"),
+        (b'{"version": 1, "passwords": "S3CR3T"}', "is not a valid backup"),
     ],
 )
 def test_a_document_that_is_none_is_not_quoted(text: bytes, said: str) -> None:
@@ -191,15 +191,17 @@ def test_another_key_does_not_open_it(path: Path, tmp_path: Path) -> None:
     for text in (sealed, sealed[:-60] + b"\n", b"", b"\x00nonsense"):
         with pytest.raises(BadKey) as caught:
             other.open(text)
-        assert "does not open" in caught.value.message
-        assert f"put the key that it was made with back as {tmp_path}" in str(caught.value)
+        assert "can't decrypt" in caught.value.message
+        assert f"restore the key that the backup was encrypted with to {tmp_path}" in str(
+            caught.value
+        )
 
 
 def test_no_new_key_where_a_backup_waits_for_the_old_one(path: Path) -> None:
     with pytest.raises(BadKey) as caught:
         made(path, waiting=lambda: True)
     assert f"its key {path} is missing" in caught.value.message
-    assert "put your copy of the key back" in str(caught.value)
+    assert "restore your copy of the key" in str(caught.value)
     assert not path.exists()
 
 
@@ -210,7 +212,7 @@ def test_a_file_that_is_no_key_is_refused_and_kept(path: Path, text: str | bytes
     path.write_bytes(broken)
     with pytest.raises(BadKey) as caught:
         made(path)
-    assert "is no backup key" in caught.value.message
+    assert "is not a valid backup key" in caught.value.message
     assert path.read_bytes() == broken
 
 

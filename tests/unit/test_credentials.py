@@ -31,20 +31,20 @@ GOOD = {
 BAD = {
     "gcp without a key": ("gcp", json.dumps({**GCP, "private_key": ""}), "it has no private_key"),
     "gcp of a user": ("gcp", json.dumps({**GCP, "type": "user"}), "type is not service_account"),
-    "gcp as text": ("gcp", SECRET, "it is no JSON"),
-    "gcp as a list": ("gcp", json.dumps([SECRET]), "it is no JSON object"),
+    "gcp as text": ("gcp", SECRET, "it is not valid JSON"),
+    "gcp as a list": ("gcp", json.dumps([SECRET]), "it is not a JSON object"),
     "aws of another profile": ("aws", AWS.replace("default", "me"), r"no section \[default\]"),
-    "aws without a section": ("aws", f"aws_secret_access_key = {SECRET}", "no INI file"),
+    "aws without a section": ("aws", f"aws_secret_access_key = {SECRET}", "not a valid INI file"),
     "aws without an id": ("aws", AWS.replace("access_key_id", "x"), "no aws_access_key_id"),
     "azure without a tenant": (
         "azure",
         json.dumps({**AZURE, "tenantId": 7}),
         "it has no tenantId",
     ),
-    "digitalocean in two words": ("digitalocean", f"{SECRET} {SECRET}", "it is no token"),
-    "digitalocean cut off": ("digitalocean", "dop_v1_", "it is no token"),
+    "digitalocean in two words": ("digitalocean", f"{SECRET} {SECRET}", "it is not a valid token"),
+    "digitalocean cut off": ("digitalocean", "dop_v1_", "it is not a valid token"),
     "digitalocean as JSON": ("digitalocean", json.dumps({"tokens": SECRET}), "it has no token"),
-    "empty": ("aws", " \n", "nothing is there"),
+    "empty": ("aws", " \n", "it does not exist"),
 }
 
 
@@ -57,9 +57,9 @@ def private(path: Path, text: str, mode: int = 0o600) -> Place:
 LOGINS = {
     "token": (f"{SECRET}\n", ("", SECRET)),
     "login": (json.dumps({"username": "ci", "password": SECRET, "more": 1}), ("ci", SECRET)),
-    "two words": (f"{SECRET} {SECRET}", "it is no token"),
+    "two words": (f"{SECRET} {SECRET}", "it is not a valid token"),
     "no user": (json.dumps({"password": SECRET}), "it has no username"),
-    "empty": ("", "nothing is there"),
+    "empty": ("", "it does not exist"),
 }
 
 
@@ -98,12 +98,12 @@ def test_from_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_CLOUD", GOOD["aws"])
     assert load("aws", Place(variable="MY_CLOUD")) == GOOD["aws"]
     monkeypatch.delenv("MY_CLOUD")
-    with pytest.raises(BadCredential, match="the variable MY_CLOUD: nothing is there"):
+    with pytest.raises(BadCredential, match="the variable MY_CLOUD: it does not exist"):
         load("aws", Place(variable="MY_CLOUD"))
 
 
 def test_a_file_that_others_may_read(tmp_path: Path) -> None:
-    with pytest.raises(BadCredential, match="others on this machine may read") as caught:
+    with pytest.raises(BadCredential, match="other users can read") as caught:
         load("gcp", private(tmp_path / "c", GOOD["gcp"], 0o644))
     assert caught.value.next.startswith("chmod 600")
 
@@ -111,23 +111,23 @@ def test_a_file_that_others_may_read(tmp_path: Path) -> None:
 def test_a_file_outside_the_workspace_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "outside.token").write_text("a-token\n")
     (tmp_path / "outside.token").chmod(0o600)
-    with pytest.raises(BadCredential, match="out of the workspace"):
+    with pytest.raises(BadCredential, match="leave the workspace"):
         load_login("forge", Place(file=tmp_path / "workspace" / ".." / "outside.token"))
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(BadCredential, match="there is no such file"):
+    with pytest.raises(BadCredential, match="the file does not exist"):
         load("gcp", Place(file=tmp_path / "nothing"))
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o700)
-    with pytest.raises(BadCredential, match="it is no file"):
+    with pytest.raises(BadCredential, match="it is not a file"):
         load("gcp", Place(file=folder))
     with pytest.raises(BadCredential, match="longer than"):
         load("gcp", private(tmp_path / "long", SECRET * 2000))
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe")
     binary.chmod(0o600)
-    with pytest.raises(BadCredential, match="not text"):
+    with pytest.raises(BadCredential, match="not valid UTF-8"):
         load("gcp", Place(file=binary))
 
 
@@ -147,9 +147,9 @@ def test_from_onepassword(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("failure", "words"),
     [
-        (ProgramMissing("no op"), "op is not on this machine"),
+        (ProgramMissing("no op"), "op is not installed"),
         (CommandFailed(["op"], 1, SECRET), "it failed"),
-        (DeadlineExceeded("op", 60, SECRET), "no answer in time"),
+        (DeadlineExceeded("op", 60, SECRET), "timed out"),
     ],
 )
 def test_onepassword_fails(failure: Exception, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

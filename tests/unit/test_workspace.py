@@ -201,7 +201,7 @@ def test_without_a_home_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(os, "getuid", lambda: 2**22 + 7)
     with pytest.raises(UcpError) as caught:
         cache_folder()
-    assert caught.value.next == "set HOME or UCP_CACHE_DIR to a folder you may write to"
+    assert caught.value.next == "set HOME or UCP_CACHE_DIR to a writable folder"
 
 
 def test_a_key_is_made_where_there_are_no_hard_links(

@@ -48,7 +48,7 @@ def check_command(
     if core or apps:
         for folder in (core, apps):
             if folder is not None and not folder.is_dir():
-                raise UsageError(f"{folder} is no folder", next="ucp check --help")
+                raise UsageError(f"{folder} is not a folder", next="ucp check --help")
         findings = check(program, Checkout(core, apps), helm=helm())
     else:
         findings = _check_workspace(call, program, file or call.workspace.topology_file)
@@ -61,8 +61,10 @@ def check_command(
     if findings:
         lines = [str(each) for each in findings]
         count = f"{len(findings)} finding{'s' * (len(findings) > 1)}"
-        raise UcpError("\n".join([f"{count}:", *lines]), next="correct them, then run ucp check")
-    call.console.say("nothing is wrong")
+        raise UcpError(
+            "\n".join([f"{count}:", *lines]), next="fix these problems, then run ucp check"
+        )
+    call.console.say("no problems found")
 
 
 def kustomize() -> Path:

@@ -44,7 +44,7 @@ def chosen_name(call: Invocation) -> str:
             return name
     raise UsageError(
         f"several topologies were started in {call.workspace.root}: {', '.join(started)}",
-        next=f"say which: --topology {started[0]}",
+        next=f"select one: --topology {started[0]}",
     )
 
 
@@ -86,7 +86,7 @@ def asking_core(context: Context) -> Iterator[None]:
         yield
     except Unreachable as error:
         name = context.topology.core_cluster
-        raise UcpError(f"the core cluster {name} doesn't answer", next="ucp start") from error
+        raise UcpError(f"the core cluster {name} is not responding", next="ucp start") from error
 
 
 def _renew(call: Invocation, context: Context) -> None:
@@ -97,7 +97,7 @@ def _renew(call: Invocation, context: Context) -> None:
     try:
         renew_access(context.provider, name, context.state.kubeconfig(name))
     except UcpError as error:
-        call.console.say(f"note: no access to {name}: {error.message}")
+        call.console.say(f"note: failed to access {name}: {error.message}")
 
 
 def remember(workspace: Workspace, name: str, text: str) -> None:

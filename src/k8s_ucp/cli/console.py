@@ -178,7 +178,7 @@ _SYMBOLS = {"waiting": " ", "running": "…", "done": "✓", "failed": "✗", "c
 
 
 def _line(step: StepRun) -> str:
-    words = {"done": "", "failed": ": failed", "cancelled": ": given up"}[step.state]
+    words = {"done": "", "failed": ": failed", "cancelled": ": canceled"}[step.state]
     return f"{step.title}{words}"
 
 

@@ -230,12 +230,12 @@ _given: dict[str, str] = {}
 """Of this run, for the one place where errors are told."""
 
 _MACHINE = {
-    errno.ENOSPC: "free some space (df -h)",
-    errno.EDQUOT: "free some of your quota",
-    errno.EROFS: "choose a folder you may write to with --workspace DIR",
-    errno.EACCES: "choose a folder you may write to with --workspace DIR",
+    errno.ENOSPC: "free disk space (df -h)",
+    errno.EDQUOT: "free space in your disk quota",
+    errno.EROFS: "choose a writable folder with --workspace DIR",
+    errno.EACCES: "choose a writable folder with --workspace DIR",
     errno.EMFILE: "ulimit -n 4096",
-    errno.ENFILE: "close programs: the machine has no open files left",
+    errno.ENFILE: "close programs: the machine's limit of open files is reached",
 }
 """What the machine refuses wherever it happens, and the way out."""
 

@@ -32,8 +32,8 @@ class Answers:
 
 
 _CORES = {
-    "kind": "kind: a container of your engine, with real pods",
-    "embedded": "embedded: control planes as processes of this machine, workloads simulated",
+    "kind": "kind: clusters in containers, with real pods",
+    "embedded": "embedded: control planes as processes on this machine, with simulated workloads",
 }
 
 
@@ -50,22 +50,22 @@ def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str
     """
     core = cores[0]
     if len(cores) > 1:
-        core = _ask_provider("Where does the core cluster run?", cores, proposed.core)
+        core = _ask_provider("Provider of the core cluster:", cores, proposed.core)
     environments = _ask(
         questionary.text,
-        "Which environments, in the order of promotion?",
+        "Environments, in the order of promotion:",
         default=", ".join(proposed.environments),
         validate=_wrong_environments,
-        instruction="(names with commas between; each becomes a cluster) ",
+        instruction="(comma-separated names; each gets its own cluster) ",
     )
     # Pods of a kind core don't reach control planes that listen on loopback.
     usable = [each for each in clusters if core != "kind" or each == "kind"]
     provider = usable[0] if usable else core
     if len(usable) > 1:
-        provider = _ask_provider("Where do their clusters run?", usable, core)
+        provider = _ask_provider("Provider of the environments' clusters:", usable, core)
     apps = _ask(
         questionary.checkbox,
-        "Which apps run on them?",
+        "Apps to deploy to the environments:",
         choices=[
             questionary.Choice(
                 f"{app.name}: {APP_WORDS[app.name]}",
@@ -74,7 +74,7 @@ def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str
             )
             for app in APPS.values()
         ],
-        instruction="(space changes, Enter takes)",
+        instruction="(space toggles, Enter confirms)",
     )
     return Answers(core, tuple(split_names(environments)), tuple(apps), provider)
 
@@ -86,7 +86,7 @@ def _ask_provider(question: str, providers: Sequence[str], proposed: str) -> str
             question,
             choices=[questionary.Choice(_CORES[each], value=each) for each in providers],
             default=proposed if proposed in providers else None,
-            instruction="(arrows move, Enter takes)",
+            instruction="(arrows select, Enter confirms)",
         )
     )
 
@@ -96,16 +96,16 @@ def ask_existing(name: str) -> str:
     return str(
         _ask(
             questionary.select,
-            f"The core cluster {name} is there already.",
+            f"The core cluster {name} already exists:",
             choices=[
-                questionary.Choice("use it: what runs is kept", value="use"),
+                questionary.Choice("use it and keep what runs on it", value="use"),
                 questionary.Choice(
-                    "delete it and all of the topology's kind clusters, and make them anew",
+                    "delete and recreate it with all kind clusters of the topology",
                     value="recreate",
                 ),
-                questionary.Choice("stop the topology, and leave it at that", value="stop"),
+                questionary.Choice("stop the topology and exit", value="stop"),
             ],
-            instruction="(arrows move, Enter takes)",
+            instruction="(arrows select, Enter confirms)",
         )
     )
 
@@ -125,11 +125,14 @@ def _wrong_environments(text: str) -> bool | str:
     names = split_names(text)
     for each in names:
         if each == "core":
-            return "'core' is the core cluster"
+            return "'core' is reserved for the core cluster"
         if not re.fullmatch(NAME_PATTERN, each):
-            return f"'{each}': lower-case letters, digits and '-', at most 40 characters"
+            return (
+                f"'{each}' is not a valid name: use lower-case letters, digits and '-', at "
+                "most 40 characters"
+            )
     if len(set(names)) < len(names):
-        return "a name is there twice"
+        return "environment names must be unique"
     return True
 
 

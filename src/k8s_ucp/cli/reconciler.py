@@ -101,7 +101,7 @@ def run(
     wanted = frozenset(controllers.split(",")) if controllers else known
     if unknown := sorted(wanted - known):
         raise UsageError(
-            f"no such controller here: {', '.join(unknown)}; known: {', '.join(sorted(known))}"
+            f"unknown controller: {', '.join(unknown)}; available: {', '.join(sorted(known))}"
         )
     if in_cluster:
         settings = _in_pod(
@@ -158,7 +158,7 @@ def _in_pod(call: Invocation, **told: Any) -> Settings:
     from k8s_ucp.reconciler.runtime.settings import Settings
 
     if not call.topology or not told["source_namespaces"]:
-        raise UsageError("a pod needs --topology and --source-namespace")
+        raise UsageError("--in-cluster requires --topology and --source-namespace")
     return Settings(
         kubeconfig=None,
         # Machines make LocalClusters; a pod is none.

@@ -100,7 +100,7 @@ def _log(path: Path, name: str) -> Iterator[Callable[[Event], None]]:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
-        raise UcpError(f"can't write {path}: {error.strerror}") from error
+        raise UcpError(f"failed to write {path}: {error.strerror}") from error
     with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
 
         def write(words: str) -> None:

@@ -62,7 +62,7 @@ def install(
     console.say(
         f"installed: {', '.join(missing)} ({time.monotonic() - began:.1f} s)"
         if missing
-        else "everything was installed"
+        else "everything is already installed"
     )
 
 

@@ -44,7 +44,7 @@ def keep_access(
             try:
                 renew_access(provider, cluster, path)
             except UcpError as error:
-                report(f"the access to {cluster} can't be renewed: {error.message}")
+                report(f"failed to renew the access to {cluster}: {error.message}")
                 pause = RETRY_SECONDS
             time.sleep(pause)
 

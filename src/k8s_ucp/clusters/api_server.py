@@ -23,7 +23,7 @@ def not_ready(config: dict[str, Any]) -> str | None:
 def ask(kube: Kube, path: str) -> str | None:
     """Why a path of its health isn't answered well; None where it is."""
     if not _accepts(kube.server):
-        return "no API server listens yet"
+        return "the API server is not listening yet"
     try:
         kube.request("GET", path, timeout=2)
     except KubeError as error:

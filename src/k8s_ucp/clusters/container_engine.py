@@ -186,10 +186,10 @@ class ContainerEngine:
         said = error.output.lower()
         if any(each in said for each in _CLOSED):
             return UcpError(
-                f"{self.title} refuses this user: permission denied", next=_let_in(self.name)
+                f"permission denied to use {self.title} as this user", next=_let_in(self.name)
             )
         if any(each in said for each in _STOPPED):
-            return UcpError(f"{self.title} does not run", next=_start_it(self.name))
+            return UcpError(f"{self.title} is not running", next=_start_it(self.name))
         return error
 
 
@@ -199,12 +199,13 @@ def find_engine(environment: Mapping[str, str] = os.environ) -> str:
     if chosen:
         if chosen not in ENGINES:
             raise UcpError(
-                f"{CHOICE} is {chosen!r}; kind works with {', '.join(ENGINES)}",
+                f"{CHOICE} is {chosen!r}, which is not a supported container engine; "
+                f"supported: {', '.join(ENGINES)}",
                 next=f"unset {CHOICE}",
             )
         if process.find_program(chosen) is None:
             raise ProgramMissing(
-                f"{CHOICE} asks for {chosen}, which is not on this machine",
+                f"{CHOICE} is {chosen}, which is not installed",
                 next=f"install {chosen}, or unset {CHOICE}",
             )
         return chosen
@@ -212,8 +213,7 @@ def find_engine(environment: Mapping[str, str] = os.environ) -> str:
         if process.find_program(each):
             return each
     raise ProgramMissing(
-        "kind clusters need a container engine, and neither docker nor podman nor nerdctl is "
-        "on this machine",
+        "kind clusters need a container engine, but docker, podman and nerdctl are not installed",
         next="install Docker (Debian: sudo apt install docker.io), or use provider: embedded",
     )
 
@@ -230,7 +230,7 @@ def read_facts(info: Mapping[str, Any]) -> EngineFacts:
         )
     if errors := info.get("ServerErrors"):
         # `docker info` ends well without a daemon on some versions.
-        raise UcpError(f"Docker does not run: {errors[0]}", next=_start_it("docker"))
+        raise UcpError(f"Docker is not running: {errors[0]}", next=_start_it("docker"))
     return EngineFacts(
         memory=int(info.get("MemTotal") or 0),
         cgroup=1 if str(info.get("CgroupVersion", "")) == "1" else 2,
@@ -279,13 +279,13 @@ def mark_folder(cache: Path) -> Path:
 
 def _start_it(engine: str) -> str:
     if engine == "podman":
-        return "podman machine start (on Linux: podman info tells what is wrong)"
+        return "podman machine start (on Linux: podman info shows the problem)"
     if engine == "nerdctl":
         return "sudo systemctl start containerd"
-    return "sudo systemctl start docker (or start Docker Desktop), then try again"
+    return "sudo systemctl start docker (or start Docker Desktop), then run the command again"
 
 
 def _let_in(engine: str) -> str:
     if engine == "docker":
         return "sudo usermod -aG docker $USER, then log in again"
-    return f"run {engine} as a user who may use it"
+    return f"run ucp as a user with access to {engine}"

@@ -70,7 +70,7 @@ class Ports:
             for other, theirs in table.items():
                 for port in set(theirs.values()) & set(ports.values()):
                     if other != owner:
-                        raise UcpError(f"port {port} of {owner} has been given to {other}")
+                        raise UcpError(f"port {port} of {owner} was reassigned to {other}")
             table[owner] = {**table.get(owner, {}), **ports}
 
     def release(self, owner: str) -> None:
@@ -106,8 +106,8 @@ class Ports:
             }
         except (ValueError, AttributeError, TypeError) as error:
             raise UcpError(
-                f"the port registry {self._file} is damaged: {error}",
-                next=f"rm '{self._file}' (running clusters note their ports again)",
+                f"the port registry {self._file} is corrupt: {error}",
+                next=f"rm '{self._file}' (running clusters register their ports again)",
             ) from error
 
 
@@ -131,8 +131,9 @@ def choose(
             chosen.append(port)
     if len(chosen) < count:
         raise UcpError(
-            f"no free ports: {count} wanted, {len(chosen)} found between {LOWEST} and {HIGHEST}",
-            next="stop topologies that you no longer need: ucp stop",
+            f"not enough free ports between {LOWEST} and {HIGHEST}: {count} needed, "
+            f"{len(chosen)} found",
+            next="stop topologies that are no longer needed: ucp stop",
         )
     return chosen
 

@@ -49,7 +49,7 @@ def change_file(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) 
             if wanted != base:
                 write_private_file(place, _written(path, text, wanted))
     except OSError as error:
-        raise UcpError(f"can't write {path}: {error.strerror}") from error
+        raise UcpError(f"failed to write {path}: {error.strerror}") from error
     except (TypeError, ValueError) as error:
         raise _not_one(path) from error
 
@@ -58,7 +58,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8") if path.exists() else ""
     except OSError as error:
-        raise UcpError(f"can't read {path}: {error.strerror}") from error
+        raise UcpError(f"failed to read {path}: {error.strerror}") from error
     except ValueError as error:
         raise _not_one(path) from error
 
@@ -107,8 +107,10 @@ def _kubectl_locked(path: Path) -> Iterator[None]:
         except FileExistsError as error:
             if time.monotonic() > until:
                 raise UcpError(
-                    f"another program is writing {path}: {lock} is there",
-                    next=f"wait for it; if kubectl was killed and none runs: rm '{lock}'",
+                    f"{path} is locked by another program: {lock} exists",
+                    next=(
+                        f"wait for it; if the lock is left over from a killed kubectl: rm '{lock}'"
+                    ),
                 ) from error
         time.sleep(0.05)
     try:
@@ -175,5 +177,6 @@ def _same(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
 
 def _not_one(path: Path) -> UcpError:
     return UcpError(
-        f"{path} is no kubeconfig: left as it is", next=f"move {path} away and try again"
+        f"{path} is not a valid kubeconfig; it was not changed",
+        next=f"move {path} away and run the command again",
     )

@@ -45,8 +45,8 @@ class UserKubeconfig:
         if context not in self.contexts():
             known = ", ".join(self.contexts()) or "none"
             raise UsageError(
-                f"the kubeconfig has no context {context!r}; it has: {known}",
-                next="kubectl config get-contexts (KUBECONFIG says which file counts)",
+                f"the kubeconfig has no context {context!r}; available: {known}",
+                next="kubectl config get-contexts (KUBECONFIG selects the file)",
             )
         refers = self._entry("contexts", "context", context)[0]
         cluster, at = self._entry("clusters", "cluster", refers.get("cluster"))
@@ -92,8 +92,8 @@ def _refuse_plugins(user: Mapping[str, Any], context: str) -> None:
     program = plugin.get("command") or plugin.get("name") if isinstance(plugin, dict) else plugin
     kubectl = f"kubectl --context {context}"
     raise UcpError(
-        f"the context {context} gets its credential from the plugin {program}, which is never run; "
-        "a context with a token or a client certificate is needed",
+        f"the context {context} uses the credential plugin {program}, which ucp does "
+        "not run; a token or a client certificate is required",
         next=f"{kubectl} -n kube-system create serviceaccount k8s-ucp-admin && {kubectl} create "
         "clusterrolebinding k8s-ucp-admin --clusterrole cluster-admin --serviceaccount "
         "kube-system:k8s-ucp-admin; a token of it: "
@@ -120,5 +120,5 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise UcpError(
-            f"can't read {path}, which the kubeconfig names: {error.strerror}"
+            f"failed to read {path}, referenced by the kubeconfig: {error.strerror}"
         ) from error

@@ -61,5 +61,5 @@ def engine_manifests(module: Path) -> dict[str, bytes]:
     """Argo Rollouts' kinds, as they lie in its sources, by file name."""
     paths: Sequence[Path] = sorted((module / "manifests/crds").glob("*-crd.yaml"))
     if not paths:
-        raise UcpError(f"{module} does not hold Argo Rollouts' CRDs", next="ucp tools install")
+        raise UcpError(f"{module} does not contain Argo Rollouts' CRDs", next="ucp tools install")
     return {path.name: path.read_bytes() for path in paths}

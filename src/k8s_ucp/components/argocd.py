@@ -224,7 +224,7 @@ def engine_manifests(module: Path) -> dict[str, bytes]:
         if path.stem not in _RENDERED_BY_US
     ]
     if len(crds) != 3 or not config:
-        raise UcpError(f"{module} does not hold Argo CD's manifests", next="ucp tools install")
+        raise UcpError(f"{module} does not contain Argo CD's manifests", next="ucp tools install")
     return {
         _CRDS: b"".join(_document(path.read_text("utf-8")) for path in crds),
         _CONFIG: b"".join(_document(_placed(path.read_text("utf-8"))) for path in config),

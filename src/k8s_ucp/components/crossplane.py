@@ -67,7 +67,7 @@ class Crossplane:
                 if left <= 0 or (programs and programs.ended):
                     last = error.output.strip().splitlines()[-1:]
                     raise DeadlineExceeded(
-                        "crossplane core init", timeout, "".join(last), next="ucp start"
+                        "`crossplane core init`", timeout, "".join(last), next="ucp start"
                     ) from error
                 time.sleep(0.2)
             else:
@@ -138,6 +138,6 @@ def engine_manifests(module: Path) -> dict[str, bytes]:
     """Crossplane's kinds, as they lie in its sources, by file name for the core repository."""
     paths: Sequence[Path] = sorted((module / "cluster/crds").glob("*.yaml"))
     if not paths:
-        raise UcpError(f"{module} does not hold Crossplane's CRDs", next="ucp tools install")
+        raise UcpError(f"{module} does not contain Crossplane's CRDs", next="ucp tools install")
     texts = [path.read_text("utf-8").removeprefix("---\n").rstrip("\n") for path in paths]
     return {"crds.yaml": "".join(f"---\n{text}\n" for text in texts).encode()}

@@ -130,7 +130,7 @@ def wait_served(
             return
         if time.monotonic() > until:
             names = [f"{plural}.{group}" for group in wanted for plural in sorted(wanted[group])]
-            raise DeadlineExceeded(f"{', '.join(names)} served", timeout, "not served yet")
+            raise DeadlineExceeded(f"{', '.join(names)} to be served", timeout, "not served yet")
         time.sleep(POLL_SECONDS)
 
 
@@ -191,7 +191,7 @@ def _parse(text: str, source: str) -> Manifest:
             source,
         )
     except (yaml_io.YAMLError, KeyError, TypeError, AttributeError) as error:
-        raise UcpError(f"{source}: a document is no Kubernetes object") from error
+        raise UcpError(f"{source}: a document is not a Kubernetes object") from error
 
 
 def only_yaml(files: Mapping[str, bytes]) -> dict[str, bytes]:

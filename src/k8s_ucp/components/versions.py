@@ -28,6 +28,6 @@ def refuse_other_versions(topology: Topology) -> None:
             and version.removeprefix("v") != brought
         ):
             raise UsageError(
-                f"spec.{name}.version is {version}, and this ucp brings {brought}",
-                next=f"a ucp that brings {version}, or change the key once {brought} will do",
+                f"spec.{name}.version is {version}, but this version of ucp installs {brought}",
+                next=f"use a version of ucp that installs {version}, or set the key to {brought}",
             )

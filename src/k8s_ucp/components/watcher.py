@@ -141,16 +141,16 @@ class Keeper:
                 return
             self._silent = 0
             for name in self._placement.restart_given_up():
-                self._report(f"{name}: supervisord gave it up, starting it again")
+                self._report(f"{name}: supervisord stopped retrying, restarting it")
         except UcpError as error:
             self._report(error.message)
 
     def _replace(self) -> bool:
-        self._report("supervisord is gone, starting a new one")
+        self._report("supervisord is not running, starting it")
         try:
             self._placement.revive(keep=[os.getpid()])
         except (UcpError, OSError) as error:
-            self._report(f"supervisord could not be started: {error}")
+            self._report(f"failed to start supervisord: {error}")
             self._failed = self._clock()
             return False
         return True
@@ -159,8 +159,10 @@ class Keeper:
 def main() -> None:
     """`python -m k8s_ucp.components.watcher --state FOLDER --runtime FOLDER`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--state", type=Path, required=True, help="folder of the topology's state")
-    parser.add_argument("--runtime", type=Path, required=True, help="folder of its sockets")
+    parser.add_argument("--state", type=Path, required=True, help="state folder of the topology")
+    parser.add_argument(
+        "--runtime", type=Path, required=True, help="folder of the topology's sockets"
+    )
     options = parser.parse_args()
     state = StateFolder(options.state)
     Keeper(HostPlacement(state, options.runtime), Watch(state.clusters, say), say).run()

@@ -90,9 +90,9 @@ def held(lock: Path, topology: str, command: str) -> Iterator[None]:
             stream.seek(0)
             pid, _, holder = stream.read().strip().partition(" ")
             raise UcpError(
-                f"another command works on the topology {topology}: "
+                f"another command is running on the topology {topology}: "
                 f"`{holder or 'ucp'}` (PID {pid or 'unknown'})",
-                next="wait until it has ended, or end it with Ctrl-C there",
+                next="wait for it to finish, or interrupt it with Ctrl-C",
             )
         stream.truncate(0)
         stream.write(f"{os.getpid()} {command}\n")

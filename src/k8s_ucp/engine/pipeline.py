@@ -190,7 +190,7 @@ class _Run(Generic[World]):
         if isinstance(said, BaseException):
             given_up = isinstance(said, Cancelled) or self.cancel.requested
             step.state = State.CANCELLED if given_up else State.FAILED
-            step.message = "given up" if given_up else (str(said) or repr(said)).splitlines()[0]
+            step.message = "canceled" if given_up else (str(said) or repr(said)).splitlines()[0]
             if not given_up and self.failure is None:
                 self.failure = said
         else:
@@ -219,7 +219,7 @@ def run(
     """
     again = again or f"ucp {plan.name}"
     if not plan.whole:
-        again += " (what is done is kept)"
+        again += " (completed steps are kept)"
     going = _Run(plan, world, cancel, on_event)
     try:
         going.to_the_end()
@@ -254,7 +254,7 @@ def preflight(plan: Plan[World], world: World) -> None:
         raise errors[0]
     if errors:
         together = UcpError(
-            "\n".join(["nothing was changed, since:", *(f"- {each}" for each in errors)])
+            "\n".join(["nothing was changed, because:", *(f"- {each}" for each in errors)])
         )
         together.exit_code = max(each.exit_code for each in errors)
         raise together
@@ -269,13 +269,13 @@ def left_standing(steps: Iterable[StepRun]) -> str:
         f"{words}: {', '.join(by_state[state])}"
         for state, words in (
             (State.DONE, "done"),
-            (State.RUNNING, "still busy"),
-            (State.CANCELLED, "cut off"),
-            (State.WAITING, "not begun"),
+            (State.RUNNING, "still running"),
+            (State.CANCELLED, "interrupted"),
+            (State.WAITING, "not started"),
         )
         if state in by_state
     ]
-    return "; ".join(parts) or "nothing was done"
+    return "; ".join(parts) or "no steps were run"
 
 
 def _wind_down_unless_pressed_again(going: _Run[World], patience: float) -> None:

@@ -33,12 +33,12 @@ class Cancel:
     def check(self) -> None:
         """Raises Cancelled when the plan has been given up."""
         if self._event.is_set():
-            raise Cancelled("given up")
+            raise Cancelled("canceled")
 
     def pause(self, seconds: float) -> None:
         """Sleep. Raises Cancelled, at once, when the plan is given up."""
         if self._event.wait(seconds):
-            raise Cancelled("given up")
+            raise Cancelled("canceled")
 
 
 def wait_until(

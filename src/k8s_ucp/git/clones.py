@@ -46,7 +46,7 @@ def make_clone(
     if not (folder / ".git").exists():
         if folder.is_dir() and any(folder.iterdir()):
             raise UcpError(
-                f"{folder} is not a git clone and not empty",
+                f"{folder} exists and is neither empty nor a git clone",
                 next=f"move {folder} away and run the command again",
             )
         _make_folder(folder.parent)
@@ -68,7 +68,7 @@ def fast_forward(clone: Repository, *, branch: str = "main") -> str | None:
     """
     head = clone.git("symbolic-ref", "--quiet", "HEAD", codes=(0, 1)).decode().strip()
     if head != f"refs/heads/{branch}":
-        return f"{clone.folder} is not on branch {branch}: left as it is"
+        return f"{clone.folder} is not on branch {branch} and was not updated"
     try:
         clone.git(
             "merge", "--quiet", "--ff-only", "--no-autostash", "--no-stat",
@@ -76,7 +76,7 @@ def fast_forward(clone: Repository, *, branch: str = "main") -> str | None:
         )  # fmt: skip
     except GitFailed as error:
         reason = error.message.splitlines()[-1].strip()
-        return f"{clone.folder} has commits or edits of your own, left as they are ({reason})"
+        return f"{clone.folder} has local commits or edits and was not updated ({reason})"
     return None
 
 
@@ -102,6 +102,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UcpError(
-            f"can't make the folder {folder}: {error.strerror}",
-            next="choose a folder you may write to with --workspace DIR",
+            f"failed to create the folder {folder}: {error.strerror}",
+            next="choose a writable folder with --workspace DIR",
         ) from error

@@ -57,7 +57,7 @@ class NoSpace(GitFailed):
     """The disk is full, or the folder can't be written."""
 
 
-SETTINGS_ADVICE = "mend your git settings: git config --list --show-origin"
+SETTINGS_ADVICE = "fix your git configuration: git config --list --show-origin"
 
 _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     (
@@ -70,20 +70,20 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         r"authentication failed|could not read (username|password)|permission denied \("
         r"|terminal prompts disabled|invalid (username|credentials)|host key verification failed"
         r"|returned error: 40[13]",
-        "check the credential of this repository and that it may write there",
+        "check the credential of this repository and its write access",
     ),
     (
         HostUnreachable,
         r"could not resolve|connection (refused|timed out|reset)|failed to connect"
         r"|network is unreachable|no route to host|unable to access|could not connect"
         r"|remote end hung up unexpectedly|operation timed out|early eof",
-        "check the address and the network, then run the command again",
+        "check the URL and the network, then run the command again",
     ),
     (
         RepositoryMissing,
         r"does not appear to be a git repository|repository .*not found|not a git repository"
         r"|no such device or address|repository '.*' does not exist",
-        "check the repository's address",
+        "check the repository's URL",
     ),
     (
         Locked,
@@ -100,7 +100,7 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         r"no space left on device|read-only file system|insufficient permission"
         r"|disk quota exceeded|unable to create (file|directory|temporary)"
         r"|(cannot mkdir|could not create|unable to write).*",
-        "make room or make the folder writable, then run the command again",
+        "free disk space or make the folder writable, then run the command again",
     ),
 )
 
@@ -150,11 +150,11 @@ def classify(action: str, where: str, output: str, folder: str = "") -> GitFaile
     return GitFailed(message)
 
 
-_READ_IT = "read what the remote says above; the commit is not pushed"
+_READ_IT = "see the remote's message above; the commit was not pushed"
 _PUSH_ADVICE: dict[type[GitFailed], str] = {
     Declined: _READ_IT,
     Unexplained: _READ_IT,
-    Rejected: "run the command again: it starts from the new state",
+    Rejected: "run the command again: it starts from the new state of the branch",
 }
 
 

@@ -25,5 +25,5 @@ def write_hook(bare: Path, name: str, text: str, *, mark: str) -> bool:
         temporary.chmod(0o755)
         temporary.replace(hook)
     except OSError as error:
-        raise UcpError(f"can't write the hook {hook}: {error.strerror}") from error
+        raise UcpError(f"failed to write the git hook {hook}: {error.strerror}") from error
     return True

@@ -282,7 +282,7 @@ def execute(
 ) -> tuple[bytes, bytes, int]:
     """Run git to its end: (stdout, stderr, exit code), whatever the code is."""
     if find_program("git") is None:
-        raise ProgramMissing("the program git is not on this machine", next="install git")
+        raise ProgramMissing("git is not installed", next="install git")
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     own = _own_settings(folder) if folder else None
     call = git_call(
@@ -304,7 +304,7 @@ def _run(
     except ImportError as error:
         # It asks git for its version, which ends so where the settings can't be read.
         said = re.search(r"(?:fatal|error): [^\n']+", str(error))
-        words = f"git doesn't run: {said[0] if said else error}"
+        words = f"failed to run git: {said[0] if said else error}"
         raise SettingsUnreadable(words, next=SETTINGS_ADVICE) from error
     # The wrapper ends the process when it is collected: it has to live as long as the call.
     wrapper = Git().execute(
@@ -322,9 +322,7 @@ def _run(
         _end(running)
         if not isinstance(error, subprocess.TimeoutExpired):
             raise
-        raise DeadlineExceeded(
-            f"`git {action}` in {folder}", timeout, "it was still running"
-        ) from None
+        raise DeadlineExceeded(f"`git {action}` in {folder}", timeout, "it timed out") from None
     return out, errors, running.returncode
 
 
@@ -340,7 +338,9 @@ def keep_settings(folder: Path, *, local: bool) -> None:
     out, errors, code = _run(call, "config", timeout=LOCAL_SECONDS, folder=folder)
     if code != 0:
         said = errors.decode("utf-8", "replace").strip()
-        raise SettingsUnreadable(f"git can't read your settings: {said}", next=SETTINGS_ADVICE)
+        raise SettingsUnreadable(
+            f"git failed to read your configuration: {said}", next=SETTINGS_ADVICE
+        )
     text = chosen(out, local=local)
     if file.is_file() and file.read_text("utf-8", "surrogateescape") == text:
         return

@@ -123,7 +123,7 @@ def ensure_check_hook(
     )
     if write_hook(bare, "pre-receive", text, mark=_MARK):
         return None
-    return f"{bare / 'hooks' / 'pre-receive'} is not ours: pushes are not checked"
+    return f"{bare / 'hooks' / 'pre-receive'} was not created by ucp: pushes are not checked"
 
 
 def changed_apps(paths: Iterable[str]) -> set[str] | None:
@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         findings = _findings(wanted)
     except Exception as error:  # noqa: BLE001 (a push decides what is met here: no pass)
-        findings = [Finding(wanted.repository, ".", f"can't be checked: {_words(error)}")]
+        findings = [Finding(wanted.repository, ".", f"failed to check: {_words(error)}")]
     signal.alarm(0)
     for each in findings:
         print(f"{each.path}: {each.message}")  # noqa: T201 (for the hook)
@@ -174,7 +174,7 @@ def _findings(wanted: argparse.Namespace) -> list[Finding]:
 def _expire(code: int) -> Callable[..., None]:
     def expire(*_: object) -> None:
         # At once: kustomize, which others wait for, may take longer than the push.
-        print(f".: can't be checked in {_SECONDS} s", flush=True)  # noqa: T201 (for the hook)
+        print(f".: the check timed out after {_SECONDS} s", flush=True)  # noqa: T201 (for the hook)
         os._exit(code)
 
     return expire

@@ -96,7 +96,7 @@ def ensure_hook(
     if write_hook(bare, "post-receive", text, mark=_MARK):
         return None
     hook = bare / "hooks" / "post-receive"
-    return f"{hook} is not ours: Argo CD will see pushes when it polls"
+    return f"{hook} was not created by ucp: Argo CD notices pushes only by polling"
 
 
 def refresh(

@@ -43,7 +43,7 @@ class Folder(Backend):
         found = _PATH.fullmatch(text)
         folder = self._root / found[1] if found else None
         if folder is None or not folder.is_dir():
-            raise NotGitRepository(f"no repository {text}")
+            raise NotGitRepository(f"unknown repository {text}")
         self._opened.append(Repo(str(folder), bare=True))
         return self._opened[-1]
 

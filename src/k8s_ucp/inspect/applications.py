@@ -64,7 +64,7 @@ def reason(item: Object) -> str:
         f"{what}: {_list(names)}"
         for what, names in (
             ("not healthy", unwell),
-            ("not as git says", [each for each in differing if each not in stays]),
+            ("out of sync with git", [each for each in differing if each not in stays]),
         )
         if names
     ]

@@ -60,9 +60,9 @@ class Bundle:
         try:
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
         except FileExistsError as error:
-            raise UsageError(f"{file} is there already", next="choose another name") from error
+            raise UsageError(f"{file} already exists", next="choose another name") from error
         except OSError as error:
-            raise UcpError(f"can't write {file}: {error.strerror}") from error
+            raise UcpError(f"failed to write {file}: {error.strerror}") from error
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 self._pack(stream)

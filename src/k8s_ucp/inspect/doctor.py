@@ -98,7 +98,9 @@ _WITHOUT_CORE = ("core/", "component/", "credential/", "backup/")
 def _core(found: Examined) -> Iterator[Finding]:
     if not found.seen.core_ready:
         name = found.topology.core_cluster
-        yield Finding(f"core/{name}", "error", f"core cluster {name} doesn't answer", "ucp start")
+        yield Finding(
+            f"core/{name}", "error", f"core cluster {name} is not responding", "ucp start"
+        )
 
 
 def _components(found: Examined) -> Iterator[Finding]:
@@ -119,14 +121,14 @@ def _adopted(found: Examined) -> Iterator[Finding]:
     for message, command in found.unfit:
         yield Finding("adopted/argocd", "error", f"adopted Argo CD: {message}", command)
     for number, words in enumerate(found.lacking, 1):
-        advice = "docs/cores.md (What is there may be used) says what to set"
+        advice = "see docs/cores.md for the settings to change"
         yield Finding(f"adopted/argocd/{number}", "info", f"adopted Argo CD: {words}", advice)
 
 
 def _credentials(found: Examined) -> Iterator[Finding]:
     for each in found.exposed:
         yield Finding(
-            f"credential/{each}", "error", f"{each} can be read by others", f"chmod 600 {each}"
+            f"credential/{each}", "error", f"other users can read {each}", f"chmod 600 {each}"
         )
 
 
@@ -135,7 +137,7 @@ def _backup(found: Examined) -> Iterator[Finding]:
         yield Finding(
             f"backup/{found.topology.name}",
             "warning",
-            f"the backup of passwords is behind: {found.not_backed_up}",
+            f"the backup of passwords is out of date: {found.not_backed_up}",
             "ucp start",
         )
 
@@ -152,8 +154,8 @@ def _nobody_works(found: Examined) -> Iterator[Finding]:
             yield Finding(
                 f"lease/{name}",
                 "error",
-                f"nobody has done the work of {name.removeprefix('k8s-ucp-')} for {silent:.0f} s",
-                "ucp start; ucp logs reconciler tells why it stopped",
+                f"controller {name.removeprefix('k8s-ucp-')} has had no leader for {silent:.0f} s",
+                "ucp start; ucp logs reconciler shows why it stopped",
             )
 
 
@@ -214,9 +216,9 @@ def _registrations(found: Examined) -> Iterator[Finding]:
                 yield Finding(
                     f"drain/{each.cluster}",
                     "warning",
-                    f"{each.cluster} has been leaving for {(found.now - since) / 60:.0f} min",
-                    "ucp status shows which Applications are left; "
-                    f"ucp clusters forget {each.cluster} gives up on it",
+                    f"{each.cluster} has been draining for {(found.now - since) / 60:.0f} min",
+                    "ucp status lists the remaining Applications; ucp clusters forget "
+                    f"{each.cluster} ends the drain",
                 )
             continue
         yield from _token(found, each)
@@ -243,8 +245,8 @@ def _environments(found: Examined) -> Iterator[Finding]:
         yield Finding(
             f"environment/{name}",
             "warning",
-            f"environment {name} has no cluster: nothing has been declared or made for it yet",
-            "ucp status; if it stays so: ucp logs argocd",
+            f"environment {name} has no cluster: none has been declared or created for it",
+            "ucp status; if it persists: ucp logs argocd",
         )
 
 
@@ -287,8 +289,8 @@ def _kept(application: str, kept: list[str]) -> Iterator[Finding]:
         yield Finding(
             f"application/{application}/kept",
             "warning",
-            f"{', '.join(kept)}: no longer in git, and kept: what holds data goes by hand only",
-            "leave it, or kubectl delete it once nobody needs it",
+            f"{', '.join(kept)}: removed from git, but kept because they contain data",
+            "delete them with kubectl when they are no longer needed",
         )
 
 

@@ -12,42 +12,61 @@ from k8s_ucp.topology import Topology
 
 NEXT = {
     "EnvironmentUnknown": "declare {environment} in spec.environments of ucp.yaml, then ucp start",
-    "EnvironmentMissing": "give its owner the label k8s-ucp.io/environment",
-    "EnvironmentTaken": "give one of the two another environment, or let the other one go: "
-    "ucp clusters forget NAME",
-    "NameTaken": "{kubectl} -n argocd delete secret cluster-{cluster}, if it is yours to delete",
-    "ClusterTaken": "give each topology a cluster of its own; where the other one is gone for "
-    "good, on that cluster: kubectl delete namespace k8s-ucp",
-    "IdentityTaken": "remove or rename it on that cluster, if it is yours to remove",
-    "NamespacesMissing": "name them in the annotation k8s-ucp.io/namespaces of its owner",
-    "KubeconfigMissing": "wait for its provider to write it; ucp logs reconciler",
-    "KubeconfigInvalid": "write a kubeconfig into the Secret with one context, https, and a token "
-    "or a client certificate",
-    "NotNamedByOwner": "delete the Secret; where it is yours, take its ownerReferences off and "
-    "label it k8s-ucp.io/kubeconfig",
-    "SourceDiffers": "find out who changed the Secret that it names, and delete it: its owner "
-    "writes it anew",
-    "SourceUnproven": "wait until the owner's status tells the cluster's address; ucp logs "
-    "reconciler",
-    "NameReserved": "give the kubeconfig Secret another name, <topology>-<environment>",
-    "AddressReserved": "delete the kubeconfig Secret: it leads to the core cluster",
-    "CredentialsMissing": "put the credential into creds/, then ucp start",
-    "CredentialsInvalid": "put a credential that is whole into creds/, then ucp start",
-    "AuthenticatorMissing": "put a token or a client certificate into the kubeconfig",
-    "ClusterUnknown": "let the owner tell: label k8s-ucp.io/region, annotation "
-    "crossplane.io/external-name",
-    "TokenRefused": "renew the cloud's credential in creds/, then ucp start",
-    "AccessDenied": "give the kubeconfig's identity the right to make ServiceAccounts and roles, "
-    "or write another one into the Secret",
-    "OwnerUnreadable": "let the Role k8s-ucp-reconciler-sources read its kind",
-    "Forgotten": "ucp clusters forget {cluster} --undo, to have it back",
-    "SecretTaken": "{kubectl} -n ucp-clusters delete secret {cluster}-kubeconfig, if it is yours "
-    "to delete",
-    "Unreachable": "ucp start, if it runs on this machine; if it will never answer again: "
-    "ucp clusters forget {cluster}",
+    "EnvironmentMissing": "add the label k8s-ucp.io/environment to its owner",
+    "EnvironmentTaken": (
+        "assign another environment to one of the two clusters, or deregister one: ucp "
+        "clusters forget NAME"
+    ),
+    "NameTaken": (
+        "if the Secret is no longer needed: {kubectl} -n argocd delete secret cluster-{cluster}"
+    ),
+    "ClusterTaken": (
+        "use a separate cluster for each topology; if the other topology no longer exists, "
+        "on that cluster: kubectl delete namespace k8s-ucp"
+    ),
+    "IdentityTaken": "delete or rename the object on that cluster, if it is no longer needed",
+    "NamespacesMissing": "list the namespaces in the annotation k8s-ucp.io/namespaces of its owner",
+    "KubeconfigMissing": "wait until its provider writes the Secret; ucp logs reconciler",
+    "KubeconfigInvalid": (
+        "write a kubeconfig to the Secret with one context, an https URL, and a token or a "
+        "client certificate"
+    ),
+    "NotNamedByOwner": (
+        "delete the Secret; or, to use it, remove its ownerReferences and add the label "
+        "k8s-ucp.io/kubeconfig"
+    ),
+    "SourceDiffers": (
+        "find out who changed the Secret named in the message, then delete it: its owner "
+        "recreates it"
+    ),
+    "SourceUnproven": "wait until the owner's status has the endpoint; ucp logs reconciler",
+    "NameReserved": "rename the kubeconfig Secret to <topology>-<environment>",
+    "AddressReserved": "delete the kubeconfig Secret: it refers to the core cluster",
+    "CredentialsMissing": "write the credential to creds/, then ucp start",
+    "CredentialsInvalid": "write a complete credential to creds/, then ucp start",
+    "AuthenticatorMissing": "add a token or a client certificate to the kubeconfig",
+    "ClusterUnknown": (
+        "add the label k8s-ucp.io/region and the annotation crossplane.io/external-name to "
+        "the owner"
+    ),
+    "TokenRefused": "renew the cloud credential in creds/, then ucp start",
+    "AccessDenied": (
+        "grant the kubeconfig's user the right to create ServiceAccounts and roles, or "
+        "write another kubeconfig to the Secret"
+    ),
+    "OwnerUnreadable": "allow the Role k8s-ucp-reconciler-sources to get its kind",
+    "Forgotten": "to register it again: ucp clusters forget {cluster} --undo",
+    "SecretTaken": (
+        "if the Secret is no longer needed: {kubectl} -n ucp-clusters delete secret "
+        "{cluster}-kubeconfig"
+    ),
+    "Unreachable": (
+        "if it runs on this machine: ucp start; if it is permanently unreachable: ucp "
+        "clusters forget {cluster}"
+    ),
 }
 NEXT_BY_KIND = {
-    names.READY: "ucp logs reconciler; ucp start starts what is down",
+    names.READY: "ucp logs reconciler; ucp start starts stopped components",
     names.REGISTERED: "ucp logs reconciler",
     names.REACHABLE: "ucp logs reconciler",
 }
@@ -77,36 +96,44 @@ _OF_APPLICATION = (
     (
         r"could not read username|authentication (failed|required)|permission denied \(publickey"
         r"|repository not found|terminal prompts disabled",
-        "give Argo CD a credential that reads the repository: git.readAuth or git.auth in "
-        "ucp.yaml, or UCP_GIT_TOKEN; then ucp start",
+        (
+            "set a credential with read access to the repository: git.readAuth or git.auth "
+            "in ucp.yaml, or UCP_GIT_TOKEN; then ucp start"
+        ),
     ),
-    (r"unable to resolve .* to a commit", "push the branch {branch}, or correct git.branch"),
+    (r"unable to resolve .* to a commit", "push the branch {branch}, or change git.branch"),
     (
         r"could not resolve host|connection refused|no route to host|i/o timeout|server misbehaving"
         r"|failed to get cluster|dial tcp|TLS handshake",
-        "ucp start, if what doesn't answer runs on this machine; else restore the network to it",
+        (
+            "if the unreachable server runs on this machine: ucp start; otherwise restore "
+            "the network connection to it"
+        ),
     ),
     (
         r"not permitted in project",
-        "take the object out of {file}, commit and push; what apps may hold is in {project}",
+        (
+            "remove the object from {file}, commit and push; {project} lists the kinds "
+            "that apps may contain"
+        ),
     ),
     (
         r"denied (the )?request|denied by|ValidatingAdmissionPolicy|violates PodSecurity",
-        "change the object in {file} so that the policy admits it, or guardRails in ucp.yaml",
+        ("change the object in {file} to comply with the policy, or change guardRails in ucp.yaml"),
     ),
     (
         r"no matches for kind|could not find the requested resource"
         r"|the server could not find",
-        "install what brings this kind to the cluster, or take the object out of {file}",
+        "install the CRD of this kind on the cluster, or remove the object from {file}",
     ),
     (
         r"generate manifest|kustomize|target state|app path does not exist|helm|is invalid"
         r"|cannot unmarshal|unknown field|immutable|failed to apply|SyncFailed|unable to decode",
-        "correct {file}, commit and push (ucp check tells what else is wrong)",
+        "fix {file}, commit and push (ucp check finds further problems)",
     ),
     (
         r"forbidden|unauthorized",
-        "ucp logs reconciler; access: admin for the environment in ucp.yaml",
+        "ucp logs reconciler; or set access: admin for the environment in ucp.yaml",
     ),
 )
 """(what the reason says, what to do). The first that fits counts."""

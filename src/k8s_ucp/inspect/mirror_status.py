@@ -52,7 +52,7 @@ def why(item: Object) -> str:
     """Reason and words of the condition Ready where it isn't true."""
     ready = find(item, names.READY)
     if ready is None:
-        return "not looked at yet"
+        return "not reconciled yet"
     return "" if ready["status"] == "True" else f"{ready['reason']}: {ready['message']}"
 
 

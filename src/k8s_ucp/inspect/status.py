@@ -253,7 +253,9 @@ def reasons(seen: Seen) -> dict[str, str]:
                 break
     for item in seen.applications:
         stays = ", ".join(kept(item))
-        said = (stays and f"no longer in git, kept: {stays}") if is_settled(item) else reason(item)
+        said = (
+            (stays and f"removed from git, but kept: {stays}") if is_settled(item) else reason(item)
+        )
         if said := said or trouble(item):
             found[item["metadata"]["name"]] = said
     return found

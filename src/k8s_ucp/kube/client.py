@@ -152,7 +152,9 @@ class Kube(Connection):
         until, count = time.monotonic() + LIST_SECONDS, 0
         while True:
             if count > MOST_OBJECTS or time.monotonic() > until:
-                raise TooLarge(f"GET {self.server}{kind.path(namespace)}: the list does not end")
+                raise TooLarge(
+                    f"GET {self.server}{kind.path(namespace)}: pagination of the list does not end"
+                )
             try:
                 page = self.request("GET", kind.path(namespace), query=query, timeout=timeout)
             except TooLarge:
@@ -161,7 +163,9 @@ class Kube(Connection):
                 query["limit"] = str(max(1, int(query["limit"]) // 8))
                 continue
             if not _is_list(page):
-                raise Unreachable(f"GET {self.server}{kind.path(namespace)}: the answer is no list")
+                raise Unreachable(
+                    f"GET {self.server}{kind.path(namespace)}: the response is not a list"
+                )
             count += len(page["items"])
             for item in page["items"]:
                 item.setdefault("apiVersion", kind.api_version)
@@ -322,7 +326,7 @@ class Kube(Connection):
         status = status if isinstance(status, dict) else {}
         token = status.get("token")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-            raise Unreachable(f"{self.server} answered a TokenRequest without a usable token")
+            raise Unreachable(f"{self.server} returned no usable token for a TokenRequest")
         return token, str(status.get("expirationTimestamp", ""))
 
     def kind_of(self, api_version: str, kind: str) -> Kind:

@@ -160,7 +160,7 @@ class Connection:
         if 300 <= response.status < 400:
             # Never followed: it would lead our credential somewhere else.
             response.response.close()
-            raise Unreachable(f"{method} {self.server}{path}: it answers with a redirect")
+            raise Unreachable(f"{method} {self.server}{path}: unexpected redirect")
         if response.status >= 400:
             text = self._read(method, path, response, limits)
             sent = headers.get("Authorization", "").removeprefix("Bearer ")
@@ -187,6 +187,6 @@ class Connection:
         self._rest.close()
         if limits.exceeded:
             where = f"{method} {self.server}{path}"
-            return TooLarge(f"{where}: the answer is larger than {limits.largest} bytes")
+            return TooLarge(f"{where}: the response is larger than {limits.largest} bytes")
         words = plain(error, limits.seconds)
-        return Unreachable(f"{self.server} doesn't answer: {words} ({method} {path})")
+        return Unreachable(f"{self.server} is not responding: {words} ({method} {path})")

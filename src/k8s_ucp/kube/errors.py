@@ -102,17 +102,17 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 _WORDS: tuple[tuple[type[BaseException], str], ...] = (
-    (ssl.SSLCertVerificationError, "its certificate isn't the one that is trusted: {said}"),
+    (ssl.SSLCertVerificationError, "its certificate is not trusted: {said}"),
     (ssl.SSLError, "no TLS connection: {said}"),
-    (socket.gaierror, "its name can't be resolved: {said}"),
+    (socket.gaierror, "its host name can't be resolved: {said}"),
     # One of these is a ConnectionResetError, too.
-    (http.client.RemoteDisconnected, "it hung up without an answer"),
-    (ConnectionRefusedError, "connection refused: nothing listens there"),
+    (http.client.RemoteDisconnected, "it closed the connection without a response"),
+    (ConnectionRefusedError, "connection refused"),
     (ConnectionResetError, "the connection was reset"),
     (BrokenPipeError, "the connection was reset"),
-    (http.client.IncompleteRead, "it hung up in the middle of its answer"),
-    (TimeoutError, "no answer {time}"),
-    (urllib3.exceptions.TimeoutError, "no answer {time}"),
+    (http.client.IncompleteRead, "it closed the connection during the response"),
+    (TimeoutError, "no response {time}"),
+    (urllib3.exceptions.TimeoutError, "no response {time}"),
 )
 
 

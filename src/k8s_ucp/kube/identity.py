@@ -40,7 +40,9 @@ class TokenFile:
             try:
                 self._text = self._path.read_text(encoding="ascii").strip()
             except OSError as error:
-                raise UcpError(f"can't read the pod's token: {error.strerror}") from error
+                raise UcpError(
+                    f"failed to read the ServiceAccount token of the pod: {error.strerror}"
+                ) from error
             self._read_at = now
         return self._text
 

@@ -16,9 +16,9 @@ def read_kubeconfig(path: Path) -> dict[str, Any]:
     try:
         content = yaml_io.load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UcpError(f"can't read the kubeconfig {path}: {error.strerror}") from error
+        raise UcpError(f"failed to read the kubeconfig {path}: {error.strerror}") from error
     if not isinstance(content, dict):
-        raise UcpError(f"{path} is not a kubeconfig")
+        raise UcpError(f"{path} is not a valid kubeconfig")
     return content
 
 
@@ -42,10 +42,15 @@ def current_context(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
     for part, entry in (("cluster", cluster), ("user", user)):
         for field in ("certificate-authority", "client-certificate", "client-key", "tokenFile"):
             if entry.get(field):
-                raise UcpError(f"kubeconfig: the {part} refers to a file ({field}); inline it")
+                raise UcpError(
+                    f"kubeconfig: the {part} refers to a file ({field}); embed the data "
+                    "(kubectl config view --flatten)"
+                )
     for field in ("exec", "auth-provider"):
         if user.get(field):
-            raise UcpError(f"kubeconfig: the user needs {field}, which is never run")
+            raise UcpError(
+                f"kubeconfig: the user needs the credential plugin {field}, which ucp does not run"
+            )
     return cluster, user
 
 
@@ -61,7 +66,7 @@ def proxy_of(cluster: Mapping[str, Any]) -> str | None:
         known = False
     if not known:
         raise UcpError(
-            "kubeconfig: the cluster's proxy-url is no http:// or https:// address",
-            next="use a proxy that speaks HTTP, or leave proxy-url out",
+            "kubeconfig: proxy-url of the cluster is not an http:// or https:// URL",
+            next="use an HTTP proxy, or remove proxy-url",
         )
     return str(url)

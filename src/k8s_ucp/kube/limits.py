@@ -42,7 +42,7 @@ class Limits:
         """Seconds to wait for more. Raises TimeoutError where none are left."""
         left = self.until - time.monotonic()
         if left <= 0:
-            raise TimeoutError("the answer took too long as a whole")
+            raise TimeoutError("the response exceeded the total time limit")
         return min(left, self.wait)
 
     def count(self, read: int) -> None:
@@ -50,7 +50,7 @@ class Limits:
         self._read += read
         if self._read > self.largest + _HEADERS:
             self.exceeded = True
-            raise OSError(f"the answer is larger than {self.largest} bytes")
+            raise OSError(f"the response is larger than {self.largest} bytes")
 
     def start_anew(self) -> None:
         """What came so far was a whole answer: one event of a watch."""

@@ -98,8 +98,9 @@ def check_adopted(context: Context) -> None:
             tested = f"v{CATALOGUE[name].version}"
             if found.version != tested:
                 context.notes.append(
-                    f"{TRAITS[name].title} there is {found.version or 'of unknown version'}; this "
-                    f"ucp is tested with {tested}"
+                    f"the existing {TRAITS[name].title} is "
+                    f"{found.version or 'of unknown version'}; this version of ucp is "
+                    f"tested with {tested}"
                 )
 
 
@@ -111,26 +112,27 @@ def kubectl(context: Context) -> str:
 def _check_there(context: Context, core: Core, found: Found) -> None:
     traits = TRAITS[found.name]
     where = f"the cluster of context {context.topology.spec.core.context}"
-    without = f"leave {found.name} out of --adopt, and of spec.core.adopt in ucp.yaml"
+    without = f"remove {found.name} from --adopt and from spec.core.adopt in ucp.yaml"
     if not found.items:
         raise UcpError(
-            f"there is no {traits.title} on {where} to adopt",
-            next=f"{without}: ucp brings its own",
+            f"{traits.title} is not installed on {where} and can't be adopted",
+            next=f"{without}: ucp installs its own",
         )
     if traits.namespace not in found.namespaces:
         raise UcpError(
-            f"{traits.title} on {where} runs in the namespace {', '.join(found.namespaces)}; only "
-            f"one in {traits.namespace} can be adopted",
-            next="move it there, or take another cluster",
+            f"{traits.title} on {where} runs in the namespace "
+            f"{', '.join(found.namespaces)}, but can be adopted in {traits.namespace} "
+            "only",
+            next="move it to that namespace, or use another cluster",
         )
     if found.missing:
         raise UcpError(
-            f"{traits.title} on {where} lacks what ucp needs of it: {', '.join(found.missing)}",
-            next="have it installed whole, or take another cluster",
+            f"{traits.title} on {where} is incomplete: {', '.join(found.missing)}",
+            next="install it completely, or use another cluster",
         )
     if any(core.is_ours(each) for each in found.parts.values()):
         raise UcpError(
-            f"{traits.title} on {where} is the one that ucp brought: there is nothing to adopt",
+            f"{traits.title} on {where} was installed by ucp and can't be adopted",
             next=f"{without}, or first: ucp stop",
         )
 
@@ -138,9 +140,9 @@ def _check_there(context: Context, core: Core, found: Found) -> None:
 def _check_version(found: Found, wanted: str | None) -> None:
     if wanted and wanted.removeprefix("v") != found.version.removeprefix("v"):
         raise UcpError(
-            f"spec.{found.name}.version is {wanted}, and the {TRAITS[found.name].title} that is "
-            f"there is {found.version or 'of unknown version'}",
-            next="change that key in ucp.yaml, or have that version run there",
+            f"spec.{found.name}.version is {wanted}, but the existing "
+            f"{TRAITS[found.name].title} is {found.version or 'of unknown version'}",
+            next="change the key in ucp.yaml, or install that version on the cluster",
         )
 
 
@@ -148,10 +150,12 @@ def _check_kinds(kube: Kube, found: Found) -> None:
     lacking = list(unserved(SERVED[found.name], kube.list_all(CRD)))
     if lacking:
         raise UcpError(
-            f"{TRAITS[found.name].title} {found.version} is too old or too new for ucp: it does "
-            f"not serve {', '.join(lacking)}",
-            next=f"bring it to a version like v{CATALOGUE[found.name].version}, with which this "
-            "ucp is tested",
+            f"{TRAITS[found.name].title} {found.version} is not supported by ucp: it "
+            f"does not serve {', '.join(lacking)}",
+            next=(
+                "install a version that ucp is tested with, such as "
+                f"v{CATALOGUE[found.name].version}"
+            ),
         )
 
 
@@ -170,8 +174,8 @@ def _check_ready(context: Context, kube: Kube, found: Found) -> None:
     health = AdoptedComponent(found.name, kube).rolled_out()
     if not health.ready:
         raise UcpError(
-            f"{TRAITS[found.name].title} on {context.topology.core_cluster}, which others run, is "
-            f"not ready: {health.message}",
+            f"the adopted {TRAITS[found.name].title} on "
+            f"{context.topology.core_cluster} is not ready: {health.message}",
             next=f"{kubectl(context)} -n {TRAITS[found.name].namespace} get pods",
         )
 
@@ -208,8 +212,8 @@ def _settings(
         sets = []
     for name in adopted_argocd.sets_for_all_clusters(sets):
         lacking.append(
-            f"the ApplicationSet {name} of others has a cluster generator without a selector: it "
-            "deploys to the environments' clusters, too"
+            f"the existing ApplicationSet {name} has a cluster generator without a "
+            "selector: it also deploys to the environments' clusters"
         )
     return [(each.message, each.command(kubectl(context))) for each in wrong], lacking
 
@@ -218,8 +222,7 @@ def _check_argocd(context: Context, kube: Kube, found: Found) -> None:
     wrong, lacking = _settings(context, kube, found)
     if wrong:
         raise UcpError(
-            f"the Argo CD that is there can't be used as it is: "
-            f"{'; '.join(message for message, _ in wrong)}",
+            f"the existing Argo CD can't be used: {'; '.join((message for message, _ in wrong))}",
             next="; ".join(command for _, command in wrong),
         )
     account = str(
@@ -227,12 +230,12 @@ def _check_argocd(context: Context, kube: Kube, found: Found) -> None:
     )
     if not _may_do_all(kube, account):
         raise UcpError(
-            f"the Argo CD that is there may not change everything on its cluster (ServiceAccount "
-            f"{account}), as the core repository asks it to",
+            f"the existing Argo CD (ServiceAccount {account}) is not cluster-admin, "
+            "which the core repository requires",
             next=f"{kubectl(context)} create clusterrolebinding {account} "
             f"--clusterrole=cluster-admin --serviceaccount={argocd.NAMESPACE}:{account}",
         )
-    context.notes += [f"the Argo CD that is there: {each}" for each in lacking]
+    context.notes += [f"the existing Argo CD: {each}" for each in lacking]
 
 
 def _may_do_all(kube: Kube, account: str) -> bool:

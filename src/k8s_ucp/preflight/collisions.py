@@ -44,17 +44,20 @@ def check_collisions(context: Context) -> None:
         if taken:
             more = f" and {len(taken) - SHOWN} more" if len(taken) > SHOWN else ""
             raise UcpError(
-                f"on the cluster of context {context.topology.spec.core.context} others have what "
-                f"ucp would make: {', '.join(taken[:SHOWN])}{more}",
-                next="rename or remove these, or take another cluster",
+                f"the cluster of context {context.topology.spec.core.context} already "
+                "has objects that ucp did not create and would overwrite: "
+                f"{', '.join(taken[:SHOWN])}{more}",
+                next="rename or delete these objects, or use another cluster",
             )
         kinds = [each for each in manifests if _is_of(each, adopt)]
         if wrong := refused(core.kube, kinds):
             raise UcpError(
-                f"the cluster of context {context.topology.spec.core.context} does not take what "
-                f"ucp would make: {'; '.join(wrong[:SHOWN])}",
-                next="bring what is there to a version that this ucp is tested with "
-                "(docs/cores.md), or let its policies allow this",
+                f"the cluster of context {context.topology.spec.core.context} rejects "
+                f"objects of ucp: {'; '.join(wrong[:SHOWN])}",
+                next=(
+                    "upgrade the existing components to a version that ucp is tested with "
+                    "(docs/cores.md), or allow these objects in the cluster's policies"
+                ),
             )
 
 
@@ -128,9 +131,12 @@ def _registered(context: Context, core: Core) -> Iterator[str]:
         there = Registration.of(secret)
         where = f"Secret {there.name} in {argocd.NAMESPACE}"
         if there.cluster in names and there.labels.get(TOPOLOGY) != topology.name:
-            yield f"{where}, by which {there.cluster} is registered"
+            yield f"{where}, which registers {there.cluster}"
         elif there.access[0] == ITSELF[0] and there.cluster != ITSELF[1]:
-            yield f"{where}, which calls the cluster itself {there.cluster}, not {ITSELF[1]}"
+            yield (
+                f"{where}, which names the in-cluster destination {there.cluster} instead "
+                f"of {ITSELF[1]}"
+            )
 
 
 def _is_of(manifest: Manifest, components: Iterable[str]) -> bool:

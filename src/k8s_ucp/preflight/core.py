@@ -39,8 +39,9 @@ def check_image(context: Context) -> None:
     if not in_pods(topology) or fed_by_us(topology) or topology.spec.reconciler.image:
         return
     raise UcpError(
-        f"the core's nodes ({topology.spec.core.provider}) pull the reconciler's image, and "
-        "spec.reconciler.image names none",
+        "spec.reconciler.image is required for a core with provider "
+        f"{topology.spec.core.provider}: its nodes pull the reconciler image from a "
+        "registry",
         next="make image ARGS='--tag REGISTRY/k8s-ucp-reconciler:1' && docker push "
         "REGISTRY/k8s-ucp-reconciler:1; then, with the digest that the push shows, in ucp.yaml: "
         "reconciler: {image: REGISTRY/k8s-ucp-reconciler@sha256:...}",
@@ -56,15 +57,16 @@ def check_git_reach(context: Context) -> None:
         if _is_here_only(url):
             raise UcpError(
                 f"spec.git.{key} is {url}, which pods of the core cluster can't reach",
-                next="give the repositories addresses that the cluster reaches, such as https://",
+                next="use URLs that are reachable from the cluster, such as https://",
             )
         # An adopted one may have keys of its own.
         ours = argocd.NAME not in context.topology.spec.core.adopt
         if ours and not url.lower().startswith(("http://", "https://", "git://")):
             raise UcpError(
-                f"spec.git.{key} is {url}, and Argo CD in pods has no SSH key for it",
-                next="give its https:// address, and git: {auth: NAME} with the token in "
-                "creds/NAME.token",
+                f"spec.git.{key} is {url}, but Argo CD in pods has no SSH key for it",
+                next=(
+                    "use its https:// URL, and git: {auth: NAME} with the token in creds/NAME.token"
+                ),
             )
 
 
@@ -75,8 +77,8 @@ def check_git_rights(context: Context) -> None:
     urls = [url for url in (git.core, git.apps) if git.provider == "url" and url]
     if pushing and any(url.lower().startswith(("http://", "https://")) for url in urls):
         context.notes.append(
-            "Argo CD gets the credential that pushes to the repositories, to read them with: "
-            "name one that may only read in spec.git.readAuth"
+            "Argo CD reads the repositories with the credential that also pushes to "
+            "them: set a read-only credential in spec.git.readAuth"
         )
 
 
@@ -95,11 +97,14 @@ def check_nothing_there(context: Context) -> None:
         use = ",".join(each for each in ADOPTABLE if each in (*found, *core.adopt))
         adoptable = set(found) <= set(ADOPTABLE)
         raise UcpError(
-            f"on the cluster of context {core.context} there is already "
-            f"{', '.join(found.values())}, which ucp would change",
-            next=f"ucp start --adopt {use} (to use what is there as it is), or take another cluster"
+            f"the cluster of context {core.context} already runs "
+            f"{', '.join(found.values())}, which ucp would overwrite",
+            next=(
+                f"ucp start --adopt {use} (uses the existing installation unchanged), or "
+                "use another cluster"
+            )
             if adoptable
-            else "take another cluster, or remove that first",
+            else "use another cluster, or remove the existing installation first",
         )
 
 

@@ -30,15 +30,16 @@ def check_core_of_others(context: Context) -> None:
         foreign = belongings.foreign()
     except KubeError as error:
         raise UcpError(
-            f"{context.topology.core_cluster} does not tell what is on it: {error.message}",
-            next="mend that, then: ucp stop",
+            f"failed to list the objects on {context.topology.core_cluster}: {error.message}",
+            next="fix the cause, then: ucp stop",
         ) from error
     if foreign:
         more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
         raise UcpError(
-            f"others made {', '.join(foreign[:SHOWN])}{more} on {context.topology.core_cluster}, "
-            "which would go with the components that ucp put there",
-            next="move or delete these, then: ucp stop",
+            f"stopping would delete objects on {context.topology.core_cluster} that "
+            "ucp did not create, together with its components: "
+            f"{', '.join(foreign[:SHOWN])}{more}",
+            next="move or delete these objects, then: ucp stop",
         )
 
 
@@ -50,7 +51,7 @@ def check_tracking(belongings: Belongings) -> None:
     settings = settings_of(belongings.kube, adopted_argocd.SETTINGS)
     for each in adopted_argocd.untracked(settings, version):
         raise UcpError(
-            f"the Argo CD that stays can't tell what is ours: {each.message}",
+            f"ucp's objects can't be distinguished in the existing Argo CD: {each.message}",
             next=f"{each.command('kubectl')}; then: ucp stop",
         )
 
@@ -69,9 +70,9 @@ def _check_unknown(context: Context) -> None:
         return
     if marked:
         raise UcpError(
-            f"{request.name} is in use by this topology, but what ucp put there is written down "
-            "nowhere any more",
-            next="ucp start (which writes it down anew), then: ucp stop",
+            f"{request.name} is used by this topology, but the record of the objects "
+            "that ucp created there is missing",
+            next="ucp start (rewrites the record), then: ucp stop",
         )
 
 

@@ -40,17 +40,17 @@ def check_system(context: Context) -> None:
     used = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
     if sys.platform != "linux" and "embedded" in used:
         raise UcpError(
-            f"the embedded engine runs on Linux only, this is {sys.platform}",
+            f"the embedded engine runs on Linux only, not on {sys.platform}",
             next="run ucp on a Linux machine, or set provider: kind for core and environments",
         )
     if sys.platform not in ("linux", "darwin"):
         raise UcpError(
-            f"ucp runs on Linux and macOS, this is {sys.platform}",
+            f"ucp runs on Linux and macOS only, not on {sys.platform}",
             next="run ucp on a Linux machine",
         )
     if find_program("git") is None:
         raise ProgramMissing(
-            "git is not on this machine", next="install git (Debian: sudo apt install git)"
+            "git is not installed", next="install git (Debian: sudo apt install git)"
         )
 
 
@@ -59,7 +59,7 @@ def check_combination(context: Context) -> None:
     if problems := list(find_unstartable(context.topology)):
         raise UcpError(
             "; ".join(each.message for each in problems),
-            next="edit core or environments in ucp.yaml (`ucp render` works as it is)",
+            next="change core or environments in ucp.yaml (`ucp render` works with any)",
         )
 
 
@@ -69,16 +69,16 @@ def check_folders(context: Context) -> None:
         there = _existing(folder)
         if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
             raise UcpError(
-                f"can't write to the folder {there}",
-                next="choose a folder you may write to with --workspace DIR"
+                f"the folder {there} is not writable",
+                next="choose a writable folder with --workspace DIR"
                 if folder == context.workspace.root
-                else "choose a folder you may write to with UCP_CACHE_DIR=DIR",
+                else "choose a writable folder with UCP_CACHE_DIR=DIR",
             )
         free = shutil.disk_usage(there).free // 10**6
         if free < FREE_MEGABYTES:
             raise UcpError(
-                f"the disk of {there} is full: {free} MB are free, {FREE_MEGABYTES} MB needed",
-                next=f"free some space (df -h '{there}')",
+                f"not enough disk space for {there}: {free} MB free, {FREE_MEGABYTES} MB needed",
+                next=f"free disk space (df -h '{there}')",
             )
 
 
@@ -87,7 +87,7 @@ def check_limits(_: Context) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard not in (resource.RLIM_INFINITY, -1) and hard < OPEN_FILES:
         raise UcpError(
-            f"only {hard} files may be open at once, {OPEN_FILES} are needed",
+            f"the limit of open files is {hard}, but {OPEN_FILES} are needed",
             next=f"ulimit -Hn {OPEN_FILES} (as root, or in /etc/security/limits.conf)",
         )
     for name, needed in (("max_user_watches", WATCHES), ("max_user_instances", INSTANCES)):
@@ -97,7 +97,7 @@ def check_limits(_: Context) -> None:
             continue
         if allowed < needed:
             raise UcpError(
-                f"the kernel allows {allowed} fs.inotify.{name}, {needed} are needed",
+                f"fs.inotify.{name} is {allowed}, but {needed} is needed",
                 next=f"sudo sysctl fs.inotify.{name}={needed}",
             )
 
@@ -118,7 +118,7 @@ def check_memory(context: Context) -> None:
     if free < needed:
         raise UcpError(
             f"{clusters} clusters and the components need about {needed} MB of memory, "
-            f"{free} MB are available",
+            f"but only {free} MB are available",
             next="close programs, stop other topologies (ucp stop), or remove environments",
         )
 
@@ -139,7 +139,7 @@ def check_credentials(context: Context) -> None:
     if wide:
         files = " ".join(f"'{each}'" for each in wide)
         raise UcpError(
-            f"others on this machine may read {', '.join(each.name for each in wide)} in {folder}",
+            f"other users can read {', '.join(each.name for each in wide)} in {folder}",
             next=f"chmod 600 {files}",
         )
 
@@ -175,8 +175,8 @@ def check_tools(context: Context) -> None:
     installer = Installer(cache_folder(), lambda _: None, source=source)
     for listener in installer.check(needed_tools(context.topology)):
         context.notes.append(
-            f"the {listener}, as its publisher builds it, listens on all addresses of this "
-            "machine, without a password; built with tools.source: sources it does not"
+            f"the released {listener} listens on all addresses of this machine without "
+            "authentication; the build with tools.source: sources does not"
         )
 
 

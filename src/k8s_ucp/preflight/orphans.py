@@ -33,8 +33,9 @@ def check_orphans(context: Context) -> None:
     except KubeError as error:
         if core in local.existing(context.workspace, context.topology).names():
             raise UcpError(
-                f"{core} does not tell what Crossplane keeps in clouds: {error.message}",
-                next="mend that, then: ucp stop",
+                "failed to list the cloud resources that Crossplane manages on "
+                f"{core}: {error.message}",
+                next="fix the cause, then: ucp stop",
             ) from error
 
 
@@ -56,10 +57,13 @@ def refuse_orphans(context: Context) -> None:
     if found:
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise UcpError(
-            f"Crossplane on {context.topology.core_cluster} still keeps "
-            f"{', '.join(found[:SHOWN])}{more}: without the core nobody would delete them",
-            next="remove these environments and databases from ucp.yaml (ucp env remove NAME), "
-            "wait until status shows that they are gone, then: ucp stop",
+            f"Crossplane on {context.topology.core_cluster} still manages "
+            f"{', '.join(found[:SHOWN])}{more}, which nothing would delete after the "
+            "core is gone",
+            next=(
+                "remove these environments and databases from ucp.yaml (ucp env remove "
+                "NAME), wait until `ucp status` no longer lists them, then: ucp stop"
+            ),
         )
     context.no_orphans = True
 

@@ -30,7 +30,7 @@ def refuse_unknown_kubernetes(topology: Topology) -> None:
         wanted = (version or "").removeprefix("v")
         if provider == "embedded" and wanted and not f"{brought}.".startswith(f"{wanted}."):
             raise UsageError(
-                f"{where}: Kubernetes {version} is not available for embedded clusters, "
-                f"{brought} is",
-                next=f"set version: {brought}, or leave it out",
+                f"{where}: Kubernetes {version} is not available for embedded "
+                f"clusters; available: {brought}",
+                next=f"set version: {brought}, or remove the key",
             )

@@ -98,7 +98,7 @@ def terminate_all(identities: Iterable[Identity], *, grace: float) -> None:
         _signal(each, signal.SIGKILL)
     for each in _still_running(left, 5):
         raise DeadlineExceeded(
-            f"end of process {each.pid} ({each.executable})", grace + 5, "still running"
+            f"termination of process {each.pid} ({each.executable})", grace + 5, "still running"
         )
 
 

@@ -74,7 +74,7 @@ def run(
         command = sh.Command(program)
     except sh.CommandNotFound as error:
         raise ProgramMissing(
-            f"the program {program} is not on this machine", next=f"install {program}"
+            f"the program {program} is not installed", next=f"install {program}"
         ) from error
     tail: list[str] = []
 
@@ -168,7 +168,7 @@ def spawn(
             umask=0o077,
         )
     except FileNotFoundError as error:
-        raise ProgramMissing(f"the program {argv[0]} is not on this machine") from error
+        raise ProgramMissing(f"the program {argv[0]} is not installed") from error
     finally:
         os.close(descriptor)
     found = identify(child.pid)

@@ -154,7 +154,7 @@ class Reconciler:
         if self._working.is_set():
             for workers in self._workers.values():
                 if not workers.join(max(0.05, until - time.monotonic())):
-                    self.log.warning("work left unfinished; it is taken up at the next start")
+                    self.log.warning("shut down with unfinished work; it resumes at the next start")
             for election in self._elections:
                 election.stop(max(0.05, until - time.monotonic()))
         if self._health:
@@ -165,14 +165,14 @@ class Reconciler:
 
     def unhealthy(self) -> list[str]:
         """What only a restart of this process would heal."""
-        dead = [f"the watch of {each.name} ended" for each in self.watches() if not each.alive()]
+        dead = [f"the watch of {each.name} failed" for each in self.watches() if not each.alive()]
         if self._working.is_set():
             dead += [
-                f"a worker of {name} ended"
+                f"a worker of {name} failed"
                 for name, each in self._workers.items()
                 if not each.alive()
             ]
-            dead += [f"nobody sees to {e.name} any more" for e in self._elections if not e.alive()]
+            dead += [f"controller {e.name} has stopped" for e in self._elections if not e.alive()]
         return dead
 
     def unready(self) -> list[str]:
@@ -183,7 +183,7 @@ class Reconciler:
             if not each.synced.is_set():
                 wrong.append(f"{each.name} not listed yet")
             elif each.silence() > limit:
-                wrong.append(f"no news of {each.name} for {each.silence():.0f} s")
+                wrong.append(f"no events from {each.name} for {each.silence():.0f} s")
         return wrong
 
 
@@ -209,4 +209,4 @@ def run(
             wrong, checked = reconciler.unhealthy(), time.monotonic()
     reconciler.stop()
     if wrong:
-        raise UcpError(f"the reconciler can't go on: {', '.join(wrong)}")
+        raise UcpError(f"the reconciler stopped: {', '.join(wrong)}")

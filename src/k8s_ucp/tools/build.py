@@ -153,7 +153,7 @@ class _Run:
                 f"{self.tool.name} {self.tool.version}: `go {arguments[0]}`",
                 error.seconds,
                 hide(error.last_state),
-                next="run the command again: it goes on from there",
+                next="run the command again: it continues where it stopped",
             ) from error
         except CommandFailed as error:
             log = self.builder.store.log(self.partial.name.removesuffix(".partial"))
@@ -193,8 +193,8 @@ def keep(tool: Tool, module: Path, folder: Path) -> None:
             target.chmod(0o755 if target.suffix == ".sh" else 0o644)
         else:
             raise UcpError(
-                f"{tool.name} {tool.version} has no {name}, which the catalogue wants to keep",
-                next="this is a fault of k8s-ucp: please report it",
+                f"{tool.name} {tool.version} does not contain {name}, which the catalogue requires",
+                next="this is a bug in k8s-ucp: please report it",
             )
 
 
@@ -221,10 +221,10 @@ def apply_edit(edit: Edit, folder: Path, whose: str) -> None:
             path.chmod(0o644)
             path.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
             return
-        found = f"{edit.old!r} is there {count} times instead of {edit.times}"
+        found = f"{edit.old!r} occurs {count} times instead of {edit.times}"
     raise UcpError(
-        f"the edit of {edit.path} doesn't fit {whose}: {found}",
-        next="this is a fault of k8s-ucp: please report it",
+        f"the patch of {edit.path} does not apply to {whose}: {found}",
+        next="this is a bug in k8s-ucp: please report it",
     )
 
 
@@ -249,8 +249,8 @@ def require_room(cache: Path, tools: Mapping[str, int]) -> None:
     needed = sum(tools.values())
     if free < needed:
         raise no_room(
-            f"building {', '.join(tools)} needs about {needed / 1000:.1f} GB in {cache}, "
-            f"and {free / 1000:.1f} GB are free"
+            f"building {', '.join(tools)} needs about {needed / 1000:.1f} GB in "
+            f"{cache}, but only {free / 1000:.1f} GB are free"
         )
 
 

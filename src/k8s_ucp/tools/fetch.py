@@ -87,11 +87,13 @@ class Fetcher:
         if found != wanted:
             file.unlink()
             raise WrongHash(
-                f"{asset.url} is not what it should be: its sha256 is {found}, "
-                f"{'that one was' if locked else 'its publisher tells'} {wanted}"
-                f"{f' ({who})' if locked else ''}; it was thrown away",
-                next="find out who changed it (a proxy?); to do without: "
-                "ucp tools install --source sources",
+                f"checksum mismatch for {asset.url}: its sha256 is {found}, "
+                f"{'that one was' if locked else 'its publisher tells'} "
+                f"{wanted}{f' ({who})' if locked else ''}; it was thrown away",
+                next=(
+                    "find out who changed it (a proxy?); or build from sources: ucp tools "
+                    "install --source sources"
+                ),
             )
         if not locked:
             self.locks.learn(asset.url, wanted, asset.checksums)
@@ -101,7 +103,7 @@ class Fetcher:
     def _published(self, asset: Asset) -> str:
         found = published_checksum(download.fetch_text(asset.checksums), asset.file)
         if found is None:
-            raise NotServed(f"{asset.checksums} tells no sha256 of {asset.file}", 200)
+            raise NotServed(f"{asset.checksums} has no sha256 of {asset.file}", 200)
         return found
 
     def _kept_files(
@@ -177,8 +179,8 @@ def _put_program(file: Path, path: str, target: Path, asset: Asset) -> None:
                 shutil.copyfileobj(member, out)
         except (tarfile.TarError, KeyError, EOFError) as error:
             raise UcpError(
-                f"{asset.url} holds no program {path}",
-                next="this is a fault of k8s-ucp: please report it",
+                f"{asset.url} does not contain the program {path}",
+                next="this is a bug in k8s-ucp: please report it",
             ) from error
     target.chmod(0o755)
 

@@ -180,7 +180,8 @@ class Installer:
         unknown = [name for name in wanted if name not in self._catalogue]
         if unknown:
             raise UsageError(
-                f"no such tool: {', '.join(unknown)}", next=f"one of: {', '.join(self._catalogue)}"
+                f"unknown program: {', '.join(unknown)}",
+                next=f"one of: {', '.join(self._catalogue)}",
             )
         return [
             _Tool(name, ways(self._catalogue[name], self._source, self._modules)) for name in wanted

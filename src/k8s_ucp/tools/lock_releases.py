@@ -34,8 +34,8 @@ def renew(catalogue: Mapping[str, Tool] = CATALOGUE, path: Path = COMMITTED) -> 
     changed = [url for url in told if locked.get(url, told[url]) != told[url]]
     if changed:
         raise UcpError(
-            f"their publishers tell other hashes than those that are locked: {', '.join(changed)}",
-            next="find out why; a release never changes",
+            f"published checksums differ from the locked ones: {', '.join(changed)}",
+            next="find out why: a published release must not change",
         )
     path.write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", "utf-8")
     return f"{len(told)} files are locked, {len(told.keys() - locked.keys())} of them new"
@@ -44,5 +44,5 @@ def renew(catalogue: Mapping[str, Tool] = CATALOGUE, path: Path = COMMITTED) -> 
 def _told(asset: Asset, text: str) -> str:
     found = published_checksum(text, asset.file)
     if found is None:
-        raise UcpError(f"{asset.checksums} tells no sha256 of {asset.file}")
+        raise UcpError(f"{asset.checksums} has no sha256 of {asset.file}")
     return found

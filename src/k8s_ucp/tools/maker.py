@@ -75,10 +75,14 @@ class Maker:
         }
         if lost := [name for name, ways in order.items() if not ways]:
             raise UcpError(
-                f"{', '.join(sorted({lacking[each] for each in lost}))} did not answer within "
-                f"{REACH_SECONDS:g} s; the releases of {', '.join(lost)} need it",
-                next="check the network (a proxy is named by HTTPS_PROXY), or build from sources: "
-                "tools.source: sources in ucp.yaml, or ucp tools install --source sources",
+                f"{', '.join(sorted({lacking[each] for each in lost}))} did not "
+                f"respond within {REACH_SECONDS:g} s; needed to download "
+                f"{', '.join(lost)}",
+                next=(
+                    "check the network (HTTPS_PROXY sets a proxy), or build from sources: "
+                    "tools.source: sources in ucp.yaml, or ucp tools install --source "
+                    "sources"
+                ),
             )
         self._builder([ways[0] for ways in order.values() if ways[0].is_built])
         return order
@@ -124,7 +128,9 @@ class Maker:
             except (NotReached, NotServed, DeadlineExceeded) as error:
                 if self._running.ended:
                     raise
-                self._teller(way, since)(Phase.WAITING, f"{error.message}; it is built instead")
+                self._teller(way, since)(
+                    Phase.WAITING, f"{error.message}; building it from sources instead"
+                )
         return self._make(order[-1], since)
 
     def _make(self, recipe: Recipe, since: float) -> Entry:
@@ -134,9 +140,9 @@ class Maker:
         heard = self._teller(recipe, since)
 
         def waiting(pid: str) -> None:
-            heard(Phase.WAITING, f"process {pid} installs it")
+            heard(Phase.WAITING, f"process {pid} is installing it")
             if self._running.ended:
-                raise UcpError(f"gave up waiting for process {pid} to install {recipe.tool.name}")
+                raise UcpError(f"timed out waiting for process {pid} to install {recipe.tool.name}")
 
         with self._store.lock(name, self._lock_deadline, waiting):
             entry = self._store.get(name)
@@ -154,7 +160,8 @@ class Maker:
                     self._store.publish(entry, folder)
                 except OSError as error:
                     raise no_room(
-                        f"can't write {recipe.tool.name} to {self._store.cache}: {error.strerror}"
+                        f"failed to write {recipe.tool.name} to {self._store.cache}: "
+                        f"{error.strerror}"
                     ) from error
                 finally:
                     remove(partial)

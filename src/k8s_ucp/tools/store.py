@@ -66,8 +66,8 @@ class Store:
             probe.unlink()
         except OSError as error:
             raise UcpError(
-                f"can't write to the cache folder {self.cache}: {error.strerror}",
-                next="set UCP_CACHE_DIR to a folder you may write to",
+                f"failed to write to the cache folder {self.cache}: {error.strerror}",
+                next="set UCP_CACHE_DIR to a writable folder",
             ) from error
 
     def folder(self, name: str) -> Path:
@@ -127,10 +127,10 @@ class Store:
                 waiting(holder)
                 if time.monotonic() > until:
                     raise DeadlineExceeded(
-                        f"turn to install {name}",
+                        f"lock to install {name}",
                         deadline,
-                        f"process {holder} installs it",
-                        next=f"wait for process {holder} or end it, then run the command again",
+                        f"process {holder} is installing it",
+                        next=f"wait for process {holder} or stop it, then run the command again",
                     )
                 time.sleep(0.1)
             file.truncate(0)

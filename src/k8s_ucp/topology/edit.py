@@ -37,7 +37,7 @@ def with_item(text: str, key: str, item: Mapping[str, Any], path: Path) -> tuple
     names = _names(text, key)
     if item["name"] in names:
         raise UsageError(
-            f"'{item['name']}' is there already in {key} of {path.name}",
+            f"'{item['name']}' already exists in {key} of {path.name}",
             next=f"choose another name, or edit {path}",
         )
 
@@ -56,8 +56,8 @@ def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topol
     """Take an item out of the list `spec.<key>`. Raises UsageError where there is none."""
     names = _names(text, key)
     if name not in names:
-        known = f"; there are: {', '.join(map(str, names))}" if names else ""
-        raise UsageError(f"there is no '{name}' in {key} of {path.name}{known}")
+        known = f"; available: {', '.join(map(str, names))}" if names else ""
+        raise UsageError(f"'{name}' does not exist in {key} of {path.name}{known}")
     place = names.index(name)
 
     def change(content: Any, _: Callable[[], Any]) -> None:

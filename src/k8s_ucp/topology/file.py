@@ -29,11 +29,11 @@ def load(path: Path) -> Topology:
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError as error:
-        raise UsageError(f"there is no topology file {path}", next="ucp start") from error
+        raise UsageError(f"the topology file {path} does not exist", next="ucp start") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not text in UTF-8", next=f"edit {path}") from error
+        raise UsageError(f"{path} is not valid UTF-8", next=f"edit {path}") from error
     except OSError as error:
-        raise UcpError(f"can't read {path}: {error.strerror}") from error
+        raise UcpError(f"failed to read {path}: {error.strerror}") from error
     return parse(text, path)
 
 
@@ -49,7 +49,7 @@ def parse(text: str, path: Path) -> Topology:
         raise UsageError(f"{place}: not valid YAML: {error.reason}", next=advice) from error
     if content is None:
         raise UsageError(
-            f"{path.name} is empty", next=f"remove {path} and let `ucp start` write a new one"
+            f"{path.name} is empty", next=f"delete {path}, then `ucp start` writes a new one"
         )
     try:
         topology = Topology.model_validate(content, by_alias=True, by_name=False)
@@ -103,9 +103,9 @@ APPS: dict[str, App] = {
 """Apps that can be had by name."""
 
 APP_WORDS = {
-    "echo": "a server that shows what it was asked, and its tag",
-    "echo-client": "asks the echo server every ten seconds",
-    "quote": "a page, its backend and a Postgres",
+    "echo": "a server that echoes requests and shows its tag",
+    "echo-client": "a client that calls the echo server every ten seconds",
+    "quote": "a web page with a backend and a Postgres",
 }
 """What they are."""
 
@@ -114,7 +114,7 @@ def known_app(name: str) -> App:
     """One of the apps that can be had by name. Raises UsageError for another."""
     if name not in APPS:
         raise UsageError(
-            f"no app is known by the name '{name}'; known: {', '.join(APPS)}",
+            f"unknown app '{name}'; built-in apps: {', '.join(APPS)}",
             next="add your own app to ucp.yaml: name, image, tag",
         )
     return APPS[name]

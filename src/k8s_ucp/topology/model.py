@@ -33,11 +33,11 @@ class Metadata(Part):
 
 class Spec(Part):
     domain: Host = "example.org"
-    """Hosts of apps: <host>.<environment>.<domain>."""
+    """Domain of the apps' hosts: <host>.<environment>.<domain>."""
     core: CoreCluster = CoreCluster()
     git: Git = Git()
     environments: tuple[Environment, ...] = ()
-    """In the order of promotion."""
+    """Environments, in the order of promotion."""
     apps: tuple[App, ...] = ()
     databases: tuple[Database, ...] = ()
     mirrors: tuple[Mirror, ...] = ()

@@ -61,89 +61,89 @@ ADOPTABLE: tuple[Adoptable, ...] = ("argocd", "crossplane")
 
 
 class CorePorts(Part):
-    """Ports of this machine, on loopback, where a kind core takes traffic."""
+    """Loopback ports of this machine that lead to a kind core."""
 
     http: int = Field(80, ge=1, le=65535)
     https: int = Field(443, ge=1, le=65535)
 
 
 class CoreCluster(Part):
-    """The cluster that makes, registers and feeds the others."""
+    """Core cluster, which creates, registers and manages the app clusters."""
 
     provider: Literal["embedded", "kind", "gke", "existing"] = "embedded"
-    """Who makes it. embedded: control planes as processes of this machine; kind: containers."""
+    """Provider of the cluster. embedded: processes on this machine; kind: containers."""
     context: Word | None = None
-    """For existing: the context of the kubeconfig."""
+    """For existing: context of your kubeconfig."""
     region: Word | None = None
     """For gke: region or zone."""
     size: Word | None = None
     """For gke: machine type of the nodes."""
     version: Version | None = None
-    """Version of Kubernetes; the provider's default without it."""
+    """Kubernetes version. Default: that of the provider."""
     ports: CorePorts | None = None
-    """For kind; 80 and 443 without it."""
+    """For kind. Default: 80 and 443."""
     adopt: tuple[Adoptable, ...] = ()
-    """For existing: components that run there already and are used as they are."""
+    """For existing: components that already run on the cluster and are used unchanged."""
 
 
 class Git(Part):
-    """Where the two repositories live."""
+    """Location of the core and app repositories."""
 
     provider: Literal["local", "url"] = "local"
-    """local: bare repositories under gitops/; url: your own, with core and apps."""
+    """local: bare repositories in gitops/; url: the repositories of core and apps."""
     core: GitUrl | None = None
-    """URL of the core repository, without a credential."""
+    """URL of the core repository, without credentials."""
     apps: GitUrl | None = None
-    """URL of the app repository, without a credential."""
+    """URL of the app repository, without credentials."""
     branch: Branch = "main"
-    """The branch that is deployed."""
+    """Branch to deploy."""
     auth: Name | None = None
-    """Which of the credentials opens the repositories over http(s)."""
+    """Name of the credential for the repositories over http(s)."""
     read_auth: Name | None = Field(None, alias="readAuth")
-    """Which of the credentials Argo CD reads them with; it need not be able to push."""
+    """Name of the credential with which Argo CD reads the repositories; needs no write access."""
     poll: Interval = "30s"
-    """How often Argo CD looks for commits."""
+    """Interval at which Argo CD polls for commits."""
 
 
 class AppCluster(Part):
-    """Where an environment runs."""
+    """Cluster of an environment."""
 
     provider: Literal["embedded", "kind", "existing", "gke", "eks", "aks", "digitalocean"] = (
         "embedded"
     )
-    """Who makes the cluster."""
+    """Provider of the cluster."""
     context: Word | None = None
-    """For existing: the context of the kubeconfig."""
+    """For existing: context of your kubeconfig."""
     region: Word | None = None
-    """Region or zone of the cloud."""
+    """Cloud region or zone."""
     size: Word | None = None
     """Machine type of the nodes."""
     version: Version | None = None
-    """Version of Kubernetes; the provider's default without it."""
+    """Kubernetes version. Default: that of the provider."""
     network: Word | None = None
-    """An existing network of the cloud; without it one is made."""
+    """Existing cloud network. Default: a new network."""
     autopilot: bool = False
-    """For gke: nodes are Google's business."""
+    """GKE Autopilot: Google manages the nodes."""
 
 
 ManagementPolicy = Literal["*", "Observe", "Create", "Update", "Delete", "LateInitialize"]
 
 
 class Environment(Part):
-    """A step of promotion with a cluster of its own."""
+    """Stage of promotion with its own cluster."""
 
     name: Name
     cluster: AppCluster = AppCluster()
     promotes_from: Name | None = Field(None, alias="promotesFrom")
-    """The environment whose tags come here."""
+    """Environment to promote from."""
     access: Literal["admin", "scoped"] = "admin"
-    """What Argo CD may do on the cluster: everything, or the apps' namespaces only."""
+    """Access of Argo CD to the cluster: cluster-wide, or the apps' namespaces only."""
     deletion_protection: bool = Field(False, alias="deletionProtection")
-    """Cluster, databases and Applications leave only by a person's hand."""
+    """Protect cluster, databases and Applications from deletion."""
     management_policies: tuple[ManagementPolicy, ...] = Field(("*",), alias="managementPolicies")
-    """What Crossplane may do with the cloud's resources."""
+    """Crossplane management policies of the cloud resources."""
     state: Literal["running", "stopped"] = "running"
-    """stopped: the declaration stays, the cluster goes."""
+    """stopped: keep the declaration, delete the cluster."""
 
 
 class Chart(Part):
@@ -168,16 +168,16 @@ class App(Part):
 
     name: Name
     image: Image | None = None
-    """The image without its tag. With path or repo: the one that promotion changes."""
+    """Image without its tag. With path or repo: the image whose tag promotion changes."""
     tag: Tag | None = None
-    """Only the first tag: afterwards the overlays own it."""
+    """Initial tag; afterwards it is set in the overlays."""
     path: Path | None = None
     """A folder beside ucp.yaml, or ucp:<name> for one that comes with ucp.
     With repo: the folder in that repository."""
     repo: GitUrl | None = None
     """A git repository."""
     revision: Revision | None = None
-    """For repo: a tag or a commit."""
+    """For repo: tag or commit."""
     auth: Name | None = None
     """For repo: which of the credentials opens it over http(s); that of git.auth without it."""
     chart: Chart | None = None
@@ -196,11 +196,11 @@ class App(Part):
     cluster_kinds: tuple[Kind, ...] = Field((), alias="clusterKinds")
     """Kinds outside of namespaces that it may bring, such as ClusterRole; none without it."""
     hosts: tuple[Host, ...] = ()
-    """Names in front of <environment>.<domain>."""
+    """Host names, prefixed to <environment>.<domain>."""
     replicas: int = Field(1, ge=0, le=1000)
-    """For image: how many pods; afterwards the overlays own it."""
+    """For image: initial number of pods; afterwards it is set in the overlays."""
     database: Name | None = None
-    """One of databases: its connection is in the Secret `database` of the app's namespace."""
+    """Name of a database; its connection is in the Secret `database` of the app's namespace."""
 
     @property
     def form(self) -> Literal["image", "path", "repo", "chart"]:
@@ -218,7 +218,7 @@ class App(Part):
 
 
 class Database(Part):
-    """A Postgres for apps, in each of its environments.
+    """Postgres database for apps, in each of its environments.
 
     Its connection: Secret `<name>-<environment>-connection` in ucp-clusters with endpoint, port,
     username, password and database.
@@ -226,65 +226,65 @@ class Database(Part):
 
     name: Name
     provider: Literal["gcp", "aws", "local"]
-    """Who makes it. gcp: Cloud SQL; aws: RDS; local: nobody, its connection is made up."""
+    """Provider of the database. gcp: Cloud SQL; aws: RDS; local: a placeholder connection."""
     size: Literal["small", "medium", "large"] = "small"
     storage_gb: int = Field(10, alias="storageGB", ge=10, le=65536)
     """Gigabytes of storage."""
     version: PostgresVersion = "16"
     """Major version of Postgres."""
     region: Word | None = None
-    """The cloud's region; that of the environment's cluster without it."""
+    """Cloud region. Default: that of the environment's cluster."""
     environments: tuple[Name, ...] = ()
-    """Where it exists; in all environments without it."""
+    """Environments with this database. Default: all."""
 
 
 MirrorKind = Literal["secret", "configmap"]
 
 
 class MirrorSource(Part):
-    """What is copied from the core cluster: by name or by labels."""
+    """Objects to copy from the core cluster: by name or by labels."""
 
     namespace: ObjectName
     name: ObjectName | None = None
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    """All objects with these labels."""
+    """Copy all objects with these labels."""
     kind: MirrorKind = "secret"
 
 
 class MirrorTargets(Part):
-    """Where the copies go."""
+    """Targets of the copies."""
 
     namespace: ObjectName
     environments: tuple[Name, ...] = ()
-    """All environments without it."""
+    """Environments to copy to. Default: all."""
     name: ObjectName | None = None
-    """Another name for the copy."""
+    """Name of the copy. Default: name of the source."""
     keys: dict[DataKey, DataKey] = Field(default_factory=dict)
-    """Other names for keys: {of the copy: of the source}."""
+    """Keys to copy: {key of the copy: key of the source}."""
 
 
 class Mirror(Part):
-    """Secrets and ConfigMaps of the core cluster that app clusters get copies of: a Syncer."""
+    """Secrets and ConfigMaps of the core cluster to copy to app clusters (a Syncer)."""
 
     name: Name
     source: MirrorSource
     targets: MirrorTargets
     deletion_policy: Literal["Delete", "Retain"] = Field("Delete", alias="deletionPolicy")
-    """What becomes of the copies when the mirror goes."""
+    """Delete or retain the copies when the mirror is removed."""
     conflict_policy: Literal["Refuse", "Adopt"] = Field("Refuse", alias="conflictPolicy")
-    """What happens where somebody else's object has the name."""
+    """Refuse or adopt an existing object that has the name of the copy."""
 
 
 class Addons(Part):
-    """What the platform brings beside Argo CD and Crossplane."""
+    """Add-ons installed in addition to Argo CD and Crossplane."""
 
     ingress: Literal["traefik", "nginx", "gateway", "none"] | None = None
-    """Who serves hosts; traefik, and nothing where workloads are simulated, without it."""
+    """Ingress controller. Default: traefik, or none where workloads are simulated."""
     prometheus: bool = False
     """kube-prometheus-stack with Grafana."""
     loki: bool = False
     external_dns: bool = Field(False, alias="external-dns")
-    """Keeps the DNS records of hosts."""
+    """Manages the DNS records of hosts."""
     argo_rollouts: bool = Field(False, alias="argo-rollouts")
     """Apps given by image become Rollouts with canary steps."""
     velero: bool = False
@@ -300,17 +300,17 @@ Policy = Literal[
 
 
 class GuardRails(Part):
-    """How policies act in each environment: {environment: warn | deny}."""
+    """Mode of the policies per environment: {environment: warn | deny}."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Literal["warn", "deny"]] = Field(init=False)
 
     off: tuple[Policy, ...] = ()
-    """Policies that are not rendered."""
+    """Names of disabled policies."""
 
 
 class CrossplanePackages(Part):
-    """Packages of Crossplane besides those that the clouds in use need."""
+    """Crossplane packages in addition to those that the clouds in use need."""
 
     providers: tuple[Package, ...] = ()
     configurations: tuple[Package, ...] = ()
@@ -318,68 +318,68 @@ class CrossplanePackages(Part):
 
 
 class Limits(Part):
-    """How much a pod may take."""
+    """Resource limits of a pod."""
 
     cpu: Quantity | None = None
     memory: Quantity | None = None
 
 
 class CrossplaneSettings(Part):
-    """Crossplane's own settings."""
+    """Settings of Crossplane."""
 
     poll_interval: Interval = Field("1m", alias="pollInterval")
     sync_interval: Interval = Field("1h", alias="syncInterval")
     max_reconcile_rate: int = Field(100, alias="maxReconcileRate", ge=1, le=10000)
     leader_election: bool = Field(True, alias="leaderElection")
     rbac_manager: bool = Field(True, alias="rbacManager")
-    """Takes effect where Crossplane runs in pods."""
+    """Run the RBAC manager; effective where Crossplane runs in pods."""
     realtime_compositions: bool = Field(True, alias="realtimeCompositions")
-    """Composites follow their parts at once, not at the next poll."""
+    """Reconcile composites on changes of their resources instead of by polling."""
     packages: CrossplanePackages = CrossplanePackages()
-    """They run as pods, so the core has to have some."""
+    """Crossplane packages; they need a core cluster that runs pods."""
     limits: Limits = Limits()
-    """Of Crossplane's pod, where it runs in one."""
+    """Resource limits of Crossplane's pod."""
     version: Version | None = None
-    """The version that is relied on: a ucp that brings another refuses to start."""
+    """Required version; ucp refuses to start if it installs another one."""
 
 
 class ArgoCDSettings(Part):
     version: Version | None = None
-    """The version that is relied on: a ucp that brings another refuses to start."""
+    """Required version; ucp refuses to start if it installs another one."""
 
 
 class ReconcilerSettings(Part):
     image: PinnedImage | None = None
-    """For cores that can't build it: the reconciler's image by digest."""
+    """Reconciler image by digest, for cores that can't build it."""
     source_namespaces: tuple[Name, ...] = Field(
         ("ucp-clusters", "crossplane-system"), alias="sourceNamespaces"
     )
-    """Namespaces of the core cluster in which kubeconfig Secrets and Syncers count."""
+    """Namespaces of the core cluster to read kubeconfig Secrets and Syncers from."""
     sources_by_name: bool = Field(False, alias="sourcesByName")
-    """There, a kubeconfig Secret with -k8s- in its name counts without an owner or a label; what
-    follows is its environment."""
+    """Register kubeconfig Secrets of these namespaces without owner or label if their name contains
+    -k8s-<environment>."""
     token_lifetime: Lifetime = Field("24h", alias="tokenLifetime")
-    """How long the tokens live that Argo CD gets into app clusters with."""
+    """Lifetime of Argo CD's tokens for app clusters."""
 
 
 class CredentialSource(Part):
-    """Where a credential comes from: one of the three."""
+    """Source of a credential: exactly one of the keys."""
 
     file: Path | None = None
-    """A file below the workspace, such as creds/gcp.json, which is looked for without it."""
+    """File in the workspace. Default: creds/<name>, such as creds/gcp.json."""
     env: Variable | None = None
-    """An environment variable."""
+    """Name of an environment variable."""
     onepassword: OnePassword | None = None
-    """A reference that 1password's `op` reads."""
+    """Reference for the 1Password CLI."""
 
 
 class GcpCredentialSource(CredentialSource):
     project: Word | None = None
-    """The project that everything is made in; needed where gcp is in use."""
+    """Id of the project for all resources; required if gcp is in use."""
 
 
 class Credentials(Part):
-    """Of clouds, and by any other name those that `git.auth` and `git.readAuth` name."""
+    """Credentials of clouds, and of git by the names used in `git.auth` and `git.readAuth`."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, CredentialSource] = Field(init=False)
@@ -391,24 +391,24 @@ class Credentials(Part):
 
 
 class Images(Part):
-    """Where images come from when registries can't be reached."""
+    """Sources of images if registries are not reachable."""
 
     mirror: Registry | None = None
-    """A registry with copies of the engines' images and kind's node image: host[:port][/path]."""
+    """Registry with copies of the component images and kind's node image: host[:port][/path]."""
     archives: tuple[Path, ...] = ()
-    """Archives of images (`docker save`) that are loaded into nodes."""
+    """Image archives (`docker save`) to load into nodes."""
     node_image: NodeImage | None = Field(None, alias="nodeImage")
-    """The image of kind's nodes."""
+    """Node image of kind clusters."""
 
 
 class Ci(Part):
-    """The pipelines that are rendered into the app repository."""
+    """CI pipelines that are rendered to the app repository."""
 
     provider: Literal["github", "gitlab"]
     install: PinnedUrl
-    """What they install ucp from."""
+    """Package or URL from which pipelines install ucp."""
 
 
 class Tools(Part):
     source: Literal["auto", "sources", "releases"] = "auto"
-    """Where pinned programs come from. auto: releases where they can be reached."""
+    """Source of the pinned programs. auto: releases if reachable, otherwise built from sources."""

@@ -79,13 +79,13 @@ def _translate(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     if kind == "extra_forbidden":
         return Problem(loc, _unknown_key(loc, model), on_key=True)
     if kind == "missing":
-        return Problem(loc[:-1], f"{shown(loc[:-1])} needs the key '{loc[-1]}'")
+        return Problem(loc[:-1], f"{shown(loc[:-1])} requires the key '{loc[-1]}'")
     if kind in ("literal_error", "enum"):
         return Problem(loc, _wrong_value(loc, value, context["expected"]))
     if kind == "string_pattern_mismatch":
         return Problem(loc, f"{shown(loc)}: '{value}' is not {_MEANING[context['pattern']]}")
     if kind == "string_type" and isinstance(value, int | float | bool):
-        return Problem(loc, f"{shown(loc)} must be text: put quotes around {_yaml(value)}")
+        return Problem(loc, f"{shown(loc)} must be a string: put quotes around {_yaml(value)}")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         known = ", ".join(_keys(model, loc))
         return Problem(loc, f"{shown(loc)} must be a mapping with the keys {known}")
@@ -168,7 +168,7 @@ def _yaml(value: Any) -> str:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, int) and value.bit_length() > 200:
         # Python refuses to write thousands of digits.
-        return "a number that long"
+        return "a number of this length"
     text = f"'{value}'" if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -90,6 +90,6 @@ def _refuse(error: Exception) -> NoReturn:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         reason = (error.problem or "no YAML").splitlines()[0]
         if reason.startswith("maximum depth"):
-            reason = f"more than {DEEPEST} lists and maps in each other"
+            reason = f"nested more than {DEEPEST} levels deep"
         raise BadYaml(reason, line) from error
     raise BadYaml(str(error).splitlines()[0], None) from error

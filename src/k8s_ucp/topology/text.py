@@ -53,8 +53,8 @@ def topology_text(topology: Topology) -> str:
 
 
 _CORES = {
-    "embedded": "control planes as processes of this machine; workloads are simulated",
-    "kind": "a container of your Docker, podman or nerdctl",
+    "embedded": "control planes as processes on this machine; workloads are simulated",
+    "kind": "clusters in containers of Docker, podman or nerdctl",
 }
 
 

@@ -89,7 +89,7 @@ Package = Annotated[
         pattern=means(
             f"^{_REPOSITORY}(:v?[0-9]+\\.[0-9]+\\.[0-9]+([-+][A-Za-z0-9.+-]{{1,40}})?"
             "|@sha256:[0-9a-f]{64})$",
-            "a package of Crossplane by version or digest, such as xpkg.example.org/a/b:v1.2.3",
+            "a Crossplane package with version or digest, such as xpkg.example.org/a/b:v1.2.3",
         )
     ),
 ]
@@ -121,7 +121,8 @@ HOST_LENGTH = 253
 def _host(value: str) -> str:
     if len(value) > HOST_LENGTH:
         raise ValueError(
-            f"a DNS name of {len(value)} characters, {HOST_LENGTH} are allowed (RFC 1123)"
+            f"a DNS name has {len(value)} characters, but at most {HOST_LENGTH} are "
+            "allowed (RFC 1123)"
         )
     return value
 
@@ -162,7 +163,7 @@ def _between(least: str, most: str) -> Callable[[str], str]:
 
     def check(value: str) -> str:
         if not in_seconds(least) <= in_seconds(value) <= in_seconds(most):
-            raise ValueError(f"'{value}' is out of bounds: from {least} to {most}")
+            raise ValueError(f"'{value}' is out of range: {least} to {most}")
         return value
 
     return check
@@ -243,7 +244,7 @@ Path = Annotated[
         pattern=means(
             r"^(ucp:[a-z0-9-]+|[A-Za-z0-9._@+-][A-Za-z0-9._@+ -]*(/[A-Za-z0-9._@+-]"
             r"[A-Za-z0-9._@+ -]*)*)$",
-            "a path below the folder of ucp.yaml, such as services/quote: no '/' in front",
+            "a path relative to the folder of ucp.yaml, such as services/quote",
         ),
     ),
 ]
@@ -257,7 +258,7 @@ def _url(value: str) -> str:
         _ = parts.hostname, parts.port
     except ValueError as error:
         # Some of the messages quote a part of the URL.
-        reason = "a bad host or port" if "'" in str(error) else str(error).partition(":")[0]
+        reason = "invalid host or port" if "'" in str(error) else str(error).partition(":")[0]
         raise ValueError(f"not the URL of a git repository: {reason}") from None
     return value
 
@@ -315,23 +316,25 @@ def _ref(value: str) -> str:
     """
     parts = value.split("/")
     for wrong, why in (
-        (any(each.endswith(".lock") for each in parts), "a part ends with .lock"),
-        (any(each.startswith(".") for each in parts), "a part begins with a dot"),
-        ("" in parts, "a part between two '/' is empty"),
-        (".." in value, "it holds '..'"),
+        (any(each.endswith(".lock") for each in parts), "a component ends with .lock"),
+        (any(each.startswith(".") for each in parts), "a component begins with a dot"),
+        ("" in parts, "a component between two '/' is empty"),
+        (".." in value, "it contains '..'"),
         (value.endswith("."), "it ends with a dot"),
     ):
         if wrong:
-            raise ValueError(f"git takes no name like '{value}': {why} (git check-ref-format)")
+            raise ValueError(
+                f"'{value}' is not a valid git branch name: {why} (git check-ref-format)"
+            )
     return value
 
 
 def _branch(value: str) -> str:
     if value.startswith("refs/"):
         short = value.removeprefix("refs/").removeprefix("heads/")
-        raise ValueError(f"'{value}' is a whole ref: write the branch alone, such as '{short}'")
+        raise ValueError(f"'{value}' is a full ref: use the branch name, such as '{short}'")
     if re.fullmatch(r"HEAD|[A-Z]+_HEAD|[0-9a-f]{40}|[0-9a-f]{64}", value):
-        raise ValueError(f"'{value}' can't be a branch: git reads it as something else")
+        raise ValueError(f"'{value}' is not a valid branch: git interprets it differently")
     return _ref(value)
 
 
@@ -370,7 +373,7 @@ OnePassword = Annotated[
     StringConstraints(
         pattern=means(
             r"^op://[^/\s]+( [^/\s]+)*(/[^/\s]+( [^/\s]+)*){2,3}$",
-            "a reference of 1password, such as op://vault/item/field",
+            "a 1Password reference, such as op://vault/item/field",
         )
     ),
 ]
@@ -381,7 +384,7 @@ PinnedUrl = Annotated[
         max_length=1000,
         pattern=means(
             r"^https://[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._~/%+-]*#sha256=[0-9a-f]{64}$",
-            "a URL with the hash of what lies there: https://…/k8s_ucp-….whl#sha256=<64 digits>",
+            "a URL with a sha256 checksum: https://…/k8s_ucp-….whl#sha256=<64 digits>",
         ),
     ),
 ]

@@ -169,8 +169,11 @@ def test_what_fits_is_taken_and_left_as_it_is(kube: Kube, described: Describe) -
     for check in (check_nothing_there, check_adopted, check_collisions):
         check(context)
     assert len(context.notes) == 2, context.notes
-    assert "Crossplane there is v2.3.1; this ucp is tested with v" in context.notes[1]
-    assert "does not ask Application, LocalCluster, Syncer how they are" in context.notes[0]
+    assert (
+        "the existing Crossplane is v2.3.1; this version of ucp is tested with v"
+        in context.notes[1]
+    )
+    assert "has no health checks for Application, LocalCluster, Syncer" in context.notes[0]
     assert kube.list_all(APPLICATION) == []
     assert [each["metadata"]["name"] for each in kube.list_all(APP_PROJECT)] == ["default"]
     assert kube.find(NAMESPACE, "ucp-clusters") is None
@@ -180,10 +183,10 @@ def test_what_fits_is_taken_and_left_as_it_is(kube: Kube, described: Describe) -
 
 
 def test_what_is_not_adopted_is_refused_and_the_flag_is_named(described: Describe) -> None:
-    both = "there is already Argo CD, Crossplane, which ucp would change"
+    both = "already runs Argo CD, Crossplane, which ucp would overwrite"
     following = refused(check_nothing_there, described("[]"), both)
     assert "ucp start --adopt argocd,crossplane (to use" in following
-    following = refused(check_nothing_there, described("[argocd]"), "there is already Crossplane, ")
+    following = refused(check_nothing_there, described("[argocd]"), "already runs Crossplane, ")
     assert "ucp start --adopt argocd,crossplane (to use" in following
 
 
@@ -192,15 +195,17 @@ def test_a_version_that_the_topology_relies_on_is_that_of_theirs(described: Desc
     for check in (check_versions, check_adopted, check_collisions):
         check(described(more=more))
     other = described(more="  crossplane: {version: v2.4.0}")
-    words = "spec.crossplane.version is v2.4.0, and the Crossplane that is there is v2.3.1"
-    assert "change that key" in refused(check_adopted, other, words)
+    words = "spec.crossplane.version is v2.4.0, but the existing Crossplane is v2.3.1"
+    assert "change the key" in refused(check_adopted, other, words)
 
 
 def test_settings_that_are_in_the_way(kube: Kube, described: Describe) -> None:
     by_label = {"data": {"application.resourceTrackingMethod": "label"}}
     with changed(kube, CONFIG_MAP, "argocd-cm", by_label, argocd.NAMESPACE):
-        following = refused(check_adopted, described(), "it marks what it keeps by label")
-        with pytest.raises(UcpError, match="can't tell what is ours: it marks"):
+        following = refused(check_adopted, described(), "its resource tracking method label")
+        with pytest.raises(
+            UcpError, match="can't be distinguished in the existing Argo CD: its resource tracking"
+        ):
             check_tracking(Belongings(kube, frozenset(), "2026-03-01T12:00:00Z", "demo"))
     assert following == (
         f"kubectl --context {CONTEXT} -n argocd patch configmap argocd-cm --type merge "
@@ -229,7 +234,7 @@ def test_one_that_is_not_well(kube: Kube, described: Describe) -> None:
     name = argocd.REPO_SERVER
     kube.patch(DEPLOYMENT, name, argocd.NAMESPACE, nowhere)
     try:
-        following = refused(check_adopted, described(), "which others run, is not ready", name)
+        following = refused(check_adopted, described(), "is not ready", name)
         assert following == f"kubectl --context {CONTEXT} -n argocd get pods"
     finally:
         back = {"spec": {"template": {"spec": {"nodeSelector": {"no": None}}}}}
@@ -287,7 +292,7 @@ def package(name: str) -> Object:
         (
             registration("itself", "hub", "https://kubernetes.default.svc"),
             "",
-            "Secret itself in argocd, which calls the cluster itself hub, not in-cluster",
+            "Secret itself in argocd, which names the in-cluster destination hub",
         ),
         (kept("team", "their-teams"), MIRROR, "Namespace team"),
         (package("provider-family-gcp"), CLOUD, "Provider provider-family-gcp"),

@@ -17,15 +17,15 @@ HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\
 
 FLAGS = {
     "unknown core": (["--core", "embeded"], "unknown provider 'embeded'; allowed: embedded"),
-    "cloud without a project": (["--env", "stage=gke"], "needs the key 'project'"),
-    "existing without a context": (["--env", "stage=existing"], "needs the key 'context'"),
+    "cloud without a project": (["--env", "stage=gke"], "requires the key 'project'"),
+    "existing without a context": (["--env", "stage=existing"], "requires the key 'context'"),
     "bad name": (["--env", "Stage_1=embedded"], "RFC 1123"),
     "empty name": (["--env", "=embedded"], "RFC 1123"),
-    "environment called core": (["--env", "core=embedded"], "can't be called 'core'"),
+    "environment called core": (["--env", "core=embedded"], "can't be named 'core'"),
     "the same environment twice": (["--env", "a=embedded", "--env", "a=embedded"], "there twice"),
     "unknown app": (["--app", "nginx"], "known: echo"),
     "bad topology name": (["--topology", "Demo"], "RFC 1123"),
-    "no such file": (["--file", "absent.yaml"], "there is no topology file"),
+    "no such file": (["--file", "absent.yaml"], "the topology file"),
     "unknown flag": (["--core-provider", "kind"], "No such option"),
     "a flag of later": (["--plan"], "No such option"),
 }
@@ -44,7 +44,7 @@ def test_bad_flags(world: World, case: str) -> None:
 
 def test_nobody_to_ask(world: World) -> None:
     ended = world.ucp("start", expect=2)
-    assert "nobody to ask" in ended.stderr
+    assert "the wizard needs a terminal" in ended.stderr
     assert "next: ucp start --yes" in ended.stderr
     assert files(world) == []
 
@@ -56,7 +56,7 @@ FILES = {
         HEAD + "spec:\n  environments:\n    - {name: a, promotesFrom: b}\n"
         "    - {name: b, promotesFrom: a}\n",
         6,
-        "in a circle",
+        "redirect loop",
     ),
     "no YAML": (HEAD + "spec: {\n", 5, "not valid YAML"),
 }
@@ -82,18 +82,18 @@ def test_a_combination_that_can_only_be_rendered(world: World) -> None:
     )
     ended = world.ucp("start", "--yes", expect=1)
     assert "nothing was changed" in ended.stderr
-    assert "a on eks needs Crossplane's provider pods" in ended.stderr
-    assert "the nearest that works is a core with provider: kind" in ended.stderr
-    assert "creds/aws.ini: there is no such file" in ended.stderr
+    assert "a on eks needs Crossplane provider pods" in ended.stderr
+    assert "use a core with provider: kind" in ended.stderr
+    assert "creds/aws.ini: the file does not exist" in ended.stderr
     assert files(world) == ["ucp.yaml"]
 
 
 def test_flags_that_contradict_the_file(world: World) -> None:
     (world.workspace / "ucp.yaml").write_text(CORE_ALONE)
     ended = world.ucp("start", "--yes", "--env", "stage=embedded", "--app", "echo", expect=2)
-    assert "says otherwise than --env stage=embedded, --app echo" in ended.stderr
+    assert "contradicts --env stage=embedded, --app echo" in ended.stderr
     ended = world.ucp("start", "--yes", "--topology", "other", expect=2)
-    assert "describes the topology demo, not other" in ended.stderr
+    assert "defines the topology demo, not other" in ended.stderr
     assert files(world) == ["ucp.yaml"]
 
 
@@ -123,7 +123,7 @@ def test_a_workspace_that_is_no_folder(world: World) -> None:
     file = world.home / "file"
     file.write_text("")
     ended = world.ucp("--workspace", str(file), "start", "--yes", expect=1)
-    assert f"can't write to the folder {file}" in ended.stderr
+    assert f"the folder {file} is not writable" in ended.stderr
     assert "--workspace DIR" in ended.stderr
     assert file.read_text() == ""
 
@@ -135,7 +135,7 @@ def test_a_credential_that_others_can_read(world: World) -> None:
     (folder / "gcp.json").write_text("canary")
     (folder / "gcp.json").chmod(0o644)
     ended = world.ucp("start", "--yes", expect=1)
-    assert "others on this machine may read gcp.json" in ended.stderr
+    assert "other users can read gcp.json" in ended.stderr
     assert f"chmod 600 '{folder / 'gcp.json'}'" in ended.stderr
     assert "canary" not in ended.stderr
     assert files(world) == ["creds", "creds/README.md", "creds/gcp.json"]

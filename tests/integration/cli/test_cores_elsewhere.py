@@ -75,18 +75,18 @@ def write_key(world: World, **changes: str | None) -> None:
 GOOGLE: dict[str, tuple[dict[str, Any], str, str]] = {
     "project": (
         {"project": {"projectId": "other", "lifecycleState": "ACTIVE"}},
-        "there is no project shop-1",
+        "the project shop-1 does not exist",
         "next: gcloud projects list",
     ),
     "credential": (
         {"key_ids": []},
-        f"Google does not accept the gcp credential ({EMAIL})",
+        f"Google Cloud rejected the gcp credential ({EMAIL})",
         "next: gcloud iam service-accounts keys create creds/gcp.json",
     ),
     "quota": (
         {"quotas": {"CPUS": [8, 4]}},
         "CPUS 6 needed, 4 of 8 free",
-        "next: ask for more at https://console.cloud.google.com/iam-admin/quotas?project=shop-1",
+        "next: request more quota at https://console.cloud.google.com/iam-admin/quotas?project=shop-1",
     ),
     "API": (
         {"apis": ["compute.googleapis.com"]},
@@ -120,7 +120,7 @@ def test_what_this_machine_lacks_for_a_core_on_gke(
     write_key(world, project_id=None)
     refused(world, "gke", "creds/gcp.json: it has no project_id", "gcloud iam service-accounts")
     (world.workspace / "creds" / "gcp.json").unlink()
-    refused(world, "gke", "creds/gcp.json: there is no such file", "next: put it there")
+    refused(world, "gke", "creds/gcp.json: the file does not exist", "next: write it to this file")
     write_key(world)
     world.environment["PATH"] = str(programs_without_gcloud(tmp_path))
     refused(world, "gke", "gcloud is not on this machine", "cloud.google.com/sdk/docs/install")
@@ -130,9 +130,9 @@ def test_what_this_machine_lacks_for_a_core_on_gke(
 def test_what_flags_can_not_say_of_such_cores(world: World) -> None:
     for core, key_ in (("existing", "'context'"), ("gke", "'project'")):
         ended = world.ucp("start", "--core", core, "--yes", expect=2)
-        assert f"needs the key {key_}" in ended.stderr
+        assert f"requires the key {key_}" in ended.stderr
         assert (
-            f"git: local can't be reached from {'an' if core[0] == 'e' else 'a'} {core} core"
+            f"git: local is not reachable from {'an' if core[0] == 'e' else 'a'} {core} core"
             in (ended.stderr)
         )
         assert "next: write " in ended.stderr
@@ -141,13 +141,13 @@ def test_what_flags_can_not_say_of_such_cores(world: World) -> None:
 
 def test_what_can_not_be_adopted(world: World) -> None:
     ended = world.ucp("start", "--adopt", "traefik", "--yes", expect=2)
-    assert "--adopt: 'traefik' is no component that may be there already" in ended.stderr
+    assert "--adopt: 'traefik' is not an adoptable component" in ended.stderr
     assert "next: ucp start --adopt argocd,crossplane" in ended.stderr
     ended = world.ucp("start", "--core", "kind", "--adopt", "argocd", "--yes", expect=2)
-    assert "spec.core: 'adopt' is for provider existing" in ended.stderr
+    assert "spec.core: 'adopt' is valid for provider existing" in ended.stderr
     assert files(world) == []
     describe(world, "{provider: gke, adopt: [argocd]}")
-    refused(world, "gke", "spec.core: 'adopt' is for provider existing", "ucp.yaml", code=2)
+    refused(world, "gke", "spec.core: 'adopt' is valid for provider existing", "ucp.yaml", code=2)
 
 
 def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
@@ -162,7 +162,7 @@ def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
     there = "has no context 'near'; it has: far"
     refused(world, "existing", there, "kubectl config get-contexts", code=2)
     describe(world, "{provider: existing, context: far}")
-    refused(world, "existing", "API server of the context far can't be reached", "get nodes")
+    refused(world, "existing", "failed to reach the API server of the context far", "get nodes")
     before = (world.workspace / "ucp.yaml").read_text()
     world.ucp("start", "--adopt", "argocd", "--yes", expect=1)
     assert (world.workspace / "ucp.yaml").read_text() == before, "it is written after all checks"
@@ -171,6 +171,6 @@ def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
     before = files(world)
     ended = world.ucp("start", "--yes", expect=1)
     assert "spec.git.core is http://localhost:3000/c, which pods" in ended.stderr
-    assert "spec.reconciler.image names none" in ended.stderr
+    assert "spec.reconciler.image is required" in ended.stderr
     assert "make image ARGS='--tag REGISTRY/k8s-ucp-reconciler:1' && docker push" in ended.stderr
     assert files(world) == before

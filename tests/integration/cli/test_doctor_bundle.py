@@ -21,7 +21,7 @@ def test_without_a_core_it_has_what_lies_on_this_machine() -> None:
         file = world.workspace / "it.tar.gz"
         # 1: the core doesn't answer.
         ended = world.ucp("doctor", "--bundle", str(file), expect=1)
-        assert "look through it" in ended.stderr
+        assert "review it before you share it" in ended.stderr
         with tarfile.open(file) as archive:
             names = archive.getnames()
             log = archive.extractfile("ucp-demo/logs/ucp.log")
@@ -29,4 +29,4 @@ def test_without_a_core_it_has_what_lies_on_this_machine() -> None:
             assert log.read().decode() == "something with …"
         assert {"ucp-demo/about.json", "ucp-demo/ucp.yaml", "ucp-demo/missing.txt"} <= set(names)
         again = world.ucp("doctor", "--bundle", str(file), expect=2)
-        assert "is there already" in again.stderr
+        assert "already exists" in again.stderr

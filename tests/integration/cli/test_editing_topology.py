@@ -69,7 +69,7 @@ def test_apps_come_and_go(workspace: Path) -> None:
     assert [each["name"] for each in listed] == ["echo", "web", "quote"]
     ucp(workspace, "app", "remove", "web")
     assert [each.name for each in load(workspace / "ucp.yaml").spec.apps] == ["echo", "quote"]
-    with pytest.raises(Exception, match="no app is known by the name 'wbe'"):
+    with pytest.raises(Exception, match="unknown app 'wbe'"):
         ucp(workspace, "app", "add", "wbe")
 
 
@@ -136,7 +136,7 @@ def test_a_refused_edit_leaves_nothing(workspace: Path, toolbox: Toolbox) -> Non
     hook.write_text("#!/bin/sh\necho no such app here >&2\nexit 1\n")
     with pytest.raises(UcpError, match="no such app here") as refused:
         ucp(workspace, "app", "add", "shop", "--image", "a/c", "--tag", "1")
-    assert "what is done is kept" not in str(refused.value)
+    assert "completed steps are kept" not in str(refused.value)
     assert (workspace / "ucp.yaml").read_text() == started.read_text() == before
     assert {each: Repository(each).tree_of("main") for each in _remotes(gitops)} == trees
     hook.write_text(ours)

@@ -104,7 +104,7 @@ def test_a_kubeconfig_is_merged_into_the_users_own(running: World) -> None:
     assert own.stat().st_mode & 0o777 == 0o600
     own.write_text("- no\n- kubeconfig\n")
     ended = running.ucp("kubeconfig", "demo-core", "--merge", expect=1)
-    assert "left as it is" in ended.stderr
+    assert "not changed" in ended.stderr
     assert own.read_text() == "- no\n- kubeconfig\n"
 
 
@@ -152,7 +152,7 @@ def test_secrets_are_shown_and_kept_nowhere(running: World) -> None:
 def test_a_build_without_web_pages_says_so(running: World) -> None:
     ended = running.ucp("open", "argocd", expect=1)
     assert ended.stdout.startswith("http://127.0.0.1:")
-    assert "without its web pages" in ended.stderr
+    assert "without the web UI" in ended.stderr
 
 
 def test_render_writes_where_it_is_told(running: World, tmp_path: Path) -> None:
@@ -174,7 +174,8 @@ def test_a_second_run_waits_for_nobody(running: World) -> None:
         for words in (["start", "--yes"], ["stop", "--yes"]):
             ended = running.ucp(*words, expect=1)
             assert (
-                "another command works on the topology demo: `ucp stop` (PID 4711)" in ended.stderr
+                "another command is running on the topology demo: `ucp stop` (PID 4711)"
+                in ended.stderr
             )
         running.status()
         assert holder.stdin is not None
@@ -199,7 +200,7 @@ def test_a_port_that_was_taken_meanwhile(running: World) -> None:
         stranger.listen(1)
         ended = running.ucp("start", "--yes", expect=1)
         assert f"port {port}" in ended.stderr
-        assert "is taken by another program" in ended.stderr
+        assert "is already in use by another program" in ended.stderr
         assert stranger.getsockname()[1] == port
     running.ucp("start", "--yes")
     assert running.status()["core"]["ready"] is True
@@ -278,7 +279,7 @@ def test_repositories_of_the_users_own(world: World) -> None:
         text = CORE_ALONE.replace("spec: {", f"spec: {{git: {git}, ")
         (world.workspace / "ucp.yaml").write_text(text)
         refused = world.ucp("start", "--yes", expect=1).stderr
-        assert "creds/forge.token: there is no such file; it has to be an access token" in refused
+        assert "creds/forge.token: the file does not exist; expected an access token" in refused
         assert not world.gitops.exists()
         login = world.workspace / "creds" / "forge.token"
         login.parent.mkdir(0o700)

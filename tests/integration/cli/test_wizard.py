@@ -19,11 +19,11 @@ from tests.e2e.world import World
 from tests.integration.cli.conftest import files
 
 ENTER, SPACE, CTRL_C, CTRL_U, UP, DOWN = "\r", " ", "\x03", "\x15", "\x1b[A", "\x1b[B"
-CORE = "Where does the core cluster run?"
+CORE = "Provider of the core cluster:"
 QUESTIONS = (
-    "Which environments, in the order of promotion?",
-    "Which apps run on them?",
-    "Write it and start?",
+    "Environments, in the order of promotion:",
+    "Apps to deploy to the environments:",
+    "Write the file and start?",
 )
 
 
@@ -127,7 +127,7 @@ def test_bad_names_are_refused_at_the_question(
     person.types(CTRL_U + "Stage" + ENTER)
     person.reads("'Stage': lower-case letters, digits and '-'")
     person.types(CTRL_U + "a, a" + ENTER)
-    person.reads("a name is there twice")
+    person.reads("environment names must be unique")
     person.types(CTRL_U + "core" + ENTER)
     person.reads("'core'")
     person.types(CTRL_C)
@@ -182,8 +182,8 @@ def test_kind_is_offered_where_a_container_engine_answers(
     person.types(DOWN + ENTER)
     person.reads(QUESTIONS[0])
     person.types(ENTER)
-    person.reads("Where do their clusters run?")
-    person.reads("kind: a container of your engine, with real pods")
+    person.reads("Provider of the environments' clusters:")
+    person.reads("kind: clusters in containers, with real pods")
     person.types(UP + ENTER)
     person.reads(QUESTIONS[1])
     person.types(ENTER)
@@ -200,7 +200,7 @@ def test_what_has_one_answer_is_not_asked_and_why_kind_is_not_offered_is_told(
     person = at_keyboard("start")
     person.reads(QUESTIONS[0])
     assert CORE not in person.seen
-    assert "kind, with real pods, is not offered: Docker does not run" in person.seen
+    assert "kind (with real pods) is not available: Docker is not running" in person.seen
     person.types(CTRL_C)
     assert person.ends() == 130
     stand_in_engine(world, runs=True)

@@ -116,7 +116,7 @@ def test_ports_are_claimed_after_the_registry_was_lost(tmp_path: Path, registry:
     Ports(registry).claim(owner(tmp_path, "a"), mine)
     Ports(registry).claim(owner(tmp_path, "a"), mine)
     assert Ports(registry).reserve(owner(tmp_path, "a"), NAMES) == mine
-    with pytest.raises(UcpError, match="has been given to"):
+    with pytest.raises(UcpError, match="was reassigned to"):
         Ports(registry).claim(owner(tmp_path, "b"), mine)
 
 

@@ -342,7 +342,7 @@ def test_a_foreign_process_on_our_socket_is_named_and_left_alone(placement: Host
     try:
         assert stranger.stdout and stranger.stdout.readline()
         with pytest.raises(
-            UcpError, match=f"process {stranger.pid} .*not our supervisord"
+            UcpError, match=f"process {stranger.pid} .*not ucp's supervisord"
         ) as error:
             placement.ensure_running()
         assert error.value.next and str(path) in error.value.next

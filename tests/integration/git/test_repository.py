@@ -186,7 +186,7 @@ def test_edits_of_the_user_stay(clone: Repository) -> None:
     assert fast_forward(clone) is None, "another file is no obstacle"
     assert (clone.folder / "a" / "b").read_text() == "remote"
     publish(clone, {"a-b": b"remote"}, second)
-    assert "edits of your own" in (fast_forward(clone) or "")
+    assert "local commits or edits" in (fast_forward(clone) or "")
     assert (clone.folder / "a-b").read_text() == "my work"
     assert (clone.folder / "new").read_text() == "my new file"
 

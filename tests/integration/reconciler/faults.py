@@ -160,7 +160,7 @@ def watch_cut(scene: Scene, _: int) -> Found:
     before = scene.cuts()
     scene.core.cut()
     scene.app.cut()
-    return _measure(scene, "watch cut", "core and app", lambda: scene.cuts() > before)
+    return _measure(scene, "watch interrupted", "core and app", lambda: scene.cuts() > before)
 
 
 def too_old(scene: Scene, _: int) -> Found:
@@ -193,7 +193,7 @@ def restart(scene: Scene, number: int) -> Found:
         time.sleep(AWAY / 2)
     scene.planes.provider.start(name)
     eventually(lambda: scene.planes.provider.state(name).ready, "its readiness")
-    told = "Reachable=False, reachable 0" if name == APP else "watch cuts counted"
+    told = "Reachable=False, reachable 0" if name == APP else "watch interrupteds counted"
     return _measure(scene, "API server restart", name, lambda: True, told=told)
 
 
@@ -260,7 +260,7 @@ def expired(scene: Scene, number: int) -> Found:
 
 
 KINDS: dict[str, Callable[[Scene, int], Found]] = {
-    "watch cut": watch_cut,
+    "watch interrupted": watch_cut,
     "410 after compaction": too_old,
     "API server restart": restart,
     "half-open TCP": half_open,
@@ -274,7 +274,7 @@ def _measure(
     where: str,
     shown: Callable[[], bool],
     *,
-    told: str = "watch cuts counted",
+    told: str = "watch interrupteds counted",
 ) -> Found:
     """The fault has ended now. A change is made; everything has to become right."""
     began = time.monotonic()

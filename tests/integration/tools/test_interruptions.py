@@ -154,7 +154,7 @@ def test_two_installs_at_once_build_one_entry(
     first = start()
     assert proxy.asked.wait(30)
     second = start()
-    assert second.line() == f"waiting process {first.process.pid} installs it"
+    assert second.line() == f"waiting process {first.process.pid} is installing it"
     proxy.gate.set()
     outputs = [first.end(), second.end()]
     assert {each.splitlines()[-1] for each in outputs} == {
@@ -189,7 +189,7 @@ def test_waiting_has_a_deadline_that_names_the_holder(
     )
     with pytest.raises(DeadlineExceeded) as caught:
         impatient.install(["tiny"])
-    assert f"process {first.process.pid} installs it" in str(caught.value)
+    assert f"process {first.process.pid} is installing it" in str(caught.value)
     proxy.gate.set()
     assert first.end().splitlines()[-1].startswith("path ")
 

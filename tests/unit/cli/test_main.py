@@ -244,7 +244,7 @@ def test_what_is_blanked_out(text: str, expected: str) -> None:
             "ucp start --adopt argocd,crossplane",
             "ucp start --adopt argocd,crossplane --workspace '/a b'",
         ),
-        ("ucp --workspace /c start (what is done is kept)", None),
+        ("ucp --workspace /c start (completed steps are kept)", None),
         ("ucp start --workspace /c", None),
         ("take a ucp that brings 2.0", None),
         ("edit /x/ucp start.yaml", "edit /x/ucp start.yaml"),

@@ -23,7 +23,7 @@ from tests.unit.gitops.topologies import demo
 
 SOURCE = Path(k8s_ucp.__file__).parent
 OPTIONS = ("--help",)
-PROSE = ("and", "brings", "by", "is", "on", "or", "that", "use")
+PROSE = ("and", "by", "installs", "is", "on", "or", "that", "use")
 """Words that follow the name of the program where no command is meant."""
 
 

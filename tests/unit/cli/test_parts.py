@@ -74,7 +74,7 @@ def test_a_log_longer_than_a_block(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(UcpError, match="can't read"):
+    with pytest.raises(UcpError, match="failed to read"):
         tail(tmp_path / "log", 1)
 
 

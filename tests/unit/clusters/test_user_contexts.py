@@ -52,7 +52,7 @@ def test_a_file_that_is_none_is_left_alone(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("KUBECONFIG", str(file))
     for text in ("- a list", "key: [", "a: b: c"):
         file.write_text(text)
-        with pytest.raises(UcpError, match="no kubeconfig"):
+        with pytest.raises(UcpError, match="not a valid kubeconfig"):
             read_file(file)
         forget_contexts(config("demo-stage"))
         assert file.read_text() == text
@@ -127,7 +127,7 @@ def test_it_is_not_written_while_kubectl_writes(
     file.write_text(THEIRS)
     lock = tmp_path / "config.lock"
     lock.touch()
-    with pytest.raises(UcpError, match="another program is writing") as caught:
+    with pytest.raises(UcpError, match="is locked by another program") as caught:
         change_file(file, lambda found: merged(found, config("demo-stage")))
     assert str(lock) in str(caught.value.next)
     assert file.read_text() == THEIRS

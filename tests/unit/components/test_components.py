@@ -166,7 +166,7 @@ def test_the_reconciler_works_with_the_user_s_engine(
 
 
 def test_a_folder_without_manifests_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UcpError, match="does not hold"):
+    with pytest.raises(UcpError, match="does not contain"):
         argocd.engine_manifests(tmp_path)
 
 

@@ -94,7 +94,7 @@ def test_any_plan_runs_in_order_and_stops_at_a_failure(
     except UcpError as error:
         failed = True
         assert "the disk is full" in str(error)
-        assert error.next == "free some space; then ucp start (what is done is kept)"
+        assert error.next == "free some space; then ucp start (completed steps are kept)"
     reachable = {name for name, _ in needs}
     assert failed == bool(failing)
     assert len(set(world.done)) == len(world.done)
@@ -141,7 +141,7 @@ def test_a_failure_ends_the_others_and_tells_what_is_left() -> None:
             Task(Probe("last"), ("broken",)),
         )
     assert caught.value.message == (
-        "Step broken: the disk is full\n  done: first; cut off: slow; not begun: last"
+        "Step broken: the disk is full\n  done: first; interrupted: slow; not started: last"
     )
     assert world.done == ["first"]
 
@@ -149,7 +149,7 @@ def test_a_failure_ends_the_others_and_tells_what_is_left() -> None:
 def test_a_step_that_does_not_give_up_is_not_waited_for_for_ever() -> None:
     release = threading.Event()
     world = World()
-    with pytest.raises(UcpError, match="still busy: deaf"):
+    with pytest.raises(UcpError, match="still running: deaf"):
         world.run(
             Task(Probe("deaf", lambda *_: release.wait(30) and None)),
             Task(Probe("broken", fail)),
@@ -180,8 +180,8 @@ def test_ctrl_c_ends_the_steps_and_tells_what_is_left() -> None:
     with pytest.raises(Interrupted) as caught:
         world.run(Task(Probe("a")), Task(Probe("b", interrupt), ("a",)), Task(Probe("c"), ("b",)))
     assert caught.value.exit_code == 130
-    assert caught.value.message == "interrupted; done: a; cut off: b; not begun: c"
-    assert caught.value.next == "ucp start (what is done is kept)"
+    assert caught.value.message == "interrupted; done: a; interrupted: b; not started: c"
+    assert caught.value.next == "ucp start (completed steps are kept)"
     assert world.cancel.programs.ended
 
 
@@ -212,7 +212,7 @@ def test_preflight_makes_every_check_and_tells_everything_once() -> None:
     with pytest.raises(UcpError) as caught:
         pipeline.preflight(Plan("start", (), checks), World())
     assert caught.value.message == (
-        "nothing was changed, since:\n- disk full\n  next: df\n- port taken"
+        "nothing was changed, because:\n- disk full\n  next: df\n- port taken"
     )
     assert caught.value.exit_code == 2
     with pytest.raises(UcpError) as alone:

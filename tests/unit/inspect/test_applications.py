@@ -82,7 +82,7 @@ def test_whatever_is_not_well_is_named_where_nothing_has_failed() -> None:
     unwell |= {"health": {"status": "Degraded"}}  # type: ignore[dict-item]
     differing = [{"kind": "Pod", "name": name, "status": "OutOfSync"} for name in "abcde"]
     assert reason(application(resources=[unwell, *differing])) == (
-        "not healthy: Deployment web/web; not as git says: Pod a, Pod b, Pod c and 2 more"
+        "not healthy: Deployment web/web; out of sync with git: Pod a, Pod b, Pod c and 2 more"
     )
 
 

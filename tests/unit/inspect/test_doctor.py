@@ -115,7 +115,7 @@ def test_sources_that_are_no_local_clusters_are_told_too() -> None:
 def test_a_forgotten_cluster_is_no_error() -> None:
     _, severity, next = only(examined(clusters=[refused("Forgotten")]))
     assert severity == "info"
-    assert next.startswith("ucp clusters forget demo-stage --undo")
+    assert next.endswith("ucp clusters forget demo-stage --undo")
 
 
 @pytest.mark.parametrize(
@@ -222,16 +222,16 @@ REFUSED = "ClusterRole is not permitted in project applications"
     [
         (
             REFUSED,
-            "take the object out of gitops/demo/apps/apps/web/overlays/stage, commit and push; "
-            "what apps may hold is in gitops/demo/core/projects/applications.yaml",
+            "remove the object from gitops/demo/apps/apps/web/overlays/stage, commit and push; "
+            "gitops/demo/core/projects/applications.yaml lists the kinds that apps may contain",
         ),
         (
             "Deployment.apps is invalid: spec.replicas: must be greater than or equal to 0",
-            "correct gitops/demo/apps/apps/web/overlays/stage, commit and push",
+            "fix gitops/demo/apps/apps/web/overlays/stage, commit and push",
         ),
         (
             "admission webhook denied the request: image is not pinned",
-            "change the object in gitops/demo/apps/apps/web/overlays/stage so that",
+            "change the object in gitops/demo/apps/apps/web/overlays/stage to comply",
         ),
         ("back-off restarting", "kubectl --kubeconfig /w/demo-stage.yaml -n web get events,pods"),
     ],

@@ -54,6 +54,6 @@ def test_rows_are_what_the_contract_says() -> None:
 
 def test_the_list_says_more() -> None:
     new, db = mirror_details([SYNCER, NEW])
-    assert new["message"] == "not looked at yet"
+    assert new["message"] == "not reconciled yet"
     assert db["sources"] == ["secret ucp-clusters/db-conn", "configmap crossplane-system/a=b"]
     assert (db["copies"], db["synced"], db["message"]) == (3, 2, "Taken: somebody else's")

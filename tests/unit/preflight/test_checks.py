@@ -45,7 +45,9 @@ def test_a_version_that_is_not_brought(name: str, context: Context) -> None:
         check_versions(context)
     context.topology = with_version(name, "1.0.0")
     error = refused(check_versions, context)
-    assert error.message == f"spec.{name}.version is 1.0.0, and this ucp brings {brought}"
+    assert (
+        error.message == f"spec.{name}.version is 1.0.0, but this version of ucp installs {brought}"
+    )
 
 
 def test_a_kubernetes_that_is_not_brought_is_told_before_the_first_change(
@@ -62,7 +64,7 @@ def test_a_kubernetes_that_is_not_brought_is_told_before_the_first_change(
         context.topology = topology(spec)
         error = refused(check_versions, context)
         assert error.message.startswith(f"{where}: Kubernetes 1.")
-        assert error.next == f"set version: {brought}, or leave it out"
+        assert error.next == f"set version: {brought}, or remove the key"
     context.topology = topology(
         "{environments: [{name: a, cluster: {provider: kind, version: 1.2.3}}]}"
     )
@@ -110,25 +112,27 @@ def test_no_git(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_another_system(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_machine.sys, "platform", "darwin")
-    assert "Linux only, this is darwin" in refused(check_machine.check_system, context).message
+    assert "Linux only, not on darwin" in refused(check_machine.check_system, context).message
     kind = "{provider: kind}"
     context.topology = topology(f"{{core: {kind}, environments: [{{name: a, cluster: {kind}}}]}}")
     monkeypatch.setattr(check_machine, "find_program", lambda _: "git")
     check_machine.check_system(context)
     monkeypatch.setattr(check_machine.sys, "platform", "win32")
-    assert "Linux and macOS, this is win32" in refused(check_machine.check_system, context).message
+    assert (
+        "Linux and macOS only, not on win32" in refused(check_machine.check_system, context).message
+    )
 
 
 def test_a_full_disk(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     check_machine.check_folders(context)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=7 * 10**6))
     message = refused(check_machine.check_folders, context).message
-    assert "7 MB are free, 500 MB needed" in message
+    assert "7 MB free, 500 MB needed" in message
 
 
 def test_a_file_in_the_way_of_a_folder(context: Context, tmp_path: Path) -> None:
     (tmp_path / "new").write_text("")
-    assert f"can't write to the folder {tmp_path / 'new'}" in str(
+    assert f"the folder {tmp_path / 'new'} is not writable" in str(
         refused(check_machine.check_folders, context)
     )
     (tmp_path / "new").unlink()
@@ -138,7 +142,7 @@ def test_a_file_in_the_way_of_a_folder(context: Context, tmp_path: Path) -> None
 
 def test_few_open_files(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 256))
-    assert "only 256 files" in refused(check_machine.check_limits, context).message
+    assert "open files is 256" in refused(check_machine.check_limits, context).message
     monkeypatch.setattr(resource, "getrlimit", lambda _: (100, resource.RLIM_INFINITY))
     check_machine.check_limits(context)
 
@@ -149,7 +153,7 @@ def test_few_watches(context: Context, tmp_path: Path, monkeypatch: pytest.Monke
     check_machine.check_limits(context)
     (tmp_path / "max_user_watches").write_text("100\n")
     error = refused(check_machine.check_limits, context)
-    assert "the kernel allows 100 fs.inotify.max_user_watches" in error.message
+    assert "fs.inotify.max_user_watches is 100" in error.message
     assert error.next == f"sudo sysctl fs.inotify.max_user_watches={check_machine.WATCHES}"
 
 
@@ -171,7 +175,7 @@ def test_credentials_that_others_may_read(context: Context, mode: int) -> None:
     (folder / "gcp.json").touch()
     (folder / "gcp.json").chmod(mode)
     error = refused(check_machine.check_credentials, context)
-    assert "may read gcp.json" in error.message
+    assert "can read gcp.json" in error.message
     assert error.next == f"chmod 600 '{folder / 'gcp.json'}'"
 
 

@@ -31,7 +31,7 @@ def test_a_missing_one_names_the_cloud_the_place_and_the_form(tmp_path: Path) ->
     with pytest.raises(BadCredential) as caught:
         check_cloud_credentials(context(tmp_path, on_clouds(["eu"], [])))
     message = caught.value.message
-    assert f"the credential of aws, expected in {tmp_path}/creds/aws.ini" in message
+    assert f"credential of aws in {tmp_path}/creds/aws.ini" in message
     assert "aws_access_key_id" in message
 
 
@@ -47,7 +47,7 @@ def test_of_an_unused_cloud_it_is_ignored(tmp_path: Path) -> None:
 
 def test_a_cloud_of_a_database_is_in_use(tmp_path: Path) -> None:
     topology = on_clouds(["stage"], ["orders"], credentials={"gcp": {"env": "G", "project": "p"}})
-    with pytest.raises(BadCredential, match="credential of gcp, expected in the variable G"):
+    with pytest.raises(BadCredential, match="credential of gcp in the variable G"):
         check_cloud_credentials(context(tmp_path, topology))
 
 

@@ -24,8 +24,8 @@ def test_an_edit_changes_what_it_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (Edit("a.go", "three", "3"), "'three' is there 0 times instead of 1"),
-        (Edit("a.go", "one", "1"), "'one' is there 2 times instead of 1"),
+        (Edit("a.go", "three", "3"), "'three' occurs 0 times instead of 1"),
+        (Edit("a.go", "one", "1"), "'one' occurs 2 times instead of 1"),
         (Edit("b.go", "one", "1"), "the file can't be read: No such file or directory"),
     ],
 )
@@ -33,7 +33,7 @@ def test_an_edit_that_does_not_fit_fails_and_changes_nothing(
     tmp_path: Path, edit: Edit, says: str
 ) -> None:
     (tmp_path / "a.go").write_text("one two one")
-    with pytest.raises(UcpError, match="doesn't fit tiny") as caught:
+    with pytest.raises(UcpError, match="does not apply to tiny") as caught:
         apply_edit(edit, tmp_path, "tiny")
     assert says in caught.value.message
     assert edit.path in caught.value.message
@@ -77,22 +77,26 @@ def test_a_lack_of_room_is_told_before_anything_is_built(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("output", "says", "next_says"),
     [
-        ("write /x/y: no space left on device", "the disk is full", "UCP_CACHE_DIR"),
+        ("write /x/y: no space left on device", "disk full", "UCP_CACHE_DIR"),
         (
             "verifying a@v1: checksum mismatch\nSECURITY ERROR",
-            "not the one that was pinned",
+            "checksum mismatch",
             "the setting",
         ),
         (
             'go: a@v1: Get "https://me:secret@proxy.example/a": dial tcp: connection refused',
-            "can't fetch the Go modules of tiny 1.0.0; where they come from: the setting",
+            "failed to download the Go modules of tiny 1.0.0 from the setting",
             "check the network",
         ),
-        ("go: a@v1: module lookup disabled by GOPROXY=off", "can't fetch", "check the network"),
+        (
+            "go: a@v1: module lookup disabled by GOPROXY=off",
+            "failed to download",
+            "check the network",
+        ),
         ("# example.org/tiny\n./main.go:3:2: undefined: x", "undefined: x", "see /log"),
         (
             "# example.org/tiny\n./main.go:3:2: undefined: EOF",
-            "can't build tiny 1.0.0",
+            "failed to build tiny 1.0.0",
             "see /log",
         ),
     ],

@@ -12,12 +12,12 @@ from k8s_ucp.topology import load
 
 
 def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no topology file"):
+    with pytest.raises(UsageError, match="the topology file"):
         load(tmp_path / "ucp.yaml")
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(UcpError, match="can't read"):
+    with pytest.raises(UcpError, match="failed to read"):
         load(tmp_path)
 
 

@@ -26,6 +26,6 @@ def test_the_committed_file_is_current() -> None:
 
 def test_keys_are_explained() -> None:
     schema = json_schema()
-    assert "first tag" in properties(schema, "spec.apps")["tag"]["description"]
+    assert "Initial tag" in properties(schema, "spec.apps")["tag"]["description"]
     assert properties(schema, "spec.environments")["access"]["enum"] == ["admin", "scoped"]
     assert "op://" in json.dumps(schema["$defs"]["CredentialSource"])

@@ -44,7 +44,7 @@ WRONG = {
         5,
         "did you mean 'scoped'? allowed: admin, scoped",
     ),
-    "missing key": ("spec:\n  apps:\n    - image: x\n      tag: y\n", 6, "needs the key 'name'"),
+    "missing key": ("spec:\n  apps:\n    - image: x\n      tag: y\n", 6, "requires the key 'name'"),
     "number for text": ("spec:\n  apps: [{name: a, image: b, tag: 0.9}]\n", 5, "quotes around 0.9"),
     "tag in the image": (
         "spec:\n  apps: [{name: a, image: 'b:1', tag: c}]\n",
@@ -59,30 +59,30 @@ WRONG = {
     "duplicate environment": (
         "spec:\n  environments:\n    - name: a\n    - name: a\n",
         7,
-        "there twice in environments",
+        "in environments",
     ),
     "duplicate app": (
         "spec:\n  apps:\n    - {name: a, image: b, tag: c}\n    - {name: a, image: b, tag: c}\n",
         7,
-        "there twice in apps",
+        "in apps",
     ),
     "dangling promotesFrom": (
         "spec:\n  environments:\n    - name: a\n    - name: b\n      promotesFrom: c\n",
         8,
-        "names 'c', which is no environment; others here: a",
+        "unknown environment 'c'; available: a",
     ),
     "circle": (
         "spec:\n  environments:\n    - {name: a, promotesFrom: b}\n"
         "    - {name: b, promotesFrom: a}\n",
         6,
-        "in a circle: a <- b <- a",
+        "a cycle: a <- b <- a",
     ),
     "circle of one": ("spec:\n  environments: [{name: a, promotesFrom: a}]\n", 5, "a <- a"),
     "environment called core": ("spec:\n  environments: [{name: core}]\n", 5, "'core'"),
     "app in a namespace of Kubernetes": (
         "spec:\n  apps: [{name: kube-system, image: b, tag: c}]\n",
         5,
-        "can't be called 'kube-system'",
+        "can't be named 'kube-system'",
     ),
     "app and environment too long together": (
         f"spec:\n  environments: [{{name: {'e' * 32}}}]\n"
@@ -95,23 +95,23 @@ WRONG = {
     "one repository for both": (
         "spec:\n  git: {provider: url, core: 'https://x/y', apps: 'https://x/y'}\n",
         5,
-        "two repositories",
+        "different repositories",
     ),
     "two apps that are one Application": (
         "spec:\n  environments: [{name: eu-stage}, {name: stage}]\n"
         "  apps:\n    - {name: web, image: b, tag: c}\n    - {name: web-eu, image: b, tag: c}\n",
         8,
-        "the app web on eu-stage and the app web-eu on stage would both be the Application "
+        "the app web on eu-stage and the app web-eu on stage have the same Application name "
         "'web-eu-stage'",
     ),
     "an Application of the platform": (
         "spec:\n  environments: [{name: server}]\n  apps: [{name: git, image: b, tag: c}]\n",
         6,
-        "the app git on server would be the Application 'git-server'",
+        "the app git on server has the Application name 'git-server'",
     ),
     "a branch that git can't write": ("spec:\n  git: {branch: x.lock}\n", 5, "ends with .lock"),
     "a branch that is a whole ref": ("spec:\n  git: {branch: refs/heads/a}\n", 5, "such as 'a'"),
-    "a branch that git reads otherwise": ("spec:\n  git: {branch: FETCH_HEAD}\n", 5, "else"),
+    "a branch that git reads otherwise": ("spec:\n  git: {branch: FETCH_HEAD}\n", 5, "differently"),
     "an address without its end": (
         "spec:\n  git: {provider: url, core: 'http://[::1', apps: 'https://x/y'}\n",
         5,
@@ -125,7 +125,7 @@ WRONG = {
     "a revision that is a range": (
         "spec:\n  apps: [{name: a, repo: 'https://x/y', revision: a..b}]\n",
         5,
-        "it holds '..'",
+        "it contains '..'",
     ),
     "a domain that is too long": (
         f"spec:\n  domain: {'a' * 60 + ('.' + 'b' * 60) * 4}\n",
@@ -136,15 +136,15 @@ WRONG = {
         f"spec:\n  domain: {'a' * 60 + ('.' + 'b' * 60) * 3}\n  environments: [{{name: stage}}]\n"
         "  apps: [{name: a, image: b, tag: c, hosts: [www.shop]}]\n",
         7,
-        "would have 258 characters, 253 are allowed",
+        "has 258 characters, but at most 253 are allowed",
     ),
     "a token for ever": (
         "spec:\n  reconciler: {tokenLifetime: 99999999999h}\n",
         5,
-        "out of bounds: from 10m to 8760h",
+        "out of range: 10m to 8760h",
     ),
     "a token that no API server grants": ("spec:\n  reconciler: {tokenLifetime: 9m}\n", 5, "10m"),
-    "a poll once a year": ("spec:\n  git: {poll: 9000h}\n", 5, "from 1s to 168h"),
+    "a poll once a year": ("spec:\n  git: {poll: 9000h}\n", 5, "1s to 168h"),
     "kubeconfigs among Secrets of Kubernetes": (
         "spec:\n  reconciler: {sourceNamespaces: [ucp-clusters, kube-system]}\n",
         5,
@@ -156,12 +156,16 @@ WRONG = {
         5,
         "'maybe' is not",
     ),
-    "a number of thousands of digits": (f"spec: {{domain: 0x{'f' * 5000}}}\n", 4, "must be text"),
+    "a number of thousands of digits": (
+        f"spec: {{domain: 0x{'f' * 5000}}}\n",
+        4,
+        "must be a string",
+    ),
     "a map as a key": ("spec:\n  ? - {a: b}\n  : c\n", 5, "not valid YAML"),
     "itself within itself": ("spec: {apps: &a [*a]}\n", 4, "spec.apps[0]"),
     "a day that no month has": ("spec:\n  domain: 2026-02-31\n", 5, "not valid YAML"),
-    "lists in lists": (f"spec:\n  apps: {'[' * 3000}{']' * 3000}\n", 5, "lists and maps in each"),
-    "maps in maps": (f"spec: {'{a: ' * 3000}1{'}' * 3000}\n", 4, "lists and maps in each"),
+    "lists in lists": (f"spec:\n  apps: {'[' * 3000}{']' * 3000}\n", 5, "nested more than"),
+    "maps in maps": (f"spec: {'{a: ' * 3000}1{'}' * 3000}\n", 4, "nested more than"),
     "duplicate key": ("spec:\n  domain: a.org\n  domain: b.org\n", 6, "duplicate key"),
     "no YAML": ("spec: {core: [}\n", 4, "not valid YAML"),
     "a tab": ("spec:\n\tcore: {}\n", 5, "not valid YAML"),
@@ -187,7 +191,7 @@ def test_an_error_names_line_and_way_out(case: str) -> None:
         ("\0", "not valid YAML"),
         (HEAD.replace("kind: Topology\n", "kind: Topolgy\n"), "allowed: Topology"),
         (HEAD.replace("v1alpha1", "v2"), "allowed: k8s-ucp.io/v1alpha1"),
-        (HEAD.replace("{name: demo}", "{}"), "metadata needs the key 'name'"),
+        (HEAD.replace("{name: demo}", "{}"), "metadata requires the key 'name'"),
         (HEAD.replace("demo", "x" * 41), "at most 40 characters"),
     ],
 )
@@ -265,7 +269,7 @@ def test_any_text_is_a_topology_or_a_usage_error(text: str) -> None:
 
 
 def test_an_unknown_app_is_refused() -> None:
-    with pytest.raises(UsageError, match="known: echo"):
+    with pytest.raises(UsageError, match="built-in apps: echo"):
         known_app("qoute")
 
 
@@ -300,7 +304,7 @@ def test_a_circle_is_told_once_by_its_first_environment() -> None:
     links = ("a", "b"), ("b", "c"), ("c", "d"), ("d", "b"), ("e", "b")
     lines = "".join(f"    - {{name: {name}, promotesFrom: {source}}}\n" for name, source in links)
     message = refused(HEAD + "spec:\n  environments:\n" + lines)
-    assert message == "ucp.yaml:7: promotesFrom goes in a circle: b <- c <- d <- b"
+    assert message == "ucp.yaml:7: promotesFrom has a cycle: b <- c <- d <- b"
 
 
 @pytest.mark.parametrize("name", ["release/1.x", "fix_a", "HEADS", "feature@2", "a.b", "locks"])
@@ -338,6 +342,6 @@ def test_only_what_meets_the_platform_is_refused() -> None:
         )
 
     for app, environment in (("platform", "traefik"), ("platform-ingress", "nginx")):
-        assert "which is the platform's" in refused(named(app, environment))
+        assert "which is used by the platform" in refused(named(app, environment))
     for app, environment in (("platform", "stage"), ("git", "stage"), ("platform-x", "loki")):
         assert parse(named(app, environment), FILE).spec.apps[0].name == app

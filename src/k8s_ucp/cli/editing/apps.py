@@ -59,7 +59,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     rows = [
         [
             each["name"],
-            each["from"] or "in the repository, not in ucp.yaml",
+            each["from"] or "in the repository only, not in ucp.yaml",
             *(_shown(each["versions"].get(name)) for name in environments),
         ]
         for each in data
@@ -178,7 +178,7 @@ def add(
     if not (image or path or repo or chart):
         if name not in APPS:
             raise UsageError(
-                f"no app is known by the name '{name}'; known: {', '.join(APPS)}",
+                f"unknown app '{name}'; built-in apps: {', '.join(APPS)}",
                 next=f"ucp app add {name} --image NAME --tag TAG (or --path DIR, --repo URL, "
                 "--chart NAME)",
             )

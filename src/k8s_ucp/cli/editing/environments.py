@@ -57,7 +57,9 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
             each["cluster"],
             each.get("provider", "?"),
             each.get("promotesFrom") or "",
-            each.get("state", "") if each["declared"] else "in the repositories, not in ucp.yaml",
+            each.get("state", "")
+            if each["declared"]
+            else "in the repositories only, not in ucp.yaml",
         ]
         for each in data
     ]
@@ -131,8 +133,11 @@ def remove(
         for each in parse(text, path).spec.environments:
             if each.name == name and each.deletion_protection:
                 raise UsageError(
-                    f"the environment {name} is protected",
-                    next=f"remove its deletionProtection from {path}, run ucp start, then again",
+                    f"the environment {name} is protected from deletion",
+                    next=(
+                        f"remove its deletionProtection from {path}, run ucp start, then "
+                        "run the command again"
+                    ),
                 )
             if each.promotes_from == name:
                 raise UsageError(

@@ -21,7 +21,9 @@ def await_cluster_gone(call: Invocation, topology: Topology, cluster: str) -> No
     """Wait for a LocalCluster to be gone, drain included. Raises DeadlineExceeded."""
     kube = _core(call, topology)
     if kube is None:
-        call.console.say("the core cluster isn't running: the cluster goes with the next start")
+        call.console.say(
+            "the core cluster is not running: the cluster is deleted at the next start"
+        )
         return
 
     def look() -> str:
@@ -30,18 +32,18 @@ def await_cluster_gone(call: Invocation, topology: Topology, cluster: str) -> No
             return ""
         conditions = (found.get("status") or {}).get("conditions") or []
         words = [str(each.get("message")) for each in conditions if each.get("status") != "True"]
-        return "; ".join(words) or "it is there"
+        return "; ".join(words) or "it still exists"
 
-    _wait(f"cluster {cluster} gone", look)
+    _wait(f"deletion of cluster {cluster}", look)
 
 
 def how_far(call: Invocation, topology: Topology, look: str) -> str:
     """What to type after something was added. look: where the core cluster runs."""
     kube = _core(call, topology)
     if kube is None:
-        return "the core cluster isn't running: `ucp start` brings it up"
+        return "the core cluster is not running: run `ucp start`"
     kube.close()
-    return f"`{look}` shows how far it is"
+    return f"`{look}` shows the progress"
 
 
 def check_core_answers(call: Invocation, topology: Topology, app: str) -> None:
@@ -56,8 +58,9 @@ def check_core_answers(call: Invocation, topology: Topology, app: str) -> None:
             protected.add(file.parent.name)
     if protected and gitops.exists() and _core(call, topology) is None:
         raise UcpError(
-            f"the core cluster {topology.core_cluster} does not answer, and it alone can delete "
-            f"{app} from protected environments ({', '.join(sorted(protected))})",
+            f"the core cluster {topology.core_cluster} is not responding, but is "
+            f"needed to delete {app} from protected environments "
+            f"({', '.join(sorted(protected))})",
             next=f"ucp start, then: ucp app remove {app}",
         )
 
@@ -69,7 +72,7 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> None:
     """
     kube = _core(call, topology)
     if kube is None:
-        call.console.say("the core cluster isn't running: the app goes with the next start")
+        call.console.say("the core cluster is not running: the app is deleted at the next start")
         return
     labels = f"k8s-ucp.io/app={app},k8s-ucp.io/topology={topology.name}"
 
@@ -81,7 +84,7 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> None:
                 kube.delete(APPLICATION, each["metadata"]["name"], "argocd")
         return ", ".join(each["metadata"]["name"] for each in there)
 
-    _wait(f"Applications of {app} gone", look)
+    _wait(f"deletion of the Applications of {app}", look)
 
 
 def _wait(what: str, look: object) -> None:

@@ -143,7 +143,7 @@ def remove(
     """Remove a mirror and its copies from ucp.yaml and the core repository, and push."""
     call = invocation(ctx)
     edit_topology(call, lambda text, path: without_item(text, "mirrors", name, path))
-    call.console.say(f"mirror {name} removed; its copies leave with it")
+    call.console.say(f"mirror {name} removed; its copies are being deleted")
 
 
 def _pairs(words: list[str], flag: str) -> dict[str, str]:
@@ -151,7 +151,7 @@ def _pairs(words: list[str], flag: str) -> dict[str, str]:
     for each in words:
         left, equals, right = each.partition("=")
         if not equals or not left or not right:
-            raise UsageError(f"{flag} {each}: two words with = between are wanted")
+            raise UsageError(f"{flag} {each} is not a valid KEY=VALUE")
         found[left] = right
     return found
 

@@ -120,7 +120,7 @@ def _only_edit(folder: Path) -> Iterator[None]:
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError as error:
-        raise UsageError(f"there is no folder {folder}", next="ucp start") from error
+        raise UsageError(f"the folder {folder} does not exist", next="ucp start") from error
     try:
         until = time.monotonic() + PATIENCE
         while True:
@@ -132,8 +132,8 @@ def _only_edit(folder: Path) -> Iterator[None]:
                 break
             if time.monotonic() > until:
                 raise UcpError(
-                    f"another command edits {folder / 'ucp.yaml'}; nothing was changed",
-                    next="wait until it has ended, then run this one again",
+                    f"another command is editing {folder / 'ucp.yaml'}; nothing was changed",
+                    next="wait for it to finish, then run the command again",
                 )
             time.sleep(0.05)
         yield
@@ -147,16 +147,16 @@ def _read(path: Path) -> str:
         with path.open(encoding="utf-8", newline="") as stream:
             return stream.read()
     except FileNotFoundError as error:
-        raise UsageError(f"there is no topology file {path}", next="ucp start") from error
+        raise UsageError(f"the topology file {path} does not exist", next="ucp start") from error
     except OSError as error:
-        raise UcpError(f"can't read {path}: {error.strerror}") from error
+        raise UcpError(f"failed to read {path}: {error.strerror}") from error
 
 
 def _write(path: Path, text: str) -> None:
     try:
         replace_file(path, text)
     except OSError as error:
-        raise UcpError(f"can't write {path}: {error.strerror}") from error
+        raise UcpError(f"failed to write {path}: {error.strerror}") from error
 
 
 def up_to_date(call: Invocation, topology: Topology, folder: Path) -> Repository:

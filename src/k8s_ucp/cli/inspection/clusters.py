@@ -87,13 +87,13 @@ def forget(
     context = chosen_context(call)
     if undo:
         forgetting.undo(context.kube, name)
-        call.console.say(f"{name} may be registered again; `ucp status` shows it.")
+        call.console.say(f"{name} can be registered again; `ucp status` shows its state.")
         return
     if not yes and sys.stdin.isatty():
         from k8s_ucp.cli.questions import confirm
 
         if not confirm(f"Deregister {name} and delete its Applications?", default=False):
-            raise UsageError("nothing was forgotten")
+            raise UsageError("the cluster was not deregistered")
     existing = forgetting.forget(context.kube, name)
 
     def look() -> str:
@@ -101,15 +101,15 @@ def forget(
         if found is None or found["metadata"]["uid"] != existing.uid:
             return ""
         draining = Registration.of(found).draining_since
-        return f"its Applications are leaving since {draining}" if draining else "not begun yet"
+        return f"its Applications are being deleted since {draining}" if draining else "not started"
 
     wait_until(
         f"{name} deregistered",
         look,
         seconds=timeout,
         cancel=context.cancel,
-        next="see `ucp logs reconciler`; the cluster is marked, so it goes on by itself",
+        next="see `ucp logs reconciler`; the deregistration continues in the background",
     )
     call.console.say(
-        f"{name} is deregistered and stays so; `ucp clusters forget {name} --undo` takes it back."
+        f"{name} is deregistered; `ucp clusters forget {name} --undo` registers it again."
     )

@@ -52,7 +52,7 @@ def examine(
         from k8s_ucp.cli.inspection.doctor_bundle import write_bundle
 
         paths = write_bundle(context, seen, found, bundle)
-        call.console.say(f"{bundle}: {len(paths)} files; look through it before you hand it on")
+        call.console.say(f"wrote {bundle} ({len(paths)} files); review it before you share it")
     if output is Output.table:
         call.console.data(_page(found))
     else:
@@ -89,7 +89,7 @@ def _exposed(folder: Path) -> list[str]:
 
 def _page(found: list[Finding]) -> str:
     if not found:
-        return "nothing is wrong"
+        return "no problems found"
     return "\n".join(
         f"{_SIGNS[each.severity]}  {each.message}\n         next: {each.next}" for each in found
     )

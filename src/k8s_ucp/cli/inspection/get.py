@@ -40,8 +40,8 @@ def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     if output is not Output.table:
         call.console.data(notation(data, output))
         return
-    password = found.password or "changed by somebody; only its hash is kept"
+    password = found.password or "changed by a user; only its hash is stored"
     if theirs:
-        password = "adopted: log in as whoever runs it lets you"  # noqa: S105 (no password)
+        password = "adopted; ask its administrator for a login"  # noqa: S105 (no password)
     rows = [[argocd.NAME, data[0]["url"], found.user or "", password]]
     call.console.data(table(("what", "url", "user", "password"), rows))

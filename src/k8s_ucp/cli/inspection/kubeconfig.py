@@ -44,7 +44,7 @@ def kubeconfig(
         return
     path = own_file()
     change_file(path, lambda found: merged(found, config))
-    call.console.say(f"{path} has the context {cluster} now, and it is the current one")
+    call.console.say(f"merged the context {cluster} into {path} and made it the current context")
 
 
 def _cluster(context: Context, name: str) -> str:
@@ -56,7 +56,7 @@ def _cluster(context: Context, name: str) -> str:
     if not known:
         raise UcpError(f"{context.topology.name} has no clusters", next="ucp start")
     raise UsageError(
-        f"there is no cluster {name}; there are {', '.join(known)}",
+        f"the cluster {name} does not exist; available: {', '.join(known)}",
         next=f"ucp kubeconfig {known[0]}",
     )
 

@@ -122,8 +122,8 @@ def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
     if found:
         return found
     if not known:
-        raise UcpError(f"there are no logs in {state.logs}", next="ucp start")
-    raise UsageError(f"no logs of {component}; there are: {', '.join(known)}")
+        raise UcpError(f"no logs in {state.logs}", next="ucp start")
+    raise UsageError(f"no logs of {component}; available: {', '.join(known)}")
 
 
 def tail(path: Path, lines: int) -> tuple[str, int]:
@@ -141,7 +141,7 @@ def tail(path: Path, lines: int) -> tuple[str, int]:
                 if block and not block.strip(b"\0"):
                     break  # what the watcher gave back to the disk
     except OSError as error:
-        raise UcpError(f"can't read {path}: {error.strerror}") from error
+        raise UcpError(f"failed to read {path}: {error.strerror}") from error
     kept = found.lstrip(b"\0").splitlines()[-lines:] if lines else []
     return b"\n".join(kept).decode("utf-8", "replace"), end
 

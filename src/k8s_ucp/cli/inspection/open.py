@@ -33,18 +33,18 @@ def argocd(ctx: typer.Context) -> None:
         # Where whoever runs it has people log in.
         call.console.data(address)
         if context.argocd_answers().ready:
-            call.console.say(f"also at {context.argocd_url}, while the topology runs")
+            call.console.say(f"also at {context.argocd_url} while the topology is running")
         _browse(call, address)
         return
     health = context.argocd_answers()
     if not health.ready:
-        raise UcpError(f"Argo CD's server does not answer: {health.message}", next="ucp start")
+        raise UcpError(f"argocd-server is not responding: {health.message}", next="ucp start")
     url = context.argocd_url
     call.console.data(url)
     # One that others run is asked by the browser alone: its certificate is for another name.
     if not theirs and not component.ui_available(context.argocd_port):
         raise UcpError(
-            f"this Argo CD is built from source, without its web pages: {url} serves the API only",
+            f"this Argo CD was built from source without the web UI: {url} serves the API only",
             next="ucp status",
         )
     _browse(call, url)
@@ -52,4 +52,4 @@ def argocd(ctx: typer.Context) -> None:
 
 def _browse(call: Invocation, url: str) -> None:
     if not webbrowser.open(url):
-        call.console.say("no browser was found: open the address yourself")
+        call.console.say("no browser found: open the URL yourself")

@@ -45,8 +45,8 @@ def show(
     """Show the core cluster, components, environments, applications and mirrors."""
     if watch and exit_code:
         raise UsageError(
-            "--watch ends with Ctrl-C only, so it takes no --exit-code",
-            next="leave one of them out",
+            "--watch and --exit-code are mutually exclusive",
+            next="use only one of them",
         )
     call = invocation(ctx)
     context = chosen_context(call)
@@ -102,7 +102,7 @@ def _adopted(context: Context) -> list[ComponentStatus]:
 
 def _page(data: Status, seen: Seen, width: int | None = None) -> str:
     core, why = data["core"], status.reasons(seen)
-    away = "" if core["ready"] else "it doesn't answer: ucp start, or ucp doctor"
+    away = "" if core["ready"] else "not responding: ucp start, or ucp doctor"
     rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), away]]
     for each in data["components"]:
         rows.append(

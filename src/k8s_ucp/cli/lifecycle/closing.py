@@ -17,9 +17,9 @@ def closing_table(context: Context, seconds: float) -> str:
     environments = all_environments(context)
     providers = {each.name: each.cluster.provider for each in topology.spec.environments}
     rows = [["core cluster", topology.core_cluster, topology.spec.core.provider]]
-    place = "pods of the core cluster" if context.in_pods else "process of this machine"
+    place = "pods of the core cluster" if context.in_pods else "process on this machine"
     rows += [
-        ["component", each, "adopted: others run it" if context.adopts(each) else place]
+        ["component", each, "adopted (existing installation)" if context.adopts(each) else place]
         for each in COMPONENTS
     ]
     rows += [
@@ -35,7 +35,7 @@ def closing_table(context: Context, seconds: float) -> str:
         "",
         table(("what", "where", "how"), rows),
         "",
-        f"{topology.name} is up ({seconds:.1f} s). Next:",
+        f"{topology.name} is running ({seconds:.1f} s). Next:",
         "",
         "  look         ucp status",
         f"  Argo CD      {context.argocd_url}",

@@ -133,7 +133,7 @@ def start(
         git_read_credential=read_credential_of(wanted.topology, call.workspace),
     )
     if not decide(call, context, existing, ask=not yes):
-        call.console.say(f"{wanted.topology.name} is stopped; its repositories stay.")
+        call.console.say(f"{wanted.topology.name} is stopped; its repositories are kept.")
         return
     # One run, one context: a stop may have gone before.
     context = replace(context)
@@ -160,17 +160,17 @@ def _write_down(call: Invocation, wanted: Wanted) -> None:
                 stream.write(wanted.text)
             wanted.path.with_name(NAME).write_text(schema, "utf-8")
         except OSError as error:
-            raise UcpError(f"can't write {wanted.path}: {error.strerror}") from error
+            raise UcpError(f"failed to write {wanted.path}: {error.strerror}") from error
         call.console.say(f"wrote {wanted.path}")
     elif not wanted.path.exists() or wanted.path.read_text("utf-8") != wanted.read:
         # Read before the lock was had: an edit has come in between.
         raise UcpError(
-            f"{wanted.path} has changed while it was checked; nothing was started", next="ucp start"
+            f"{wanted.path} changed while it was checked; nothing was started", next="ucp start"
         )
     elif wanted.changed:
         try:
             replace_file(wanted.path, wanted.text)
         except OSError as error:
-            raise UcpError(f"can't write {wanted.path}: {error.strerror}") from error
-        call.console.say(f"wrote {wanted.changed} into {wanted.path}")
+            raise UcpError(f"failed to write {wanted.path}: {error.strerror}") from error
+        call.console.say(f"wrote {wanted.changed} to {wanted.path}")
     remember(call.workspace, wanted.topology.name, wanted.text)

@@ -65,10 +65,10 @@ def stop(
     seconds = run_plan(plans.stop(), context, call.console)
     if context.unasked:
         call.console.say(
-            f"{core} is gone and could not be asked. What it made in clouds may be there still, "
-            f"and be billed: {', '.join(context.unasked)}"
+            f"{core} was deleted without checking its cloud resources, which may still "
+            f"exist and be billed: {', '.join(context.unasked)}"
         )
     call.console.say(
-        f"{context.topology.name} is stopped, {seconds:.1f} s; its repositories stay. "
-        "`ucp start` brings it back."
+        f"{context.topology.name} is stopped ({seconds:.1f} s); its repositories are "
+        "kept. Start it again with `ucp start`."
     )

@@ -25,7 +25,7 @@ PROPOSED_ENVIRONMENTS = ("stage", "prod")
 PROPOSED_APPS = ("echo",)
 BY_FLAGS = ("embedded", "kind")
 """Cores that flags describe. Of others more must be said: the repositories, an image."""
-_KIND_TOO = "an embedded core, whose pods are simulated; kind would do too: ucp start --core kind"
+_KIND_TOO = "use an embedded core (its pods are simulated), or a kind core: ucp start --core kind"
 _EXAMPLE = "ucp start --topology demo --env stage=embedded --env prod=embedded --app echo"
 
 
@@ -103,7 +103,7 @@ def _ports(text: str) -> tuple[int, int]:
     numbers = [int(each) for each in parts if each.isascii() and each.isdigit()]
     if len(parts) != 2 or len(numbers) != 2 or not all(0 < each < 65536 for each in numbers):
         raise UsageError(
-            f"--ports: {text!r} is not two ports with a comma between",
+            f"--ports: {text!r} is not a valid pair of ports (HTTP,HTTPS)",
             next="ucp start --core kind --ports 8080,8443",
         )
     return numbers[0], numbers[1]
@@ -114,7 +114,7 @@ def _adopt(text: str) -> tuple[str, ...]:
     parts = [each.strip() for each in text.split(",")]
     if unknown := [each for each in parts if each not in ADOPTABLE]:
         raise UsageError(
-            f"--adopt: {unknown[0]!r} is no component that may be there already; these are: "
+            f"--adopt: {unknown[0]!r} is not an adoptable component; valid values: "
             f"{', '.join(ADOPTABLE)}",
             next=f"ucp start --adopt {','.join(ADOPTABLE)}",
         )
@@ -139,7 +139,7 @@ def find_wanted(call: Invocation, flags: Flags) -> Wanted:
 
     if not questions.can_ask():
         raise UsageError(
-            f"there is no {path}, and nobody to ask (stdin is not a terminal)",
+            f"{path} does not exist, and the wizard needs a terminal (stdin is not one)",
             next="ucp start --yes (embedded core, environments stage and prod, app echo)",
         )
     clusters, not_kind = _choices()
@@ -147,14 +147,14 @@ def find_wanted(call: Invocation, flags: Flags) -> Wanted:
     cores = [flags.core] if flags.core else clusters
     proposed = questions.Answers(cores[0], _names(flags), flags.apps or PROPOSED_APPS)
     if not_kind and flags.core is None:
-        call.console.say(f"The core cluster runs on the embedded engine ({not_kind}).")
+        call.console.say(f"The core cluster uses the embedded provider ({not_kind}).")
     try:
         answers = questions.ask_topology(proposed, cores, clusters)
         if answers.core == "kind" and not flags.ports:
             answers = _with_ports(answers)
         wanted = _new(name, _answered(answers, flags), path)
-        call.console.say(f"\nThis goes into {path}:\n\n{_indented(wanted.text)}")
-        agreed = questions.confirm("Write it and start?")
+        call.console.say(f"\nContent of the new file {path}:\n\n{_indented(wanted.text)}")
+        agreed = questions.confirm("Write the file and start?")
     except KeyboardInterrupt:
         raise Interrupted("interrupted; nothing was written", next="ucp start") from None
     if not agreed:
@@ -166,7 +166,7 @@ def _from_file(call: Invocation, flags: Flags, path: Path) -> Wanted:
     topology = load(path)
     if call.topology and call.topology != topology.name:
         raise UsageError(
-            f"{path} describes the topology {topology.name}, not {call.topology}",
+            f"{path} defines the topology {topology.name}, not {call.topology}",
             next=f"ucp start --topology {topology.name}",
         )
     if flags.describe_topology:
@@ -199,7 +199,7 @@ def _check_agreement(flags: Flags, topology: Topology, path: Path) -> None:
     ]
     if differing:
         raise UsageError(
-            f"{path} exists and says otherwise than {', '.join(differing)}",
+            f"{path} exists and contradicts {', '.join(differing)}",
             next=f"edit {path}, then run ucp start without these flags",
         )
 
@@ -224,15 +224,18 @@ def _new(name: str, flags: Flags, path: Path) -> Wanted:
         )
     except ValidationError as error:
         raise UsageError(
-            f"{error.errors()[0]['input']!r} is no name: lower-case letters, digits and '-', a "
-            "letter or digit first and last, at most 40 characters (RFC 1123)",
+            f"{error.errors()[0]['input']!r} is not a valid name: use lower-case "
+            "letters, digits and '-', a letter or digit first and last, at most 40 "
+            "characters (RFC 1123)",
             next=_EXAMPLE,
         ) from error
     if problems := find_problems(topology):
         by_flags = topology.spec.core.provider in BY_FLAGS
         raise UsageError(
             "; ".join(each.message for each in problems),
-            next=_EXAMPLE if by_flags else f"write {path} (docs/cores.md has one), then: ucp start",
+            next=_EXAMPLE
+            if by_flags
+            else f"write {path} (example in docs/cores.md), then: ucp start",
         )
     return Wanted(topology, topology_text(topology), path, exists=False)
 
@@ -269,9 +272,9 @@ def _choices() -> tuple[list[str], str]:
     error = why_unavailable()
     if error is None:
         return ["kind", "embedded"], ""
-    how = f"; to have it: {error.next}" if error.next else ""
+    how = f"; to enable it: {error.next}" if error.next else ""
     reason = error.message.splitlines()[0]
-    return ["embedded"], f"kind, with real pods, is not offered: {reason}{how}"
+    return ["embedded"], f"kind (with real pods) is not available: {reason}{how}"
 
 
 def _with_ports(answers: Answers) -> Answers:
@@ -285,7 +288,9 @@ def _with_ports(answers: Answers) -> Answers:
     if offer is None:
         return answers
     numbers = " and ".join(map(str, taken))
-    question = f"Port {numbers} is taken. Take {offer[0]} and {offer[1]} for the core instead?"
+    question = (
+        f"Port {numbers} is already in use. Use {offer[0]} and {offer[1]} for the core instead?"
+    )
     return replace(answers, ports=offer) if questions.confirm(question) else answers
 
 

@@ -51,7 +51,7 @@ def history(
         found = events(there.repository, tip.commit, app, env)[:limit]
     if output is Output.table:
         call.console.data(
-            _table(found, call.console.width) if found else f"no change of {app}'s tags yet"
+            _table(found, call.console.width) if found else f"no changes of {app}'s tags"
         )
     else:
         call.console.data(notation([_data(each) for each in found], output))
@@ -60,10 +60,12 @@ def history(
 def _refuse_unknown(tip: GitTip, app: str, env: str) -> None:
     apps = tip.folders("apps")
     if app not in apps:
-        raise UcpError(f"the repository has no app {app}", next=nearest(app, apps))
+        raise UcpError(f"the app {app} does not exist in the repository", next=nearest(app, apps))
     envs = tip.folders(overlay_folder(app, "x").removesuffix("/x"))
     if env and env not in envs:
-        raise UcpError(f"the app {app} has no environment {env}", next=nearest(env, envs))
+        raise UcpError(
+            f"the app {app} has no overlay for the environment {env}", next=nearest(env, envs)
+        )
 
 
 def _table(found: list[Event], width: int | None) -> str:

@@ -236,16 +236,22 @@ def _land(
 
 def _intent(defaults: Intent, tag: str, digest: str, source: str, images: Sequence[str]) -> Intent:
     if not defaults.app:
-        raise UsageError("which app?", next="ucp promote APP --env ENV --tag TAG")
+        raise UsageError("the app is not specified", next="ucp promote APP --env ENV --tag TAG")
     check_name("app", defaults.app)
     if not defaults.env:
-        raise UsageError("which environment?", next=f"ucp promote {defaults.app} --env ENV …")
+        raise UsageError(
+            "the environment is not specified", next=f"ucp promote {defaults.app} --env ENV …"
+        )
     check_name("environment", defaults.env)
     given = [name for name, value in (("--tag", tag), ("--digest", digest), ("--from", source),
                                       ("--image", images)) if value]  # fmt: skip
     if len(given) != 1:
-        said = f"{' and '.join(given)} exclude each other" if given else "promote what?"
-        raise UsageError(said, next="give one of --tag, --digest, --from and --image")
+        said = (
+            f"{' and '.join(given)} are mutually exclusive"
+            if given
+            else "the tag to promote is not specified"
+        )
+        raise UsageError(said, next="use one of --tag, --digest, --from and --image")
     if source:
         check_name("environment", source)
     pin = parse_tag(tag) if tag else parse_digest(digest) if digest else NO_PIN
@@ -257,7 +263,7 @@ def _images(words: Sequence[str]) -> dict[str, Pin]:
     for word in words:
         name, equals, version = word.rpartition("=")
         if not equals or not name:
-            raise UsageError(f"--image {word!r} is no NAME=TAG", next="--image NAME=TAG")
+            raise UsageError(f"--image {word!r} is not a valid NAME=TAG", next="--image NAME=TAG")
         if name in images:
             raise UsageError(f"--image names {name} twice", next="name each image once")
         images[name] = parse_version(version)
@@ -267,7 +273,9 @@ def _images(words: Sequence[str]) -> dict[str, Pin]:
 def _order(sequence: int | None, semver: bool, run: Run) -> Order:
     if semver:
         if sequence is not None:
-            raise UsageError("--sequence and --semver exclude each other", next="give one of them")
+            raise UsageError(
+                "--sequence and --semver are mutually exclusive", next="use only one of them"
+            )
         return Order(semver=True)
     if sequence is not None:
         return Order(sequence=sequence)
@@ -293,7 +301,8 @@ def _refuse(**given: object) -> None:
     extra = [name for name, value in given.items() if value]
     if extra:
         raise UsageError(
-            f"--batch and {', '.join(extra)} exclude each other", next="write it in the file"
+            f"--batch and {', '.join(extra)} are mutually exclusive",
+            next="set these in the batch file",
         )
 
 
@@ -305,7 +314,7 @@ def _read(path: str) -> str:
         return raw.decode("utf-8")
     except OSError as error:
         raise UsageError(
-            f"can't read {path}: {error.strerror}", next="--batch FILE, or --batch - for stdin"
+            f"failed to read {path}: {error.strerror}", next="--batch FILE, or --batch - for stdin"
         ) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no UTF-8 text", next="save it as UTF-8") from error
+        raise UsageError(f"{path} is not valid UTF-8", next="save it as UTF-8") from error

@@ -23,7 +23,7 @@ def seconds(option: str, text: str) -> float:
     """A duration such as 90s, 10m or 1h30m. Raises UsageError."""
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise UsageError(f"{option} {text!r} is no duration", next=f"{option} 10m")
+        raise UsageError(f"{option} {text!r} is not a valid duration", next=f"{option} 10m")
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
@@ -88,6 +88,6 @@ def _words(decision: Decision, landing: Landing) -> str:
         if decision.status == "pr":
             return f"pull request: {place}: {what} ({landing.request})"
         tries = f", {landing.attempts} tries" if landing.attempts > 1 else ""
-        return f"{did}: {place}: {what or 'free again'} ({landing.commit[:12]}{tries})"
+        return f"{did}: {place}: {what or 'not held'} ({landing.commit[:12]}{tries})"
     text = f"{decision.status}: {decision.reason}"
     return f"{text}\n  next: {decision.next}" if decision.next else text

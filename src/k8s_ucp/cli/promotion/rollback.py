@@ -60,7 +60,7 @@ def rollback(
     """
     check_name("app", app)
     if not env:
-        raise UsageError("which environment?", next=f"ucp rollback {app} --env ENV")
+        raise UsageError("the environment is not specified", next=f"ucp rollback {app} --env ENV")
     check_name("environment", env)
     call = invocation(ctx)
     landing, warning = _land(

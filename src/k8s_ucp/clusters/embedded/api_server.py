@@ -35,7 +35,7 @@ def kubeconfig(folder: ClusterFolder, port: int) -> dict[str, Any]:
             for each in ("ca.crt", "admin.crt", "admin.key")
         )
     except OSError as error:
-        raise UcpError(f"can't read the keys of cluster {name}: {error}") from error
+        raise UcpError(f"failed to read the keys of cluster {name}: {error}") from error
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -85,7 +85,7 @@ def _refuse_deaths(folder: ClusterFolder) -> None:
     for component in VITAL:
         if find_component(folder, component) is None:
             raise UcpError(
-                f"{component} of cluster {folder.name} ended: {_last_words(folder, component)}"
+                f"{component} of cluster {folder.name} exited: {_last_words(folder, component)}"
             )
 
 
@@ -127,10 +127,10 @@ def _last_words(folder: ClusterFolder, component: str) -> str:
     try:
         text = folder.log(component).read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return "its log is gone"
+        return "its log does not exist"
     lines = text.splitlines()
     errors = [line for line in lines if _ERROR.search(line)]
-    return "\n".join((errors or lines)[-LAST_WORDS:]) or "it said nothing"
+    return "\n".join((errors or lines)[-LAST_WORDS:]) or "no output"
 
 
 _ERROR = re.compile(r'^[EF]\d{4} |"level":"(error|fatal|panic)"|^([Ee]rror|panic)\b')

@@ -115,8 +115,8 @@ class ClusterFolder:
             return Record(**json.loads(text))
         except (ValueError, TypeError) as error:
             raise UcpError(
-                f"the record of cluster {self.name} is damaged: {self.record_file}",
-                next=f"remove the cluster's folder and make it anew: rm -r '{self.root}'",
+                f"the record of cluster {self.name} is corrupt: {self.record_file}",
+                next=f"delete the cluster's folder and recreate the cluster: rm -r '{self.root}'",
             ) from error
 
     def write_record(self, record: Record) -> None:

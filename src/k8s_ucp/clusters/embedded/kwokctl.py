@@ -171,11 +171,11 @@ def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float
     try:
         process.run([*_PRIVATELY, *kwokctl], timeout=timeout, env=environment, cwd=folder.root)
     except DeadlineExceeded as error:
-        what = f"the end of `kwokctl {verb} cluster` for {folder.name}"
+        what = f"`kwokctl {verb} cluster` of {folder.name}"
         raise DeadlineExceeded(what, timeout, error.last_state) from error
     except CommandFailed as error:
         raise UcpError(
-            f"kwokctl could not {verb} cluster {folder.name}: {explain(error.output)}"
+            f"kwokctl failed to {verb} cluster {folder.name}: {explain(error.output)}"
         ) from error
 
 
@@ -194,4 +194,4 @@ def explain(output: str) -> str:
         if isinstance(entry, dict) and entry.get("level") == "ERROR":
             reason = str(entry.get("err", "")).strip()
             found.append(f"{entry.get('msg', '')}: {reason}" if reason else str(entry.get("msg")))
-    return "; ".join(found) or output.strip() or "it said nothing"
+    return "; ".join(found) or output.strip() or "no output"

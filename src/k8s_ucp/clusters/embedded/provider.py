@@ -49,9 +49,9 @@ def check_path(folder: Path) -> None:
     # kwok's controller splits the path of its settings at these.
     if set(str(folder)) & set(',"\n\r'):
         raise UcpError(
-            f"the embedded engine can't work in {str(folder)!r}: a comma, a double quote "
-            "or a line break is in the path",
-            next="use a workspace with a plainer path (--workspace DIR)",
+            f"the embedded engine can't use the folder {str(folder)!r}: its path "
+            "contains a comma, a double quote or a line break",
+            next="use a workspace whose path has no such character (--workspace DIR)",
         )
 
 
@@ -85,15 +85,16 @@ class EmbeddedProvider:
             raise UcpError("the embedded engine runs on Linux only", next="use --core kind")
         if not _LABEL.fullmatch(request.name):
             raise UsageError(
-                f"{request.name!r} can't name a cluster: 1 to 63 of a-z, 0-9 and -, "
-                "beginning and ending with a letter or digit"
+                f"{request.name!r} is not a valid cluster name: use 1 to 63 of a-z, "
+                "0-9 and -, a letter or digit first and last"
             )
         wanted = (request.version or self._available()).removeprefix("v")
         available = self._available().removeprefix("v")
         if wanted != available and not available.startswith(wanted + "."):
             raise UsageError(
-                f"Kubernetes {wanted} is not available for embedded clusters, {available} is",
-                next=f"set version: {available}, or leave it out",
+                f"Kubernetes {wanted} is not available for embedded clusters; "
+                f"available: {available}",
+                next=f"set version: {available}, or remove the key",
             )
         check_path(self._base)
         Parameters.of(request)
@@ -116,7 +117,7 @@ class EmbeddedProvider:
                 self._start(folder, record, until)
                 api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
                 return
-            report(f"making control plane {request.name}")
+            report(f"creating control plane {request.name}")
             # What a creation left that was cut off.
             self._clear(folder)
             try:
@@ -126,7 +127,7 @@ class EmbeddedProvider:
                 folder.lock.unlink(missing_ok=True)
                 if isinstance(error, OSError):
                     raise UcpError(
-                        f"can't make cluster {request.name} in {self._base}: {error.strerror}"
+                        f"failed to create cluster {request.name} in {self._base}: {error.strerror}"
                     ) from error
                 raise
 
@@ -165,7 +166,7 @@ class EmbeddedProvider:
         record = folder.record()
         if record is None:
             broken = folder.root.exists()
-            message = "its creation was cut off" if broken else "there is no such cluster"
+            message = "its creation was interrupted" if broken else "the cluster does not exist"
             return ClusterState(name, broken, running=False, ready=False, message=message)
         down = find_down(folder)
         if down:
@@ -195,7 +196,8 @@ class EmbeddedProvider:
         """
         if reach is Reach.PODS:
             raise UcpError(
-                f"pods can't reach the embedded cluster {name}", next="use an embedded core with it"
+                f"pods of the core cluster can't reach the embedded cluster {name}",
+                next="use an embedded core cluster",
             )
         folder = self._folder(name)
         record = folder.record()
@@ -239,7 +241,7 @@ class EmbeddedProvider:
         exposed = find_exposed(folder)
         if exposed:
             raise UcpError(
-                f"cluster {folder.name} must be reachable from this machine only: {exposed}"
+                f"cluster {folder.name} must listen on loopback addresses only: {exposed}"
             )
 
     def _clear(self, folder: ClusterFolder) -> None:
@@ -264,10 +266,10 @@ class EmbeddedProvider:
         paths = {each: self._programs.path(each) for each in (*kwokctl.PROGRAMS, "kwokctl")}
         for each, path in paths.items():
             if not path.is_file():
-                raise ProgramMissing(f"{each} is not at {path}", next="ucp tools install")
+                raise ProgramMissing(f"{each} is missing at {path}", next="ucp tools install")
         succeed = process.find_program("true")
         if succeed is None:
-            raise ProgramMissing("the program true is not on PATH", next="install coreutils")
+            raise ProgramMissing("the program true is not in PATH", next="install coreutils")
         return {**paths, "true": succeed}
 
     def _available(self) -> str:
@@ -295,13 +297,16 @@ def _refuse_taken_ports(folder: ClusterFolder, record: Record, down: list[str]) 
     for name, port in record.ports.items():
         if name in down and not can_listen(port):
             raise UcpError(
-                f"port {port} of {name} in cluster {folder.name} is taken by another program",
-                next=f"end it (ss -ltnp 'sport = :{port}' shows which), then try again",
+                f"port {port} of {name} in cluster {folder.name} is already in use by "
+                "another program",
+                next=(
+                    f"stop it (ss -ltnp 'sport = :{port}' shows which), then run the command again"
+                ),
             )
 
 
 def _absent(name: str) -> UcpError:
-    return UcpError(f"there is no embedded cluster {name}", next="ucp start")
+    return UcpError(f"the embedded cluster {name} does not exist", next="ucp start")
 
 
 def _left(until: float) -> float:

@@ -35,6 +35,6 @@ def _number(request: ClusterRequest, name: str, default: int, lowest: int, highe
     text = request.parameters.get(name, str(default))
     if not re.fullmatch("[0-9]{1,6}", text) or not lowest <= int(text) <= highest:
         raise UsageError(
-            f"{name} of {request.name}: a number from {lowest} to {highest}, not {text!r}"
+            f"{name} of {request.name} must be a number from {lowest} to {highest}, not {text!r}"
         )
     return int(text)

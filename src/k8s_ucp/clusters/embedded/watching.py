@@ -146,11 +146,11 @@ class Watch:
                 times = self._history.setdefault((name, component), [])
                 times.append(self.clock())
                 del times[:-32]
-            self.report(f"{name}: {', '.join(dead)} ended, starting again")
+            self.report(f"{name}: {', '.join(dead)} exited, restarting")
             try:
                 kwokctl.start(folder, timeout=START_SECONDS)
             except (UcpError, OSError) as error:
-                self.report(f"{name}: could not start again: {error}")
+                self.report(f"{name}: failed to restart: {error}")
                 return False
         return True
 

@@ -52,8 +52,8 @@ def check_identity(kube: Kube, note: Note) -> None:
     """Raises UcpError where the context leads to another cluster than the adopted one."""
     if uid_of(kube) != note.uid:
         raise UcpError(
-            f"the context {note.context} leads to another cluster than when it was taken",
-            next="give the context its old meaning back, or let ucp use another context",
+            f"the context {note.context} now refers to another cluster than when it was adopted",
+            next="restore the context, or set another context in ucp.yaml",
         )
 
 
@@ -67,7 +67,7 @@ def check_admin(kube: Kube, context: str) -> None:
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     if not kube.request("POST", path, body=review)["status"].get("allowed"):
         raise UcpError(
-            f"the user of the context {context} is no admin of its cluster",
+            f"the user of the context {context} is not cluster-admin",
             next="use a context whose user has the ClusterRole cluster-admin",
         )
 
@@ -80,15 +80,18 @@ def check_owner(kube: Kube, name: str, owner: str) -> bool:
     data = mark.get("data") or {}
     if data.get("owner") != owner:
         raise UcpError(
-            f"the cluster for {name} is used by a topology of another workspace or machine, as "
-            f"{data.get('name')}: its mark is one that this workspace did not make",
-            next=f"stop that topology first; where it is gone for good: kubectl -n "
-            f"{MARK_NAMESPACE} delete configmap {MARK}",
+            f"the cluster for {name} is already used by a topology of another "
+            f"workspace or machine, as {data.get('name')}",
+            next=(
+                "stop that topology first; if it no longer exists: kubectl -n "
+                f"{MARK_NAMESPACE} delete configmap {MARK}"
+            ),
         )
     if data.get("name") != name:
         raise UcpError(
-            f"the cluster for {name} is the cluster {data.get('name')} of this topology already",
-            next="give each of them a context of its own",
+            f"the cluster for {name} is already used as cluster {data.get('name')} of "
+            "this topology",
+            next="use a different context for each",
         )
     return True
 
@@ -119,7 +122,9 @@ def put_mark(kube: Kube, name: str, owner: str) -> bool:
         # Somebody was faster; it may have been us.
         return not check_owner(kube, name, owner)
     except Forbidden as error:
-        raise UcpError(f"can't mark the cluster for {name}: {error.message}") from error
+        raise UcpError(
+            f"failed to write the ownership mark to the cluster for {name}: {error.message}"
+        ) from error
     return True
 
 
@@ -135,6 +140,6 @@ def check_version(request: ClusterRequest, found: str) -> None:
     wanted, there = (request.version or found).removeprefix("v"), found.removeprefix("v")
     if wanted != there and not there.startswith((f"{wanted}.", f"{wanted}-", f"{wanted}+")):
         raise UcpError(
-            f"Kubernetes {wanted} is wanted for {request.name}, its cluster has {there}",
-            next=f"set version: {there}, or leave it out",
+            f"{request.name} runs Kubernetes {there}, but ucp.yaml requires {wanted}",
+            next=f"set version: {there}, or remove the key",
         )

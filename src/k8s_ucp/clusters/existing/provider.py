@@ -66,12 +66,14 @@ class ExistingProvider:
         with self.opened(request) as kube:
             make_private_folder(self._base)
             with self._locked(request.name, timeout):
-                report(f"taking the cluster of context {self._context(request)} into use")
+                report(f"adopting the cluster of context {self._context(request)}")
                 version, uid = kube.version(), adoption.uid_of(kube)
                 if time.monotonic() >= until:
                     self._lock_file(request.name).unlink(missing_ok=True)
                     raise DeadlineExceeded(
-                        f"use of the existing cluster for {request.name}", timeout, "slow answers"
+                        f"adoption of the existing cluster for {request.name}",
+                        timeout,
+                        "responding slowly",
                     )
                 marked = adoption.put_mark(kube, request.name, self._owner)
                 try:
@@ -117,8 +119,11 @@ class ExistingProvider:
                         adoption.remove_mark(kube, name, self._owner)
                 except UcpError as error:
                     raise UcpError(
-                        f"can't let the existing cluster {name} go: {error.message}",
-                        next=f"mend that; or, where it is gone for good: rm '{self._file(name)}'",
+                        f"failed to release the existing cluster {name}: {error.message}",
+                        next=(
+                            "fix the cause; if the cluster no longer exists: rm "
+                            f"'{self._file(name)}'"
+                        ),
                     ) from error
             self._file(name).unlink(missing_ok=True)
             self._lock_file(name).unlink(missing_ok=True)
@@ -126,7 +131,7 @@ class ExistingProvider:
     def state(self, name: str) -> ClusterState:
         note = read_note(self._file(name))
         if note is None:
-            return ClusterState(name, False, False, False, "there is no such cluster")
+            return ClusterState(name, False, False, False, "the cluster does not exist")
         if note.stopped:
             return ClusterState(name, True, False, False, "stopped", note.version)
         try:
@@ -159,8 +164,12 @@ class ExistingProvider:
         server = str(config["clusters"][0]["cluster"]["server"])
         if reach is Reach.PODS and _is_loopback(server):
             raise UcpError(
-                f"the API server of {name} is at {server}, which pods of the core can't reach",
-                next=f"use a context for {name} with an address that other machines reach",
+                f"the API server of {name} ({server}) is not reachable from pods of "
+                "the core cluster",
+                next=(
+                    f"use a context for {name} with an address that is reachable from "
+                    "other machines"
+                ),
             )
         return config
 
@@ -169,8 +178,8 @@ class ExistingProvider:
         """The cluster of a request, after every check; nothing is changed. Raises UcpError."""
         if not _LABEL.fullmatch(request.name):
             raise UsageError(
-                f"{request.name!r} can't name a cluster: 1 to 63 of a-z, 0-9 and -, "
-                "beginning and ending with a letter or digit"
+                f"{request.name!r} is not a valid cluster name: use 1 to 63 of a-z, "
+                "0-9 and -, a letter or digit first and last"
             )
         context = self._context(request)
         with self._kube(request.name, context) as kube:
@@ -188,12 +197,12 @@ class ExistingProvider:
             yield kube
         except Unauthorized as error:
             raise UcpError(
-                f"the credential of the context {context} is not accepted",
-                next=f"renew it, until this works: kubectl --context {context} get nodes",
+                f"the API server rejected the credential of the context {context}",
+                next=f"renew the credential and verify it: kubectl --context {context} get nodes",
             ) from error
         except Unreachable as error:
             raise UcpError(
-                f"the API server of the context {context} can't be reached: {error.message}",
+                f"failed to reach the API server of the context {context}: {error.message}",
                 next=f"kubectl --context {context} get nodes",
             ) from error
         finally:
@@ -205,14 +214,14 @@ class ExistingProvider:
             return context
         known = ", ".join(self._kubeconfig.contexts()) or "none"
         raise UsageError(
-            f"which existing cluster is {request.name}? No context is said; there are: {known}",
+            f"no context is set for the existing cluster {request.name}; available: {known}",
             next=f"add context: NAME beside provider: existing of {request.name} in ucp.yaml",
         )
 
     def _note(self, name: str) -> Note:
         note = read_note(self._file(name))
         if note is None:
-            raise UcpError(f"no existing cluster is in use as {name}", next="ucp start")
+            raise UcpError(f"no existing cluster is used as {name}", next="ucp start")
         return note
 
     def _file(self, name: str) -> Path:

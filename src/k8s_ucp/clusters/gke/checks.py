@@ -22,8 +22,8 @@ def check_project(gcloud: Gcloud) -> None:
         found = None
     if not found or found.get("lifecycleState") != "ACTIVE":
         raise UcpError(
-            f"there is no project {project}, or it is being deleted",
-            next="gcloud projects list; the project is the one of the gcp credential",
+            f"the project {project} does not exist or is being deleted",
+            next="check the project of the gcp credential: gcloud projects list",
         )
 
 
@@ -39,9 +39,9 @@ def choose_version(gcloud: Gcloud, settings: GkeSettings) -> str | None:
         if each == wanted or each.startswith((f"{wanted}.", f"{wanted}-")):
             return str(each)
     raise UsageError(
-        f"Kubernetes {wanted} is not available for {settings.name} in {settings.location}: "
-        f"{', '.join(valid)}",
-        next="set version to one of these (1.35 takes the newest 1.35), or leave it out",
+        f"Kubernetes {wanted} is not available for {settings.name} in "
+        f"{settings.location}; available: {', '.join(valid)}",
+        next="set version to one of these (1.35 selects the newest 1.35), or remove the key",
     )
 
 
@@ -55,7 +55,8 @@ def check_quota(gcloud: Gcloud, settings: GkeSettings) -> None:
         region = gcloud.json("compute", "regions", "describe", settings.region)
     except NotThere as error:
         raise UsageError(
-            f"there is no machine type {settings.machine} in {where}, or no such zone",
+            f"the machine type {settings.machine} does not exist in {where}, or the "
+            "zone does not exist",
             next=f"gcloud compute machine-types list --zones {where}",
         ) from error
     needed = {
@@ -72,10 +73,13 @@ def check_quota(gcloud: Gcloud, settings: GkeSettings) -> None:
     if short:
         project = gcloud.account.project
         raise UcpError(
-            f"the quota of project {project} in {settings.region} does not suffice for "
+            f"insufficient quota in project {project}, region {settings.region}, for "
             f"{settings.nodes} nodes {settings.machine}: {'; '.join(short)}",
-            next="ask for more at https://console.cloud.google.com/iam-admin/quotas?"
-            f"project={project}, or set a smaller size or another region",
+            next=(
+                "request more quota at "
+                f"https://console.cloud.google.com/iam-admin/quotas?project={project}, or "
+                "set a smaller size or another region"
+            ),
         )
 
 

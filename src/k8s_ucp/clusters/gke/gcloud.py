@@ -58,13 +58,13 @@ class Gcloud:
             kind = None
         if kind != "service_account":
             raise UcpError(
-                "the gcp credential is no key of a service account",
+                "the gcp credential is not a service account key",
                 next="gcloud iam service-accounts keys create creds/gcp.json --iam-account "
                 "NAME@PROJECT.iam.gserviceaccount.com",
             )
         if not project:
             raise UcpError(
-                "no Google Cloud project is known: the gcp credential names none",
+                "no Google Cloud project is set: the gcp credential has no project_id",
                 next="export CLOUDSDK_CORE_PROJECT=PROJECT, then run the command again",
             )
         return Account(str(project), email)
@@ -107,7 +107,7 @@ class Gcloud:
                 )
             except ProgramMissing as error:
                 raise ProgramMissing(
-                    "the program gcloud is not on this machine",
+                    "gcloud is not installed",
                     next="install the Google Cloud CLI: https://cloud.google.com/sdk/docs/install",
                 ) from error
 

@@ -61,20 +61,28 @@ def explain(error: CommandFailed, words: Sequence[str], project: str, email: str
     text = error.output
     line = _error_line(text)
     if any(sign in text for sign in _BUSY):
-        return Busy(f"Google works on it already: {line}", next="wait a minute, then try again")
+        return Busy(
+            f"another operation is in progress on Google Cloud: {line}",
+            next="wait a minute, then try again",
+        )
     if any(sign in text for sign in _DISABLED_SIGNS):
         return _disabled(text, project)
     if found := _QUOTA.search(text):
         return UcpError(
-            f"the quota of project {project} does not suffice: {found[0].strip()}",
-            next="ask for more at https://console.cloud.google.com/iam-admin/quotas?"
-            f"project={project}, or set a smaller size or another region",
+            f"insufficient quota in project {project}: {found[0].strip()}",
+            next=(
+                "request more quota at "
+                f"https://console.cloud.google.com/iam-admin/quotas?project={project}, or "
+                "set a smaller size or another region"
+            ),
         )
     if any(sign in text for sign in _CREDENTIAL):
         return UcpError(
-            f"Google does not accept the gcp credential ({email}): {line}",
-            next="gcloud iam service-accounts keys create creds/gcp.json --iam-account "
-            f"{email} (the old key may have been removed)",
+            f"Google Cloud rejected the gcp credential ({email}): {line}",
+            next=(
+                "gcloud iam service-accounts keys create creds/gcp.json --iam-account "
+                f"{email} (the old key may have been deleted)"
+            ),
         )
     if "billing" in text.lower():
         return UcpError(
@@ -83,28 +91,28 @@ def explain(error: CommandFailed, words: Sequence[str], project: str, email: str
         )
     if tuple(words[:2]) == ("projects", "describe") and any(sign in text for sign in _FORBIDDEN):
         return UcpError(
-            f"there is no project {project}, or {email} may not see it",
+            f"the project {project} does not exist, or {email} has no access to it",
             next=f"gcloud projects list; then {_grant(project, email, 'roles/container.admin')}",
         )
     if any(sign in text for sign in _NOT_THERE):
         return NotThere(line)
     if any(sign in text for sign in _FORBIDDEN):
         return UcpError(
-            f"{email} may not do that in project {project}: {line}",
+            f"{email} lacks a permission in project {project}: {line}",
             next=f"{_grant(project, email, _role(words))}",
         )
     if found := _NO_PLACE.search(text):
         return UsageError(
-            f"Google has no zone or region {found[1]} for project {project}",
+            f"zone or region {found[1]} does not exist for project {project}",
             next="gcloud compute zones list",
         )
     if any(sign in text for sign in _UNREACHABLE) or _OUT_OF_ORDER.search(text):
         return OutOfReach(
-            f"Google Cloud can't be reached: {line}",
-            next="check the network (a proxy is named by HTTPS_PROXY), then run it again",
+            f"failed to reach Google Cloud: {line}",
+            next="check the network (HTTPS_PROXY sets a proxy), then run the command again",
         )
     return UcpError(
-        f"`gcloud {' '.join(words)}` failed: {line}", next="gcloud components update, perhaps"
+        f"`gcloud {' '.join(words)}` failed: {line}", next="update gcloud: gcloud components update"
     )
 
 
@@ -134,6 +142,6 @@ def _error_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     begin = next((place for place, line in enumerate(lines) if line.startswith("ERROR:")), None)
     if begin is None:
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "no output"
     whole = " ".join(lines[begin : begin + 4]).partition(" This command is authenticated as")[0]
     return re.sub(r"^ERROR: (\(gcloud\.[\w.-]+\) )?", "", whole)[:500]

@@ -85,13 +85,13 @@ class GkeProvider:
         with self._locked(name, timeout):
             found = self._find(name)
             if found and found["status"] in ("ERROR", "STOPPING"):
-                report(f"removing the cluster {name}, whose making or removal was cut off")
+                report(f"deleting the cluster {name}, whose creation or deletion was interrupted")
                 self._remove(name, found, until)
                 found = None
             made = found is None
             try:
                 if made:
-                    report(f"making cluster {name} in {settings.location}: minutes")
+                    report(f"creating cluster {name} in {settings.location} (takes minutes)")
                     self._gcloud.json(*settings.create_words(self._owner, version))
                 running = self._await_running(name, report, until)
                 if not running.get("currentNodeCount"):
@@ -100,7 +100,7 @@ class GkeProvider:
             except Exception:
                 # Ctrl-C doesn't wait for Google: the next run finds what there is.
                 if made:
-                    report(f"removing the cluster {name} again")
+                    report(f"deleting the cluster {name} again")
                     self._clear(name)
                 raise
 
@@ -133,7 +133,7 @@ class GkeProvider:
     def state(self, name: str) -> ClusterState:
         found = self._find(name)
         if found is None:
-            return ClusterState(name, False, False, False, "there is no such cluster")
+            return ClusterState(name, False, False, False, "the cluster does not exist")
         version = f"v{found.get('currentMasterVersion', '')}"
         if found["status"] not in ("RUNNING", "RECONCILING"):
             message = found.get("statusMessage") or found["status"].lower()
@@ -159,7 +159,7 @@ class GkeProvider:
         """An admin kubeconfig whose token is good for about an hour; Google grants no other."""
         found = self._require(name)
         if not found.get("endpoint"):
-            raise UcpError(f"the cluster {name} has no address yet: {found['status'].lower()}")
+            raise UcpError(f"the cluster {name} has no endpoint yet: {found['status'].lower()}")
         return admin_kubeconfig(name, found, self._gcloud.token())
 
     # Looking.
@@ -173,9 +173,11 @@ class GkeProvider:
             gke_checks.check_quota(self._gcloud, settings)
         elif not self._is_ours(called[0], request.name):
             raise UcpError(
-                f"there is a cluster {request.name} in {called[0]['location']} that this workspace "
-                "did not make",
-                next="choose another name for the topology (metadata.name), or remove that cluster",
+                f"the cluster {request.name} in {called[0]['location']} already exists "
+                "and was not created by this workspace",
+                next=(
+                    "choose another name for the topology (metadata.name), or delete that cluster"
+                ),
             )
         return settings, version
 
@@ -196,7 +198,7 @@ class GkeProvider:
     def _require(self, name: str) -> Cluster:
         found = self._find(name)
         if found is None:
-            raise UcpError(f"there is no GKE cluster {name} of this workspace", next="ucp start")
+            raise UcpError(f"the GKE cluster {name} does not exist", next="ucp start")
         return found
 
     def _silence(self, name: str) -> str:
@@ -218,9 +220,9 @@ class GkeProvider:
             status = str(found["status"])
             if status in ("ERROR", "DEGRADED"):
                 raise UcpError(
-                    f"Google could not make the cluster {name}: "
-                    f"{found.get('statusMessage') or 'it does not say why'}",
-                    next="ucp start, once that is mended",
+                    f"GKE failed to create the cluster {name}: "
+                    f"{found.get('statusMessage') or 'no reason given'}",
+                    next="fix the cause, then: ucp start",
                 )
             report(f"{name}: {status.lower()}")
             return "" if status == "RUNNING" else status.lower()
@@ -264,7 +266,7 @@ class GkeProvider:
             done = bool(count) == bool(nodes) and seen["status"] == "RUNNING"
             return "" if done else f"{count} nodes, {seen['status'].lower()}"
 
-        self._wait(f"turn to resize cluster {name}", change, until)
+        self._wait(f"lock to resize cluster {name}", change, until)
         self._wait(f"cluster {name} with {nodes} nodes", look, until)
 
     def _remove(self, name: str, found: Cluster, until: float) -> None:
@@ -281,8 +283,8 @@ class GkeProvider:
             return str(seen["status"]).lower() if seen else ""
 
         if found["status"] != "STOPPING":
-            self._wait(f"turn to remove cluster {name}", change, until)
-        self._wait(f"end of cluster {name}", look, until)
+            self._wait(f"lock to delete cluster {name}", change, until)
+        self._wait(f"deletion of cluster {name}", look, until)
 
     def _clear(self, name: str) -> None:
         """After a failed creation. What can't be removed is told: it costs money."""
@@ -293,8 +295,8 @@ class GkeProvider:
             self._lock_file(name).unlink(missing_ok=True)
         except UcpError as error:
             raise UcpError(
-                f"the cluster {name} could not be made, and what there is of it not be removed: "
-                f"{error.message}",
+                f"failed to create the cluster {name}, and failed to delete its "
+                f"remains: {error.message}",
                 next=f"gcloud container clusters delete {name} --project "
                 f"{self._gcloud.account.project}",
             ) from error

@@ -44,19 +44,22 @@ class GkeSettings:
         """Raises UsageError."""
         if not _NAME.fullmatch(request.name):
             raise UsageError(
-                f"{request.name!r} can't name a cluster of GKE: 1 to {LONGEST_NAME} of a-z, 0-9 "
-                "and -, a letter first, a letter or digit last"
+                f"{request.name!r} is not a valid name of a GKE cluster: use 1 to "
+                f"{LONGEST_NAME} of a-z, 0-9 and -, a letter first, a letter or digit "
+                "last"
             )
         location = request.parameters.get(REGION, ZONE)
         if not (_ZONE.fullmatch(location) or _REGION.fullmatch(location)):
             raise UsageError(
-                f"region of {request.name}: {location!r} is no zone (such as {ZONE}) and no region",
+                f"region of {request.name}: {location!r} is not a valid zone (such as "
+                f"{ZONE}) or region",
                 next="gcloud compute zones list",
             )
         machine = request.parameters.get(SIZE, MACHINE)
         if not _MACHINE.fullmatch(machine):
             raise UsageError(
-                f"size of {request.name}: {machine!r} is no machine type (such as {MACHINE})",
+                f"size of {request.name}: {machine!r} is not a valid machine type "
+                f"(such as {MACHINE})",
                 next=f"gcloud compute machine-types list --zones {ZONE}",
             )
         return cls(request.name, location, machine, NODES, request.version)

@@ -31,8 +31,8 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 def check_name(name: str) -> None:
     if not _LABEL.fullmatch(name) or len(name) > LONGEST_NAME:
         raise UsageError(
-            f"{name!r} can't name a kind cluster: 1 to {LONGEST_NAME} of a-z, 0-9 and -, "
-            "beginning and ending with a letter or digit"
+            f"{name!r} is not a valid name of a kind cluster: use 1 to {LONGEST_NAME} "
+            "of a-z, 0-9 and -, a letter or digit first and last"
         )
 
 
@@ -46,7 +46,10 @@ def check_version(request: ClusterRequest, image: str) -> None:
         raise UsageError(
             f"Kubernetes {wanted.removeprefix('v')} is not available for {request.name}: the node "
             f"image {image} has {available.removeprefix('v')}",
-            next=f"set version: {available.removeprefix('v')}, or images.nodeImage to another",
+            next=(
+                f"set version: {available.removeprefix('v')}, or set images.nodeImage to "
+                "another image"
+            ),
         )
 
 
@@ -55,13 +58,13 @@ def check_engine(engine: ContainerEngine, facts: EngineFacts) -> None:
     megabytes = facts.memory // 10**6
     if facts.memory and megabytes < MEGABYTES:
         raise UcpError(
-            f"{engine.title} has {megabytes} MB of memory, a kind cluster needs {MEGABYTES} MB",
-            next="give it more (Docker Desktop: Settings, Resources, Memory)",
+            f"{engine.title} has {megabytes} MB of memory, but a kind cluster needs {MEGABYTES} MB",
+            next="increase its memory (Docker Desktop: Settings, Resources, Memory)",
         )
     if facts.rootless and facts.cgroup == 1:
         raise UcpError(
-            f"rootless {engine.title} on version 1 of control groups can't run kind clusters",
-            next="boot with systemd.unified_cgroup_hierarchy=1, or use it as root",
+            f"rootless {engine.title} with cgroup v1 can't run kind clusters",
+            next=f"boot with systemd.unified_cgroup_hierarchy=1, or run {engine.title} as root",
         )
 
 
@@ -77,8 +80,7 @@ def check_inotify(folder: Path = INOTIFY, *, clusters: int = 1) -> None:
             continue
         if allowed < needed:
             raise UcpError(
-                f"the kernel allows {allowed} fs.inotify.{name}, {clusters} kind clusters need "
-                f"{needed}",
+                f"fs.inotify.{name} is {allowed}, but {clusters} kind clusters need {needed}",
                 next=f"sudo sysctl fs.inotify.{name}={needed}",
             )
 
@@ -88,10 +90,12 @@ def check_owner(engine: ContainerEngine, name: str, nodes: Sequence[Node], owner
     strange = [each.name for each in nodes if each.owner != owner]
     if strange:
         raise UcpError(
-            f"there is a kind cluster {name} that this workspace did not make "
-            f"({engine.title}: {', '.join(strange)}); it is left alone",
-            next=f"choose another name in metadata.name, or remove it yourself: kind delete "
-            f"cluster --name {name}",
+            f"the kind cluster {name} already exists and was not created by this "
+            f"workspace ({engine.title}: {', '.join(strange)})",
+            next=(
+                "choose another name for the topology (metadata.name), or delete that "
+                f"cluster: kind delete cluster --name {name}"
+            ),
         )
 
 
@@ -103,20 +107,20 @@ def check_ports(name: str, ports: Mapping[int, int], facts: EngineFacts) -> None
         return
     offer = free_pair()
     choice = (
-        f"set spec.core.ports in ucp.yaml: {{http: {offer[0]}, https: {offer[1]}}}, "
-        f"or ucp start --ports {offer[0]},{offer[1]} where there is no ucp.yaml yet"
+        f"set spec.core.ports in ucp.yaml: {{http: {offer[0]}, https: {offer[1]}}}; "
+        f"without a ucp.yaml: ucp start --ports {offer[0]},{offer[1]}"
         if offer
-        else "end the programs that have them"
+        else "stop the programs that use them"
     )
     if taken:
         numbers = " and ".join(map(str, taken))
         raise UcpError(
-            f"port {numbers} of this machine, for {name}, is taken by another program "
-            f"(sudo ss -ltnp 'sport = :{taken[0]}' shows which)",
+            f"port {numbers} for {name} is already in use by another program (sudo ss "
+            f"-ltnp 'sport = :{taken[0]}' shows which)",
             next=choice,
         )
     raise UcpError(
-        f"a rootless engine can't listen on port {' and '.join(map(str, closed))} for {name}",
+        f"a rootless container engine can't bind port {' and '.join(map(str, closed))} for {name}",
         next=choice,
     )
 
@@ -132,11 +136,13 @@ def check_same_ports(request: ClusterRequest, node: Node) -> None:
         had = {**request.ports, **other}
         numbers = " and ".join(map(str, other.values()))
         raise UcpError(
-            f"{request.name} takes traffic on port {numbers} of this machine, and that can't be "
-            "changed once it is made",
-            next=f"set spec.core.ports in ucp.yaml back to {{http: {had.get(HTTP, HTTP)}, https: "
-            f"{had.get(HTTPS, HTTPS)}}}, or ucp stop, then ucp start: the repositories bring "
-            "everything back",
+            f"{request.name} listens on port {numbers} of this machine, which can't be "
+            "changed after its creation",
+            next=(
+                f"set spec.core.ports in ucp.yaml back to {{http: {had.get(HTTP, HTTP)}, "
+                f"https: {had.get(HTTPS, HTTPS)}}}, or recreate the cluster from the "
+                "repositories: ucp stop, then ucp start"
+            ),
         )
 
 
@@ -144,12 +150,12 @@ def check_archives(archives: Iterable[Path]) -> None:
     for each in archives:
         if ".." in each.parts:
             raise UsageError(
-                f"images.archives names {each}, which may lie outside the workspace",
-                next="copy the archive below the workspace and name it there",
+                f"images.archives: {each} may be outside the workspace",
+                next="copy the archive into the workspace and set its path",
             )
         if not each.is_file():
             raise UcpError(
-                f"images.archives names {each}, which is no file",
+                f"images.archives: {each} is not a file",
                 next=f"docker save -o {each} IMAGE…, or remove it from ucp.yaml",
             )
 
@@ -159,9 +165,9 @@ def check_mounts(mounts: Mapping[str, Path]) -> None:
         # Characters at which engines split what they are told to mount.
         if set(str(each)) & set(':,"\n'):
             raise UcpError(
-                f"a node can't see the folder {str(each)!r}: a colon, a comma, a double quote or a "
-                "line break is in the path",
-                next="use a workspace with a plainer path (--workspace DIR)",
+                f"can't mount the folder {str(each)!r} into kind nodes: its path "
+                "contains a colon, a comma, a double quote or a line break",
+                next="use a workspace whose path has no such character (--workspace DIR)",
             )
 
 

@@ -64,7 +64,7 @@ class KindNodes:
         except UcpError as error:
             return ClusterState(name, True, running=True, ready=False, message=error.message)
         if not nodes:
-            message = "there is no such cluster"
+            message = "the cluster does not exist"
             return ClusterState(name, False, running=False, ready=False, message=message)
         there = addresses(nodes[0])
         if not all(each.running for each in nodes):
@@ -107,12 +107,12 @@ class KindNodes:
         try:
             said = self._engine.execute(node, "sh", "-c", READ_NOTE)
         except CommandFailed as error:
-            raise _can_not_tell(node, error.output.strip() or f"code {error.code}") from error
+            raise _can_not_tell(node, error.output.strip() or f"exit code {error.code}") from error
         answer, _, text = said.partition("\n")
         if answer == ABSENT:
             return None
         if answer != THERE:
-            raise _can_not_tell(node, f"it answered {said[:80]!r}")
+            raise _can_not_tell(node, f"unexpected output {said[:80]!r}")
         try:
             found = json.loads(text)
         except ValueError:
@@ -172,7 +172,7 @@ class KindNodes:
             text = self._engine.execute(node, "cat", ADMIN)
             version = self._engine.execute(node, "cat", VERSION).strip()
         except CommandFailed as error:
-            raise UcpError(f"cluster {node.cluster} is still being made") from error
+            raise UcpError(f"cluster {node.cluster} is still being created") from error
         found = (dict(yaml_io.load(text)), version)
         with self._lock:
             self._known[node.id] = found
@@ -180,14 +180,14 @@ class KindNodes:
 
 
 def absent(cluster: str) -> UcpError:
-    return UcpError(f"there is no kind cluster {cluster} of this workspace", next="ucp start")
+    return UcpError(f"the kind cluster {cluster} does not exist", next="ucp start")
 
 
 def _can_not_tell(node: Node, why: str) -> UcpError:
     return UcpError(
-        f"can't tell whether the kind cluster {node.cluster} is whole: its node {node.name} did "
-        f"not let us read {NOTE}: {why}",
-        next="try again; nothing was removed",
+        f"failed to check the kind cluster {node.cluster}: reading {NOTE} on node "
+        f"{node.name} failed: {why}",
+        next="run the command again; nothing was deleted",
     )
 
 

@@ -66,11 +66,13 @@ def at_hand(
     try:
         engine.run("pull", mirrored, timeout=timeout)
     except CommandFailed as error:
-        said = error.output.strip().splitlines()[-1:] or ["it said nothing"]
+        said = error.output.strip().splitlines()[-1:] or ["no output"]
         raise UcpError(
-            f"can't pull the node image {mirrored}: {said[0]}",
-            next="check the network, or set images.nodeImage to an image that is here "
-            f"({engine.name} images)",
+            f"failed to pull the node image {mirrored}: {said[0]}",
+            next=(
+                "check the network, or set images.nodeImage to a local image "
+                f"({engine.name} images)"
+            ),
         ) from error
     return mirrored
 

@@ -113,14 +113,14 @@ class KindProvider:
                 self._run(name, nodes, until)
                 note = self._read_note(nodes[0], until)
                 if note is None and not self._was_cut_off(name, nodes, until):
-                    report(f"completing {name}, which was cut off while it was made")
+                    report(f"completing {name}, whose creation was interrupted")
                     note = {}
                 if note is not None:
                     self._await(name, until)
                     _refuse_other_mounts(request, nodes)
                     self._load(nodes, note, report, until)
                     return
-                report(f"removing what a creation of {name} left that was cut off")
+                report(f"deleting the remains of an interrupted creation of {name}")
                 self._clear(name)
             try:
                 self._make(request, report, until)
@@ -180,7 +180,7 @@ class KindProvider:
         name, folder = request.name, self._folder(request.name)
         there = mirrored(self._image, self._mirror)
         image = program.at_hand(self._engine, self._image, there, report, timeout=_left(until))
-        report(f"making cluster {name}")
+        report(f"creating cluster {name}")
         make_private_folder(folder)
         # Taken away before the note is written: whatever happens between leaves neither, and
         # what has neither is never removed.
@@ -218,10 +218,13 @@ class KindProvider:
             return True
         names = " ".join(each.name for each in nodes)
         raise UcpError(
-            f"the kind cluster {name} is not whole, and nothing proves that it never was: its "
-            f"node has no note of ours, and: {reason}",
-            next="look at it (kubectl, or the node's log); if nothing on it is needed, remove it "
-            f"with `{self._engine.name} rm --force --volumes {names}`, then try again",
+            f"the kind cluster {name} is incomplete, and may have been in use: its "
+            f"node has no creation record of ucp, and: {reason}",
+            next=(
+                "inspect it (kubectl, or the node's log); if nothing on it is needed, "
+                f"delete it with `{self._engine.name} rm --force --volumes {names}`, then "
+                "run the command again"
+            ),
         )
 
     def _settings(self, request: ClusterRequest) -> KindSettings:
@@ -325,9 +328,9 @@ def _refuse_other_mounts(request: ClusterRequest, nodes: Sequence[Node]) -> None
     for path, folder in request.mounts.items():
         if nodes[0].mounts.get(path) != str(folder):
             raise UcpError(
-                f"the nodes of {request.name} don't see {folder}, and what they see can't be "
-                "changed once they are made",
-                next="ucp stop, then ucp start: the repositories bring everything back",
+                f"the nodes of {request.name} do not mount {folder}, and mounts of "
+                "existing nodes can't be changed",
+                next="recreate the cluster from the repositories: ucp stop, then ucp start",
             )
 
 
@@ -335,8 +338,8 @@ def _not_started(name: str, node: Node, error: CommandFailed) -> UcpError:
     if "port is already allocated" in error.output or "address already in use" in error.output:
         ports = ", ".join(str(port) for _, port in sorted(node.ports.values()))
         return UcpError(
-            f"can't start {name}: another program has one of its ports ({ports})",
-            next="end that program (sudo ss -ltnp shows it), then try again",
+            f"failed to start {name}: one of its ports is in use by another program ({ports})",
+            next="stop that program (sudo ss -ltnp shows it), then run the command again",
         )
     return error
 

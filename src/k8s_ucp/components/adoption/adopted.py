@@ -142,5 +142,5 @@ class AdoptedComponent:
         except KubeError as error:
             return Health(False, error.message)
         if found.missing:
-            return Health(False, f"{', '.join(found.missing)}: not there")
+            return Health(False, f"missing: {', '.join(found.missing)}")
         return component(found).ready()

@@ -62,14 +62,14 @@ def unfit(
     """
     yield from untracked(settings, version)
     if settings.get(_IN_CLUSTER) == "false":
-        yield Unfit("it is told not to work on its own cluster", SETTINGS, {_IN_CLUSTER: "true"})
+        yield Unfit("its in-cluster access is disabled", SETTINGS, {_IN_CLUSTER: "true"})
     policy = parameters.get(_POLICY) or ""
     # `sync` is what our sets say too, but for those of protected environments.
     ignored = policy and parameters.get(_OVERRIDE) != "true"
     if ignored and (policy != "sync" or protects):
         yield Unfit(
-            f"it has the policy {policy} for all ApplicationSets, whatever these say: "
-            "removed apps would stay, or protected ones go",
+            f"its global ApplicationSet policy {policy} overrides those of "
+            "ApplicationSets: removed apps would be kept, or protected ones deleted",
             PARAMETERS,
             {_OVERRIDE: "true"},
         )
@@ -81,7 +81,8 @@ def untracked(settings: Settings, version: str) -> Iterator[Unfit]:
     method = settings.get(TRACKING) or default
     if method not in _BY_ANNOTATION:
         yield Unfit(
-            f"it marks what it keeps by {method}, from which `ucp stop` can't tell what is ours",
+            f"its resource tracking method {method} does not allow `ucp stop` to "
+            "identify ucp's objects",
             SETTINGS,
             {TRACKING: "annotation"},
         )
@@ -93,12 +94,12 @@ def lacking(settings: Settings, poll: str) -> list[str]:
     unknown = [each.rpartition("_")[2] for each in HEALTH if each not in settings]
     if unknown:
         found.append(
-            f"it does not ask {', '.join(unknown)} how they are: they count as healthy once they "
-            "are there"
+            f"it has no health checks for {', '.join(unknown)}, which count as Healthy "
+            "as soon as they exist"
         )
     theirs = settings.get(_POLL) or DEFAULT_POLL
     if theirs != poll:
-        found.append(f"it looks for commits every {theirs}, whatever spec.git.poll says ({poll})")
+        found.append(f"it polls for commits every {theirs}, regardless of spec.git.poll ({poll})")
     return found
 
 

@@ -111,7 +111,7 @@ class Control:
             raise UcpError(f"supervisord: {method}: {fault.faultString}") from fault
         except (OSError, http.client.HTTPException, xmlrpc.client.Error) as error:
             raise SupervisorSilent(
-                f"supervisord does not answer on {self._path}: "
+                f"supervisord is not responding on {self._path}: "
                 f"{getattr(error, 'strerror', None) or type(error).__name__}"
             ) from error
 

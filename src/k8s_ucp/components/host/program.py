@@ -48,10 +48,10 @@ class Program:
     def __post_init__(self) -> None:
         words = (*self.argv, *self.env.values(), str(self.directory))
         if not _NAME.fullmatch(self.name) or not self.argv:
-            raise ValueError(f"not a program: {self.name!r}")
+            raise ValueError(f"{self.name!r} is not a valid program name")
         for name in self.env:
             if not _VARIABLE.fullmatch(name):
-                raise ValueError(f"{self.name}: not the name of a variable: {name!r}")
+                raise ValueError(f"{self.name}: {name!r} is not a valid variable name")
         if any("\0" in word for word in words):
             raise ValueError(f"{self.name}: a value holds a NUL byte")
 

@@ -86,8 +86,8 @@ class Supervisord:
             return False
         if not stat.S_ISSOCK(kind):
             raise UcpError(
-                f"{self.socket} is not a socket, but that is where supervisord's socket goes",
-                next=f"look at it, remove it (rm -r {self.socket}), then try again",
+                f"{self.socket} exists and is not a socket, but is needed for supervisord",
+                next=f"inspect it, delete it (rm -r {self.socket}), then run the command again",
             )
         try:
             with self.control() as control:
@@ -102,7 +102,7 @@ class Supervisord:
         except UcpError as error:
             raise self._foreign(error.message) from error
         if found != self.identifier:
-            raise self._foreign(f"it calls itself {found}")
+            raise self._foreign(f"it identifies itself as {found}")
         return True
 
     def prepare(self) -> None:
@@ -118,8 +118,8 @@ class Supervisord:
                 server.bind(str(probe))
         except OSError as error:
             raise UcpError(
-                f"can't make a socket in {probe.parent}: {error.strerror or error}",
-                next=f"see that the disk of {probe.parent} has room and may be written to",
+                f"failed to create a socket in {probe.parent}: {error.strerror or error}",
+                next=f"check that the disk of {probe.parent} is writable and has free space",
             ) from error
         finally:
             with suppress(OSError):
@@ -142,12 +142,12 @@ class Supervisord:
         while not self.answers():
             if not is_running(started):
                 raise UcpError(
-                    f"supervisord ended at once:\n{_tail(self.log)}", next=f"look into {self.log}"
+                    f"supervisord exited immediately:\n{_tail(self.log)}", next=f"see {self.log}"
                 )
             if time.monotonic() > until:
                 terminate(started, grace=1)
                 raise DeadlineExceeded(
-                    f"supervisord answers on {self.socket}", timeout, _tail(self.log)
+                    f"supervisord to respond on {self.socket}", timeout, _tail(self.log)
                 )
             time.sleep(POLL)
 
@@ -211,10 +211,10 @@ class Supervisord:
         pid = peer(self.socket)
         found = identify(pid) if pid else None
         who = f"process {found.pid} ({found.executable})" if found else "a process"
-        end = f"end it if you know it (kill {found.pid})" if found else "find and end it"
+        end = f"stop it if you recognize it (kill {found.pid})" if found else "find and stop it"
         return UcpError(
-            f"{who} listens on {self.socket}, and it is not our supervisord: {what}",
-            next=f"{end}, remove {self.socket}, then try again",
+            f"{who} listens on {self.socket} and is not ucp's supervisord: {what}",
+            next=f"{end}, delete {self.socket}, then run the command again",
         )
 
 

@@ -52,8 +52,8 @@ class Ledger:
             return frozenset()
         except (OSError, ValueError, TypeError) as error:
             raise UcpError(
-                f"{self._path} is damaged: it says what ucp put on the core cluster",
-                next=f"rm '{self._path}' && ucp start (which writes it anew)",
+                f"{self._path}, the record of ucp's objects on the core cluster, is corrupt",
+                next=f"rm '{self._path}' && ucp start (rewrites it)",
             ) from error
 
     def add(self, entries: Iterable[Entry]) -> None:

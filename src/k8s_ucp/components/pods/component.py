@@ -63,7 +63,7 @@ class PodComponent:
         try:
             item = self.kube.find(WORKLOADS[workload.kind], workload.name, workload.namespace)
             if item is None:
-                return f"{workload.name}: not there"
+                return f"{workload.name} does not exist"
             missing = missing_of(item)
             if not missing:
                 return ""
@@ -80,7 +80,7 @@ def missing_of(item: Object) -> str:
     """What a Deployment or StatefulSet still lacks, in words; empty when it is rolled out."""
     spec, status = item.get("spec") or {}, item.get("status") or {}
     if status.get("observedGeneration", 0) < item["metadata"].get("generation", 1):
-        return "not seen by its controller yet"
+        return "not observed by its controller yet"
     wanted = spec.get("replicas", 1)
     if item["kind"] == "StatefulSet":
         current = status.get("currentRevision") == status.get("updateRevision")
@@ -88,12 +88,12 @@ def missing_of(item: Object) -> str:
     else:
         updated = status.get("updatedReplicas", 0)
     if updated < wanted:
-        return f"{updated} of {wanted} pods are of the latest version"
+        return f"{updated} of {wanted} pods are updated"
     ready = status.get("readyReplicas", 0)
     if ready < wanted:
         return f"{ready} of {wanted} pods are ready"
     if status.get("replicas", 0) > wanted:
-        return "a pod of the version before is still there"
+        return "pods of the previous version still exist"
     return ""
 
 

@@ -41,9 +41,9 @@ def fetch_wheels(
         )
     except CommandFailed as error:
         raise UcpError(
-            f"the image that the reconciler's is built on, {base}, can't be pulled or has no "
-            "python3:\n" + "\n".join(error.output.strip().splitlines()[-3:]),
-            next=f"check the network, or name another base image: {BASE_VARIABLE}=IMAGE",
+            f"the base image of the reconciler image, {base}, can't be pulled or has "
+            "no python3:\n" + "\n".join(error.output.strip().splitlines()[-3:]),
+            next=f"check the network, or set another base image: {BASE_VARIABLE}=IMAGE",
         ) from error
     major, minor, machine = answer.split()
     try:
@@ -58,9 +58,12 @@ def fetch_wheels(
         )
     except CommandFailed as error:
         raise UcpError(
-            "the packages of the image could not be fetched:\n"
+            "failed to download the Python packages of the image:\n"
             + "\n".join(error.output.strip().splitlines()[-3:]),
-            next="check the network and pip's settings (pip config list), then try again",
+            next=(
+                "check the network and pip's configuration (pip config list), then run the "
+                "command again"
+            ),
         ) from error
     return True
 

@@ -93,9 +93,9 @@ class ReconcilerImage:
                 engine.run("build", *arguments, "--tag", tag, folder, timeout=BUILD_SECONDS)
             except CommandFailed as error:
                 raise UcpError(
-                    f"the reconciler's image could not be built on {self.base}:\n"
+                    f"failed to build the reconciler image on {self.base}:\n"
                     + "\n".join(error.output.strip().splitlines()[-6:]),
-                    next=f"check the network, or name another base image: {BASE_VARIABLE}=IMAGE",
+                    next=f"check the network, or set another base image: {BASE_VARIABLE}=IMAGE",
                 ) from error
 
     def _pull(self, engine: ContainerEngine, report: Report) -> None:
@@ -108,9 +108,12 @@ class ReconcilerImage:
         except CommandFailed as error:
             said = error.output.strip().splitlines()[-1:] or ["it said nothing"]
             raise UcpError(
-                f"can't pull {self.base}, which the reconciler's image is built on: {said[0]}",
-                next=f"check the network, or name an image with Python that is here: "
-                f"{BASE_VARIABLE}=IMAGE; a core that needs none: ucp start --core embedded",
+                f"failed to pull {self.base}, the base of the reconciler image: {said[0]}",
+                next=(
+                    f"check the network, or set {BASE_VARIABLE}=IMAGE to a local image "
+                    "with Python; an embedded core needs no image: ucp start --core "
+                    "embedded"
+                ),
             ) from error
 
 
@@ -133,7 +136,7 @@ def main(arguments: list[str] | None = None) -> None:
     """What `make image` calls: build the image and print its name."""
     parser = argparse.ArgumentParser(prog="make image", description=__doc__)
     parser.add_argument("--base", help=f"default: ${BASE_VARIABLE}, or {BASE}")
-    parser.add_argument("--tag", help="default: a name that tells the content")
+    parser.add_argument("--tag", help="default: a name derived from the content")
     wanted = parser.parse_args(arguments)
     image = ReconcilerImage(wanted.base) if wanted.base else ReconcilerImage.wanted()
     tag = wanted.tag or image.name

@@ -58,7 +58,7 @@ def of_argocd(module: Path, *, mirror: str | None = None) -> bytes:
         elif kind[1] in _WIDE:
             found.append(document)
     if not any("kind: StatefulSet" in each for each in found):
-        raise UcpError(f"{module} does not hold Argo CD's manifests", next="ucp tools install")
+        raise UcpError(f"{module} does not contain Argo CD's manifests", next="ucp tools install")
     # Pinned by tag, and often there already: the registry is asked only for what is missing.
     joined = _joined(found).replace("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent")
     return from_mirror(_ask_often(joined), mirror).encode()

@@ -151,7 +151,7 @@ def _list(item: Object, name: str) -> list[Any]:
 def _misshapen(item: Object, *names: str) -> Iterator[str]:
     for name in names:
         if item.get(name) is not None and not isinstance(item[name], list | tuple):
-            yield f"{name} is no list"
+            yield f"{name} is not a list"
 
 
 def find_file_faults(tree: Tree) -> Iterator[Fault]:
@@ -170,7 +170,7 @@ def find_file_faults(tree: Tree) -> Iterator[Fault]:
         if re.fullmatch(r"\.github/workflows/[^/]+\.ya?ml", path):
             for action in _ACTION.findall(text.decode("utf-8", "replace")):
                 if not re.search(r"@([0-9a-f]{40}|sha256:[0-9a-f]{64})$|^\./", action):
-                    yield path, f"the action {action} is not pinned by the hash of a commit"
+                    yield path, f"the action {action} is not pinned to a commit hash"
     for path, items in documents.items():
         for each in items:
             yield from ((path, words) for words in _unpinned_packages(each))
@@ -181,8 +181,8 @@ def _unpinned_base(entry: str) -> str | None:
         return None
     found = re.search(r"[?&](?:ref|version)=([^&]+)", entry)
     if found is None:
-        return f"{entry} follows a branch: add ?ref= with a tag or commit"
-    return f"{entry} follows the branch {found[1]}" if is_moving(found[1]) else None
+        return f"{entry} is not pinned: add ?ref= with a tag or commit"
+    return f"{entry} is not pinned: {found[1]} is a branch" if is_moving(found[1]) else None
 
 
 def _unpinned_chart(source: Object, key: str, name: str) -> str | None:
@@ -226,11 +226,11 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
         yield from ((path, words) for words in _misshapen(content, "environments"))
     names = [str(each.get("name")) for each in found]
     for name in sorted({each for each in names if names.count(each) > 1}):
-        yield path, f"the environment {name} is there twice"
+        yield path, f"duplicate environment {name}"
     for each in found:
         source = each.get("promotesFrom")
         if source is not None and str(source) not in names:
-            yield path, f"{each.get('name')} promotes from {source}, which is no environment"
+            yield path, f"{each.get('name')} promotes from {source}, which is not an environment"
     for folder, app, environment in tree.places:
         if names and environment not in names:
             yield folder, f"environments.yaml has no environment {environment}"
@@ -241,8 +241,9 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
         yield (
             folders[other],
             (
-                f"the Application '{app}-{environment}' stands for {folders[app, environment]} "
-                "too, and Argo CD drops both: rename an app or an environment"
+                f"the Application name '{app}-{environment}' is also used for "
+                f"{folders[app, environment]}, and Argo CD would generate neither: "
+                "rename an app or an environment"
             ),
         )
 
@@ -271,13 +272,22 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
         if projects and project not in projects:
             yield (
                 path,
-                f"the Application {_name(each)} names the project {project}, which isn't there",
+                (
+                    f"the Application {_name(each)} references the project {project}, "
+                    "which does not exist"
+                ),
             )
         for source in sources_of(each):
             there = places.get(source.get("repoURL"))
             folder = str(source.get("path") or ".")
             if there is not None and not there.exists(posixpath.normpath(folder)):
-                yield path, f"the Application {_name(each)} reads {folder}, which isn't there"
+                yield (
+                    path,
+                    (
+                        f"the Application {_name(each)} references the path {folder}, which "
+                        "does not exist"
+                    ),
+                )
 
 
 def find_topology_faults(tree: Tree, parse: Callable[[str], Any]) -> Iterator[Fault]:

@@ -101,6 +101,6 @@ def _object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[str]:
     for key, each in value.items():
         here = f"{path}.{key}".removeprefix(".")
         if key not in fields:
-            yield f"{here}: there is no such field"
+            yield f"unknown field {here}"
         else:
             yield from _misfits(each, fields[key].removeprefix("!"), here)

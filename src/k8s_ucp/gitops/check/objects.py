@@ -50,7 +50,7 @@ def find_faults(
         title = f"{each.get('kind')} {name_of(each)}"
         identity = (each.get("apiVersion"), title, each.get("metadata", {}).get("namespace"))
         if identity in seen:
-            yield f"{title} is there twice"
+            yield f"duplicate object {title}"
         seen.add(identity)
         for words in find_misfits(each):
             yield f"{title}: {words}"
@@ -68,13 +68,13 @@ def misshapen(item: Object) -> str | None:
     """What of an object's outer form no API server takes; the other rules rely on it."""
     metadata = item.get("metadata", {})
     if not isinstance(metadata, dict):
-        return "metadata is no map"
+        return "metadata must be a mapping"
     for name in ("apiVersion", "kind"):
         if not isinstance(item.get(name, ""), str):
-            return f"{name} is no text"
+            return f"{name} must be a string"
     for name in ("labels", "annotations"):
         if not isinstance(metadata.get(name) or {}, dict):
-            return f"metadata.{name} is no map"
+            return f"metadata.{name} must be a mapping"
     return None
 
 
@@ -126,7 +126,7 @@ def unpinned_image(image: str) -> str | None:
     name, colon, tag = image.rpartition(":")
     if not colon or "/" in tag:
         return f"the image {image} has no tag"
-    return f"the image {name} has the moving tag {tag}" if is_moving(tag) else None
+    return f"the image {name} has the mutable tag {tag}" if is_moving(tag) else None
 
 
 def is_moving(tag: str) -> bool:
@@ -156,12 +156,13 @@ def _dangling_of_pod(
             keys = mirrored.keys[kind, name]
         if keys is None:
             yield (
-                f"it reads the {kind} {name}, which neither the overlay nor a mirror brings; if "
-                f"something else does, say so: annotation {OUTSIDE}: {kind}/{name}"
+                f"references the {kind} {name}, which neither the overlay nor a mirror "
+                f"provides; if it is created elsewhere, add the annotation {OUTSIDE}: "
+                f"{kind}/{name}"
             )
         elif key is not None and keys and key not in keys:
             there = ", ".join(sorted(keys))
-            yield f"it reads the key {key} of the {kind} {name}, which has {there}"
+            yield f"references the key {key} of the {kind} {name}, which has {there}"
 
 
 def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str | None]]:
@@ -191,26 +192,29 @@ def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[str]:
         for service, port in _backends(item):
             found = known.get(("Service", service))
             if found is None:
-                yield f"it leads to the Service {service}, which the overlay doesn't have"
+                yield f"references the Service {service}, which does not exist in the overlay"
             elif port not in _ports(found):
-                yield f"it leads to the port {port}, which the Service {service} doesn't have"
+                yield f"references the port {port}, which the Service {service} does not have"
     if kind in ROUTES:
         yield from _dangling_of_route(item, known)
     if kind == "HorizontalPodAutoscaler":
         target = (item.get("spec") or {}).get("scaleTargetRef") or {}
         if (target.get("kind"), target.get("name")) not in known:
-            yield f"it scales {target.get('kind')} {target.get('name')}, which isn't there"
+            yield (
+                f"scales {target.get('kind')} {target.get('name')}, which does not exist "
+                "in the overlay"
+            )
     if kind == "Service" and (selector := (item.get("spec") or {}).get("selector")):
         pods = [each for each in known.values() if any(True for _ in _pods(each))]
         if pods and not any(_selects(selector, each) for each in pods):
             words = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
-            yield f"no pod of the overlay has the labels {words} that it selects"
+            yield f"selects the labels {words}, which no pod in the overlay has"
 
 
 def _dangling_of_route(route: Object, known: Mapping[Any, Object]) -> Iterator[str]:
     spec = route.get("spec") or {}
     if not spec.get("parentRefs"):
-        yield "it names no Gateway (parentRefs), so nobody serves it"
+        yield "has no Gateway (parentRefs), so it is not served"
     for rule in spec.get("rules") or ():
         for each in (rule or {}).get("backendRefs") or ():
             if each.get("kind", "Service") != "Service" or each.get("namespace"):
@@ -218,9 +222,9 @@ def _dangling_of_route(route: Object, known: Mapping[Any, Object]) -> Iterator[s
             service, port = str(each.get("name")), each.get("port")
             found = known.get(("Service", service))
             if found is None:
-                yield f"it leads to the Service {service}, which the overlay doesn't have"
+                yield f"references the Service {service}, which does not exist in the overlay"
             elif port not in _ports(found):
-                yield f"it leads to the port {port}, which the Service {service} doesn't have"
+                yield f"references the port {port}, which the Service {service} does not have"
 
 
 def _backends(ingress: Object) -> Iterator[tuple[str, Any]]:

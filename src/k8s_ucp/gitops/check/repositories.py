@@ -139,7 +139,7 @@ def _guarded(path: str, faults: Callable[[], Iterator[Fault]]) -> Iterator[Fault
     try:
         yield from faults()
     except Exception as error:  # noqa: BLE001 (said above)
-        yield path, f"can't be checked: {type(error).__name__}: {error}"
+        yield path, f"failed to check: {type(error).__name__}: {error}"
 
 
 def _object_faults(tree: Tree, built: Built, core_objects: list[Object] | None) -> Iterator[Fault]:
@@ -182,15 +182,15 @@ def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
             try:
                 claimed = set(hosts(item))
             except (TypeError, ValueError, AttributeError):
-                yield folder, f"the hosts of a {item.get('kind')} can't be read"
+                yield folder, f"failed to read the hosts of a {item.get('kind')}"
                 continue
             for host in sorted({host for host, _ in claimed}):
                 other = owners.setdefault(host, folder)
                 if other != folder:
-                    yield folder, f"the host {host} is {other}'s already"
+                    yield folder, f"the host {host} is already used by {other}"
             if built.objects.get(folder) is not None:
                 for host, path in sorted(claimed & routes):
-                    yield folder, f"{host}{path} is there twice"
+                    yield folder, f"duplicate host and path {host}{path}"
                 routes |= claimed
 
 
@@ -201,4 +201,4 @@ def refuse(findings: list[Finding], what: str) -> None:
     lines = [str(each) for each in findings[:SHOWN]]
     if len(findings) > SHOWN:
         lines.append(f"... and {len(findings) - SHOWN} more")
-    raise UcpError("\n".join([f"{what}:", *lines]), next="correct it, then run `ucp check`")
+    raise UcpError("\n".join([f"{what}:", *lines]), next="fix it, then run `ucp check`")

@@ -46,7 +46,7 @@ class Gitea:
         self._sleep = sleep
 
     def find(self, head: str, base: str) -> PullRequest | None:
-        action, page = "look for a pull request", 1
+        action, page = "list pull requests", 1
         while True:
             found = self._call(action, "GET", f"pulls?state=open&limit={_PAGE}&page={page}")
             for each in found:
@@ -85,7 +85,10 @@ class Gitea:
         return until_ready(lambda: self._merge(request, proposal), self._sleep)
 
     def _merge(self, request: PullRequest, proposal: Proposal) -> bool:
-        place, action = f"pulls/{request.number}", f"have pull request {request.number} merged"
+        place, action = (
+            f"pulls/{request.number}",
+            f"enable auto-merge of pull request {request.number}",
+        )
         wanted = {
             "Do": "squash",
             "MergeTitleField": proposal.title,
@@ -127,15 +130,15 @@ class Gitea:
             raise _Status(self._what, action, error.code, _message(error)) from error
         except (URLError, OSError, http.client.HTTPException) as error:
             raise ForgeFailed(
-                f"can't {action}: {self._what} does not answer ({type(error).__name__})",
-                next="check the address and the network, then run the command again",
+                f"failed to {action}: {self._what} is not responding ({type(error).__name__})",
+                next="check the URL and the network, then run the command again",
             ) from error
         try:
             return json.loads(text) if text else None
         except ValueError as error:
             raise ForgeFailed(
-                f"can't {action}: {self._what} did not answer as a Gitea does",
-                next="check the address, or name the forge with --forge",
+                f"failed to {action}: {self._what} is not a Gitea server",
+                next="check the URL, or set the type of the forge with --forge",
             ) from error
 
 
@@ -145,7 +148,7 @@ class _Status(ForgeFailed):
     def __init__(self, what: str, action: str, status: int, said: str) -> None:
         self.status, self.said = status, said
         super().__init__(
-            f"can't {action} on {what}: {status} {said}".rstrip(), next=_ADVICE.get(status)
+            f"failed to {action} on {what}: {status} {said}".rstrip(), next=_ADVICE.get(status)
         )
 
 
@@ -157,7 +160,7 @@ def _message(error: HTTPError) -> str:
 
 
 _ADVICE = {
-    401: "check the token: Gitea does not know it",
-    403: "give the token the scope write:repository",
-    404: "check the repository's name and that the token may see it",
+    401: "check the token: Gitea rejected it",
+    403: "grant the token the scope write:repository",
+    404: "check the repository's name and the token's access to it",
 }

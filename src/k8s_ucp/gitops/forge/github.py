@@ -41,7 +41,7 @@ class GitHub:
         self._sleep = sleep
 
     def find(self, head: str, base: str) -> PullRequest | None:
-        with self._translated("look for a pull request"):
+        with self._translated("list pull requests"):
             for pull in self._repository.get_pulls(
                 state="open", head=f"{self._owner}:{head}", base=base
             ):
@@ -70,7 +70,7 @@ class GitHub:
             self._repository.get_pull(request.number).edit(title=proposal.title, body=proposal.body)
 
     def merge_when_green(self, request: PullRequest, proposal: Proposal) -> bool:
-        with self._translated(f"have pull request {request.number} merged"):
+        with self._translated(f"enable auto-merge of pull request {request.number}"):
             pull = self._repository.get_pull(request.number)
             try:
                 pull.enable_automerge(
@@ -92,13 +92,13 @@ class GitHub:
             yield
         except GithubException as error:
             raise ForgeFailed(
-                f"can't {action} on {self._what}: {error.status} {_said(error)}",
+                f"failed to {action} on {self._what}: {error.status} {_said(error)}",
                 next=_ADVICE.get(error.status),
             ) from error
         except requests.RequestException as error:
             raise ForgeFailed(
-                f"can't {action}: {self._what} does not answer ({type(error).__name__})",
-                next="check the address and the network, then run the command again",
+                f"failed to {action}: {self._what} is not responding ({type(error).__name__})",
+                next="check the URL and the network, then run the command again",
             ) from error
 
 
@@ -124,7 +124,7 @@ def _said(error: GithubException) -> str:
 
 
 _ADVICE = {
-    401: "check the token: GitHub does not know it",
-    403: "give the token the right to write contents and pull requests",
-    404: "check the repository's name and that the token may see it",
+    401: "check the token: GitHub rejected it",
+    403: "grant the token write access to contents and pull requests",
+    404: "check the repository's name and the token's access to it",
 }

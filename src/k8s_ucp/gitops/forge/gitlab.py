@@ -55,7 +55,7 @@ class GitLab:
         self._sleep = sleep
 
     def find(self, head: str, base: str) -> PullRequest | None:
-        with self._translated("look for a merge request"):
+        with self._translated("list merge requests"):
             found = self._project.mergerequests.list(
                 state="opened", source_branch=head, target_branch=base, get_all=False
             )
@@ -90,7 +90,7 @@ class GitLab:
             )
 
     def merge_when_green(self, request: PullRequest, proposal: Proposal) -> bool:
-        with self._translated(f"have merge request {request.number} merged"):
+        with self._translated(f"enable auto-merge of merge request {request.number}"):
             return until_ready(lambda: self._merge(request, proposal), self._sleep)
 
     def _merge(self, request: PullRequest, proposal: Proposal) -> bool:
@@ -120,18 +120,18 @@ class GitLab:
         except GitlabError as error:
             said = str(error.error_message).strip()
             raise ForgeFailed(
-                f"can't {action} on {self._what}: {error.response_code or ''} {said}",
+                f"failed to {action} on {self._what}: {error.response_code or ''} {said}",
                 next=_ADVICE.get(error.response_code or 0),
             ) from error
         except requests.RequestException as error:
             raise ForgeFailed(
-                f"can't {action}: {self._what} does not answer ({type(error).__name__})",
-                next="check the address and the network, then run the command again",
+                f"failed to {action}: {self._what} is not responding ({type(error).__name__})",
+                next="check the URL and the network, then run the command again",
             ) from error
 
 
 _ADVICE = {
-    401: "check the token: GitLab does not know it",
-    403: "give the token the scope api and the role Developer or more",
-    404: "check the project's name and that the token may see it",
+    401: "check the token: GitLab rejected it",
+    403: "grant the token the scope api and the role Developer or higher",
+    404: "check the project's name and the token's access to it",
 }

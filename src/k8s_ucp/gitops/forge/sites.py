@@ -32,7 +32,8 @@ def find_site(
         kind = "gitea"
     if kind not in KINDS:
         raise UsageError(
-            f"which forge is {root}?", next="--forge github, --forge gitlab or --forge gitea"
+            f"the type of the forge {root} is unknown",
+            next="--forge github, --forge gitlab or --forge gitea",
         )
     return Site(kind, root, path, _token(kind, environment, credentials))
 
@@ -50,8 +51,8 @@ def open_forge(site: Site) -> Forge:
             return GitLab(site)
     except ImportError as error:
         raise UsageError(
-            f"pull requests on {site.kind} need a library that is not installed",
-            next="install k8s-ucp with its extra: k8s-ucp[forges]",
+            f"pull requests on {site.kind} require a library that is not installed",
+            next="install k8s-ucp with the extra forges: pip install 'k8s-ucp[forges]'",
         ) from error
     from k8s_ucp.gitops.forge.gitea import Gitea
 
@@ -67,15 +68,17 @@ def _split(url: str) -> tuple[str, str]:
         parts = urlsplit(url)
         if not parts.hostname or parts.scheme not in ("http", "https", "ssh", "git+ssh"):
             raise UsageError(
-                f"{url} is on no forge, so there are no pull requests",
-                next="leave --pr out, or give --repo the URL of a hosted repository",
+                f"{url} is not hosted on a forge, so pull requests are not available",
+                next="remove --pr, or set --repo to the URL of a hosted repository",
             )
         web = parts.scheme in ("http", "https")
         port = f":{parts.port}" if web and parts.port else ""
         root, path = f"{parts.scheme if web else 'https'}://{parts.hostname}{port}", parts.path
     path = unquote(path).strip("/").removesuffix(".git")
     if path.count("/") < 1:
-        raise UsageError(f"{url} names no repository on a forge", next="--repo …/OWNER/NAME")
+        raise UsageError(
+            f"{url} is not the URL of a repository on a forge", next="--repo …/OWNER/NAME"
+        )
     return root, path
 
 
@@ -115,9 +118,12 @@ def _token(kind: str, environment: Mapping[str, str], credentials: Path | None) 
     path = credentials / TOKEN_FILE if credentials else None
     if path and path.is_file():
         if path.stat().st_mode & 0o077:
-            raise UsageError(f"{path} can be read by others", next=f"chmod 600 {path}")
+            raise UsageError(f"other users can read {path}", next=f"chmod 600 {path}")
         return path.read_text(encoding="utf-8").strip()
     raise UsageError(
-        f"pull requests on {kind} need a token",
-        next=f"set {' or '.join(_TOKENS[kind])}, or write it to {path or 'creds/' + TOKEN_FILE}",
+        f"pull requests on {kind} require a token",
+        next=(
+            f"set {' or '.join(_TOKENS[kind])}, or write the token to "
+            f"{path or 'creds/' + TOKEN_FILE}"
+        ),
     )

@@ -93,7 +93,7 @@ def _indexed(kustomize: _Kustomize, root: Path, folders: list[str]) -> dict[str,
                 number = int(each["metadata"]["annotations"].pop(_OVERLAY))
             except (KeyError, TypeError, ValueError, AttributeError):
                 # An object on which kustomize can't leave its mark is judged by itself.
-                raise UcpError(f"an object without the mark {_OVERLAY}") from None
+                raise UcpError(f"an object lacks the annotation {_OVERLAY}") from None
             found[folders[number]].append(each)
     return found
 

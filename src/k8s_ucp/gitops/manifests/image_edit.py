@@ -101,10 +101,10 @@ def _entries(root: Node, where: str) -> list[Node]:
         raise NotEditable(f"{where} has no images", next=_ADD_IMAGES.format(where=where))
     for entry in entries:
         if entry.resolved().kind != "map":
-            raise NotEditable(f"{where} has an entry under images that is no mapping")
+            raise NotEditable(f"{where} has an entry under images that is not a mapping")
         name = _text_of(entry.resolved(), "name")
         if not _NAME.fullmatch(name):
-            raise NotEditable(f"{where} has an entry under images whose name is {name!r}")
+            raise NotEditable(f"{where} has an entry under images with the invalid name {name!r}")
     return entries
 
 
@@ -115,9 +115,9 @@ def _entry(entries: list[Node], name: str, where: str) -> Node:
     found = [entry for entry in entries if _text_of(entry.resolved(), "name") == name]
     if len(found) != 1:
         times = f"{len(found)} times" if found else "not"
-        raise NotEditable(f"{where} names the image {name} {times} under images; once is expected")
+        raise NotEditable(f"{where} lists the image {name} {times} under images; expected once")
     if found[0].kind == "alias":
-        raise NotEditable(f"{where} writes the image {name} as an alias (*{found[0].value})")
+        raise NotEditable(f"{where}: the image {name} is a YAML alias (*{found[0].value})")
     for key in ("newTag", "digest", "newName", "name"):
         _pair(found[0], key, where)
     return found[0]
@@ -127,7 +127,7 @@ def _pair(mapping: Node, key: str, where: str) -> tuple[Node, Node] | None:
     """Its pair with that key. Raises NotEditable where the key is there twice."""
     times = sum(each.kind == "scalar" and each.value == key for each, _ in mapping.pairs)
     if times > 1:
-        raise NotEditable(f"{where} has the key {key} {times} times in one place")
+        raise NotEditable(f"{where} has the duplicate key {key} ({times} times)")
     return mapping.own(key)
 
 
@@ -166,9 +166,10 @@ def _refuse_shared(root: Node, entry: Node, name: str, where: str) -> None:
     for node in holders:
         if node.anchor in used:
             raise NotEditable(
-                f"{where}: the image {name} is written at the anchor &{node.anchor}, which is used "
-                "elsewhere too; changing it would change more than this image",
-                next=f"write the image's own newTag in {where} instead of sharing it",
+                f"{where}: the image {name} is at the YAML anchor &{node.anchor}, "
+                "which is also used elsewhere; changing it would change more than this "
+                "image",
+                next=f"give the image its own newTag in {where}",
             )
 
 
@@ -216,9 +217,9 @@ def _write(text: str, pair: tuple[Node, Node], name: str, value: str, what: str)
         edits.append(_Edit(key.start, key.end, f"{key.style}{name}{key.style}"))
     written = text[old.start : old.end]
     if old.kind not in ("scalar", "alias"):
-        raise NotEditable(f"{what}: {key.value} is no text")
+        raise NotEditable(f"{what}: {key.value} is not a string")
     if old.style in ("|", ">") or _BREAK.search(written.strip()):
-        raise NotEditable(f"{what}: {key.value} is written over several lines")
+        raise NotEditable(f"{what}: {key.value} spans several lines")
     if old.tag not in ("", "!", "tag:yaml.org,2002:str", "!!str"):
         raise NotEditable(f"{what}: {key.value} carries the YAML tag {old.tag}")
     if old.kind == "scalar" and not written.strip():
@@ -233,7 +234,7 @@ def _insert(text: str, entry: Node, key: str, value: str, what: str) -> list[_Ed
     """A new line (in a flow mapping: a new pair) behind the image's name."""
     pairs = [pair for pair in (entry.own("name"), entry.own("newName")) if pair]
     if not pairs:
-        raise NotEditable(f"{what}: it has no {key}, and its name comes from an anchor")
+        raise NotEditable(f"{what} has no {key}, and its name comes from a YAML anchor")
     name, last = max(pairs, key=lambda pair: pair[1].end)
     written = f"{name.style}{key}{name.style}: {quoted(value, last.style)}"
     if entry.flow:
@@ -260,7 +261,7 @@ def _remove(text: str, entry: Node, pair: tuple[Node, Node], what: str) -> list[
 def _write_empty(text: str, pair: tuple[Node, Node], what: str) -> list[_Edit]:
     _, value = pair
     if value.kind != "scalar" or _BREAK.search(text[value.start : value.end]):
-        raise NotEditable(f"{what}: {pair[0].value} is written in a way that can't be taken out")
+        raise NotEditable(f"{what}: {pair[0].value} can't be removed automatically")
     return [_Edit(value.start, value.end, '""')]
 
 
@@ -285,6 +286,6 @@ def _prove(before: Node, text: str, name: str, pin: Pin, where: str) -> None:
         or before.shape(old[position], versions) != after.shape(new[position], versions)
     ):
         raise NotEditable(
-            f"{where}: the image {name} is written in a way that can't be edited safely",
-            next=f"change it by hand to a block of its own with name and newTag in {where}",
+            f"{where}: the entry of the image {name} can't be edited automatically",
+            next=f"rewrite it by hand as a block with name and newTag in {where}",
         )

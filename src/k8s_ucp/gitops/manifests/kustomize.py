@@ -78,7 +78,7 @@ def build(
     """
     for path, words in find_refused(folder):
         raise BuildFailed(
-            f"kustomize doesn't build {folder}: {path}: {words}", next=f"correct {path}"
+            f"kustomize failed to build {folder}: {path}: {words}", next=f"correct {path}"
         )
     with tempfile.TemporaryDirectory(prefix="ucp-build-") as name:
         work = Path(name).resolve()
@@ -94,7 +94,7 @@ def build(
             # kustomize's own last line is then `exit status`, and git's are in the middle.
             words = "; ".join(telling(said)) or "".join(error.output.strip().splitlines()[-1:])
             raise BuildFailed(
-                f"kustomize can't build {folder}: {redact(words) or 'no message'}",
+                f"kustomize failed to build {folder}: {redact(words) or 'no message'}",
                 next=f"kustomize build {folder}",
             ) from error
 

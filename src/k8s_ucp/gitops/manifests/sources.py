@@ -42,12 +42,12 @@ def refused(entry: str) -> str | None:
         return None
     address, _, query = entry.strip().partition("?")
     if _REVISION.search(unquote_plus(query)) or _REVISION.search(query):
-        return f"the revision in {entry} begins with '-', which git takes for an option"
+        return f"the revision in {entry} begins with '-', which git would treat as an option"
     if "://" in address or "@" in address or query:
         if _HOST.search(unquote_plus(address)):
-            return f"the host in {entry} begins with '-', which git takes for an option"
+            return f"the host in {entry} begins with '-', which git would treat as an option"
         if _TRANSPORT.search(address):
-            return f"{entry} names a program as its transport"
+            return f"{entry} uses a program as its transport"
     return None
 
 

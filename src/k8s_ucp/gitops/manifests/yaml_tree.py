@@ -98,15 +98,15 @@ def read_tree(text: str, where: str) -> Node:
     try:
         events = list(yaml_io.events(text))
     except yaml_io.YAMLError as error:
-        raise NotEditable(f"{where} is no YAML file: {_plain(error)}") from error
+        raise NotEditable(f"{where} is not valid YAML: {_plain(error)}") from error
     except ValueError as error:
         # Surrogates and the like, which the reader refuses before there is a position.
-        raise NotEditable(f"{where} is no YAML file: {error}") from error
+        raise NotEditable(f"{where} is not valid YAML: {error}") from error
     documents = sum(type(event).__name__ == "DocumentStartEvent" for event in events)
     if documents != 1:
         raise NotEditable(
-            f"{where} holds {documents} YAML documents; one is expected",
-            next="make each document a file of its own",
+            f"{where} contains {documents} YAML documents; expected one",
+            next="move each document to its own file",
         )
     return _Builder(events, where).document()
 
@@ -127,7 +127,7 @@ class _Builder:
 
     def _node(self, event: object, depth: int) -> Node:
         if depth > DEEPEST:
-            raise NotEditable(f"{self._where} is nested deeper than {DEEPEST} levels")
+            raise NotEditable(f"{self._where} is nested more than {DEEPEST} levels deep")
         name = type(event).__name__
         start = event.start_mark.index  # type: ignore[attr-defined]
         end = event.end_mark.index  # type: ignore[attr-defined]
@@ -152,7 +152,7 @@ class _Builder:
     def _alias(self, anchor: str, start: int, end: int) -> Node:
         target = self._anchors.get(anchor)
         if target is None:
-            raise NotEditable(f"{self._where} uses the anchor {anchor} before it is set")
+            raise NotEditable(f"{self._where} uses the YAML anchor {anchor} before its definition")
         return Node("alias", start, end, value=anchor, target=target)
 
     def _remember(self, node: Node) -> None:

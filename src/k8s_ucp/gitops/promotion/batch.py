@@ -30,7 +30,7 @@ def read_batch(text: str, where: str, defaults: Intent) -> list[Intent]:
     listed = root.own("promotions") if root.kind == "map" else None
     items = (listed[1] if listed else root).items
     if not items:
-        raise UsageError(f"{where} lists no promotion", next=EXAMPLE)
+        raise UsageError(f"{where} contains no promotions", next=EXAMPLE)
     intents = [
         _intent(item, f"{where}, item {place}", defaults) for place, item in enumerate(items, 1)
     ]
@@ -45,7 +45,7 @@ def _refuse_twice(intents: list[Intent], where: str) -> None:
         for other in others:
             if not intent.images or not other.images or set(intent.images) & set(other.images):
                 raise UsageError(
-                    f"{where} promotes {intent.app} to {intent.env} twice",
+                    f"{where} contains two promotions of {intent.app} to {intent.env}",
                     next="write each image of an overlay once",
                 )
         others.append(intent)
@@ -53,7 +53,7 @@ def _refuse_twice(intents: list[Intent], where: str) -> None:
 
 def _intent(item: Node, what: str, defaults: Intent) -> Intent:
     if item.kind != "map":
-        raise UsageError(f"{what} is no mapping", next=EXAMPLE)
+        raise UsageError(f"{what} is not a mapping", next=EXAMPLE)
     facts: dict[str, Node] = {}
     for key, value in item.pairs:
         if key.value not in KEYS:
@@ -89,6 +89,7 @@ def _order(texts: dict[str, str], what: str, default: Order) -> Order:
         return default
     if not (number.isascii() and number.isdigit()) or int(number) > HIGHEST_SEQUENCE:
         raise UsageError(
-            f"{what}: the sequence {number!r} is no number", next="a whole number, 0 or more"
+            f"{what}: the sequence {number!r} is not a valid number",
+            next="use an integer of 0 or more",
         )
     return Order(sequence=int(number))

@@ -170,15 +170,15 @@ def shallow_clone(
                 raise
             raise UcpError(
                 f"{failures.redact(url)} has no branch {branch}",
-                next="name one of its branches with --branch",
+                next="choose an existing branch with --branch",
             ) from error
         repository = Repository(folder, credential=credential)
         head = (folder / "HEAD").read_text("utf-8").removeprefix("ref: refs/heads/").strip()
         commit = repository.resolve("HEAD")
         if not commit:
             raise UcpError(
-                f"the branch {head} of {failures.redact(url)} has no commit",
-                next="push a first commit, or name another branch with --branch",
+                f"the branch {head} of {failures.redact(url)} has no commits",
+                next="push an initial commit, or choose another branch with --branch",
             )
         yield repository, head, commit
     finally:
@@ -221,15 +221,15 @@ def working_clone(
         name = local.decode().strip()
         if not name:
             raise UcpError(
-                f"{top} is on no branch (its HEAD is detached)",
-                next=f"git -C {top} switch BRANCH, or give --repo the repository's URL",
+                f"{top} has a detached HEAD",
+                next=f"git -C {top} switch BRANCH, or set --repo to the repository's URL",
             )
         changed = repository.git("status", "--porcelain", "--untracked-files=no").decode()
         if changed:
             raise UcpError(
-                f"{top} has changes that are not committed:\n"
+                f"{top} has uncommitted changes:\n"
                 + "\n".join(f"  {line}" for line in changed.splitlines()[:5]),
-                next="commit or stash them, or give --repo the repository's URL",
+                next="commit or stash them, or set --repo to the repository's URL",
             )
         remote, upstream = _upstream(repository, name)
         if branch and branch != upstream:

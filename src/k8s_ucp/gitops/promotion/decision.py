@@ -119,9 +119,11 @@ def parse_tag(text: str) -> Pin:
     """A tag as typed. Raises UsageError."""
     if not TAG.fullmatch(text):
         raise UsageError(
-            f"{text[:200]!r} is no tag",
-            next="a tag has letters, digits, `_`, `.` and `-`, at most 128 of them, and begins "
-            "with a letter, a digit or `_`",
+            f"{text[:200]!r} is not a valid tag",
+            next=(
+                "use at most 128 letters, digits, `_`, `.` and `-`, with a letter, a digit "
+                "or `_` first"
+            ),
         )
     return Pin(tag=text)
 
@@ -130,7 +132,7 @@ def parse_digest(text: str) -> Pin:
     """A digest as typed. Raises UsageError."""
     if not DIGEST.fullmatch(text):
         raise UsageError(
-            f"{text[:200]!r} is no digest", next="a digest is sha256: and 64 hexadecimal digits"
+            f"{text[:200]!r} is not a valid digest", next="use sha256: and 64 hexadecimal digits"
         )
     return Pin(digest=text)
 
@@ -169,21 +171,22 @@ def _decide(
         if lacking:
             return refused(
                 "gated",
-                f"{required} has to have it first: {lacking[0]}",
+                f"{required} does not have the tag yet: {lacking[0]}",
                 f"promote {intent.app} to {required} first",
             )
     writes = written(overlay, {each.image: each.new for each in moved}, marks)
     if not moved:
         note = replace(note, kind="mark")
-        return Decision("unchanged", note, asked, writes, reason=f"{place} has it already")
+        return Decision("unchanged", note, asked, writes, reason=f"{place} already has it")
     running = _running(base, intent, required, moved)
     return Decision("promoted", note, asked, writes, required=running)
 
 
 _HELD = (
-    "promote with a --sequence above the mark, or `ucp rollback {app} --env {env} --release-hold`"
+    "promote with a --sequence above the recorded one, or `ucp rollback {app} --env "
+    "{env} --release-hold`"
 )
-_CONFLICT = "look at what came in between; then promote without --expect, or expect what is there"
+_CONFLICT = "review the change; then promote without --expect, or expect the current tag"
 
 
 def _conflict(intent: Intent, moved: Sequence[Change]) -> str:
@@ -204,8 +207,8 @@ def _required(base: Tip, intent: Intent) -> str:
         required = promotes_from(text, intent.env)
     if required == intent.env:
         raise UsageError(
-            f"{intent.env} can't be the environment that has to have it before itself",
-            next="name another one with --require-env",
+            f"--require-env {intent.env} is also the target environment",
+            next="choose another environment for --require-env",
         )
     return required
 
@@ -227,22 +230,23 @@ def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
     if intent.source:
         if intent.source == intent.env:
             raise UsageError(
-                f"--from {intent.source} is the environment that is promoted to",
-                next="take it --from another environment",
+                f"--from {intent.source} is also the target environment",
+                next="choose another environment for --from",
             )
         source = read_overlay(tip, intent.app, intent.source)
         shared = {name: pin for name, pin in source.pins.items() if name in overlay.pins and pin}
         if not shared:
             raise NotEditable(
-                f"{source.path} pins no image that {overlay.path} has",
-                next="name the same images in both, or give --image NAME=TAG",
+                f"{source.path} and {overlay.path} have no image in common",
+                next="use the same images in both, or set --image NAME=TAG",
             )
         return shared
     if len(overlay.images) > 1:
         names = " ".join(f"--image {image.name}={intent.pin}" for image in overlay.images)
         raise UsageError(
-            f"{overlay.path} has {len(overlay.images)} images; which one is {intent.pin}?",
-            next=f"name those that change: {names}",
+            f"{overlay.path} has {len(overlay.images)} images; the image for "
+            f"{intent.pin} is not specified",
+            next=f"name the images to change: {names}",
         )
     return {overlay.images[0].name: intent.pin}
 

@@ -41,7 +41,9 @@ def promotes_from(text: str | None, env: str) -> str:
 def differing(wanted: Mapping[str, Pin], there: Mapping[str, Pin]) -> list[str]:
     """Images whose wanted pin is not the one in the environment that has to have it, in words."""
     return [
-        f"{image} is {there[image]} there, not {pin}" if image in there else f"no {image} there"
+        f"it has {image} with {there[image]}, not {pin}"
+        if image in there
+        else f"it has no image {image}"
         for image, pin in wanted.items()
         if there.get(image) != pin
     ]

@@ -46,8 +46,8 @@ class HealthGate:
             return decision
         if not decision.required:
             raise UsageError(
-                f"--require-healthy: {decision.note.env} takes its tags from no environment",
-                next="say which one has to be healthy: --require-env ENV",
+                f"--require-healthy: {decision.note.env} has no promotesFrom environment",
+                next="name the environment that must be healthy: --require-env ENV",
             )
         for env, pins in decision.required:
             name = f"{decision.note.app}-{env}"
@@ -57,8 +57,8 @@ class HealthGate:
                     decision,
                     status="gated",
                     writes={},
-                    reason=f"{name} has to be Synced and Healthy first; it is: {found.reason}",
-                    next=f"look at {name} in Argo CD, then run the command again",
+                    reason=f"{name} must be Synced and Healthy, but is: {found.reason}",
+                    next=f"check {name} in Argo CD, then run the command again",
                 )
         return decision
 
@@ -77,7 +77,11 @@ class HealthGate:
                     self._passed.add(key)
                     return found
                 left = soak - (now - well_since)
-                found = replace(found, state="waiting", reason=f"well, {left:.0f} s of soak left")
+                found = replace(
+                    found,
+                    state="waiting",
+                    reason=f"Synced and Healthy, {left:.0f} s of soak time left",
+                )
             else:
                 well_since = None
             if found.state == "shut" or not soak or now - start > soak + self.patience:
@@ -88,7 +92,7 @@ class HealthGate:
     def _look(self, name: str, pins: Mapping[str, Pin]) -> Health:
         application = self.read(name)
         if application is None:
-            return Health("shut", "there is no such Application")
+            return Health("shut", "the Application does not exist")
         return judge(application, pins)
 
 
@@ -103,8 +107,8 @@ def application_reader(kubeconfig: Path) -> Reader:
             return kube.find(APPLICATION, name, NAMESPACE)
         except KubeError as error:
             raise UcpError(
-                f"can't read the Application {name}: {error.message}",
-                next=f"check the cluster in {kubeconfig} and the right to get Applications there",
+                f"failed to get the Application {name}: {error.message}",
+                next=f"check the cluster in {kubeconfig} and the right to get Applications",
             ) from error
 
     return read
@@ -116,8 +120,12 @@ def find_kubeconfig(candidates: Mapping[str, Path | None]) -> Path:
         if path is not None and path.is_file():
             return path
     raise UsageError(
-        "--require-healthy needs the core's API, and there is neither " + " nor ".join(candidates),
-        next="run it in the workspace, or set KUBECONFIG to a file that may get Applications",
+        "--require-healthy needs access to the core cluster, but found neither "
+        + " nor ".join(candidates),
+        next=(
+            "run the command in the workspace, or set KUBECONFIG to a kubeconfig with the "
+            "right to get Applications"
+        ),
     )
 
 

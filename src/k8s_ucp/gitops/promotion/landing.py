@@ -133,19 +133,19 @@ class _Attempts:
             except TooLate as error:
                 if self._still >= STUCK:
                     raise
-                last = "somebody else's push came first"
-                self._report(f"try {attempt}: {last}")
+                last = "another push landed first"
+                self._report(f"attempt {attempt}: {last}")
                 self._pause(attempt, self._pace.clock() - begun, error)
             except Refused as error:
                 last = error.message
-                self._report(f"try {attempt}: refused; looking whether the branch moved")
+                self._report(f"attempt {attempt}: push rejected; checking whether the branch moved")
                 self._pause(attempt, self._pace.clock() - begun, error)
             except Interrupted as error:
                 last = error.message
                 self._interruptions += 1
                 if self._interruptions > self._pace.interruptions:
                     raise
-                self._report(f"try {attempt}: the connection broke")
+                self._report(f"attempt {attempt}: the connection was interrupted")
                 self._pause(self._interruptions + 1, 0.5, error)
         raise self._late(last, self._pace.tries)
 
@@ -190,10 +190,10 @@ class _Attempts:
 
     def _late(self, last: str, attempts: int) -> DeadlineExceeded:
         return DeadlineExceeded(
-            f"the promotion on the branch ({attempts} tries)",
+            f"the push of the promotion ({attempts} attempts)",
             self._pace.clock() - self._start,
             last,
-            next="run the same command again: it goes on from what is there now",
+            next="run the command again: it continues from the current state of the branch",
         )
 
     @staticmethod

@@ -71,7 +71,9 @@ def weigh(mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool = 
     """
     position = _position(mark, order, current, wanted, force=force)
     if position == "below" and not force:
-        return Verdict("superseded", mark, f"{_reference(mark, order, current)} is there already")
+        return Verdict(
+            "superseded", mark, f"{_reference(mark, order, current)} is already deployed"
+        )
     if mark.held and position != "above":
         return Verdict("held", mark, f"rolled back from {mark.held[-1]} and held")
     return Verdict("passes", _advance(mark, order, wanted))
@@ -114,16 +116,20 @@ def read_marks(text: str | None, where: str) -> dict[str, Mark]:
     root = read_tree(text, where)
     images = root.own("images") if root.kind == "map" else None
     if root.kind != "map" or images is None or images[1].kind != "map":
-        raise NotEditable(f"{where} is no file of marks", next=_MEND.format(where=where))
+        raise NotEditable(
+            f"{where} is not a valid .promotion.yaml file", next=_MEND.format(where=where)
+        )
     marks: dict[str, Mark] = {}
     for key, value in images[1].pairs:
         if value.kind != "map":
-            raise NotEditable(f"{where}: {key.value} is no mark", next=_MEND.format(where=where))
+            raise NotEditable(
+                f"{where}: {key.value} is not a valid key", next=_MEND.format(where=where)
+            )
         marks[key.value] = _mark({pair[0].value: pair[1] for pair in value.pairs}, where)
     return marks
 
 
-_MEND = "restore {where} from an earlier commit, or delete it to forget marks and holds"
+_MEND = "restore {where} from an earlier commit, or delete it to discard sequences and holds"
 
 
 def write_marks(marks: Mapping[str, Mark]) -> str:
@@ -161,12 +167,13 @@ def _mark(facts: Mapping[str, Any], where: str) -> Mark:
     unknown = set(facts) - {"sequence", "source", "version", "held"}
     if unknown:
         raise NotEditable(
-            f"{where} holds {', '.join(sorted(unknown))}, which this version does not know",
-            next="use the ucp that wrote it, or a newer one",
+            f"{where} contains {', '.join(sorted(unknown))}, which this version of ucp "
+            "does not support",
+            next="use the version of ucp that wrote it, or a newer one",
         )
     number = facts["sequence"].value if "sequence" in facts else ""
     if number and not re.fullmatch(r"[0-9]{1,19}", number):
-        raise NotEditable(f"{where}: sequence {number!r} is no number")
+        raise NotEditable(f"{where}: the sequence {number!r} is not a valid number")
     held = facts.get("held")
     return Mark(
         sequence=int(number) if number else None,
@@ -183,7 +190,7 @@ def _position(
         key = semver_key(wanted.tag)
         if key is None:
             raise UsageError(
-                f"--semver needs a tag that is a semantic version; {wanted} is none",
+                f"--semver: {wanted} is not a valid semantic version",
                 next="use a tag such as 1.4.0, or --sequence N",
             )
         marks = [found for each in _versions(mark, current) if (found := semver_key(each))]
@@ -197,9 +204,11 @@ def _position(
         if force:
             return "below"
         raise UsageError(
-            f"the last sequence, {mark.sequence}, was counted by {mark.source}, this one, "
-            f"{order.sequence}, by {order.source}: they can't be compared",
-            next=f"--sequence N with a number of your own (above {mark.sequence}, or with --force)",
+            f"the sequences {mark.sequence} (of {mark.source}) and {order.sequence} "
+            f"(of {order.source}) can't be compared: they come from different sources",
+            next=(
+                f"use --sequence N with your own number (above {mark.sequence}, or with --force)"
+            ),
         )
     return "above" if order.sequence > mark.sequence else _level(order.sequence == mark.sequence)
 

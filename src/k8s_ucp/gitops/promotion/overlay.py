@@ -62,7 +62,9 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
         if content is not None:
             held[name] = content
     if len(held) > 1:
-        raise NotEditable(f"{folder} holds {' and '.join(held)}; kustomize takes only one")
+        raise NotEditable(
+            f"{folder} contains {' and '.join(held)}, but kustomize accepts only one of them"
+        )
     if not held:
         raise _unknown(tip, app, env)
     name, content = held.popitem()
@@ -89,8 +91,8 @@ def check_name(what: str, name: str) -> None:
     """Raises UsageError for a name that can be no folder of its own."""
     if not NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} can't be the name of an {what}",
-            next="names have letters, digits, `-`, `_` and `.`",
+            f"{name!r} is not a valid name of an {what}",
+            next="use letters, digits, `-`, `_` and `.`",
         )
 
 
@@ -101,7 +103,7 @@ def nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]}?"
-    return f"known: {', '.join(known)}" if known else "there are none"
+    return f"known: {', '.join(known)}" if known else "none exist"
 
 
 def written(
@@ -122,12 +124,16 @@ def written(
 def _unknown(tip: Tip, app: str, env: str) -> UcpError:
     apps = tip.folders("apps")
     if app not in apps:
-        return UcpError(f"the repository has no app {app}", next=nearest(app, apps))
+        return UcpError(f"the app {app} does not exist in the repository", next=nearest(app, apps))
     envs = tip.folders(f"apps/{app}/overlays")
     if env not in envs:
-        return UcpError(f"the app {app} has no environment {env}", next=nearest(env, envs))
+        return UcpError(
+            f"the app {app} has no overlay for the environment {env}", next=nearest(env, envs)
+        )
     folder = overlay_folder(app, env)
-    return NotEditable(f"{folder} holds no kustomization", next=f"add {folder}/{KUSTOMIZATIONS[0]}")
+    return NotEditable(
+        f"{folder} has no kustomization file", next=f"add {folder}/{KUSTOMIZATIONS[0]}"
+    )
 
 
 def decoded(content: bytes, path: str) -> str:
@@ -135,4 +141,4 @@ def decoded(content: bytes, path: str) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise NotEditable(f"{path} is no UTF-8 text") from error
+        raise NotEditable(f"{path} is not valid UTF-8") from error

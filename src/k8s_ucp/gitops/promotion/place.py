@@ -48,7 +48,7 @@ def find_place(
     if path.exists():
         return _at(path.resolve(), branch, credential)
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/\s]+:", repo):
-        raise UsageError(f"there is no {repo}", next="give --repo a folder or a URL")
+        raise UsageError(f"{repo} does not exist", next="set --repo to a folder or a URL")
     refuse_password(repo)
     # file:// holds no secret, and http credentials are for http remotes only.
     web = repo.lower().startswith(("http://", "https://"))
@@ -60,8 +60,9 @@ def refuse_password(url: str) -> None:
     parts = urlsplit(url) if "://" in url else None
     if parts and parts.scheme.lower() in ("http", "https") and "@" in parts.netloc:
         raise UsageError(
-            "the repository's URL holds a credential, and command lines are seen by everyone here",
-            next="give the URL without it, and the token in the variable UCP_GIT_TOKEN",
+            "the repository's URL contains a credential, which other users could see "
+            "in the process list",
+            next="use the URL without it, and set the token in the variable UCP_GIT_TOKEN",
         )
 
 
@@ -99,8 +100,11 @@ class _ClonedBranch(RemoteBranch):
         ahead = self.repository.git("rev-list", "--max-count=1", "HEAD", "--not", tip.commit)
         if ahead.strip():
             raise UcpError(
-                f"{self.repository.folder} has commits that {self.remote}/{self.branch} has not",
-                next=f"push them, or git -C {self.repository.folder} reset to what is there",
+                f"{self.repository.folder} has commits that are not on {self.remote}/{self.branch}",
+                next=(
+                    f"push them, or discard them: git -C {self.repository.folder} reset "
+                    f"--hard {self.remote}/{self.branch}"
+                ),
             )
         return tip
 
@@ -109,7 +113,7 @@ class _ClonedBranch(RemoteBranch):
             self.repository.git("merge", "--quiet", "--ff-only", "--no-stat", commit)
         except GitFailed as error:
             last = error.message.splitlines()[-1].strip()
-            return f"{self.repository.folder} could not follow to {commit[:12]}: {last}"
+            return f"failed to update {self.repository.folder} to {commit[:12]}: {last}"
         return ""
 
 
@@ -123,7 +127,8 @@ def _at(path: Path, branch: str, credential: Credential | None) -> Place:
         raise
     except (GitFailed, NotADirectoryError) as error:
         raise UsageError(
-            f"{path} is no git repository", next="give --repo a clone, a bare repository or a URL"
+            f"{path} is not a git repository",
+            next="set --repo to a clone, a bare repository or a URL",
         ) from error
     return Place(clone=path, branch=branch, credential=credential)
 
@@ -139,7 +144,7 @@ def _of_topology(
     if not name:
         there = f"has {len(known)} topologies" if known else "has none"
         raise UsageError(
-            f"which app repository? {workspace.root} {there}",
+            f"the app repository is not specified: {workspace.root} {there}",
             next="--repo URL, or --topology " + (" or ".join(known) or "NAME in its workspace"),
         )
     gitops = workspace.gitops(name)

@@ -52,7 +52,7 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
                 note,
                 asked,
                 reason=f"{place} changed to {change.old} in the meantime",
-                next="look at it, then roll back again if that one is bad too",
+                next="check it, then run the rollback again if it is bad too",
             )
     marks = dict(overlay.marks)
     for change in changes:
@@ -62,7 +62,7 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
         marks = {name: order_of.release(mark) for name, mark in marks.items()}
     writes = written(overlay, {each.image: each.new for each in changes}, marks)
     if not writes:
-        reason = f"{place} has it already" if wanted else f"nothing is held in {place}"
+        reason = f"{place} already has it" if wanted else f"{place} has no hold"
         return Decision("unchanged", note, asked, reason=reason)
     if not changes:
         note = Note("release", rollback.app, rollback.env)

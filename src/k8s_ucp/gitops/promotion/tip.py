@@ -77,8 +77,8 @@ class GitTip:
 def _refuse_link(path: str, entry: Entry) -> None:
     if entry.mode == _SYMLINK:
         raise NotEditable(
-            f"{path} is a symlink in the repository, and symlinks are not followed",
+            f"{path} is a symlink in the repository, which is not followed",
             next=f"commit a real file or folder at {path}",
         )
     if entry.mode == _SUBMODULE:
-        raise NotEditable(f"{path} is a submodule: its files are in another repository")
+        raise NotEditable(f"{path} is a git submodule, which is not supported")

@@ -136,7 +136,7 @@ def _merge_items(
         before, after = base.get(name), theirs.get(name)
         if after is None and before is not None and not keep(name):
             if text != before:
-                raise ItemConflict(f"{name}: changed in the repository, gone from the render")
+                raise ItemConflict(f"{name}: changed in the repository, removed in the render")
             continue
         if after is None or before is None or after in (before, text):
             result[name] = text

@@ -75,9 +75,11 @@ class MergeConflict(UcpError):
         )
         first = next(each.path for found in self.conflicts.values() for each in found)
         super().__init__(
-            f"people and the new render changed the same lines:\n{shown}",
-            next=f"for each file, keep the repository's version (`--ours {first}`) or take the"
-            f" render's (`--theirs {first}`)",
+            f"conflict: the repository and the new render changed the same lines:\n{shown}",
+            next=(
+                f"choose for each file: the repository's version (`--ours {first}`) or the "
+                f"rendered one (`--theirs {first}`)"
+            ),
         )
 
 
@@ -148,11 +150,11 @@ def _dropped(path: str) -> str:
     """Why an edited file is in conflict with a render that has it no more."""
     if path in MOVED:
         return (
-            "edited there, and it is now a file of the core repository, the only one whose "
-            f"ApplicationSets count: commit the edit there, then `--ours core:{path} "
-            f"--theirs apps:{path}`"
+            "edited there, but ApplicationSets are now read from the core repository "
+            "only: commit the edit to that file of the core repository, then `--ours "
+            f"core:{path} --theirs apps:{path}`"
         )
-    return "edited there, and the render drops it"
+    return "edited there, but removed in the render"
 
 
 def _leaves(path: str, leaving: Known) -> bool:
@@ -272,6 +274,6 @@ def _hunks(text: bytes) -> str:
             shown.append(f"  {line}")
         inside = inside and not line.startswith(">>>>>>> ")
     if not shown:
-        return "  both sides changed it, and it is no text"
+        return "  both sides changed this binary file"
     more = len(shown) - _SHOWN_LINES
     return "\n".join(shown[:_SHOWN_LINES] + ([f"  ... {more} more lines"] if more > 0 else []))

@@ -104,8 +104,8 @@ def addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
         return Addresses(folder.core_remote.as_uri(), folder.apps_remote.as_uri())
     if not git.core or not git.apps:
         raise UcpError(
-            "git.provider is url, but git.core or git.apps has no address",
-            next="write both addresses into ucp.yaml",
+            "git.provider is url, but git.core or git.apps is not set",
+            next="set both URLs in ucp.yaml",
         )
     # They are rendered into both repositories, where no credential belongs.
     return Addresses(split_credential(git.core)[0], split_credential(git.apps)[0])
@@ -174,10 +174,13 @@ def publish(
             raise MergeConflict(conflicts)
         if left := left_behind(*prepared):
             raise UcpError(
-                f"the app repository has {', '.join(left)}: ApplicationSets count in the core "
-                "repository only now, and what these bring would leave",
-                next=f"bring them into {SETS} of the core repository by a commit, or delete them, "
-                "then try again",
+                "the app repository contains ApplicationSets, which are now read from "
+                "the core repository only; their Applications would be deleted: "
+                f"{', '.join(left)}",
+                next=(
+                    f"move them to {SETS} of the core repository by a commit, or delete "
+                    "them, then run the command again"
+                ),
             )
     before_push()
     # The core first: the hook of the app repository looks there for what mirrors bring.
@@ -248,10 +251,10 @@ def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
         landed.prepared.take_back(pushed)
     except GitFailed as error:
         reason.message += (
-            f"\n  the {target.name} repository has its part and could not be put back: "
-            f"{error.message}"
+            f"\n  the {target.name} repository was already changed, and reverting it "
+            f"failed: {error.message}"
         )
-        reason.next = "ucp start brings both repositories back to what ucp.yaml says"
+        reason.next = "ucp start restores both repositories to the state of ucp.yaml"
         return
     fast_forward(target.clone, branch=target.branch)
 
@@ -284,6 +287,6 @@ def render_to(folder: Path, rendered: Rendered) -> list[Path]:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content)
             except OSError as error:
-                raise UcpError(f"can't write {target}: {error.strerror}") from error
+                raise UcpError(f"failed to write {target}: {error.strerror}") from error
             written.append(target)
     return sorted(written)

@@ -85,8 +85,9 @@ def changes(
     ]
     if edited:
         raise UcpError(
-            f"{', '.join(sorted(edited))} differ from what is rendered: your edits would be lost",
-            next="ucp start brings the repository up to date; then name your charts by hand",
+            "edits would be lost: the repository differs from the rendered files in "
+            f"{', '.join(sorted(edited))}",
+            next="update the repository with ucp start; then edit the charts by hand",
         )
     gone = [path for path in tip if "/vendored/" in path and path not in after]
     found: dict[str, bytes | None] = {
@@ -134,12 +135,12 @@ def _render(addon: Addon, place: _Place, values: bytes, helm: Path, work: Path) 
         last = output.strip().splitlines()[-1:]
         raise ChartFailed(
             f"{what}: {''.join(last) or 'no message'}",
-            next="ucp render (without --vendor) leaves charts to Argo CD",
+            next="use ucp render without --vendor: Argo CD then renders the charts",
         ) from error
     if first != second:
         raise ChartFailed(
-            f"{what} renders differently each time: it makes passwords or certificates of its own",
-            next=f"set them in platform/{addon.name}/values, or leave the chart to Argo CD",
+            f"{what} renders differently each time, because it generates passwords or certificates",
+            next=f"set them in platform/{addon.name}/values, or let Argo CD render the chart",
         )
     header = f"# Rendered by k8s-ucp (`ucp render --vendor`) from {what}.\n"
     return (header + first).encode()
@@ -162,7 +163,7 @@ def commit(
     clone.fetch()
     tip = clone.resolve(f"origin/{branch}")
     if tip is None:
-        raise UcpError(f"there is no branch {branch} in {url}", next="ucp start")
+        raise UcpError(f"the branch {branch} does not exist in {url}", next="ucp start")
     wanted = changes(clone.read(tip), before, after)
     if wanted:
         message = f"Vendor the add-ons of {topology.name}\n\nCharts become manifests: ucp render.\n"

@@ -147,11 +147,13 @@ def _normal(path: str) -> str | None:
 def _local(app: App, folder: Path) -> Place:
     """The folder of ucp.yaml, of which the app's is a part."""
     root = folder / (app.path or "")
-    advice = f"correct `path` of the app {app.name} in ucp.yaml"
+    advice = f"fix `path` of the app {app.name} in ucp.yaml"
     if not root.is_dir():
-        raise UsageError(f"the app {app.name} has no manifests: {root} is no folder", next=advice)
+        raise UsageError(
+            f"the app {app.name} has no manifests: {root} is not a folder", next=advice
+        )
     if not root.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(f"the app {app.name}: {root} leads out of {folder}", next=advice)
+        raise UsageError(f"the app {app.name}: {root} is outside {folder}", next=advice)
 
     return folder_place(folder)
 
@@ -209,7 +211,7 @@ def _sized(app: App, files: dict[str, bytes]) -> dict[str, bytes]:
     if not files:
         raise UsageError(
             f"the app {app.name} has no manifests: none in {app.path or app.repo}",
-            next=f"correct `path` of the app {app.name} in ucp.yaml",
+            next=f"fix `path` of the app {app.name} in ucp.yaml",
         )
     return files
 

@@ -40,7 +40,7 @@ def render(topology: Topology, facts: Facts) -> Rendered:
     """Raises UsageError where a value can't be written safely."""
     for what in (facts.core_url, facts.apps_url, topology.spec.git.branch):
         if "{{" in what:
-            raise UsageError(f"{what!r}: Argo CD would take {{{{ for a template")
+            raise UsageError(f"{what!r}: Argo CD would treat {{{{ as a template")
     core = _tree("core", topology, facts)
     core["ucp.yaml"] = facts.topology_file
     core.update(facts.vendored)
@@ -155,7 +155,9 @@ def seconds(duration: str) -> int:
     """A duration such as `30s` or `1m30s` in whole seconds, at least 1. Raises UsageError."""
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h)", duration)
     if not parts or "".join(number + unit for number, unit in parts) != duration:
-        raise UsageError(f"{duration!r} is no duration", next="write it like 30s or 1m30s")
+        raise UsageError(
+            f"{duration!r} is not a valid duration", next="use a duration such as 30s or 1m30s"
+        )
     return max(1, round(sum(float(number) * _UNITS[unit] for number, unit in parts)))
 
 

@@ -34,7 +34,9 @@ def _character(each: str) -> str:
         return _ESCAPES[each]
     code = ord(each)
     if 0xD800 <= code <= 0xDFFF:
-        raise UsageError(f"a value holds the character U+{code:04X}, which no file can hold")
+        raise UsageError(
+            f"a value contains the character U+{code:04X}, which YAML files can't contain"
+        )
     if each.isprintable() and code != 0xFEFF:
         return each
     if code <= 0xFF:

@@ -71,8 +71,10 @@ def fence(environment: str) -> list[Object]:
         "validations": [
             {
                 "expression": "!variables.platform || !variables.foreign",
-                "messageExpression": f"'namespace ' + {namespace} + ' is the platform\\'s: the "
-                f"Application \"' + {application} + '\" may not put anything there'",
+                "messageExpression": (
+                    f"'namespace ' + {namespace} + ' is reserved for the platform: the Application "
+                    f"\"' + {application} + '\" may not create objects in it'"
+                ),
                 "reason": "Forbidden",
             }
         ],

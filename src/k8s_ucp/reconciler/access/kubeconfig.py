@@ -35,19 +35,19 @@ def read(content: bytes, facts: Facts | None = None) -> Login:
     except UcpError as error:
         raise NoAccess("KubeconfigInvalid", error.message) from error
     except (TypeError, ValueError, AttributeError) as error:
-        raise NoAccess("KubeconfigInvalid", "the kubeconfig has parts of a wrong type") from error
+        raise NoAccess("KubeconfigInvalid", "the kubeconfig has fields of a wrong type") from error
     user = {**user, **_plugins(parsed)}
     if not _is_https(str(cluster["server"])):
-        raise NoAccess("KubeconfigInvalid", "the server's address doesn't begin with https://")
+        raise NoAccess("KubeconfigInvalid", "the server's URL does not begin with https://")
     if cluster.get("insecure-skip-tls-verify"):
         raise NoAccess(
             "KubeconfigInvalid",
-            "insecure-skip-tls-verify is set: a token would go to a server that nobody checked",
+            "insecure-skip-tls-verify is set: the token would be sent to an unverified server",
         )
     if cluster.get("proxy-url"):
         raise NoAccess(
             "KubeconfigInvalid",
-            "proxy-url is set: whoever makes the Secret would choose where requests go first",
+            "proxy-url is set: the author of the Secret could redirect requests",
         )
     _check_encoded(cluster, "certificate-authority-data")
     _check_authority(cluster)
@@ -60,7 +60,7 @@ def _parsed(content: bytes) -> Any:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise NoAccess("KubeconfigInvalid", "the kubeconfig is not text") from error
+        raise NoAccess("KubeconfigInvalid", "the kubeconfig is not valid UTF-8") from error
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -71,7 +71,7 @@ def _parsed(content: bytes) -> Any:
         or text.count("\n") + text.count("\r") > MOST_LINES
     ):
         # The YAML reader takes minutes for what somebody made to take minutes.
-        raise NoAccess("KubeconfigInvalid", "the kubeconfig is too large or nested for YAML")
+        raise NoAccess("KubeconfigInvalid", "the kubeconfig is too large or too deeply nested")
     try:
         return yaml_io.load(text)
     except (yaml_io.YAMLError, ValueError, RecursionError) as error:
@@ -136,5 +136,5 @@ def _check_authority(cluster: Mapping[str, Any]) -> None:
         ssl.create_default_context(cadata=text.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
         raise NoAccess(
-            "KubeconfigInvalid", "certificate-authority-data holds no certificate"
+            "KubeconfigInvalid", "certificate-authority-data contains no certificate"
         ) from error

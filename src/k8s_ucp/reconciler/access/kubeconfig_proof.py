@@ -56,11 +56,14 @@ def proven(source: Source, login: Login) -> Login:
         return login
     if address(login.server) not in map(address, told.servers):
         says = " or ".join(told.servers)
-        raise _differs(source, f"leads to {login.server}, and the owner's status says {says}")
+        raise _differs(source, f"refers to {login.server}, but the owner's status specifies {says}")
     if told.authority and login.authority and _plain(login.authority) != _plain(told.authority):
-        raise _differs(source, "holds another CA than the owner's status")
+        raise _differs(source, "has another CA than the owner's status")
     if login.plugin is not None and login.way not in (None, PROVIDERS.get(told.provider)):
-        raise _differs(source, f"wants {login.plugin}, and the cluster is of {told.provider}")
+        raise _differs(
+            source,
+            f"uses the credential plugin {login.plugin}, but the cluster is of {told.provider}",
+        )
     cluster = {"server": login.server}
     authority = told.authority or login.authority
     if authority:
@@ -72,19 +75,19 @@ def _of_local_cluster(source: Source, login: Login) -> Login:
     if not source.known.digest:
         raise NoAccess(
             "SourceUnproven",
-            f"LocalCluster {source.owner.name} does not tell yet what its kubeconfig is; its"
-            " machine's controller does, once it runs",
+            f"LocalCluster {source.owner.name} has not recorded its kubeconfig yet; "
+            "the local-cluster controller of its machine records it once it is running",
         )
     if digest(login) != source.known.digest:
-        raise _differs(source, "is not the one that the controller of LocalClusters made")
+        raise _differs(source, "was not written by the local-cluster controller")
     return login
 
 
 def _differs(source: Source, how: str) -> NoAccess:
     return NoAccess(
         "SourceDiffers",
-        f"the kubeconfig in Secret {source.key} {how}; somebody else changed it: delete the Secret,"
-        " and its owner writes it anew",
+        f"the kubeconfig in Secret {source.key} {how}; delete the Secret to have its "
+        "owner recreate it",
     )
 
 

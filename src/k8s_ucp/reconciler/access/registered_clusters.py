@@ -160,7 +160,7 @@ class Targets:
             raise NotRegistered(f"no app cluster {cluster} is registered")
         login = self._logins.of(target.source)
         if login is None:
-            raise NoAccess("KubeconfigMissing", f"Secret {target.source} is not there")
+            raise NoAccess("KubeconfigMissing", f"Secret {target.source} does not exist")
         return login
 
     def _changed(self, before: Object | None, after: Object | None) -> None:

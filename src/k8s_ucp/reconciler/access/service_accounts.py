@@ -105,8 +105,8 @@ def check_claim(namespace: Object | None, topology: str) -> None:
     if holder != topology:
         raise NoAccess(
             CLUSTER_TAKEN,
-            f"the cluster is used by topology {holder}: namespace {names.IDENTITY_NAMESPACE} there "
-            "carries its label, and one cluster serves one topology",
+            f"the cluster is already used by topology {holder} (label of its namespace "
+            f"{names.IDENTITY_NAMESPACE}); a cluster can belong to one topology only",
         )
 
 
@@ -166,8 +166,8 @@ def ensure(kube: Kube, item: Object) -> None:
     if not is_ours(found):
         raise NoAccess(
             IDENTITY_TAKEN,
-            f"{item['kind']} {metadata['name']} on the app cluster was made by somebody else; "
-            "remove or rename it there",
+            f"{item['kind']} {metadata['name']} already exists on the app cluster and "
+            "was not created by ucp; delete or rename it",
         )
     if found.get("roleRef") != item.get("roleRef"):
         # A binding's role can't be changed.
@@ -188,8 +188,8 @@ def _fence(kube: Kube, environment: str) -> None:
         if found is not None and not is_ours(found):
             raise NoAccess(
                 IDENTITY_TAKEN,
-                f"{kind.kind} {each['metadata']['name']} on the app cluster was made by somebody "
-                "else; remove or rename it there",
+                f"{kind.kind} {each['metadata']['name']} already exists on the app "
+                "cluster and was not created by ucp; delete or rename it",
             )
         kube.apply(each)
 

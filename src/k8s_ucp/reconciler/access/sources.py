@@ -213,8 +213,8 @@ def _disowned(secret: Object, ref: OwnerRef, owner: Object) -> str:
         return ""
     says = f"writes its kubeconfig to Secret {where}/{wanted}" if wanted else "writes none"
     return (
-        f"it names {ref.kind} {ref.name} as its owner, which {says}; label the Secret"
-        f" {names.KUBECONFIG_LABEL} and take the owner off it if it is yours"
+        f"its owner {ref.kind} {ref.name} {says}; to use the Secret, add the label "
+        f"{names.KUBECONFIG_LABEL} and remove the owner reference"
     )
 
 
@@ -247,11 +247,11 @@ def _known(ref: OwnerRef, owner: Object, cluster: Object, facts: Mapping[str, st
 
 def _distrust(ref: OwnerRef, cloud: str, servers: tuple[str, ...], authority: str) -> str:
     if not cloud:
-        return f"a {ref.kind} of {ref.api_version} is no cluster of a cloud"
+        return f"a {ref.kind} of {ref.api_version} is not a cloud cluster"
     if not servers:
-        return f"the status of {ref.kind} {ref.name} does not tell the cluster's address (yet)"
+        return f"the status of {ref.kind} {ref.name} does not have the cluster's endpoint yet"
     if not authority and cloud in TELL_AUTHORITY:
-        return f"the status of {ref.kind} {ref.name} does not tell the cluster's CA (yet)"
+        return f"the status of {ref.kind} {ref.name} does not have the cluster's CA yet"
     return ""
 
 

@@ -160,7 +160,7 @@ class LocalClustersController:
         self._vouch(item, digest_of(shared))
         if not self._kubeconfigs.write(item, config, shared, state.version):
             secret = names.kubeconfig_secret(name)
-            message = f"Secret {secret} was made by somebody else and is left alone"
+            message = f"Secret {secret} already exists and was not created by ucp"
             self._show(item, not_ready("SecretTaken", message), self._facts(item))
         else:
             self._show(
@@ -211,8 +211,8 @@ class LocalClustersController:
             self._show(item, hold.condition, self._facts(item))
             return LOOK_AGAIN
         if holding:
-            self._log.warning("left behind", cluster=name, what=holding)
-        self._show(item, not_ready("Deleting", "removing the control plane"), self._facts(item))
+            self._log.warning("kept", cluster=name, what=holding)
+        self._show(item, not_ready("Deleting", "deleting the control plane"), self._facts(item))
         try:
             provider.delete(name)
         except UcpError as error:

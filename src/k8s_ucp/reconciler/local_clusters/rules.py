@@ -63,7 +63,8 @@ def judge(item: Object, settings: Settings, providers: Collection[str]) -> Verdi
         # Without our finalizer nothing was ever made for it: the core is never deleted by this.
         return Refused(
             "NameRefused",
-            f"the name must be {settings.topology}-<environment>, and not the core cluster's",
+            f"the name must be {settings.topology}-<environment> and differ from that "
+            "of the core cluster",
         )
     if provider not in providers:
         known = ", ".join(sorted(providers)) or "none"
@@ -192,7 +193,7 @@ def waits_for(
     if registered and not is_true(item, names.DRAINED):
         return Hold(not_ready("Draining", "waiting until Argo CD has removed its Applications"))
     if holding:
-        return Hold(not_ready("Draining", "still there: " + ", ".join(sorted(holding))))
+        return Hold(not_ready("Draining", "still exists: " + ", ".join(sorted(holding))))
     return None
 
 
@@ -204,5 +205,5 @@ def not_ready(reason: str, message: str) -> Condition:
 def readiness(state: ClusterState) -> Condition:
     """Ready as the provider sees it."""
     if state.ready:
-        return Condition(names.READY, "True", "Running", "the control plane answers")
-    return not_ready("NotReady", state.message or "the control plane does not answer")
+        return Condition(names.READY, "True", "Running", "the control plane is responding")
+    return not_ready("NotReady", state.message or "the control plane is not responding")

@@ -163,7 +163,7 @@ class Mirrors:
             try:
                 self._see_to_what_is_left(session)
             except KubeError as error:
-                self._runtime.log.warning("what is left is not known", error=error.message)
+                self._runtime.log.warning("the remaining copies are unknown", error=error.message)
                 return 1.0
         return again
 
@@ -187,7 +187,7 @@ class Mirrors:
             if (cluster, syncer) not in self._warned and self._proof.syncer_gone(syncer):
                 self._warned.add((cluster, syncer))
                 self._runtime.log.warning(
-                    "copies of a Syncer that vanished are kept",
+                    "copies of a deleted Syncer are kept",
                     cluster=cluster,
                     syncer=syncer,
                     copies=len(session.held(syncer)),

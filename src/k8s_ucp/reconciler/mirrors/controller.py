@@ -240,7 +240,7 @@ class MirrorsController:
         with contextlib.suppress(NotFound):
             self._patch_finalizers(item, kept)
         self._forget(syncer.key)
-        self._runtime.log.info("mirror left", syncer=syncer.key)
+        self._runtime.log.info("mirror removed", syncer=syncer.key)
         return None
 
     def _give_up(self, item: Object, syncer: Syncer, unsure: list[str]) -> None:
@@ -248,10 +248,12 @@ class MirrorsController:
         where = sorted({*unsure, *holding})
         self._mirrors.note_left(syncer.key, where)
         message = (
-            f"not waited for any longer: {', '.join(where)}; "
-            "copies there are removed when it answers again"
+            f"no longer waiting for {', '.join(where)}; its copies are deleted when it "
+            "responds again"
         )
-        self._runtime.log.warning("mirror left early", syncer=syncer.key, why=message)
+        self._runtime.log.warning(
+            "mirror removed before all copies were deleted", syncer=syncer.key, why=message
+        )
         self._runtime.events.tell(item, "LeftEarly", message, warning=True)
 
     def _forget(self, key: str) -> None:
@@ -264,7 +266,7 @@ class MirrorsController:
         return watch.store.get(key) if watch else None
 
 
-_NOT_REGISTERED = Problem("NotRegistered", "no app cluster of that name is registered")
+_NOT_REGISTERED = Problem("NotRegistered", "no app cluster with this name is registered")
 
 
 def _lane(key: str) -> str:

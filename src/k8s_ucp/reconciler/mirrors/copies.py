@@ -23,8 +23,8 @@ LARGEST = 1_048_576
 """Bytes of content that Kubernetes takes in one Secret or ConfigMap."""
 
 _NEVER = {
-    "kubernetes.io/service-account-token": "a token of this cluster's means nothing elsewhere",
-    "bootstrap.kubernetes.io/token": "a bootstrap token is for this cluster only",
+    "kubernetes.io/service-account-token": "service account tokens are valid on one cluster only",
+    "bootstrap.kubernetes.io/token": "bootstrap tokens are valid on one cluster only",
 }
 
 
@@ -231,11 +231,11 @@ def _barred(item: Object, by_name: bool) -> str:
     notes = item["metadata"].get("annotations") or _NOTHING
     if names.MIRROR_PLACE in notes:
         return (
-            f"it is itself a copy, made by Syncer {notes.get(names.SYNCER, '?')} of another core; "
-            "mirror what it was made from"
+            f"it is itself a copy, created by Syncer {notes.get(names.SYNCER, '?')} of "
+            "another core; mirror the original instead"
         )
     if item["kind"] == "Secret" and keep_source(item, by_name=by_name) is not None:
-        return "it is a cluster's kubeconfig, which is never handed to another cluster"
+        return "it is the kubeconfig of a cluster, which is never copied to another cluster"
     return _NEVER.get(item.get("type") or "", "")
 
 

@@ -176,7 +176,7 @@ class Copier:
             self._tell(session, place, wishes, False)
             return SOON
         reason = "TooLarge" if error.status == 413 else "Refused"
-        problem = Problem(reason, f"the cluster refused it: {error.message}")
+        problem = Problem(reason, f"the cluster rejected it: {error.message}")
         self._tell(session, place, wishes, problem)
         return TROUBLE_SECONDS
 
@@ -190,7 +190,7 @@ class Copier:
 
 
 _ALTERED = Problem(
-    "Altered", "the cluster changes what is written (an admission webhook?); left as it is"
+    "Altered", "the cluster modifies the written object (an admission webhook?); not overwritten"
 )
 
 _OTHERS = ("Taken", "TypeDiffers", "Immutable")

@@ -35,8 +35,8 @@ def known(admin: Kube) -> Fields:
     if len(found) > MOST_NAMESPACES:
         raise NoAccess(
             "TooManyNamespaces",
-            f"the cluster says that copies may lie in {len(found)} namespaces;"
-            f" more than {MOST_NAMESPACES} are not watched",
+            f"copies are allowed in {len(found)} namespaces of the cluster; at most "
+            f"{MOST_NAMESPACES} can be watched",
         )
     return found
 

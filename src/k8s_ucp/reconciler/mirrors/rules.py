@@ -105,11 +105,12 @@ def decide(place: Place, wish: Wish | None, source: Source | None, found: Copy |
     try:
         want = wanted(source, wish.entry)
     except KeyMissing as error:
-        text = f"{error}; the copy stays as it is until it has"
+        text = f"{error}; the copy is unchanged until the source is complete"
         return _no_copy(wish, found, Problem("KeyMissing", text))
     if want.size > LARGEST:
         text = (
-            f"{_named(source)} would make a copy of {want.size} bytes; Kubernetes takes {LARGEST}"
+            f"the copy of {_named(source)} would have {want.size} bytes; the limit of "
+            f"Kubernetes is {LARGEST}"
         )
         return _no_copy(wish, found, Problem("TooLarge", text))
     if found is None:
@@ -141,18 +142,22 @@ def _not_shared(source: Source, wish: Wish) -> Problem:
     what = _named(source) if wish.entry.name else f"a {source.kind} in {source.namespace}"
     return Problem(
         "NotShared",
-        f"{what} is not shared with Syncers in namespace {namespace}; let its owner annotate it"
-        f" {names.SYNCER_NAMESPACES}={namespace}, or move the Syncer to {source.namespace}",
+        f"{what} is not shared with Syncers in namespace {namespace}; annotate it with "
+        f"{names.SYNCER_NAMESPACES}={namespace}, or move the Syncer to "
+        f"{source.namespace}",
     )
 
 
 def _without_source(wish: Wish, found: Copy | None) -> Action:
     kind, namespace, name = wish.source.split("/", 2)
-    problem = Problem("SourceMissing", f"there is no {kind} {namespace}/{name} to copy yet")
+    problem = Problem("SourceMissing", f"the source {kind} {namespace}/{name} does not exist yet")
     if found is None or not _is_of(found, wish):
         return _no_copy(wish, found, problem)
     if wish.entry.retain or found.retain:
-        return _trouble("SourceMissing", f"{kind} {namespace}/{name} is gone; its copy is retained")
+        return _trouble(
+            "SourceMissing",
+            f"the source {kind} {namespace}/{name} was deleted; its copy is retained",
+        )
     return _end(found, problem)
 
 
@@ -169,12 +174,12 @@ def _is_of(found: Copy, wish: Wish) -> bool:
 def _adoption(
     place: Place, wish: Wish, source: Source, found: Copy, digest: bytes, type: str
 ) -> Action:
-    there = f"{place.kind} {place.namespace}/{place.name} is there already"
+    there = f"{place.kind} {place.namespace}/{place.name} already exists"
     if not wish.entry.adopt:
         return _trouble(
             "Taken",
-            f"{there}, made by somebody else, and is left alone; "
-            "remove it, choose another targetName, or set conflictPolicy: Adopt",
+            f"{there} and was not created by ucp; delete it, choose another "
+            "targetName, or set conflictPolicy: Adopt",
         )
     other_type = place.kind == "Secret" and found.type != (type or "Opaque")
     if other_type or (found.immutable and found.digest != digest):
@@ -184,14 +189,14 @@ def _adoption(
 
 def _undeletable(place: Place, found: Copy, type: str) -> Trouble:
     """It would have to be deleted and made anew, and is somebody else's."""
-    there = f"{place.kind} {place.namespace}/{place.name} is there already"
+    there = f"{place.kind} {place.namespace}/{place.name} already exists"
     if place.kind == "Secret" and found.type != (type or "Opaque"):
         return _trouble(
             "TypeDiffers",
-            f"{there} with type {found.type}, the source has {type or 'Opaque'}; "
-            "a type can't change and nobody else's object is deleted: remove it by hand",
+            f"{there} with type {found.type}, but the source has {type or 'Opaque'}; "
+            "types are immutable: delete it by hand",
         )
-    return _trouble("Immutable", f"{there} and is immutable: remove it by hand to have it copied")
+    return _trouble("Immutable", f"{there} and is immutable: delete it by hand to have it copied")
 
 
 def duplicate(place: Place, granted: Wish, other: Wish) -> Problem:
@@ -200,8 +205,9 @@ def duplicate(place: Place, granted: Wish, other: Wish) -> Problem:
     first = f"data[{granted.entry.number}] of Syncer {granted.entry.syncer}"
     return Problem(
         "Duplicate",
-        f"{where} is already made from {granted.source.split('/', 1)[1]} by {first}; "
-        f"{other.source.split('/', 1)[1]} needs another targetName or targetNamespace",
+        f"{where} is already a copy of {granted.source.split('/', 1)[1]} by {first}; "
+        "choose another targetName or targetNamespace for "
+        f"{other.source.split('/', 1)[1]}",
     )
 
 

@@ -111,9 +111,9 @@ class Session:
     def lost(self, error: KubeError) -> None:
         """It did not answer, or turned us down."""
         if isinstance(error, Unauthorized | Forbidden):
-            problem = Problem("AccessDenied", "the cluster turns the mirror identity down")
+            problem = Problem("AccessDenied", "the cluster rejected the mirror identity")
         else:
-            problem = Problem("Unreachable", "the cluster does not answer")
+            problem = Problem("Unreachable", "the cluster is not responding")
         if self.away is None:
             self._runtime.log.warning(
                 "mirror target lost", cluster=self.cluster, error=error.message
@@ -179,7 +179,7 @@ class Session:
         self._ready.update(fresh)
         self._check_silence()
         if self.away is not None and not self._watches.keys() - self._ready:
-            self._runtime.log.info("mirror target answers", cluster=self.cluster)
+            self._runtime.log.info("mirror target is responding", cluster=self.cluster)
         if not self._watches.keys() - self._ready:
             with self._lock:
                 self.away = None

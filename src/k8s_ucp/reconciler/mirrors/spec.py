@@ -120,7 +120,7 @@ def parse(item: Object, allowed: frozenset[str]) -> Syncer:
         try:
             entry = _entry(key, number, written, metadata["namespace"])
         except (KeyError, TypeError, AttributeError, ValueError):
-            mistakes.append(f"data[{number}]: not understood; kubectl explain syncer.spec.data")
+            mistakes.append(f"data[{number}] is not valid; see kubectl explain syncer.spec.data")
             continue
         wrong = _mistake(entry, allowed)
         if wrong:
@@ -159,16 +159,17 @@ def _entry(syncer: str, number: int, written: Mapping[str, Any], own: str) -> En
 
 def _mistake(entry: Entry, allowed: frozenset[str]) -> str:
     if (entry.name is None) == (entry.selector is None):
-        return "say either sourceName or sourceSelector"
+        return "exactly one of sourceName and sourceSelector is required"
     if (entry.cluster is None) == (entry.clusters is None):
-        return "say either targetCluster or targetSelector"
+        return "exactly one of targetCluster and targetSelector is required"
     if entry.namespace not in allowed:
         return (
             f"Secrets in namespace {entry.namespace} are not mirrored; "
-            f"reconciler.sourceNamespaces of ucp.yaml names {', '.join(sorted(allowed))}"
+            "reconciler.sourceNamespaces of ucp.yaml allows "
+            f"{', '.join(sorted(allowed))}"
         )
     if forbidden_namespace(entry.target_namespace):
-        return f"nothing is mirrored into {entry.target_namespace}"
+        return f"copies in namespace {entry.target_namespace} are not allowed"
     return ""
 
 

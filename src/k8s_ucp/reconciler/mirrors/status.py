@@ -110,7 +110,7 @@ def target_condition(count: Count, away: Problem | None) -> Condition:
     """Whether one cluster has all copies. away: why nothing can be said or done there now."""
     if away is not None:
         rest = count.copies - count.synced
-        message = away.message + (f"; {rest} of {count.copies} copies wait" if rest else "")
+        message = away.message + (f"; {rest} of {count.copies} copies pending" if rest else "")
         return Condition(SYNCED, "False", away.reason, message)
     if count.problems:
         texts = [each.message for each in list(count.problems.values())[:SHOWN]]
@@ -121,10 +121,15 @@ def target_condition(count: Count, away: Problem | None) -> Condition:
         reason = reasons.pop() if len(reasons) == 1 else "SeveralProblems"
         return Condition(SYNCED, "False", reason, "; ".join(texts))
     if count.synced < count.copies:
-        return Condition(SYNCED, "False", "Copying", f"of {count.copies} copies not all are made")
+        return Condition(
+            SYNCED,
+            "False",
+            "Copying",
+            f"{count.copies - count.synced} of {count.copies} copies pending",
+        )
     if not count.copies:
-        return Condition(SYNCED, "True", "NothingToCopy", "no source is there for it yet")
-    return Condition(SYNCED, "True", "Synced", f"{_copies(count.copies)} as the source")
+        return Condition(SYNCED, "True", "NothingToCopy", "the source does not exist yet")
+    return Condition(SYNCED, "True", "Synced", f"{_copies(count.copies)} in sync")
 
 
 def status_of(
@@ -163,21 +168,21 @@ def status_of(
 
 def _ready(syncer: Syncer, rows: list[dict[str, Any]], behind: list[str]) -> Condition:
     if syncer.leaving:
-        return Condition(names.READY, "False", "Leaving", "its copies are being removed")
+        return Condition(names.READY, "False", "Leaving", "its copies are being deleted")
     if syncer.mistakes:
         text = "; ".join(syncer.mistakes[:SHOWN])
-        text += "; until this is mended no copy of it is removed"
+        text += "; its copies are not deleted until this is fixed"
         return Condition(names.READY, "False", "Mistaken", text)
     if not rows:
-        return Condition(names.READY, "False", "NoTarget", "no app cluster fits its targets yet")
+        return Condition(names.READY, "False", "NoTarget", "no app cluster matches its targets yet")
     if behind:
         where = next(each for each in rows if each["cluster"] in behind)
         first = where["conditions"][0]
         rest = f" (and {len(behind) - 1} more clusters)" if len(behind) > 1 else ""
         message = f"{where['cluster']}: {first['message']}{rest}"
         return Condition(names.READY, "False", first["reason"], message)
-    return Condition(names.READY, "True", "Synced", "every target has its copies")
+    return Condition(names.READY, "True", "Synced", "all targets are in sync")
 
 
 def _copies(number: int) -> str:
-    return "1 copy is" if number == 1 else f"{number} copies are"
+    return "1 copy" if number == 1 else f"{number} copies"

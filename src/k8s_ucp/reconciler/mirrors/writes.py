@@ -97,7 +97,7 @@ class Writer:
     def _same(self, place: Place, found: Copy) -> Object:
         live = self._live(place)
         if live is None or live["metadata"]["resourceVersion"] != found.version:
-            raise Conflict(f"{place} changed since it was looked at", status=409)
+            raise Conflict(f"{place} changed since it was read", status=409)
         return live
 
     def _live(self, place: Place) -> Object | None:

@@ -107,7 +107,7 @@ class AppAccess:
             else:
                 config = as_argocd(secret)
                 if config is None:
-                    return "there is no way in"
+                    return "no access to the app cluster"
                 kube = Kube(config, largest=LARGEST_OF_OTHERS)
         except UcpError as error:
             return error.message
@@ -137,7 +137,7 @@ class AppAccess:
         if line.kube is None or line.version != version:
             config = as_argocd(secret)
             if config is None:
-                raise Unauthorized("the cluster Secret holds no token", status=401)
+                raise Unauthorized("the cluster Secret has no token", status=401)
             self._close(line)
             line.kube, line.version = Kube(config, largest=LARGEST_OF_OTHERS), version
         try:

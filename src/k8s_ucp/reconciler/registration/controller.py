@@ -156,7 +156,7 @@ class RegistrationController:
         about = {**secret, "apiVersion": "v1", "kind": "Secret"}
         refusal = Refuse(
             "OwnerUnreadable",
-            f"what owns this kubeconfig can't be read: {error.message}",
+            f"failed to read the owner of this kubeconfig: {error.message}",
             standing=self._observer.registered(key),
         )
         return self._refuse(key, about, refusal)
@@ -174,7 +174,7 @@ class RegistrationController:
             return self._refuse(key, owner, refusal)
         except (Unauthorized, Forbidden) as error:
             self._access.refused()
-            reason = f"the kubeconfig's identity is not allowed in: {error.message}"
+            reason = f"the cluster rejected the kubeconfig's user: {error.message}"
             refusal = Refuse("AccessDenied", reason, standing=existing is not None)
             self._refuse(key, owner, refusal)
             raise
@@ -211,8 +211,8 @@ class RegistrationController:
                 raise
             return Refuse(
                 "NameTaken",
-                f"Secret {registration.name} in Argo CD's namespace was made by somebody else and"
-                " is left alone; remove or rename it to have this cluster registered",
+                f"Secret {registration.name} in Argo CD's namespace already exists and "
+                "was not created by ucp; delete or rename it to register this cluster",
                 standing=False,
             )
         return None
@@ -262,7 +262,7 @@ class RegistrationController:
             self._metrics.cluster_silent(source.cluster)
         else:
             state = "True" if standing else "False"
-            message = "the app cluster does not answer; trying again"
+            message = "the app cluster is not responding; retrying"
             conditions.append(Condition(names.REGISTERED, state, "Unreachable", message))
         if self._told.show(key, owner, conditions):
             self._log.warning("unreachable", object=key, error=error.message)
@@ -291,11 +291,11 @@ class RegistrationController:
         return max(0.0, min(soon, renewal - self._clock()))
 
 
-_REACHED = Condition(names.REACHABLE, "True", "Answers", "it answers as Argo CD's identity")
+_REACHED = Condition(names.REACHABLE, "True", "Answers", "the cluster accepts Argo CD's identity")
 
 
 def _registered(source: Source) -> Condition:
-    message = f"Argo CD knows it as {source.cluster}, environment {source.environment}"
+    message = f"registered with Argo CD as {source.cluster}, environment {source.environment}"
     return Condition(names.REGISTERED, "True", "Registered", message)
 
 

@@ -61,14 +61,20 @@ class Departure:
             self._tell(key, owner, "True", "GivenUp", f"{given_up}; {words}")
             return None
         if applications and now - since < SETTLED:
-            self._tell(key, owner, "False", "Draining", "waiting for ApplicationSets to let go")
+            self._tell(
+                key,
+                owner,
+                "False",
+                "Draining",
+                "waiting for ApplicationSets to release the cluster",
+            )
             return PAUSE
         if decision.gone:
-            self._deregister(key, existing, "its declaration is gone")
+            self._deregister(key, existing, "its declaration was deleted")
             return None
-        message = "no Application of ours is left"
+        message = "all its Applications are deleted"
         if others:
-            message += f"; not ours, left alone: {', '.join(others)}"
+            message += f"; kept, not created by ucp: {', '.join(others)}"
         self._tell(key, owner, "True", "Drained", message)
         return self._settings.resync_seconds
 
@@ -89,9 +95,9 @@ class Departure:
 
     def _warning(self) -> str:
         return (
-            "the cluster does not answer: once that has lasted "
-            f"{self._settings.dead_seconds:g} s it is let go as it is, and what its load balancers "
-            "and volumes are in a cloud stays there"
+            f"the cluster is not responding: after {self._settings.dead_seconds:g} s "
+            "it is deregistered without a drain, and cloud resources of its load "
+            "balancers and volumes are kept"
         )
 
     def _deregister(self, key: str, existing: Registration, why: str) -> None:
@@ -109,7 +115,7 @@ class Departure:
             return None
 
     def _tell(self, key: str, owner: Object | None, status: str, reason: str, message: str) -> None:
-        leaving = Condition(names.REGISTERED, "False", "Leaving", "the cluster is let go")
+        leaving = Condition(names.REGISTERED, "False", "Leaving", "the cluster is deregistered")
         drained = Condition(names.DRAINED, status, reason, message)
         self._told.show(key, owner, [leaving, drained])
 

@@ -26,7 +26,7 @@ def forget(kube: Kube, cluster: str) -> Registration:
     if cluster not in known:
         present = ", ".join(sorted(known)) or "none"
         raise UcpError(
-            f"no cluster {cluster} is registered by us; registered: {present}", next="ucp status"
+            f"cluster {cluster} is not registered by ucp; registered: {present}", next="ucp status"
         )
     found = known[cluster]
     if found.owner:
@@ -42,7 +42,9 @@ def undo(kube: Kube, cluster: str) -> None:
     for owner in _owners(kube, cluster):
         if _mark(kube, owner, None):
             return
-    raise UcpError(f"no cluster {cluster} was forgotten", next="ucp doctor")
+    raise UcpError(
+        f"cluster {cluster} was not deregistered with `ucp clusters forget`", next="ucp doctor"
+    )
 
 
 def _owners(kube: Kube, cluster: str) -> list[OwnerRef]:
@@ -74,5 +76,5 @@ def _mark(kube: Kube, owner: OwnerRef, value: str | None) -> bool:
     except NotFound:
         return False
     except KubeError as error:
-        raise UcpError(f"{owner.kind} {owner.name} can't be marked: {error.message}") from error
+        raise UcpError(f"failed to annotate {owner.kind} {owner.name}: {error.message}") from error
     return True

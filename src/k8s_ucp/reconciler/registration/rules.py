@@ -122,7 +122,7 @@ class Keep:
     existing: Registration
 
 
-_NOTHING_THERE = "there is no kubeconfig Secret, or nothing vouches for it any more"
+_NOTHING_THERE = "the kubeconfig Secret does not exist, or no longer has a valid owner or label"
 
 NOT_NAMED = "NotNamedByOwner"
 """Said of the Secret: what it claims to belong to has nothing to do with it."""
@@ -146,7 +146,8 @@ def decide(seen: Seen) -> Decision:
     if seen.forgotten:
         return Refuse(
             "Forgotten",
-            "`ucp clusters forget` was used on it; `ucp clusters forget --undo` takes that back",
+            "deregistered by `ucp clusters forget`; `ucp clusters forget --undo` "
+            "registers it again",
             standing=False,
         )
     if source is None:
@@ -166,13 +167,13 @@ def _reserved(seen: Seen, source: Source, *, standing: bool) -> Refuse | None:
     if source.cluster in seen.reserved.names:
         return Refuse(
             "NameReserved",
-            f"{source.cluster} is what Argo CD calls the core cluster; give it another name",
+            f"{source.cluster} is Argo CD's name of the core cluster; choose another name",
             standing=standing,
         )
     if isinstance(seen.login, Login) and address(seen.login.server) in seen.reserved.addresses:
         return Refuse(
             "AddressReserved",
-            f"{seen.login.server} is the core cluster itself, which is no app cluster",
+            f"{seen.login.server} is the core cluster, which can't be an app cluster",
             standing=standing,
         )
     return None
@@ -188,18 +189,18 @@ def why_give_up(leave: Leave, settings: Settings, *, since: float, silent: float
         return f"not drained within {limit:g} s" if since > limit else None
     limit = settings.gone_seconds if leave.is_known_dead else settings.dead_seconds
     # Argo CD drops the finalizers of Applications whose cluster it doesn't know.
-    return f"the cluster has not answered for {limit:g} s" if silent > limit else None
+    return f"the cluster has not responded for {limit:g} s" if silent > limit else None
 
 
 def _name_taken(source: Source, existing: Registration | None) -> Refuse | None:
     if existing is None or (existing.ours and existing.source == source.key):
         return None
     if existing.ours:
-        message = f"{existing.source} has registered a cluster of that name"
+        message = f"{existing.source} has already registered a cluster with this name"
     else:
         message = (
-            f"Secret {existing.name} in Argo CD's namespace was made by somebody else and is left"
-            " alone; remove or rename it to have this cluster registered"
+            f"Secret {existing.name} in Argo CD's namespace already exists and was not "
+            "created by ucp; delete or rename it to register this cluster"
         )
     return Refuse("NameTaken", message, standing=False)
 
@@ -218,14 +219,14 @@ def _environment_refused(seen: Seen, source: Source) -> Refuse | None:
         known = ", ".join(sorted(seen.environments)) or "none"
         return Refuse(
             "EnvironmentUnknown",
-            f"environment {environment} is not in the list of environments (it has: {known})",
+            f"environment {environment} is not in the list of environments ({known})",
             standing=existing is not None,
         )
     holder = seen.holders.get(environment)
     if holder:
         return Refuse(
             "EnvironmentTaken",
-            f"environment {environment} is held by cluster {holder}",
+            f"environment {environment} is already used by cluster {holder}",
             standing=existing is not None,
         )
     return None
@@ -235,17 +236,18 @@ def _access(seen: Seen, source: Source) -> Decision:
     existing, login = seen.existing, seen.login
     if isinstance(login, NoAccess):
         return Refuse(login.reason, login.message, standing=existing is not None)
-    assert login is not None, "a source that is there has been read"
+    assert login is not None, "the source was read"
     if source.scoped and not source.namespaces:
         return Refuse(
             "NamespacesMissing",
-            "access is scoped, but the owner's annotation k8s-ucp.io/namespaces names none",
+            "access is scoped, but the owner's annotation k8s-ucp.io/namespaces lists "
+            "no namespaces",
             standing=existing is not None,
         )
     if existing is None:
         return Register(source, login, None, "new")
     if existing.owner is None or existing.owner.uid != source.owner.uid:
-        return Register(source, login, existing, "declared anew")
+        return Register(source, login, existing, "declared again")
     if existing.access != wanted_access(source, login) or existing.cluster != source.cluster:
         return Register(source, login, existing, "access changed")
     if (existing.environment or existing.draining) != source.environment:

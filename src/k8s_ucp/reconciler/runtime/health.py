@@ -56,8 +56,11 @@ class HealthServer:
             self._server = ThreadingHTTPServer((address, port), Handler)
         except OSError as error:
             raise UcpError(
-                f"the reconciler's health port {port} can't be listened on: {error.strerror}",
-                next=f"end what holds it (ss -ltnp 'sport = :{port}' shows which), then try again",
+                f"the reconciler failed to bind its health port {port}: {error.strerror}",
+                next=(
+                    f"stop the program that uses it (ss -ltnp 'sport = :{port}' shows "
+                    "which), then run the command again"
+                ),
             ) from error
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])

@@ -250,7 +250,7 @@ class Watch:
         # The kind may not be there yet: bootstrap applies it while this starts.
         quiet = isinstance(error, NotFound) and not self.synced.is_set()
         if self._failures == 1 and not quiet:
-            self._log.warning("watch cut", what=self.name, error=str(error))
+            self._log.warning("watch interrupted", what=self.name, error=str(error))
         self._stop.wait(self._back_off.delay(self._failures, random.random()))  # noqa: S311
 
 

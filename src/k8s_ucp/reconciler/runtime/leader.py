@@ -138,7 +138,7 @@ class Election:
         try:
             self._write(self._kube.get(LEASE, self.name, names.CLUSTERS_NAMESPACE), held=False)
         except UcpError as error:
-            self._log.info("lease not given back", lease=self.name, error=error.message)
+            self._log.info("lease not released", lease=self.name, error=error.message)
 
     def _run(self) -> None:
         scale = self._lasts / LASTS
@@ -166,7 +166,7 @@ class Election:
         while not self._stop.is_set():
             left = self._renewed + patience - self._now() if self._leading else patience
             if left <= 0:
-                self._log.warning("leads no more: not renewed in time", lease=self.name)
+                self._log.warning("lost leadership: lease not renewed in time", lease=self.name)
                 self._set_leading(False)
             self._stop.wait(max(left, 0.02) if self._leading else patience / 4)
 
@@ -217,5 +217,5 @@ class Election:
         with self._changing:
             if leading != self._leading:
                 self._leading = leading
-                self._log.info("leads" if leading else "does not lead", lease=self.name)
+                self._log.info("leads" if leading else "not the leader", lease=self.name)
                 self._turn(leading)

@@ -44,44 +44,44 @@ class Metrics:
         counter, gauge = self._counter, self._gauge
         self.converged = Histogram(
             "k8s_ucp_convergence_seconds",
-            "From a change until everything was as it asks for.",
+            "Time from a change until it was fully applied.",
             ["controller"],
             buckets=_SECONDS,
             registry=self._registry,
         )
         self.reconciles = counter(
-            "k8s_ucp_reconciles", "Looks at an object, by how they ended.", "controller", "result"
+            "k8s_ucp_reconciles", "Reconciliations of objects, by result.", "controller", "result"
         )
         self.watch_cuts = counter(
-            "k8s_ucp_watch_cuts", "Watches that ended before their time.", "watch", "reason"
+            "k8s_ucp_watch_cuts", "Watches that ended early.", "watch", "reason"
         )
-        self.lists = counter("k8s_ucp_lists", "Whole lists read.", "watch")
+        self.lists = counter("k8s_ucp_lists", "Full list requests.", "watch")
         self.renewals = counter(
             "k8s_ucp_token_renewals",
-            "Tokens taken on app clusters.",
+            "Tokens requested from app clusters.",
             "cluster",
             "identity",
             "result",
         )
         self.refusals = counter(
             "k8s_ucp_refusals",
-            "Looks at a source that could not be registered.",
+            "Reconciliations of sources that failed to register.",
             "source",
             "reason",
         )
         self.reachable = gauge(
-            "k8s_ucp_cluster_reachable", "1: the cluster answers as Argo CD's identity.", "cluster"
+            "k8s_ucp_cluster_reachable", "1 if the cluster accepts Argo CD's identity.", "cluster"
         )
         self.registered = gauge(
-            "k8s_ucp_cluster_registered", "1: Argo CD knows the cluster.", "cluster"
+            "k8s_ucp_cluster_registered", "1 if the cluster is registered with Argo CD.", "cluster"
         )
         self.token_expires = gauge(
-            "k8s_ucp_token_expires_seconds", "When, in seconds since the epoch.", "cluster"
+            "k8s_ucp_token_expires_seconds",
+            "Time of the last event, in seconds since the epoch.",
+            "cluster",
         )
-        self.leading = gauge(
-            "k8s_ucp_leading", "1: this process is the one that works.", "controller"
-        )
-        self.events = counter("k8s_ucp_events", "Kubernetes Events, by what became of them.", "how")
+        self.leading = gauge("k8s_ucp_leading", "1 if this process is the leader.", "controller")
+        self.events = counter("k8s_ucp_events", "Kubernetes Events, by result.", "how")
         self._registry.register(_Ageing(self))
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -134,16 +134,20 @@ class Metrics:
         with self._lock:
             queues, seen = dict(self._queues), dict(self._seen)
             watches = [each for watched in self._watches for each in watched()]
-        depth = _family("queue_depth", "Objects in line or in hand.", "controller")
-        oldest = _family("queue_oldest_seconds", "Age of the oldest change not done.", "controller")
+        depth = _family("queue_depth", "Objects queued or being processed.", "controller")
+        oldest = _family(
+            "queue_oldest_seconds", "Age of the oldest unprocessed change.", "controller"
+        )
         for name, queue in queues.items():
             depth.add_metric([name], len(queue))
             oldest.add_metric([name], queue.oldest())
-        silence = _family("watch_silence_seconds", "Since the server last answered.", "watch")
+        silence = _family("watch_silence_seconds", "Time since the server last responded.", "watch")
         for each in watches:
             silence.add_metric([each.name], each.silence())
         fresh = _family(
-            "cluster_freshness_seconds", "Since the cluster last answered as it should.", "cluster"
+            "cluster_freshness_seconds",
+            "Time since the cluster last responded correctly.",
+            "cluster",
         )
         for name, at in seen.items():
             fresh.add_metric([name], max(0.0, self._clock() - at))

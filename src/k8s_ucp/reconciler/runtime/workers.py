@@ -105,7 +105,7 @@ class Workers:
         except UcpError as error:
             delay = self._queue.failed(key)
             self._log.warning(
-                "not done yet",
+                "not finished yet",
                 controller=self._name,
                 object=key,
                 error=error.message,

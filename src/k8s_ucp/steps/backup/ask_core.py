@@ -44,7 +44,7 @@ def ask_core(context: Context, report: Report) -> bool:
         return True
     try:
         if not context.core_answers():
-            report(f"starting {name}, to ask it what it keeps")
+            report(f"starting {name} to check it for data that exists nowhere else")
             _wake(context, kind, name)
         if not context.no_orphans:
             _ask(context)
@@ -62,13 +62,13 @@ def let_go(context: Context, why: str, report: Report) -> None:
     name, lost = context.topology.core_cluster, at_stake(context)
     if lost and context.abandon != name:
         raise UcpError(
-            f"{name} does not say what it keeps, and `ucp stop` removes it with all that it alone "
-            f"knows: {', '.join(lost)}. What Crossplane made in clouds would stay there, and be "
-            f"billed, with nobody left to delete it. Why it is silent: {why}",
-            next=f"ucp start, which brings it back; or, to lose these: ucp stop --abandon {name}",
+            f"{name} is not responding ({why}), and `ucp stop` would delete data that "
+            f"exists nowhere else: {', '.join(lost)}. Cloud resources created by "
+            "Crossplane would be kept and billed without anything managing them.",
+            next=f"repair it with ucp start; or accept the loss: ucp stop --abandon {name}",
         )
     context.unasked = lost
-    report(f"{name} does not answer: nothing is backed up")
+    report(f"{name} is not responding: nothing was backed up")
 
 
 def at_stake(context: Context) -> list[str]:
@@ -93,12 +93,12 @@ def at_stake(context: Context) -> list[str]:
         if file.name != "kustomization.yaml":
             found.add(f"database {file.stem} of {file.parent.name}")
     if reason := backup_keeper.failure(context.state):
-        found.add(f"what the backup lacks ({reason.splitlines()[0]})")
+        found.add(f"data that is not backed up ({reason.splitlines()[0]})")
     try:
         if kept := _names_in_clouds(context):
-            found.add(f"{kept} resources in clouds whose names are in the backup")
+            found.add(f"{kept} cloud resources whose names are in the backup")
     except UcpError as error:
-        found.add(f"what the backup says ({error.message})")
+        found.add(f"the content of the backup ({error.message})")
     return sorted(found)
 
 

@@ -33,10 +33,10 @@ class BackUp:
 
         def look() -> str:
             lacking = ", ".join(state.lacking())
-            return f"no password yet: {lacking}" if lacking else ""
+            return f"no password generated yet: {lacking}" if lacking else ""
 
         wait_until(
-            "passwords made",
+            "generation of passwords",
             look,
             seconds=SECONDS,
             cancel=context.cancel,
@@ -64,11 +64,13 @@ class BackUpBeforeStop:
         name = context.topology.core_cluster
         if not context.core_answers():
             if _is_removed(context):
-                let_go(context, "it was asked, and fell silent", report)
+                let_go(context, "it stopped responding", report)
             elif name in local.existing(context.workspace, context.topology).names():
-                raise UcpError(f"what the core made would be lost: {name} does not answer")
+                raise UcpError(
+                    f"stopping would lose data of the core cluster: {name} is not responding"
+                )
             elif context.state.kubeconfig(name).exists():
-                report(f"not backed up: {name} does not answer")
+                report(f"not backed up: {name} is not responding")
             return
         try:
             state = context.core_state
@@ -81,7 +83,7 @@ class BackUpBeforeStop:
                 state.note_leaving()
         except UcpError as error:
             if context.in_pods:
-                error.message = f"what the core made would be lost: {error.message}"
+                error.message = f"stopping would lose data of the core cluster: {error.message}"
                 raise
             report(f"not backed up: {error.message.splitlines()[0]}")
 
@@ -95,7 +97,7 @@ def _is_removed(context: Context) -> bool:
 def _refuse_without_clone(context: Context, state: CoreState) -> None:
     if _is_removed(context) and state.collect():
         raise UcpError(
-            f"{context.gitops.core} is no clone of the core repository, which holds the backup",
+            f"{context.gitops.core} is not a clone of the core repository, which the backup needs",
             next="ucp start",
         )
 

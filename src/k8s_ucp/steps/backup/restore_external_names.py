@@ -52,7 +52,7 @@ class RestoreExternalNames:
                 return words
 
             wait_until(
-                "managed resources of the old core declared again",
+                "restored managed resources",
                 look,
                 seconds=SECONDS,
                 cancel=context.cancel,
@@ -80,7 +80,7 @@ def not_yet(missing: Collection[str], wanted: Iterable[str], items: Sequence[Obj
     by_name = {each["metadata"]["name"]: each for each in items}
     unread = [each for each in wanted if not _compared(by_name.get(each))]
     if unread:
-        return [f"{each}: not compared with the repository yet" for each in unread]
+        return [f"{each}: not compared with git yet" for each in unread]
     resources = [
         each
         for name in wanted
@@ -97,7 +97,7 @@ def not_yet(missing: Collection[str], wanted: Iterable[str], items: Sequence[Obj
         for part in PARTS.get(each["kind"], ())
     }
     late = [each for each in missing if each in declared or each.partition("/")[2] in composed]
-    return [f"{each}: not there yet" for each in sorted(late)]
+    return [f"{each}: not created yet" for each in sorted(late)]
 
 
 def _compared(application: Object | None) -> bool:

@@ -38,7 +38,7 @@ class PublishRepositories:
             also=transports(context.topology),
             helm=context.toolbox.path("helm"),
         )
-        refuse(wrong, "what ucp.yaml stands for can't work")
+        refuse(wrong, "the repositories rendered from ucp.yaml are not valid")
         credential = context.git_credential
         context.published = publish(
             context.topology,
@@ -88,6 +88,6 @@ def warnings(topology: Topology) -> list[str]:
     """What a person should know about what the topology asks for."""
     found = [*find_missing(topology)]
     if topology.spec.addons.ingress == "nginx":
-        words = "ingress-nginx gets no security fixes since March 2026: prefer ingress: traefik"
+        words = "ingress-nginx has had no security fixes since March 2026: prefer ingress: traefik"
         found.insert(0, words)
     return found

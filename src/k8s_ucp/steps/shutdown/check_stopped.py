@@ -19,7 +19,7 @@ class CheckStopped:
 
     def run(self, context: Context, _: Report) -> None:
         wait_until(
-            f"end of all processes of {context.topology.name}",
+            f"termination of all processes of {context.topology.name}",
             lambda: ", ".join(
                 [
                     *(
@@ -32,7 +32,7 @@ class CheckStopped:
             seconds=SECONDS,
             cancel=context.cancel,
             pause=0.05,
-            next="end them with kill",
+            next="stop them with kill",
         )
 
 

@@ -100,12 +100,12 @@ class _Removal:
             self._release(kind, item)
         self._delete_all([*applications, *(each for each in things if not _is_shell(each))])
         self._delete_all(kinds)
-        self._await_gone(kinds, "our kinds gone")
+        self._await_gone(kinds, "deletion of ucp's CRDs")
         self.report("namespaces")
         for each in lent:
             self._give_back(each)
         self._delete_all(namespaces)
-        self._await_gone(namespaces, "our namespaces gone")
+        self._await_gone(namespaces, "deletion of ucp's namespaces")
 
     @property
     def kube(self) -> Kube:
@@ -131,7 +131,7 @@ class _Removal:
         if names:
             with suppress(DeadlineExceeded):
                 # Where nobody works on it any more, it stays like that.
-                self._wait("end of syncs", busy, SYNC_SECONDS)
+                self._wait("end of running syncs", busy, SYNC_SECONDS)
 
     def _withdraw(self, applications: Sequence[Object], sets: Sequence[Object]) -> None:
         """Take Applications from an Argo CD that works on: what they brought stays where it is.
@@ -145,7 +145,7 @@ class _Removal:
                 self._release(kind, each)
             # Those made by a set must not go with it: their finalizers would take the apps along.
             self._delete_all(items, "Orphan" if kind is APPLICATION_SET else "Background")
-            self._await_gone(items, f"our {kind.plural} gone")
+            self._await_gone(items, f"deletion of ucp's {kind.plural}")
 
     def _end(self, workloads: Sequence[Object]) -> None:
         """Delete workloads, and wait for their pods to go."""
@@ -161,7 +161,7 @@ class _Removal:
             ]
             return ", ".join(pods[:SHOWN])
 
-        self._wait("end of pods", left)
+        self._wait("termination of pods", left)
 
     def _hooks(self) -> list[Object]:
         """Webhooks that call our namespaces: Crossplane makes them itself."""
@@ -267,4 +267,4 @@ def _what_keeps(item: Object) -> str:
         for each in conditions
         if each["status"] == "True" and each["type"] not in ("Established", "NamesAccepted")
     ]
-    return f"{item['metadata']['name']}: {said[0][:200] if said else 'it is going'}"
+    return f"{item['metadata']['name']}: {said[0][:200] if said else 'being deleted'}"

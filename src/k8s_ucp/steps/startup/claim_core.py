@@ -46,9 +46,10 @@ class ClaimCore:
         if stopping := [each for each in foreign if not is_shared(each)]:
             more = f" and {len(stopping) - SHOWN} more" if len(stopping) > SHOWN else ""
             raise UcpError(
-                f"{context.topology.core_cluster} has what ucp would change, and others made it: "
+                f"{context.topology.core_cluster} already has objects that ucp did not "
+                "create and would overwrite: "
                 f"{', '.join(map(str, stopping[:SHOWN]))}{more}",
-                next="remove these, or take another cluster",
+                next="delete these objects, or use another cluster",
             )
         if claimed := [each for each in new if each not in foreign]:
             report(f"{len(claimed)} objects")

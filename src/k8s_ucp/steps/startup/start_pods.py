@@ -41,7 +41,7 @@ class StartPods:
     @property
     def title(self) -> str:
         title = TITLES[self.component]
-        return title.replace("Start", "Look at the adopted", 1) if self.adopted else title
+        return title.replace("Start", "Check adopted components", 1) if self.adopted else title
 
     def run(self, context: Context, report: Report) -> None:
         component = context.pod_component(self.component)

@@ -53,12 +53,12 @@ class AwaitApplications:
             return missing
 
         wait_until(
-            "applications synced and healthy",
+            "Applications Synced and Healthy",
             look,
             seconds=POD_SECONDS if pulls_images(context) else SECONDS,
             cancel=context.cancel,
             pause=PAUSE,
-            next="ucp doctor names for each the file or the command that mends it",
+            next="ucp doctor shows the file or command that fixes each",
         )
         if moved:
             remove_former_project(context.kube)
@@ -110,11 +110,11 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
     """
     by_name = {each["metadata"]["name"]: each for each in items}
     waiting = overlooked(items, since=since)
-    missing = [f"{name}: not there yet" for name in wanted if name not in by_name]
+    missing = [f"{name}: not created yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
         if not is_settled(item):
             why = f" ({said})" if (said := reason(item)) else ""
             missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{why}")
         elif name in waiting:
-            missing.append(f"{name}: not looked at since the start")
+            missing.append(f"{name}: not refreshed since the start")
     return missing

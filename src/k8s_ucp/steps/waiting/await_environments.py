@@ -100,7 +100,7 @@ def in_clouds(topology: Topology) -> set[str]:
 def unregistered(wanted: Iterable[str], secrets: Iterable[Object]) -> list[str]:
     """What is missing for each environment in a cloud, in words. secrets: of Argo CD's clusters."""
     there = {(each["metadata"].get("labels") or {}).get(names.ENVIRONMENT) for each in secrets}
-    return [f"{each}: being made, not registered yet" for each in wanted if each not in there]
+    return [f"{each}: being created, not registered yet" for each in wanted if each not in there]
 
 
 def pulls_images(context: Context) -> bool:
@@ -133,7 +133,7 @@ def _silent(context: Context, wanted: Iterable[str]) -> list[str]:
             missing.append(f"{name}: {error.message}")
             continue
         if not kube.ready():
-            missing.append(f"{name}: its API server does not answer yet")
+            missing.append(f"{name}: its API server is not responding yet")
         kube.close()
     return missing
 

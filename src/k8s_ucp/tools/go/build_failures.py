@@ -43,7 +43,7 @@ _NO_NETWORK = (
 
 def no_room(message: str) -> UcpError:
     return UcpError(
-        message, next="free some room, or set UCP_CACHE_DIR to a folder on another disk"
+        message, next="free disk space, or set UCP_CACHE_DIR to a folder on another disk"
     )
 
 
@@ -59,21 +59,21 @@ def explain(error: CommandFailed, tool: Tool, source: ModuleSource, log: Path) -
         return any(sign in output for sign in signs)
 
     if says(_NO_ROOM):
-        return no_room(f"the disk is full while building {what}:\n{tail}")
+        return no_room(f"disk full while building {what}:\n{tail}")
     if says(_CHANGED):
         return UcpError(
-            f"a module of {what} is not the one that was pinned (go.sum):\n{tail}",
-            next=f"don't use it; find out who changed it (modules come from {source.setting})",
+            f"checksum mismatch for a Go module of {what} (go.sum):\n{tail}",
+            next=f"do not use it; find out who changed it (modules come from {source.setting})",
         )
     compiling = any(line.startswith("# ") for line in told)
     if says(_NO_NETWORK) and not compiling:
         return UcpError(
-            f"can't fetch the Go modules of {what}; where they come from: {source.setting}\n{tail}",
-            next="check the network and that setting, then run the command again",
+            f"failed to download the Go modules of {what} from {source.setting}:\n{tail}",
+            next="check the network and GOPROXY, then run the command again",
         )
     if error.code < 0 and not told:
         return UcpError(
             f"the compiler was killed (signal {-error.code}) while building {what}",
-            next="look for a lack of memory (dmesg), then run the command again",
+            next="check for lack of memory (dmesg), then run the command again",
         )
-    return UcpError(f"can't build {what}; the end of its output:\n{tail}", next=f"see {log}")
+    return UcpError(f"failed to build {what}; last lines of the output:\n{tail}", next=f"see {log}")

@@ -54,8 +54,8 @@ def require_compiler(wanted: Version) -> Compiler:
     old = find_compiler()
     if old:
         message = (
-            f"the Go compiler {old.program} is {old.version}; "
-            f"the pinned programs need {needed} or newer"
+            f"the Go compiler {old.program} is {old.version}, but the pinned programs "
+            f"need {needed} or newer"
         )
     else:
         message = (

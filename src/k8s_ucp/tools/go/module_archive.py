@@ -36,7 +36,7 @@ def module_version(module_folder: Path, module: str) -> tuple[str, str]:
     if not found:
         raise UcpError(
             f"go.sum in {module_folder} lacks {module}",
-            next="this is a fault of k8s-ucp: please report it",
+            next="this is a bug in k8s-ucp: please report it",
         )
     return version, found[1]
 
@@ -62,7 +62,7 @@ def fetch_module(
     Raises NotReached, WrongHash, UcpError.
     """
     path = f"{_escaped(module)}/@v/{_escaped(version)}.zip"
-    reason = f"{source.setting} names no module proxy"
+    reason = f"{source.setting} contains no module proxy"
     for proxy in proxies(source):
         try:
             # Plain http will do: the hash decides.
@@ -74,14 +74,14 @@ def fetch_module(
             reason = source.hide(error.message)
     else:
         raise NotReached(
-            f"can't fetch the source of {module} {version}: {reason}",
+            f"failed to download the source of {module} {version}: {reason}",
             next=f"check the network and {source.setting}, then run the command again",
         )
     if module_hash(target) != wanted:
         target.unlink()
         raise WrongHash(
-            f"the module {module} {version} is not the one that was pinned (go.sum)",
-            next=f"don't use it; find out who changed it (modules come from {source.setting})",
+            f"checksum mismatch for the Go module {module} {version} (go.sum)",
+            next=f"do not use it; find out who changed it (modules come from {source.setting})",
         )
 
 
@@ -108,7 +108,7 @@ def unpack(archive: Path, module: str, version: str, wanted: tuple[str, ...], to
                 target = to / inside
                 # Its hash was checked, and still: nothing is written beside the folder.
                 if not target.resolve().is_relative_to(to.resolve()):
-                    raise UcpError(f"{archive.name} holds the path {name}")
+                    raise UcpError(f"{archive.name} contains the unsafe path {name}")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(files.read(name))
 

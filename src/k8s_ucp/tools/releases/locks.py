@@ -59,15 +59,17 @@ class ReleaseLocks:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise UcpError(f"can't read {self._path}: {error.strerror}") from error
+            raise UcpError(f"failed to read {self._path}: {error.strerror}") from error
         try:
             known = json.loads(text)
             assert all(each["sha256"] and each["on"] for each in known.values())
         except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
             # Forgetting them silently would be trusting anew.
             raise UcpError(
-                f"{self._path} is damaged: it holds the hashes of the releases installed before",
-                next=f"put it back from a backup, or remove it to trust the publishers anew: "
-                f"rm '{self._path}'",
+                f"{self._path}, the checksums of installed releases, is corrupt",
+                next=(
+                    "restore it from a backup, or delete it to trust the publishers again: "
+                    f"rm '{self._path}'"
+                ),
             ) from error
         return dict(known)

@@ -49,9 +49,7 @@ def _duplicates(key: str, names: list[str]) -> Iterator[Problem]:
     seen = set()
     for place, name in enumerate(names):
         if name in seen:
-            yield Problem(
-                ("spec", key, place, "name"), f"the name '{name}' is there twice in {key}"
-            )
+            yield Problem(("spec", key, place, "name"), f"duplicate name '{name}' in {key}")
         seen.add(name)
 
 
@@ -63,13 +61,13 @@ def _bad_references(environments: tuple[Environment, ...]) -> Iterator[Problem]:
             known = some(name for name in sources if name != each.name)
             yield Problem(
                 ("spec", "environments", place, "promotesFrom"),
-                f"promotesFrom of '{each.name}' names '{each.promotes_from}', "
-                f"which is no environment; others here: {known}",
+                f"promotesFrom of '{each.name}': unknown environment "
+                f"'{each.promotes_from}'; available: {known}",
             )
     for cycle in _cycles(sources):
         yield Problem(
             ("spec", "environments", places[cycle[0]], "promotesFrom"),
-            f"promotesFrom goes in a circle: {_way_round(cycle)}",
+            f"promotesFrom has a cycle: {_way_round(cycle)}",
         )
 
 
@@ -99,8 +97,12 @@ def _git_problems(git: Git) -> Iterator[Problem]:
     for key, url in (("core", git.core), ("apps", git.apps)):
         at: Loc = ("spec", "git", key)
         if git.provider == "url" and not url:
-            yield Problem(("spec", "git"), f"git provider 'url' needs the key '{key}' with a URL")
+            yield Problem(
+                ("spec", "git"), f"git provider 'url' requires the key '{key}' with a URL"
+            )
         if git.provider == "local" and url:
-            yield Problem(at, f"git provider 'local' takes no '{key}': set provider: url")
+            yield Problem(
+                at, f"git provider 'local' does not allow the key '{key}': set provider: url"
+            )
     if git.provider == "url" and git.core and git.core == git.apps:
-        yield Problem(("spec", "git", "apps"), "core and apps must be two repositories")
+        yield Problem(("spec", "git", "apps"), "core and apps must be different repositories")

@@ -26,18 +26,20 @@ def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
         if cluster.provider == "digitalocean" and not cluster.version:
             yield Problem(
                 here,
-                f"{shown(here)} needs the key 'version', such as 1.33.1-do.0: DigitalOcean serves "
-                "few versions at a time and has no default",
+                f"{shown(here)} requires the key 'version', such as 1.33.1-do.0: "
+                "DigitalOcean offers few versions at a time and has no default",
             )
         name = f"{topology}-{each.name}"
         if len(name) > _NAME_LIMITS.get(cluster.provider, len(name)):
             limit = _NAME_LIMITS[cluster.provider]
-            words = f"'{name}' would be {len(name)} characters long, {cluster.provider} allows"
+            words = f"'{name}' has {len(name)} characters, but {cluster.provider} allows"
             yield Problem(("spec", "environments", index, "name"), f"{words} {limit}")
     source = spec.credentials.gcp
     if at and not (source and source.project):
         yield Problem(
-            at, "gcp is in use: spec.credentials.gcp needs the key 'project', the id of the project"
+            at,
+            "spec.credentials.gcp requires the key 'project' (the project id), because "
+            "gcp is in use",
         )
 
 
@@ -49,20 +51,20 @@ def find_unstartable_parts(spec: Spec) -> Iterator[Problem]:
         if each.provider != "local":
             yield Problem(
                 ("spec", "databases", index, "provider"),
-                f"the database {each.name} on {each.provider} needs Crossplane's provider pods, "
-                "which an embedded core can't run; the nearest that works is provider: local",
+                f"the database {each.name} on {each.provider} needs Crossplane "
+                "provider pods, which an embedded core can't run; use provider: local",
             )
     for kind, found in spec.crossplane.packages:
         if found:
             yield Problem(
                 ("spec", "crossplane", "packages", kind),
-                "packages of Crossplane run as pods of the core cluster, and an embedded core has "
-                "none; the nearest that works is a core with provider: kind",
+                "Crossplane packages run as pods of the core cluster, which an "
+                "embedded core can't run; use a core with provider: kind",
             )
     for name in ("prometheus", "loki"):
         if getattr(spec.addons, name):
             yield Problem(
                 ("spec", "addons", name),
-                f"{name} runs as pods of the core cluster, and an embedded core has none; the "
-                "nearest that works is a core with provider: kind",
+                f"{name} runs as pods of the core cluster, which an embedded core "
+                "can't run; use a core with provider: kind",
             )

@@ -39,16 +39,16 @@ def find_impossible(topology: Topology) -> Iterator[Problem]:
     if spec.git.provider not in core.git:
         yield Problem(
             ("spec", "git", "provider"),
-            f"git: {spec.git.provider} can't be reached from {_a(spec.core.provider)} core; "
-            f"the nearest that works is provider: {core.git[0]} with the keys core and apps",
+            f"git: {spec.git.provider} is not reachable from {_a(spec.core.provider)} "
+            f"core; use provider: {core.git[0]} with the keys core and apps",
         )
     for index, each in enumerate(spec.environments):
         provider = each.cluster.provider
         if provider not in (*core.environments, *core.rendered_only):
             yield Problem(
                 ("spec", "environments", index, "cluster", "provider"),
-                f"{_a(provider)} environment can't be fed by {_a(spec.core.provider)} core; "
-                f"the nearest that works is provider: {core.environments[0]}",
+                f"{_a(provider)} environment is not supported with "
+                f"{_a(spec.core.provider)} core; use provider: {core.environments[0]}",
             )
 
 
@@ -64,8 +64,8 @@ def find_unstartable(topology: Topology) -> Iterator[Problem]:
         if provider in core.rendered_only and each.state == "running":
             yield Problem(
                 ("spec", "environments", index, "cluster", "provider"),
-                f"the environment {each.name} on {provider} needs Crossplane's provider pods, "
-                f"which an {topology.spec.core.provider} core can't run; the nearest that works "
-                "is a core with provider: kind",
+                f"the environment {each.name} on {provider} needs Crossplane provider "
+                f"pods, which an {topology.spec.core.provider} core can't run; use a "
+                "core with provider: kind",
             )
     yield from find_unstartable_parts(topology.spec)

@@ -53,14 +53,18 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
     for place, each in enumerate(spec.environments):
         at: Loc = ("spec", "environments", place, "name")
         if each.name == "core":
-            yield Problem(at, "an environment can't be called 'core': the core cluster is")
+            yield Problem(
+                at, "an environment can't be named 'core', which is reserved for the core cluster"
+            )
         # With many apps on many environments only the longest name is worth joining.
         for name in (
             topology.app_cluster(each.name),
             *([f"{longest}-{each.name}"] if longest else []),
         ):
             if len(name) > NAME_LENGTH:
-                words = f"'{name}' would be {len(name)} characters long, {NAME_LENGTH} are allowed"
+                words = (
+                    f"'{name}' has {len(name)} characters, but at most {NAME_LENGTH} are allowed"
+                )
                 yield Problem(at, words)
     yield from _shared_applications(spec)
     yield from _long_hosts(spec)
@@ -68,8 +72,8 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
         if reserved_namespace(namespace):
             yield Problem(
                 ("spec", "reconciler", "sourceNamespaces", place),
-                f"'{namespace}' can't be a source: Secrets of Kubernetes or of the platform are "
-                "there, which are nobody's kubeconfigs",
+                f"'{namespace}' can't be a source namespace: it contains Secrets of "
+                "Kubernetes or the platform",
             )
     for place, app in enumerate(spec.apps):
         taken = taken_namespace(app.name)
@@ -88,8 +92,8 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
         if mirror.name in syncers:
             yield Problem(
                 at,
-                f"a mirror can't be called '{mirror.name}': so is the one that brings the app "
-                f"{syncers[mirror.name]} its database; choose another name",
+                f"a mirror can't be named '{mirror.name}': the mirror of the database "
+                f"of the app {syncers[mirror.name]} has this name; choose another name",
             )
         if mirror.name == _FILE_WITH_A_MEANING:
             yield Problem(at, _meaning("a mirror"))
@@ -140,9 +144,9 @@ def _shared_applications(spec: Spec) -> Iterator[Problem]:
         later = max(app, other, key=lambda name: apps[name])
         yield Problem(
             ("spec", "apps", apps[later], "name"),
-            f"the app {app} on {environment} and the app {other} on {another} would both be the "
-            f"Application '{app}-{environment}', and Argo CD would drop both: rename an app or an "
-            "environment",
+            f"the app {app} on {environment} and the app {other} on {another} have the "
+            f"same Application name '{app}-{environment}', and Argo CD would generate "
+            "neither: rename an app or an environment",
         )
     taken = {*PLATFORM_APPLICATIONS, _GIT_SERVER}
     begins = {name[:cut] for name in taken for cut in _hyphens(name)}
@@ -153,8 +157,9 @@ def _shared_applications(spec: Spec) -> Iterator[Problem]:
             if name in taken:
                 yield Problem(
                     ("spec", "apps", place, "name"),
-                    f"the app {app} on {environment} would be the Application '{name}', which is "
-                    "the platform's: rename the app or the environment",
+                    f"the app {app} on {environment} has the Application name "
+                    f"'{name}', which is used by the platform: rename the app or the "
+                    "environment",
                 )
 
 
@@ -171,8 +176,9 @@ def _long_hosts(spec: Spec) -> Iterator[Problem]:
             if longest and len(name) > HOST_LENGTH:
                 yield Problem(
                     ("spec", "apps", index, "hosts", place),
-                    f"the host of {app.name} on {longest} would have {len(name)} characters, "
-                    f"{HOST_LENGTH} are allowed (RFC 1123): shorten it or spec.domain",
+                    f"the host of {app.name} on {longest} has {len(name)} characters, "
+                    f"but at most {HOST_LENGTH} are allowed (RFC 1123): shorten it or "
+                    "spec.domain",
                 )
 
 
@@ -192,7 +198,7 @@ def _bad_packages(spec: Spec) -> Iterator[Problem]:
         for place, name in enumerate(names):
             if name in names[:place]:
                 at: Loc = ("spec", "crossplane", "packages", kind, place)
-                yield Problem(at, f"the package {name} is there twice")
+                yield Problem(at, f"duplicate package {name}")
 
 
 def database_syncer(app: str) -> str:
@@ -203,16 +209,16 @@ def database_syncer(app: str) -> str:
 def taken_namespace(app: str) -> str | None:
     """Why an app can't have this name: its namespace, which has the same, is another's."""
     if app == "default" or app.startswith("kube-"):
-        return f"an app can't be called '{app}': its namespace would be one of Kubernetes"
+        return f"an app can't be named '{app}': its namespace is reserved for Kubernetes"
     if app in PLATFORM_NAMESPACES:
-        return f"an app can't be called '{app}': its namespace would be one of the platform"
+        return f"an app can't be named '{app}': its namespace is reserved for the platform"
     if app in PLATFORM_APPLICATIONS:
-        return f"an app can't be called '{app}': an Application of the platform is"
+        return f"an app can't be named '{app}': an Application of the platform has this name"
     return None
 
 
 def _meaning(what: str) -> str:
-    return f"{what} can't be called '{_FILE_WITH_A_MEANING}': its file would mean something else"
+    return f"{what} can't be named '{_FILE_WITH_A_MEANING}': its file name is reserved"
 
 
 def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
@@ -221,8 +227,8 @@ def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
         if url and _holds_credential(url):
             yield Problem(
                 ("spec", "git", key),
-                f"the URL in '{key}' holds a user or password, and this file is committed: "
-                "give the token in the variable UCP_GIT_TOKEN",
+                f"the URL in '{key}' contains a user or password, but this file is "
+                "committed: set the token in the variable UCP_GIT_TOKEN",
             )
     for index, app in enumerate(spec.apps):
         at: Loc = ("spec", "apps", index)
@@ -235,8 +241,9 @@ def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
         if app.repo and _holds_credential(app.repo):
             yield Problem(
                 (*at, "repo"),
-                f"the URL in {shown(at)}.repo holds a user or password, and this file is "
-                "committed: Argo CD has credentials of repositories in Secrets of its own",
+                f"the URL in {shown(at)}.repo contains a user or password, but this "
+                "file is committed: configure the credential as a repository Secret of "
+                "Argo CD",
             )
 
 

@@ -25,33 +25,39 @@ def find_bad_apps(spec: Spec) -> Iterator[Problem]:
         for place, host in enumerate(app.hosts):
             other = taken.setdefault(host, app.name)
             if other != app.name or host in app.hosts[:place]:
-                yield Problem((*at, "hosts", place), f"the host '{host}' is there twice: {other}")
+                yield Problem((*at, "hosts", place), f"duplicate host '{host}': {other}")
 
 
 def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
     if not (app.image or app.path or app.repo or app.chart):
-        yield Problem(at, f"{shown(at)} needs the key 'image' (or 'path', 'repo' or 'chart')")
+        yield Problem(at, f"{shown(at)} requires the key 'image' (or 'path', 'repo' or 'chart')")
     if app.image and not app.tag:
-        yield Problem(at, f"{shown(at)} needs the key 'tag'")
+        yield Problem(at, f"{shown(at)} requires the key 'tag'")
     if app.tag and not app.image:
-        yield Problem((*at, "tag"), f"{shown(at)}: 'tag' says nothing without 'image'")
+        yield Problem((*at, "tag"), f"{shown(at)}: 'tag' requires 'image'")
     if app.repo and not app.revision:
         yield Problem(
-            at, f"{shown(at)} needs the key 'revision': a tag or commit of the repository"
+            at, f"{shown(at)} requires the key 'revision': a tag or commit of the repository"
         )
     for key in ("revision", "auth"):
         if getattr(app, key) and not app.repo:
-            yield Problem((*at, key), f"{shown(at)}: '{key}' says nothing without 'repo'")
+            yield Problem((*at, key), f"{shown(at)}: '{key}' requires 'repo'")
     if app.form != "image" and "replicas" in app.model_fields_set:
-        yield Problem((*at, "replicas"), f"{shown(at)}: 'replicas' stands in your own manifests")
+        yield Problem(
+            (*at, "replicas"),
+            f"{shown(at)}: 'replicas' is not allowed with 'path' or 'repo': set it in your "
+            "own manifests",
+        )
     if app.repo and app.path and app.path.startswith("ucp:"):
-        yield Problem((*at, "path"), f"{shown(at)}: '{app.path}' lies in no repository")
+        yield Problem((*at, "path"), f"{shown(at)}: '{app.path}' is not in a repository")
     elif app.path and app.path.startswith("ucp:") and app.path[4:] not in SHIPPED:
         known = ", ".join(f"ucp:{each}" for each in SHIPPED)
-        yield Problem((*at, "path"), f"{shown(at)}: '{app.path}' doesn't come with ucp; {known} do")
+        yield Problem(
+            (*at, "path"), f"{shown(at)}: '{app.path}' is not built into ucp; available: {known}"
+        )
     for place, path in _paths(app, at):
         if {".", ".."} & set(path.split("/")):
-            yield Problem(place, f"{shown(at)}: a path may not hold '.' or '..'")
+            yield Problem(place, f"{shown(at)}: a path may not contain '.' or '..'")
     yield from _bad_chart(app, at)
 
 
@@ -67,16 +73,19 @@ def _bad_chart(app: App, at: Loc) -> Iterator[Problem]:
     if app.chart:
         for key in ("image", "path", "repo"):
             if getattr(app, key):
-                yield Problem((*at, key), f"{shown(at)}: '{key}' and 'chart' exclude each other")
+                yield Problem(
+                    (*at, key), f"{shown(at)}: '{key}' and 'chart' are mutually exclusive"
+                )
         if app.as_ not in (None, "helm"):
             yield Problem((*at, "as"), f"{shown(at)}: a chart is rendered as helm")
     if app.form == "image":
         for key in ("as", "values", "overlays"):
             if getattr(app, "as_" if key == "as" else key):
-                yield Problem((*at, key), f"{shown(at)}: '{key}' says nothing with an image")
+                yield Problem((*at, key), f"{shown(at)}: '{key}' is not allowed with 'image'")
     if app.hosts and (app.chart or app.as_ == "helm"):
         yield Problem(
-            (*at, "hosts"), f"{shown(at)}: a chart's hosts stand in its values, not in 'hosts'"
+            (*at, "hosts"),
+            f"{shown(at)}: 'hosts' is not allowed with a chart: set hosts in its values",
         )
 
 
@@ -103,7 +112,7 @@ def find_dangling(spec: Spec) -> Iterator[Problem]:
             yield Problem(
                 at,
                 f"the app {app.name} runs on {some(missing)}, where the database "
-                f"{app.database} doesn't exist: add it to the database's environments",
+                f"{app.database} does not exist: add it to the database's environments",
             )
     for index, database in enumerate(spec.databases):
         yield from _unknown(
@@ -115,9 +124,13 @@ def find_dangling(spec: Spec) -> Iterator[Problem]:
             (*at, "targets", "environments"), mirror.targets.environments, environments
         )
         if (mirror.source.name is None) == (not mirror.source.labels):
-            yield Problem((*at, "source"), f"{shown(at)}.source needs either 'name' or 'labels'")
+            yield Problem(
+                (*at, "source"), f"{shown(at)}.source requires exactly one of 'name' and 'labels'"
+            )
         if mirror.source.labels and mirror.targets.name:
-            words = "several objects can't have one name: select the source by 'name'"
+            words = (
+                "copies of several objects can't have the same name: select the source by 'name'"
+            )
             yield Problem((*at, "targets", "name"), f"{shown(at)}: {words}")
     for name in spec.guard_rails.__pydantic_extra__ or {}:
         if name not in environments:
@@ -133,7 +146,7 @@ def _unknown(at: Loc, names: Iterable[str], known: Collection[str]) -> Iterator[
 def _dangling(at: Loc, name: str, what: str, known: Iterable[str]) -> Problem:
     near = nearest(name, known)
     hint = f"did you mean '{near}'? " if near else ""
-    return Problem(at, f"{shown(at)}: '{name}' is no {what}: {hint}there are: {some(known)}")
+    return Problem(at, f"{shown(at)}: unknown {what} '{name}': {hint}available: {some(known)}")
 
 
 def find_bad_clusters(spec: Spec) -> Iterator[Problem]:
@@ -141,7 +154,9 @@ def find_bad_clusters(spec: Spec) -> Iterator[Problem]:
     yield from _bad_cluster(spec.core, ("spec", "core"))
     for place, name in enumerate(spec.core.adopt):
         if name in spec.core.adopt[:place]:
-            yield Problem(("spec", "core", "adopt", place), f"'{name}' is there twice in adopt")
+            yield Problem(
+                ("spec", "core", "adopt", place), f"duplicate component '{name}' in adopt"
+            )
     for index, each in enumerate(spec.environments):
         yield from _bad_cluster(each.cluster, ("spec", "environments", index, "cluster"))
 
@@ -149,7 +164,7 @@ def find_bad_clusters(spec: Spec) -> Iterator[Problem]:
 def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem]:
     provider = cluster.provider
     if provider == "existing" and not cluster.context:
-        yield Problem(at, f"{shown(at)} needs the key 'context' of your kubeconfig")
+        yield Problem(at, f"{shown(at)} requires the key 'context' (a context of your kubeconfig)")
     allowed = {
         "context": ("existing",),
         "region": CLOUD_PROVIDERS,
@@ -162,10 +177,13 @@ def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem
     for key, providers in allowed.items():
         if getattr(cluster, key, None) and provider not in providers:
             yield Problem(
-                (*at, key), f"{shown(at)}: '{key}' is for provider {' or '.join(providers)}"
+                (*at, key),
+                f"{shown(at)}: '{key}' is valid for provider {' or '.join(providers)} only",
             )
     if provider == "existing" and cluster.version:
-        yield Problem((*at, "version"), f"{shown(at)}: an existing cluster has its version")
+        yield Problem(
+            (*at, "version"), f"{shown(at)}: 'version' can't be set for an existing cluster"
+        )
 
 
 def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
@@ -179,10 +197,12 @@ def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
         source = getattr(spec.credentials, name)
         at: Loc = ("spec", "credentials", name)
         if source is not None and len(source.model_fields_set - {"project"}) > 1:
-            yield Problem(at, f"{shown(at)} takes one of the keys file, env, onepassword")
+            yield Problem(
+                at, f"{shown(at)} requires exactly one of the keys file, env, onepassword"
+            )
         if name in others and name not in used and (near := nearest(name, clouds)):
             # Others may be there for an app that is yet to come (`ucp app add --auth`).
-            words = f"did you mean '{near}'? nothing uses it"
+            words = f"did you mean '{near}'? it is not used"
             yield Problem(at, f"{shown(at)}: {words}", on_key=True)
     for index, app in enumerate(spec.apps):
         for at, named in (
@@ -190,7 +210,9 @@ def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
             (("spec", "apps", index, "chart", "auth"), app.chart.auth if app.chart else None),
         ):
             if named in clouds:
-                yield Problem(at, f"{shown(at)}: '{named}' is a cloud's; name one of its own")
+                yield Problem(
+                    at, f"{shown(at)}: '{named}' is the credential of a cloud; use a separate one"
+                )
     for key, named in (("auth", spec.git.auth), ("readAuth", spec.git.read_auth)):
         if named is not None:
             yield from _bad_git_credential(spec, ("spec", "git", key), named, clouds)
@@ -201,10 +223,12 @@ def _bad_git_credential(
 ) -> Iterator[Problem]:
     git = spec.git
     if named in clouds:
-        yield Problem(at, f"{shown(at)}: '{named}' is a cloud's; give git one of its own")
+        yield Problem(
+            at, f"{shown(at)}: '{named}' is the credential of a cloud; use a separate one for git"
+        )
     if git.provider == "local":
-        yield Problem(at, f"{shown(at)}: local repositories need no credential")
+        yield Problem(at, f"{shown(at)}: local repositories do not use credentials")
     for key, url in (("core", git.core), ("apps", git.apps)):
         if url and not url.lower().startswith(("http://", "https://")):
-            words = f"{url} is not reached over http(s): leave it out, SSH has keys of its own"
+            words = f"{url} is not an http(s) URL: remove the key, SSH uses its own keys"
             yield Problem(at, f"{shown(at)}: spec.git.{key} {words}")

@@ -144,7 +144,7 @@ def test_a_creation_that_was_cut_off_is_begun_anew(
     folder.record_file.unlink()
     state = provider.state("one")
     assert (state.exists, state.ready) == (True, False)
-    assert "cut off" in state.message
+    assert "interrupted" in state.message
     assert provider.names() == ["one"]
     made(provider, "one")
     assert not [each for each in old if is_running(each)]

@@ -69,7 +69,7 @@ def test_every_process_comes_back_with_the_data(
         new = find_component(folder, component)
         assert new is not None
         assert new != old
-        assert f"one: {component} ended, starting again" in lines
+        assert f"one: {component} exited, restarting" in lines
         assert folder.log(component).with_suffix(".previous.log").exists()
     kube = Kube(provider.kubeconfig("one"))
     assert kube.find(NAMESPACE, "precious")
@@ -138,7 +138,7 @@ def test_a_start_that_fails_is_told_and_pauses(
     kill(folder, "kube-scheduler")
     for _ in range(10):
         assert watch.tick(0) == []
-    told = [line for line in lines if "could not start again" in line]
+    told = [line for line in lines if "failed to restart" in line]
     assert 0 < len(told) < 10
     folder.link(folder.kwokctl, real)
     now[0] += 60

@@ -35,17 +35,17 @@ def changed(cloud: Google) -> list[str]:
 CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "no such project": (
         {"project": {"projectId": "other", "lifecycleState": "ACTIVE"}},
-        "there is no project shop-1, or robot@",
+        "the project shop-1 does not exist, or robot@",
         "gcloud projects list",
     ),
     "project being deleted": (
         {"project": {"projectId": "shop-1", "lifecycleState": "DELETE_REQUESTED"}},
-        "there is no project shop-1, or it is being deleted",
+        "the project shop-1 does not exist or is being deleted",
         "gcloud projects list",
     ),
     "key removed at Google": (
         {"key_ids": []},
-        f"Google does not accept the gcp credential ({EMAIL})",
+        f"Google Cloud rejected the gcp credential ({EMAIL})",
         f"gcloud iam service-accounts keys create creds/gcp.json --iam-account {EMAIL}",
     ),
     "engine API": (
@@ -60,13 +60,13 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "not allowed": (
         {"permissions": ["projects", "compute"]},
-        f"{EMAIL} may not do that in project shop-1",
+        f"{EMAIL} lacks a permission in project shop-1",
         "gcloud projects add-iam-policy-binding shop-1 --member serviceAccount:"
         f"{EMAIL} --role roles/container.admin",
     ),
     "not allowed to see quota": (
         {"permissions": ["projects", "container"]},
-        f"{EMAIL} may not do that in project shop-1",
+        f"{EMAIL} lacks a permission in project shop-1",
         "--role roles/compute.viewer",
     ),
     "quota of CPUs": (
@@ -81,12 +81,12 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "zone that is closed": (
         {"zones": ["us-east1-a"]},
-        "Google has no zone or region europe-west9-a for project shop-1",
+        "zone or region europe-west9-a does not exist for project shop-1",
         "gcloud compute zones list",
     ),
     "machine type that is not there": (
         {"machines": {}},
-        "there is no machine type e2-highcpu-2 in europe-west9-a",
+        "the machine type e2-highcpu-2 does not exist in europe-west9-a",
         "gcloud compute machine-types list --zones europe-west9-a",
     ),
 }
@@ -105,10 +105,10 @@ def test_google_stands_in_the_way(cloud: Google, case: str) -> None:
 
 
 KEYS = {
-    "no key": ("nonsense", "no key of a service account", "keys create creds/gcp.json"),
-    "no JSON object": ("[]", "no key of a service account", "keys create creds/gcp.json"),
-    "a person's login": (key(type="authorized_user"), "no key of a service", "keys create"),
-    "no project": (key(project_id=None), "no Google Cloud project is known", "CLOUDSDK_CORE_PR"),
+    "no key": ("nonsense", "not a service account key", "keys create creds/gcp.json"),
+    "not a JSON object": ("[]", "not a service account key", "keys create creds/gcp.json"),
+    "a person's login": (key(type="authorized_user"), "not a service account key", "keys create"),
+    "no project": (key(project_id=None), "no Google Cloud project is set", "CLOUDSDK_CORE_PR"),
 }
 
 
@@ -141,8 +141,8 @@ def test_no_gcloud_is_told(cloud: Google, monkeypatch: pytest.MonkeyPatch, tmp_p
     [
         ({"region": "mars"}, "no zone"),
         ({"region": "--project=evil"}, "no zone"),
-        ({"size": "big one"}, "no machine type"),
-        ({"size": "--impersonate"}, "no machine type"),
+        ({"size": "big one"}, "not a valid machine type"),
+        ({"size": "--impersonate"}, "not a valid machine type"),
     ],
 )
 def test_values_that_gcloud_would_take_for_something_else(
@@ -183,7 +183,7 @@ def test_a_cluster_that_google_could_not_finish_is_removed_again(cloud: Google) 
         cloud.provider().create(REQUEST, told.append)
     assert caught.value.next
     assert cloud.clusters() == []
-    assert told[-1] == "removing the cluster shop-core again"
+    assert told[-1] == "deleting the cluster shop-core again"
 
 
 def test_a_cluster_of_another_is_never_touched(cloud: Google) -> None:
@@ -196,7 +196,7 @@ def test_a_cluster_of_another_is_never_touched(cloud: Google) -> None:
         }
     provider = cloud.provider()
     for call in (provider.preflight, lambda request: provider.create(request, quiet)):
-        with pytest.raises(UcpError, match="in us-east1-a that this workspace did not make"):
+        with pytest.raises(UcpError, match="in us-east1-a already exists"):
             call(REQUEST)
     provider.stop("shop-core")
     provider.delete("shop-core")

@@ -143,7 +143,7 @@ def test_a_cluster_of_the_same_name_that_is_not_ours(machine: Machine, owner: st
     }
     machine.engine("docker", nodes=[node])
     refusal = machine.refusal(REQUEST)
-    assert "did not make" in refusal.message
+    assert "was not created by this workspace" in refusal.message
     assert "demo-stage-control-plane" in refusal.message
     # Nor do the other calls touch it.
     provider = machine.provider()

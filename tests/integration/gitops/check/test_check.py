@@ -44,7 +44,7 @@ def test_a_push_that_breaks_something_is_refused(checked: World) -> None:
     with pytest.raises(GitFailed) as caught:
         checked.edit("apps", OVERLAY, "0.9.2", "latest")
     words = f"{caught.value.message} {caught.value.next}"
-    assert "has the moving tag latest" in words
+    assert "has the mutable tag latest" in words
     assert checked.refs() == before
     checked.edit("apps", OVERLAY, "0.9.2", "0.9.3")
 
@@ -76,7 +76,9 @@ def test_what_was_wrong_before_is_no_reason(checked: World) -> None:
 def test_the_core_repository_is_checked(checked: World) -> None:
     with pytest.raises(GitFailed) as caught:
         checked.edit("core", "bootstrap/embedded/argocd.yaml", "platform/argocd", "platform/argo")
-    assert "reads platform/argo/config, which isn't there" in str(caught.value.message)
+    assert "references the path platform/argo/config, which does not exist" in str(
+        caught.value.message
+    )
 
 
 def test_a_push_passes_where_nothing_can_check(checked: World, tmp_path: Path) -> None:
@@ -122,7 +124,7 @@ def test_a_render_is_checked_with_what_people_added(kustomize: Path, tmp_path: P
     found = check(kustomize, Checkout(apps=tmp_path / "apps"), only={"other"})
     assert [each.message for each in found] == ["environments.yaml has no environment qa"]
     messages = [each.message for each in check(kustomize, Checkout(apps=tmp_path / "apps"))]
-    assert any("kustomize can't build" in each for each in messages)
+    assert any("kustomize failed to build" in each for each in messages)
 
 
 @pytest.mark.engines

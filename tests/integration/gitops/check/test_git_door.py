@@ -255,7 +255,7 @@ def test_a_hook_of_an_earlier_version_still_refuses(
     ]
     assert check_of_a_push(words) == 1
     assert check_of_a_push([*words, "--code", str(FINDINGS)]) == FINDINGS
-    assert "metadata is no map" in capsys.readouterr().out
+    assert "metadata must be a mapping" in capsys.readouterr().out
 
 
 def test_whoever_pushes_is_told_that_nothing_was_checked(

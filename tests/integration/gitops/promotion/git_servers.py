@@ -251,4 +251,4 @@ def _wait_for(port: int, running: subprocess.Popen[bytes], log: Path) -> None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.05)
-    raise AssertionError(f"sshd does not answer: {log.read_text()}")
+    raise AssertionError(f"sshd is not responding: {log.read_text()}")

@@ -216,4 +216,4 @@ def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
         with contextlib.suppress(HTTPError, URLError, OSError), urlopen(url, timeout=5):
             return
         time.sleep(0.1)
-    raise AssertionError(f"Gitea does not answer: {log.read_text()[-3000:]}")
+    raise AssertionError(f"Gitea is not responding: {log.read_text()[-3000:]}")

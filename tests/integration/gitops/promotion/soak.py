@@ -69,7 +69,7 @@ def _rows(cases: Cases) -> str:
 def _digest(code: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for name in code:
-        assert (ROOT / name).exists(), f"{name}: there is no such file or folder"
+        assert (ROOT / name).exists(), f"{name}: the file does not exist or folder"
         found = [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*"))
         for path in found:
             if not path.is_file() or "__pycache__" in path.parts:

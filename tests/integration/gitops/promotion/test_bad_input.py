@@ -49,9 +49,9 @@ def refused(repository: AppRepository, ucp: Ucp) -> Callable[..., Result]:
         (("echo", "--env", "stage", "--image", "redis=1"), 1, "no image redis"),
         (("echo", "--env", "stage", "--image", "redis"), 2, "NAME=TAG"),
         (("echo", "--env", "stage", "--image", "a=1", "--image", "a=2"), 2, "twice"),
-        (("echo", "--env", "stage"), 2, "promote what?"),
-        (("echo", "--tag", "1"), 2, "which environment?"),
-        (("--env", "stage", "--tag", "1"), 2, "which app?"),
+        (("echo", "--env", "stage"), 2, "the tag to promote is not specified"),
+        (("echo", "--tag", "1"), 2, "the environment is not specified"),
+        (("--env", "stage", "--tag", "1"), 2, "the app is not specified"),
         (("echo", "--env", "stage", "--tag", "1", "--digest", "x"), 2, "exclude"),
         (("echo", "--env", "stage", "--tag", "1", "--semver"), 2, "semantic version"),
         (("echo", "--env", "stage", "--tag", "1.0.0", "--semver", "--sequence", "1"), 2, "exclude"),
@@ -63,7 +63,7 @@ def refused(repository: AppRepository, ucp: Ucp) -> Callable[..., Result]:
         (("echo", "--env", "stage", "--digest", "sha256:123"), 2, "no digest"),
         (("echo", "--env", "stage", "--digest", "1.0"), 2, "no digest"),
         (("echo", "--env", "stage", "--tag", "sha256:" + "a" * 64), 2, "no tag"),
-        (("--batch", "/no/such/file"), 2, "can't read"),
+        (("--batch", "/no/such/file"), 2, "failed to read"),
         (("echo", "--batch", "-"), 2, "exclude"),
     ],
 )  # fmt: skip
@@ -147,7 +147,7 @@ def test_an_empty_repository(
 
 
 def test_a_folder_that_is_no_repository(refused: Callable[..., Result], tmp_path: Path) -> None:
-    for where, said in ((str(tmp_path), "no git repository"), ("/no/such", "there is no")):
+    for where, said in ((str(tmp_path), "not a git repository"), ("/no/such", "there is no")):
         words = ("echo", "--env", "stage", "--tag", "1", "--repo", where)
         assert said in refused(*words, code=2).err
 
@@ -159,7 +159,7 @@ def test_an_unreachable_host(refused: Callable[..., Result]) -> None:
         words = ("echo", "--env", "stage", "--tag", "1", "--repo", url)
         result = refused(*words, code=1)
 
-    assert "check the address and the network" in result.err
+    assert "check the URL and the network" in result.err
 
 
 def test_a_missing_repository_on_a_host(refused: Callable[..., Result], tmp_path: Path) -> None:
@@ -209,12 +209,12 @@ def test_two_counters(repository: AppRepository, ucp: Ucp) -> None:
     [
         (("ehco", "--env", "stage"), 1, "did you mean echo?"),
         (("echo", "--env", "stge"), 1, "did you mean stage?"),
-        (("echo",), 2, "which environment?"),
+        (("echo",), 2, "the environment is not specified"),
         (("echo", "--env", "stage"), 1, "no earlier version"),
         (("echo", "--env", "stage", "--to", "9.9.9"), 1, "never had 9.9.9"),
         (("echo", "--env", "stage", "--to", "0123456789"), 1, "never had"),
         (("echo", "--env", "stage", "--to", "--all"), 1, "never had --all"),
-        (("../x", "--env", "stage"), 2, "can't be the name"),
+        (("../x", "--env", "stage"), 2, "is not a valid name"),
     ],
 )
 def test_rollbacks_to_nowhere(

@@ -237,4 +237,4 @@ def test_a_forge_that_is_not_there(host: ForgeHost, ucp: Ucp) -> None:
     result = ucp(*words, **{**host.variables, "UCP_FORGE_URL": "http://127.0.0.1:1"})
 
     assert result.code == 1
-    assert "does not answer" in result.err
+    assert "is not responding" in result.err

@@ -175,10 +175,10 @@ def test_a_backup_without_its_key_is_seen_before_the_first_change(world: World) 
             shutil.rmtree(world.folder.core)
         with pytest.raises(BadKey, match="is missing") as caught:
             check_backup_key(context(world))
-        assert "put your copy of the key back" in str(caught.value)
+        assert "restore your copy of the key" in str(caught.value)
         assert not path.exists()
     key_for(path, lambda: False)
-    with pytest.raises(BadKey, match="does not open the backup"):
+    with pytest.raises(BadKey, match="can't decrypt the backup"):
         check_backup_key(context(world))
     path.write_bytes(text)
     check_backup_key(context(world))
@@ -207,5 +207,5 @@ def test_a_repository_without_a_backup_needs_no_key(world: World) -> None:
     broken = context(world).workspace.backup_key
     broken.parent.mkdir()
     broken.write_text("no key")
-    with pytest.raises(BadKey, match="is no backup key"):
+    with pytest.raises(BadKey, match="is not a valid backup key"):
         check_backup_key(context(world))

@@ -143,5 +143,5 @@ def test_an_edited_application_is_left_to_its_editor(charts: str, helm: Path, wo
     path = "bootstrap/embedded/external-dns.yaml"
     world.edit("core", path, "maxDuration: 3m", "maxDuration: 9m")
     before = {path: world.files("core")[path].replace(b"9m", b"3m")}
-    with pytest.raises(UcpError, match="your edits would be lost"):
+    with pytest.raises(UcpError, match="edits would be lost"):
         commit(topology(), world.folder, before, {path: b"kind: Application\n"}, None)

@@ -229,7 +229,7 @@ def test_a_merge_ships_its_own_image_and_no_other_changes(
     assert tags(world) == [HEAD_B, "0.9.2", "0.9.2"]
     # A is merged while stage has B, which nobody has read.
     words = pipeline.pushed("to-qa", MERGE_OF_A, ends=1)
-    assert "stage has to have it first" in words
+    assert "stage does not have the tag yet" in words
     assert tags(world) == [HEAD_B, "0.9.2", "0.9.2"]
     pipeline.opened(HEAD_A)
     pipeline.pushed("to-qa", MERGE_OF_A)

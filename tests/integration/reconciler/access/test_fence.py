@@ -81,7 +81,7 @@ def test_one_of_somebody_else_s_is_left_alone(admin: Kube) -> None:
     policy = fence("stage")[0]
     theirs = {**policy, "metadata": {"name": NAME}}
     admin.create(theirs)
-    with pytest.raises(service_accounts.NoAccess, match="made by somebody else"):
+    with pytest.raises(service_accounts.NoAccess, match="was not created by ucp"):
         service_accounts.establish(admin, source(), "demo", fresh=True)
     admin.delete(admin.kind_of(policy["apiVersion"], policy["kind"]), NAME)
 
@@ -89,7 +89,7 @@ def test_one_of_somebody_else_s_is_left_alone(admin: Kube) -> None:
 @pytest.mark.parametrize("place", ["k8s-ucp", "kube-system", "traefik", "monitoring"])
 def test_an_app_stays_out_of_the_platform_s_namespaces(argocd: Kube, place: str) -> None:
     for application in ("evil-stage", "platform-stage", "traefik-stage", None):
-        with pytest.raises(Forbidden, match=f"namespace {place} is the platform's"):
+        with pytest.raises(Forbidden, match=f"namespace {place} is reserved for the platform"):
             argocd.apply(pod_of(application, place))
 
 

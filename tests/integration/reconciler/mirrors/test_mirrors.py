@@ -237,7 +237,7 @@ def test_what_cannot_be_changed_is_made_anew(mirrors: Mirrors) -> None:
         ({**PAPER, "sourceSelector": {}}, "either sourceName"),
         ({**PAPER, "targetSelector": {}}, "either targetCluster"),
         ({**PAPER, "targetNamespace": "{nmae}"}, "placeholders"),
-        ({**PAPER, "targetNamespace": "kube-system"}, "nothing is mirrored into kube-"),
+        ({**PAPER, "targetNamespace": "kube-system"}, "copies in namespace kube-"),
         ({**PAPER, "targetName": "Big"}, "placeholders"),
         ({**PAPER, "kinds": "pod"}, "secret"),
         ({**PAPER, "keys": {"a/b": "c"}}, "a key may hold"),

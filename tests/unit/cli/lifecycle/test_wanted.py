@@ -26,7 +26,7 @@ def test_who_takes_the_default_is_told_of_kind_where_it_is(
     engine: bool,
     told: bool,
 ) -> None:
-    silent = None if engine else UcpError("Docker does not run")
+    silent = None if engine else UcpError("Docker is not running")
     monkeypatch.setattr("k8s_ucp.clusters.kind.provider.why_unavailable", lambda: silent)
     flags = parse_flags(yes=True, file=None, core=core, environments=None, apps=None)
     wanted = find_wanted(Invocation(tmp_path), flags)
@@ -58,9 +58,9 @@ def test_what_is_adopted_goes_into_the_file_that_is_there(tmp_path: Path) -> Non
 
 
 def test_what_can_not_be_adopted_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--adopt: 'traefik' is no component"):
+    with pytest.raises(UsageError, match="--adopt: 'traefik' is not an adoptable component"):
         adopting("argocd,traefik")
-    with pytest.raises(UsageError, match="'adopt' is for provider existing"):
+    with pytest.raises(UsageError, match="'adopt' is valid for provider existing"):
         find_wanted(Invocation(tmp_path), adopting("argocd", core="embedded"))
     assert not any(tmp_path.iterdir())
 
@@ -73,7 +73,7 @@ def test_a_file_that_changed_while_it_was_checked_is_not_started(tmp_path: Path)
     flags = parse_flags(yes=True, file=None, core=None, environments=None, apps=None)
     wanted = find_wanted(call, flags)
     path.write_text(topology_text(default(environments=("stage", "prod", "eu"))))
-    with pytest.raises(UcpError, match="has changed while it was checked"):
+    with pytest.raises(UcpError, match="changed while it was checked"):
         _write_down(call, wanted)
     assert not (tmp_path / ".ucp").exists()
     _write_down(call, find_wanted(call, flags))

@@ -47,4 +47,4 @@ def test_errors_are_taken_out_of_the_log() -> None:
     output = "\n".join(json.dumps(line) for line in lines)
     assert explain(output) == "Failed to setup config: no space left on device"
     assert explain("panic: oh\n") == "panic: oh"
-    assert explain("") == "it said nothing"
+    assert explain("") == "no output"

@@ -32,7 +32,7 @@ CASES: dict[str, tuple[tuple[str, ...], str, type[UcpError], str, str]] = {
         f"{EMAIL}: ('invalid_grant: Invalid JWT Signature.', {{'error': 'invalid_grant'}})\n"
         "Please run:\n\n  $ gcloud auth activate-service-account --key-file=FILE\n",
         UcpError,
-        f"Google does not accept the gcp credential ({EMAIL})",
+        f"Google Cloud rejected the gcp credential ({EMAIL})",
         "keys create creds/gcp.json",
     ),
     "a key that is damaged": (
@@ -41,7 +41,7 @@ CASES: dict[str, tuple[tuple[str, ...], str, type[UcpError], str, str]] = {
         "('Failed to load service account credentials', ValueError('Could not deserialize key "
         "data.', [<OpenSSLError(code=503841036, lib=60, reason=524556)>]))\n",
         UcpError,
-        f"Google does not accept the gcp credential ({EMAIL})",
+        f"Google Cloud rejected the gcp credential ({EMAIL})",
         "keys create creds/gcp.json",
     ),
     "a project of others": (
@@ -49,7 +49,7 @@ CASES: dict[str, tuple[tuple[str, ...], str, type[UcpError], str, str]] = {
         f"ERROR: (gcloud.projects.describe) [{EMAIL}] does not have permission to access projects "
         "instance [shop-1] (or it may not exist): The caller does not have permission." + WHO,
         UcpError,
-        f"there is no project shop-1, or {EMAIL} may not see it",
+        f"the project shop-1 does not exist, or {EMAIL} has no access to it",
         "gcloud projects list",
     ),
     "the API about projects": (
@@ -99,7 +99,7 @@ CASES: dict[str, tuple[tuple[str, ...], str, type[UcpError], str, str]] = {
         "ERROR: (gcloud.container.clusters.delete) Some requests did not succeed:\n - "
         "ResponseError: code=400, message=Cluster is running incompatible operation operation-1.\n",
         Busy,
-        "Google works on it already",
+        "another operation is in progress",
         "try again",
     ),
     "out of order": (
@@ -107,14 +107,14 @@ CASES: dict[str, tuple[tuple[str, ...], str, type[UcpError], str, str]] = {
         "Fetching server config for z\nERROR: (gcloud.container.get-server-config) UNAVAILABLE: "
         "The service is currently unavailable.\n",
         OutOfReach,
-        "Google Cloud can't be reached: UNAVAILABLE",
+        "failed to reach Google Cloud: UNAVAILABLE",
         "HTTPS_PROXY",
     ),
     "out of order, in other words": (
         ("container", "clusters", "list"),
         "ERROR: (gcloud.container.clusters.list) ResponseError: code=503, message=Later.\n",
         OutOfReach,
-        "Google Cloud can't be reached",
+        "failed to reach Google Cloud",
         "HTTPS_PROXY",
     ),
     "no such place": (
@@ -122,7 +122,7 @@ CASES: dict[str, tuple[tuple[str, ...], str, type[UcpError], str, str]] = {
         "Fetching server config for mars-a1-a\nERROR: (gcloud.container.get-server-config) "
         'INVALID_ARGUMENT: Location "mars-a1-a" does not exist.' + WHO,
         UsageError,
-        "Google has no zone or region mars-a1-a",
+        "zone or region mars-a1-a does not exist",
         "gcloud compute zones list",
     ),
 }

@@ -143,5 +143,5 @@ def test_what_engines_say_of_themselves() -> None:
     podman = {"host": {"memTotal": 5, "cgroupVersion": "v1", "security": {"rootless": True}}}
     found = read_facts(podman)
     assert (found.memory, found.cgroup, found.rootless) == (5, 1, True)
-    with pytest.raises(UcpError, match="does not run"):
+    with pytest.raises(UcpError, match="is not running"):
         read_facts({"ServerErrors": ["Cannot connect"]})

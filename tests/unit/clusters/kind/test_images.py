@@ -145,7 +145,7 @@ def test_what_an_interrupted_start_saved_goes(machine: Machine) -> None:
 
 
 def test_no_cluster(machine: Machine) -> None:
-    with pytest.raises(UcpError, match="there is no kind cluster core"):
+    with pytest.raises(UcpError, match="the kind cluster core does not exist"):
         machine.load("a:1")
 
 
@@ -216,5 +216,5 @@ def test_the_node_image_comes_from_the_mirror_unless_it_is_here(here: str, wante
 
 
 def test_a_node_image_that_can_not_be_pulled() -> None:
-    with pytest.raises(UcpError, match="can't pull the node image node:v1: manifest unknown"):
+    with pytest.raises(UcpError, match="failed to pull the node image node:v1: manifest unknown"):
         at_hand(Registry(), "node:v1", "node:v1", lambda line: None, timeout=1)

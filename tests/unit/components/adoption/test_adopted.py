@@ -101,8 +101,8 @@ def test_what_is_ours_is_told_by_annotations(method: str, version: str, told: bo
 def test_what_settings_of_others_lack_is_told() -> None:
     assert lacking({**WHOLE, "timeout.reconciliation": "30s"}, "30s") == []
     health, poll = lacking({}, "30s")
-    assert "does not ask Application, LocalCluster, Syncer" in health
-    assert "every 120s, whatever spec.git.poll says (30s)" in poll
+    assert "has no health checks for Application, LocalCluster, Syncer" in health
+    assert "every 120s, regardless of spec.git.poll (30s)" in poll
 
 
 def test_applications_of_others_are_left_out_where_argocd_is_theirs() -> None:

@@ -91,5 +91,5 @@ def test_programs_are_listed_in_the_order_of_their_names() -> None:
     ],
 )
 def test_what_no_program_can_be_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"not a program|variable|NUL"):
+    with pytest.raises(ValueError, match=r"not a valid program|variable|NUL"):
         a_program(**wrong)

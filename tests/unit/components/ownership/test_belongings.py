@@ -313,7 +313,7 @@ def test_the_ledger_is_kept_and_its_loss_is_told(tmp_path: Path) -> None:
     assert str(ROOT) == "Application root in argocd"
     assert (tmp_path / "ledger.json").stat().st_mode & 0o077 == 0
     (tmp_path / "ledger.json").write_text('[{"kind": "x"}]')
-    with pytest.raises(UcpError, match="is damaged") as caught:
+    with pytest.raises(UcpError, match="is corrupt") as caught:
         ledger.entries()
     assert "ucp start" in (caught.value.next or "")
     ledger.remove()

@@ -22,17 +22,17 @@ def workload(kind: str = "Deployment", generation: int = 2, **status: Any) -> di
     ("item", "words"),
     [
         (workload(updatedReplicas=2, readyReplicas=2), ""),
-        (workload(generation=3, updatedReplicas=2, readyReplicas=2), "not seen"),
-        (workload(updatedReplicas=1, readyReplicas=2), "1 of 2 pods are of the latest version"),
+        (workload(generation=3, updatedReplicas=2, readyReplicas=2), "not observed"),
+        (workload(updatedReplicas=1, readyReplicas=2), "1 of 2 pods are updated"),
         (workload(updatedReplicas=2, readyReplicas=1), "1 of 2 pods are ready"),
         (workload(updatedReplicas=2), "0 of 2 pods are ready"),
-        (workload(updatedReplicas=2, readyReplicas=2, replicas=3), "a pod of the version before"),
-        ({"kind": "Deployment", "metadata": {"generation": 1}}, "not seen"),
+        (workload(updatedReplicas=2, readyReplicas=2, replicas=3), "pods of the previous version"),
+        ({"kind": "Deployment", "metadata": {"generation": 1}}, "not observed"),
         # A StatefulSet that was never changed counts no updated pods.
         (workload("StatefulSet", currentRevision="a", updateRevision="a", readyReplicas=2), ""),
         (
             workload("StatefulSet", currentRevision="a", updateRevision="b", readyReplicas=2),
-            "0 of 2 pods are of the latest version",
+            "0 of 2 pods are updated",
         ),
     ],
 )

@@ -97,7 +97,7 @@ def test_workloads_and_rights_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_other_manifests_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UcpError, match="does not hold"):
+    with pytest.raises(UcpError, match="does not contain"):
         workloads.of_argocd(module(tmp_path, "kind: Service\nmetadata:\n  name: a\n"))
 
 

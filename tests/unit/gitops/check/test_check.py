@@ -88,7 +88,7 @@ def test_nothing_is_wrong() -> None:
     ("old", "new", "words"),
     [
         ("replicas", "replcas", None),
-        ("selector: {matchLabels", "selectr: {matchLabels", "spec.selectr: there is no such field"),
+        ("selector: {matchLabels", "selectr: {matchLabels", "unknown field spec.selectr"),
         ("  selector: {matchLabels: {app: web}}\n", "", "spec.selector is missing"),
         ("image: IMAGE", "image: 1", "image must be text, not 1"),
         ("port: 80", "port: http", "spec.ports[0].port must be a whole number"),
@@ -96,9 +96,9 @@ def test_nothing_is_wrong() -> None:
         ("containers:\n        - name: web", "containers:\n          name: web", "must be a list"),
         ("apiVersion: apps/v1", "apiVersion: apps/v1beta1", "has no apps/v1beta1 Deployment"),
         ("kind: Ingress", "kind: Ingres", "has no networking.k8s.io/v1 Ingres"),
-        ("service: {name: web", "service: {name: wbe", "leads to the Service wbe"),
-        ("port: {name: http}", "port: {number: 81}", "leads to the port 81"),
-        ("selector: {app: web}, ports", "selector: {app: wbe}, ports", "no pod of the overlay"),
+        ("service: {name: web", "service: {name: wbe", "references the Service wbe"),
+        ("port: {name: http}", "port: {number: 81}", "references the port 81"),
+        ("selector: {app: web}, ports", "selector: {app: wbe}, ports", "no pod in the overlay"),
     ],
 )
 def test_faults_of_objects(old: str, new: str, words: str | None) -> None:
@@ -116,10 +116,10 @@ def test_faults_of_objects(old: str, new: str, words: str | None) -> None:
         ("{name: web, port: 80}", "{name: web, port: 80, kind: Service}", None),
         ("{name: web, port: 80}", "{name: far, port: 1, namespace: other}", None),
         ("{name: web, port: 80}", "{name: api@internal, kind: TraefikService}", None),
-        ("{name: web, port: 80}", "{name: wbe, port: 80}", "leads to the Service wbe"),
-        ("{name: web, port: 80}", "{name: web, port: 81}", "leads to the port 81"),
-        ("{name: web, port: 80}", "{name: web}", "leads to the port None"),
-        ("parentRefs: [{name: traefik-gateway, namespace: traefik}]", "", "names no Gateway"),
+        ("{name: web, port: 80}", "{name: wbe, port: 80}", "references the Service wbe"),
+        ("{name: web, port: 80}", "{name: web, port: 81}", "references the port 81"),
+        ("{name: web, port: 80}", "{name: web}", "references the port None"),
+        ("parentRefs: [{name: traefik-gateway, namespace: traefik}]", "", "has no Gateway"),
     ],
 )
 def test_faults_of_routes(old: str, new: str, words: str | None) -> None:
@@ -130,14 +130,14 @@ def test_faults_of_routes(old: str, new: str, words: str | None) -> None:
 
 
 def test_what_stands_beside_an_object_may_bring_what_it_refers_to() -> None:
-    assert "leads to the Service web" in faults(INGRESS)[0]
+    assert "references the Service web" in faults(INGRESS)[0]
     assert list(find_faults(objects(INGRESS), None, whole=False)) == []
     wrong = objects(INGRESS.replace("pathType: Prefix", "pathType: prefix"))
     assert "must be one of" in next(find_faults(wrong, None, whole=False))
 
 
 def test_an_object_twice() -> None:
-    assert faults(SERVICE + SERVICE) == ["Service web is there twice"]
+    assert faults(SERVICE + SERVICE) == ["duplicate object Service web"]
 
 
 @pytest.mark.parametrize("image", ["a/b", "r:5000/b", "b:latest", "b:main", "b:latest-alpine"])
@@ -215,7 +215,7 @@ FILES: dict[str, tuple[dict[str, str], str]] = {
     "no YAML": ({"a.yaml": "a: ["}, "not valid YAML"),
     "a base that moves": (
         {OVERLAY: "resources: ['https://g/x//y?ref=main']"},
-        "follows the branch main",
+        "main is a branch",
     ),
     "a base of no version": ({OVERLAY: "resources: ['git@g:x.git//y']"}, "add ?ref="),
     "a chart that moves": (
@@ -230,8 +230,8 @@ FILES: dict[str, tuple[dict[str, str], str]] = {
         {"a.yaml": "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nspec: {package: x/y}"},
         "the package x/y has no tag",
     ),
-    "a list that is none": ({OVERLAY: "resources: 5"}, "resources is no list"),
-    "charts that are no list": ({OVERLAY: "helmCharts: 5"}, "helmCharts is no list"),
+    "a list that is none": ({OVERLAY: "resources: 5"}, "resources is not a list"),
+    "charts that are no list": ({OVERLAY: "helmCharts: 5"}, "helmCharts is not a list"),
     "an action by tag": (
         {".github/workflows/a.yml": "steps:\n  - uses: actions/checkout@v4\n"},
         "actions/checkout@v4 is not pinned",
@@ -295,7 +295,7 @@ def test_what_git_would_take_for_an_option_is_refused(entry: str, words: str | N
 @pytest.mark.parametrize("text", ["environments: 5", "environments: {a: b}"])
 def test_environments_that_are_no_list(text: str) -> None:
     found = [words for _, words in find_environment_faults(tree({"environments.yaml": text}))]
-    assert found == ["environments is no list"]
+    assert found == ["environments is not a list"]
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_environments_that_are_no_list(text: str) -> None:
 )
 def test_an_object_without_proper_metadata_is_a_finding(text: str) -> None:
     (found,) = find_faults(objects(f"kind: A\n{text}\n"), None)
-    assert " is no map" in found
+    assert " must be a mapping" in found
 
 
 def test_environments() -> None:
@@ -312,10 +312,10 @@ def test_environments() -> None:
     files = {"environments.yaml": text, OVERLAY: "{}", system: "{}"}
     found = [words for _, words in find_environment_faults(tree(files))]
     assert sorted(found) == [
-        "an app can't be called 'kube-system': its namespace would be one of Kubernetes",
-        "b promotes from c, which is no environment",
+        "an app can't be named 'kube-system': its namespace is reserved for Kubernetes",
+        "b promotes from c, which is not an environment",
+        "duplicate environment a",
         "environments.yaml has no environment stage",
-        "the environment a is there twice",
     ]
 
 
@@ -326,7 +326,7 @@ def test_overlays_that_are_one_application() -> None:
     ((folder, words),) = find_environment_faults(tree(files))
     assert folder == "apps/web-eu/overlays/stage"
     assert words.startswith(
-        "the Application 'web-eu-stage' stands for apps/web/overlays/eu-stage too"
+        "the Application name 'web-eu-stage' is also used for apps/web/overlays/eu-stage,"
     )
 
 
@@ -349,9 +349,9 @@ def test_applications_that_read_nothing() -> None:
     }
     found = [words for _, words in find_core_faults(tree(files), tree({"x": ""}))]
     assert found == [
-        "the Application one-more reads apps/one, which isn't there",
-        "the Application a reads platform/a, which isn't there",
-        "the Application b names the project infrastrcture, which isn't there",
+        "the Application one-more references the path apps/one, which does not exist",
+        "the Application a references the path platform/a, which does not exist",
+        "the Application b references the project infrastrcture, which does not exist",
     ]
 
 
@@ -363,7 +363,9 @@ def test_a_topology_in_the_core_repository() -> None:
             find_topology_faults(tree({"ucp.yaml": text}), lambda t: parse(t, Path("ucp.yaml")))
         )
 
-    assert faults_of("kind: Topology\n") == [("ucp.yaml", "1: the file needs the key 'metadata'")]
+    assert faults_of("kind: Topology\n") == [
+        ("ucp.yaml", "1: the file requires the key 'metadata'")
+    ]
     assert faults_of("kind: Topology\nmetadata: {name: a}\n") == []
 
 

@@ -51,7 +51,7 @@ def test_a_flag_comes_first() -> None:
 
 
 def test_the_ci_s_host_says_nothing_of_another_host() -> None:
-    with pytest.raises(UsageError, match="which forge"):
+    with pytest.raises(UsageError, match="type of the forge"):
         find_site("https://git.lan/a/b", "", {**ALL, "GITHUB_SERVER_URL": "https://github.com"})
 
 
@@ -70,14 +70,14 @@ def test_what_is_on_no_forge(url: str) -> None:
 
 
 def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(UsageError, match="which forge"):
+    with pytest.raises(UsageError, match="type of the forge"):
         find_site("https://github.com/a/b", "bitbucket", ALL)
 
 
 def test_tokens_come_from_the_environment_of_that_forge_only() -> None:
     assert find_site("https://github.com/a/b", "", ALL).token == "h"
     assert find_site("https://github.com/a/b", "", {**ALL, "UCP_FORGE_TOKEN": "u"}).token == "u"
-    with pytest.raises(UsageError, match="need a token") as found:
+    with pytest.raises(UsageError, match="require a token") as found:
         find_site("https://github.com/a/b", "", {"GITLAB_TOKEN": "l"})
     assert found.value.next is not None
     assert "GITHUB_TOKEN" in found.value.next
@@ -91,7 +91,7 @@ def test_a_token_file_has_to_be_private(tmp_path: Path) -> None:
     path = tmp_path / "forge-token"
     path.write_text("f1le\n")
     path.chmod(0o644)
-    with pytest.raises(UsageError, match="read by others"):
+    with pytest.raises(UsageError, match="other users can read"):
         find_site("https://github.com/a/b", "", {}, tmp_path)
     path.chmod(0o600)
     assert find_site("https://github.com/a/b", "", {}, tmp_path).token == "f1le"

@@ -46,9 +46,9 @@ def test_json_is_understood() -> None:
     ("text", "said"),
     [
         ("", "documents"),
-        ("[]", "lists no promotion"),
-        ("a: 1", "lists no promotion"),
-        ("- x", "item 1 is no mapping"),
+        ("[]", "contains no promotions"),
+        ("a: 1", "contains no promotions"),
+        ("- x", "item 1 is not a mapping"),
         (
             "- {app: a, env: s, tag: 1}\n- {app: b, envv: s, tag: 1}",
             "item 2 has an unknown key envv",
@@ -57,12 +57,15 @@ def test_json_is_understood() -> None:
         ("- {env: a, tag: 1}", "has no app"),
         ("- {app: a, env: s}", "exactly one of"),
         ("- {app: a, env: s, tag: 1, from: x}", "exactly one of"),
-        ("- {app: a, env: s, tag: 'a b'}", "no tag"),
-        ("- {app: ../a, env: s, tag: 1}", "can't be the name"),
-        ("- {app: a, env: s, tag: 1, sequence: -1}", "no number"),
-        ("- {app: a, env: s, tag: 1}\n- {app: a, env: s, tag: 2}", "promotes a to s twice"),
-        ("- {app: a, env: s, images: {x: 1}}\n- {app: a, env: s, images: {x: 2}}", "twice"),
-        ("[", "no YAML"),
+        ("- {app: a, env: s, tag: 'a b'}", "not a valid tag"),
+        ("- {app: ../a, env: s, tag: 1}", "is not a valid name"),
+        ("- {app: a, env: s, tag: 1, sequence: -1}", "not a valid number"),
+        ("- {app: a, env: s, tag: 1}\n- {app: a, env: s, tag: 2}", "two promotions of a to s"),
+        (
+            "- {app: a, env: s, images: {x: 1}}\n- {app: a, env: s, images: {x: 2}}",
+            "two promotions",
+        ),
+        ("[", "not valid YAML"),
     ],
 )
 def test_mistakes_name_the_item(text: str, said: str) -> None:

@@ -236,9 +236,9 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("app", "env", "message", "advice"),
         [
-            ("ehco", "stage", "no app ehco", "did you mean echo?"),
-            ("echo", "stagee", "no environment stagee", "did you mean stage?"),
-            ("zzz", "stage", "no app zzz", "known: echo"),
+            ("ehco", "stage", "the app ehco does not exist", "did you mean echo?"),
+            ("echo", "stagee", "no overlay for the environment stagee", "did you mean stage?"),
+            ("zzz", "stage", "the app zzz does not exist", "known: echo"),
         ],
     )
     def test_unknown_names_come_with_the_nearest(
@@ -293,7 +293,7 @@ class TestBadInput:
             decide(MemoryTip({STAGE: b"images:\n- name: \xff\n"}), intent("2"))
 
     def test_from_itself_or_without_shared_image(self) -> None:
-        with pytest.raises(UsageError, match="promoted to"):
+        with pytest.raises(UsageError, match="also the target environment"):
             decide(shop(stage="1"), intent(source="stage"))
         there = tip(
             {STAGE: kustomization(a="1"), STAGE.replace("stage", "prod"): kustomization(b="1")}

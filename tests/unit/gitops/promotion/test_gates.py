@@ -193,7 +193,7 @@ def test_a_missing_application_shuts_the_gate() -> None:
     decision = World([(0, None)]).gate(60).hold_up(DECISION)
 
     assert decision.status == "gated"
-    assert "no such Application" in decision.reason
+    assert "the Application does not exist" in decision.reason
 
 
 def test_one_unhealthy_app_stops_a_batch() -> None:
@@ -207,7 +207,7 @@ def test_one_unhealthy_app_stops_a_batch() -> None:
 
 
 def test_nothing_to_be_healthy_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="no environment"):
+    with pytest.raises(UsageError, match="no promotesFrom environment"):
         World([]).gate(0).hold_up(Decision("promoted", Note("promote", "echo", "stage")))
 
 

@@ -255,7 +255,7 @@ def test_tries_are_bounded() -> None:
     clock = Clock()
     branch, pace = always_late(clock, Pace(tries=5, random=lambda: 0.0))
 
-    with pytest.raises(DeadlineExceeded, match="5 tries"):
+    with pytest.raises(DeadlineExceeded, match="5 attempts"):
         promote(branch, wanting("2"), pace)
     assert branch.pushes == 5
 

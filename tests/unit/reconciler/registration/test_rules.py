@@ -201,7 +201,7 @@ def test_a_leaving_cluster_that_is_silent_is_waited_for_as_long_as_a_restart_tak
     for silent in (0.5, 11.0, 120.0, 299.0):
         assert why_give_up(leave(), SETTINGS, since=1000.0, silent=silent) is None
     assert why_give_up(leave(), SETTINGS, since=1000.0, silent=301.0) == (
-        "the cluster has not answered for 300 s"
+        "the cluster has not responded for 300 s"
     )
 
 

@@ -64,7 +64,7 @@ def test_a_silent_core_that_keeps_its_data_is_stopped_with_a_word(
     silent.state.make()
     silent.state.kubeconfig("demo-core").write_text("{}")
     BackUpBeforeStop().run(silent, said.append)
-    assert (offline, said) == ([], ["not backed up: demo-core does not answer"])
+    assert (offline, said) == ([], ["not backed up: demo-core is not responding"])
 
 
 def test_a_core_that_keeps_its_data_is_stopped_with_a_word(
@@ -79,7 +79,7 @@ def test_one_that_loses_its_data_is_not(
 ) -> None:
     with pytest.raises(UcpError) as caught:
         BackUpBeforeStop().run(context(tmp_path, answers=True, core="kind"), said.append)
-    assert caught.value.message.startswith("what the core made would be lost: git push")
+    assert caught.value.message.startswith("stopping would lose data of the core cluster: git push")
     assert caught.value.next == "look at the network"
 
 

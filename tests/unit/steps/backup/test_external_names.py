@@ -26,17 +26,15 @@ def test_until_argo_cd_has_read_the_repository_nothing_is_known() -> None:
         [application("clusters", "Unknown")],
         [{"metadata": {"name": "clusters"}}],
     ):
-        assert not_yet([], ["clusters"], items) == [
-            "clusters: not compared with the repository yet"
-        ]
+        assert not_yet([], ["clusters"], items) == ["clusters: not compared with git yet"]
 
 
 def test_what_is_declared_and_not_there_is_waited_for() -> None:
     items = [application("clusters", "OutOfSync", VPC, SUBNET), application("databases", "Synced")]
     wanted = ["clusters", "databases"]
     assert not_yet([SUBNET, VPC], wanted, items) == [
-        f"{SUBNET}: not there yet",
-        f"{VPC}: not there yet",
+        f"{SUBNET}: not created yet",
+        f"{VPC}: not created yet",
     ]
     assert not_yet([], wanted, items) == []
 
@@ -56,7 +54,7 @@ def test_what_a_composition_of_ours_makes_is_waited_for() -> None:
         "SecurityGroup.ec2.aws.m.upbound.io/other/quotes-stage-firewall",
     ]
     assert not_yet(missing, ["databases"], [databases]) == [
-        f"{group}/quotes-stage-firewall: not there yet"
+        f"{group}/quotes-stage-firewall: not created yet"
     ]
 
 

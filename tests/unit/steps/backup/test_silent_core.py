@@ -66,7 +66,7 @@ class Machine:
 
     def list_all(self, kind: Kind, *_: Any, **__: Any) -> list[dict[str, Any]]:
         if not self.answers:
-            raise KubeError("it does not answer")
+            raise KubeError("it is not responding")
         if kind is CRD:
             return [crd("Cluster", ["managed"])]
         return [{"metadata": {"name": name}} for name in self.clusters]
@@ -96,7 +96,7 @@ def with_clone(machine: Machine) -> Machine:
 
 def test_its_containers_are_started_and_it_is_asked(shop: Machine) -> None:
     with_clone(shop).clusters = ["stage", "prod"]
-    with pytest.raises(UcpError, match="still keeps Cluster stage, Cluster prod: without the core"):
+    with pytest.raises(UcpError, match="still manages Cluster stage, Cluster prod, which nothing"):
         shop.stop()
     assert shop.started == ["shop-core"]
     shop.clusters = []
@@ -115,10 +115,10 @@ def test_one_that_can_not_be_started_is_kept_with_what_would_be_lost(shop: Machi
     assert "dev (kind)" not in said
     assert "ucp stop --abandon shop-core" in said
     for other in ("shop", "shop-stage", "demo-core"):
-        with pytest.raises(UcpError, match="does not say what it keeps"):
+        with pytest.raises(UcpError, match="would delete data that exists nowhere else"):
             shop.stop(abandon=other)
     shop.stop(abandon="shop-core")
-    assert "shop-core does not answer: nothing is backed up" in shop.said
+    assert "shop-core is not responding: nothing was backed up" in shop.said
     assert "environment stage (gke)" in shop.context.unasked
 
 
@@ -132,7 +132,7 @@ def test_an_answer_that_stops_in_between_is_none(shop: Machine) -> None:
         return listing(kind)
 
     vars(shop)["list_all"] = cut_off
-    with pytest.raises(UcpError, match="does not say what it keeps") as caught:
+    with pytest.raises(UcpError, match="would delete data that exists nowhere else") as caught:
         shop.stop()
     assert "connection reset" in str(caught.value)
 
@@ -165,7 +165,7 @@ def test_a_backup_that_is_known_to_lack_something_is_at_stake(
     note = machine.context.state.components / "backup" / "failed"
     note.parent.mkdir()
     write_private_file(note, "git push: no way to the host")
-    with pytest.raises(UcpError, match=r"what the backup lacks \(git push: no way"):
+    with pytest.raises(UcpError, match=r"data that is not backed up \(git push: no way"):
         machine.stop()
 
 
@@ -175,7 +175,7 @@ def test_one_on_which_nothing_depends_is_stopped_with_a_word(
     machine = Machine(tmp_path, demo(core={"provider": "kind"}), monkeypatch)
     machine.startable = False
     machine.stop()
-    assert machine.said[-1] == "demo-core does not answer: nothing is backed up"
+    assert machine.said[-1] == "demo-core is not responding: nothing was backed up"
 
 
 def test_a_core_that_somebody_else_removed_is_told_of(shop: Machine) -> None:
@@ -209,6 +209,6 @@ def test_a_core_whose_state_folder_was_lost_is_asked_all_the_same(
 
     monkeypatch.setattr(Kube, "from_file", opened)
     shop.clusters = ["stage"]
-    with pytest.raises(UcpError, match="still keeps Cluster stage"):
+    with pytest.raises(UcpError, match="still manages Cluster stage"):
         shop.stop()
     assert kubeconfig.exists()

@@ -45,7 +45,7 @@ def test_environments(items: list[dict[str, Any]], expected: list[str]) -> None:
 def test_environments_in_clouds_are_there_when_argocd_knows_them() -> None:
     secrets = [{"metadata": {"labels": {"k8s-ucp.io/environment": "prod"}}}, {"metadata": {}}]
     assert await_environments.unregistered(["stage", "prod"], secrets) == [
-        "stage: being made, not registered yet"
+        "stage: being created, not registered yet"
     ]
 
 
@@ -59,7 +59,7 @@ def application(
 
 
 def test_applications_that_are_expected_but_absent() -> None:
-    assert await_applications.not_yet(["echo-stage"], []) == ["echo-stage: not there yet"]
+    assert await_applications.not_yet(["echo-stage"], []) == ["echo-stage: not created yet"]
 
 
 def test_every_application_counts_expected_or_not() -> None:
@@ -101,7 +101,7 @@ def test_what_git_no_longer_says_and_stays_on_purpose_holds_nothing_up() -> None
         other = {**item, "status": {**item["status"]}}
         other["status"]["resources"] = [*item["status"]["resources"], resource]
         (said,) = await_applications.not_yet([], [other])
-        assert said.startswith("mirrors: OutOfSync, Healthy (not as git says: ")
+        assert said.startswith("mirrors: OutOfSync, Healthy (out of sync with git: ")
     item["status"]["health"]["status"] = "Degraded"
     assert await_applications.not_yet([], [item]) == ["mirrors: OutOfSync, Degraded"]
 
@@ -111,7 +111,7 @@ def test_what_was_said_before_a_restart_does_not_count() -> None:
     old = application("a", reconciledAt="2026-01-02T03:04:04Z")
     new = application("b", reconciledAt="2026-01-02T03:04:05Z")
     assert await_applications.not_yet([], [old, new], since=started) == [
-        "a: not looked at since the start"
+        "a: not refreshed since the start"
     ]
     assert await_applications.not_yet([], [old, new]) == []
     assert await_applications.not_yet([], [application("c")], since=started)

@@ -63,7 +63,7 @@ def test_the_wheel_comes_before_the_path(no_go: Path) -> None:
 def test_a_compiler_that_is_too_old_is_named(no_go: Path) -> None:
     program = toolchain(no_go, "go1.19")
     assert find_compiler((1, 26)) is None
-    with pytest.raises(ProgramMissing, match=rf"{program} is go1.19; .* need 1.26 or newer"):
+    with pytest.raises(ProgramMissing, match=rf"{program} is go1.19, .*need 1.26 or newer"):
         require_compiler((1, 26))
 
 

@@ -27,28 +27,32 @@ def accepted(text: str) -> Topology:
 
 
 WRONG = {
-    "an app of nothing": ("  apps: [{name: a}]\n", 5, "needs the key 'image' (or 'path'"),
-    "an image without a tag": ("  apps: [{name: a, image: b}]\n", 5, "needs the key 'tag'"),
-    "a tag of nothing": ("  apps: [{name: a, path: b, tag: c}]\n", 5, "says nothing without"),
+    "an app of nothing": ("  apps: [{name: a}]\n", 5, "requires the key 'image' (or 'path'"),
+    "an image without a tag": ("  apps: [{name: a, image: b}]\n", 5, "requires the key 'tag'"),
+    "a tag of nothing": ("  apps: [{name: a, path: b, tag: c}]\n", 5, "requires"),
     "a repo that moves": (
         "  apps: [{name: a, repo: 'https://x/y.git'}]\n",
         5,
-        "needs the key 'revision'",
+        "requires the key 'revision'",
     ),
-    "a revision of nothing": ("  apps: [{name: a, path: b, revision: c}]\n", 5, "without 'repo'"),
-    "a path that leaves": ("  apps: [{name: a, path: b/../../c}]\n", 5, "may not hold"),
-    "a path from the root": ("  apps: [{name: a, path: /etc}]\n", 5, "a path below the folder"),
+    "a revision of nothing": ("  apps: [{name: a, path: b, revision: c}]\n", 5, "requires 'repo'"),
+    "a path that leaves": ("  apps: [{name: a, path: b/../../c}]\n", 5, "may not contain"),
+    "a path from the root": (
+        "  apps: [{name: a, path: /etc}]\n",
+        5,
+        "a path relative to the folder",
+    ),
     "an app that isn't shipped": ("  apps: [{name: a, path: 'ucp:qoute'}]\n", 5, "ucp:quote"),
     "a host twice": (
         "  apps:\n    - {name: a, image: b, tag: c, hosts: [x]}\n"
         "    - {name: b, image: b, tag: c, hosts: [y, x]}\n",
         7,
-        "the host 'x' is there twice: a",
+        "duplicate host 'x': a",
     ),
     "an app in a namespace of the platform": (
         "  apps: [{name: velero, image: b, tag: c}]\n",
         5,
-        "its namespace would be one of the platform",
+        "its namespace is reserved for the platform",
     ),
     "a mirror called like the one of a database": (
         "  databases: [{name: quotes, provider: local}]\n"
@@ -56,23 +60,23 @@ WRONG = {
         "  mirrors: [{name: web-database, source: {namespace: a, name: b}, targets: "
         "{namespace: web}}]\n",
         7,
-        "so is the one that brings the app web its database; choose another name",
+        "the mirror of the database of the app web has this name; choose another name",
     ),
     "a mirror whose file means something else": (
         "  mirrors: [{name: kustomization, source: {namespace: a, name: b}, targets: "
         "{namespace: web}}]\n",
         5,
-        "its file would mean something else",
+        "its file name is reserved",
     ),
     "a database whose file means something else": (
         "  databases: [{name: kustomization, provider: local}]\n",
         5,
-        "its file would mean something else",
+        "its file name is reserved",
     ),
     "a credential in the URL of an app": (
         "  apps: [{name: a, repo: 'https://me:hunter2@x/y.git', revision: v1}]\n",
         5,
-        "holds a user or password",
+        "contains a user or password",
     ),
     "a policy that isn't there": (
         "  guardRails: {off: [pinned-image]}\n",
@@ -104,12 +108,12 @@ WRONG = {
     "a package that moves": (
         "  crossplane: {packages: {providers: ['x.org/provider-a:latest']}}\n",
         5,
-        "is not a package of Crossplane by version or digest",
+        "is not a Crossplane package with version or digest",
     ),
     "a package twice": (
         "  crossplane: {packages: {functions: ['x.org/f:v1.0.0', 'y.org/f:v1.0.1']}}\n",
         5,
-        "the package f is there twice",
+        "duplicate package f",
     ),
     "a limit that is none": (
         "  crossplane: {limits: {memory: 2 GB}}\n",
@@ -120,14 +124,14 @@ WRONG = {
         "  databases: [{name: quotes, provider: local}]\n"
         "  apps: [{name: a, image: b, tag: c, database: quote}]\n",
         6,
-        "'quote' is no database: did you mean 'quotes'?",
+        "unknown database 'quote': did you mean 'quotes'?",
     ),
     "a database elsewhere": (
         "  environments: [{name: stage}, {name: prod}]\n"
         "  databases: [{name: quotes, provider: local, environments: [stage]}]\n"
         "  apps: [{name: a, image: b, tag: c, database: quotes}]\n",
         7,
-        "runs on prod, where the database quotes doesn't exist",
+        "runs on prod, where the database quotes does not exist",
     ),
     "no such environment of a database": (
         STAGE + "  databases: [{name: quotes, provider: local, environments: [stag]}]\n",
@@ -138,88 +142,96 @@ WRONG = {
         STAGE + "  mirrors:\n    - name: a\n      source: {namespace: b, name: c}\n"
         "      targets: {namespace: b, environments: [live]}\n",
         9,
-        "'live' is no environment: there are: stage",
+        "unknown environment 'live': available: stage",
     ),
     "a mirror of nothing": (
         "  mirrors: [{name: a, source: {namespace: b}, targets: {namespace: b}}]\n",
         5,
-        "needs either 'name' or 'labels'",
+        "requires exactly one of 'name' and 'labels'",
     ),
-    "a guard rail nowhere": (STAGE + "  guardRails: {prod: warn}\n", 6, "'prod' is no environment"),
+    "a guard rail nowhere": (
+        STAGE + "  guardRails: {prod: warn}\n",
+        6,
+        "unknown environment 'prod'",
+    ),
     "a guard rail of no level": (STAGE + "  guardRails: {stage: wran}\n", 6, "'warn'?"),
     "no context": (
         "  environments: [{name: a, cluster: {provider: existing}}]\n",
         5,
-        "needs the key 'context'",
+        "requires the key 'context'",
     ),
-    "a context of nobody": ("  core: {context: a}\n", 5, "'context' is for provider existing"),
+    "a context of nobody": (
+        "  core: {context: a}\n",
+        5,
+        "'context' is valid for provider existing",
+    ),
     "autopilot elsewhere": (
         "  environments: [{name: a, cluster: {provider: eks, autopilot: true}}]\n",
         5,
-        "is for provider gke",
+        "is valid for provider gke",
     ),
     "gcp without a project": (
         "  environments: [{name: a, cluster: {provider: gke}}]\n",
         5,
-        "needs the key 'project'",
+        "requires the key 'project'",
     ),
     "digitalocean without a version": (
         "  environments: [{name: a, cluster: {provider: digitalocean}}]\n",
         5,
-        "needs the key 'version'",
+        "requires the key 'version'",
     ),
     "a network elsewhere": (
         "  environments: [{name: a, cluster: {provider: aks, network: n}}]\n",
         5,
-        "'network' is for provider gke",
+        "'network' is valid for provider gke",
     ),
     "two sources of a credential": (
         "  credentials: {gcp: {file: creds/a.json, env: A}}\n",
         5,
-        "takes one of the keys file, env, onepassword",
+        "requires exactly one of the keys file, env, onepassword",
     ),
     "two sources of git's credential": (
         "  git: {provider: url, core: 'https://g/c', apps: 'https://g/a', auth: forge}\n"
         "  credentials: {forge: {file: creds/a, env: A}}\n",
         6,
-        "takes one of the keys file, env, onepassword",
+        "requires exactly one of the keys file, env, onepassword",
     ),
     "a credential of nothing": (
         "  credentials: {gpc: {env: A}}\n",
         5,
-        "did you mean 'gcp'? nothing uses it",
+        "did you mean 'gcp'? it is not used",
     ),
     "git with a cloud's credential": (
         "  git: {provider: url, core: 'https://g/c', apps: 'https://g/a', auth: aws}\n",
         5,
-        "'aws' is a cloud's",
+        "'aws' is the credential of a cloud",
     ),
-    "a credential for local git": ("  git: {auth: forge}\n", 5, "need no credential"),
+    "a credential for local git": ("  git: {auth: forge}\n", 5, "do not use credentials"),
     "a credential to read local git with": (
         "  git: {readAuth: forge}\n",
         5,
-        "spec.git.readAuth: local repositories need no credential",
+        "spec.git.readAuth: local repositories do not use credentials",
     ),
     "git read with a cloud's credential": (
         "  git: {provider: url, core: 'https://g/c', apps: 'https://g/a', readAuth: gcp}\n",
         5,
-        "'gcp' is a cloud's",
+        "'gcp' is the credential of a cloud",
     ),
     "a credential for SSH": (
         "  git: {provider: url, core: 'git@g:c', apps: 'https://g/a', auth: forge}\n",
         5,
-        "spec.git.core git@g:c is not reached over http(s)",
+        "spec.git.core git@g:c is not an http(s) URL",
     ),
     "local git and a core elsewhere": (
         "  core: {provider: gke}\n",
         4,
-        "git: local can't be reached from a gke core",
+        "git: local is not reachable from a gke core",
     ),
     "a reconciler by tag": ("  reconciler: {image: 'a/b:1'}\n", 5, "by digest"),
     "an install without a hash": (
         "  ci: {provider: github, install: 'https://x/y.whl'}\n",
         5,
-        "with the hash",
+        "with a sha256 checksum",
     ),
 }
 
@@ -291,7 +303,7 @@ def test_combinations_of_cores_and_environments(core: str, provider: str) -> Non
     elif provider in table.rendered_only:
         assert "provider: kind" in next(find_unstartable(accepted(text))).message
     else:
-        assert f"the nearest that works is provider: {table.environments[0]}" in refused(text)
+        assert f"use provider: {table.environments[0]}" in refused(text)
 
 
 def test_git_may_have_two_credentials() -> None:

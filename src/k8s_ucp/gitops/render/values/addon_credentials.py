@@ -34,8 +34,9 @@ def find_missing(topology: Topology) -> Iterator[str]:
                 missing.setdefault(secret, []).append(environment.name)
         for secret, names in sorted(missing.items()):
             yield (
-                f"{addon.name} waits on {', '.join(names)} for the Secret {secret} in the "
-                f"namespace {addon.namespace}: bring it with a mirror (docs/platform.md, Add-ons)"
+                f"{addon.name} on {', '.join(names)} needs the Secret {secret} in the "
+                f"namespace {addon.namespace}: provide it by a mirror "
+                "(docs/platform.md, Add-ons)"
             )
 
 

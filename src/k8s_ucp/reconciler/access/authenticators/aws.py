@@ -52,9 +52,9 @@ class Aws:
         cluster = login.argument("--cluster-name", "--cluster-id", "-i") or login.facts.name
         region = _region(login)
         if not cluster or not region:
-            missing = "the cluster's name" if not cluster else "the region"
+            missing = "the name of the cluster" if not cluster else "the region"
             raise NoAccess(
-                "ClusterUnknown", f"neither the kubeconfig nor its owner tells {missing}"
+                "ClusterUnknown", f"neither the kubeconfig nor its owner specifies {missing}"
             )
         keys = read_keys(cloud.credential(AWS))
         role = login.argument("--role-arn", "--role", "-r")
@@ -130,7 +130,7 @@ def read_keys(text: str) -> Keys:
     try:
         file.read_string(text)
     except configparser.Error as error:
-        raise unusable(AWS, "is no AWS credentials file") from error
+        raise unusable(AWS, "is not a valid AWS credentials file") from error
     sections = file.sections()
     name = "default" if "default" in sections or len(sections) != 1 else sections[0]
     found = dict(file[name]) if name in sections else {}
@@ -154,7 +154,7 @@ def _take_on(role: str, keys: Keys, region: str, cloud: Cloud) -> Keys:
         found = answer["AssumeRoleResponse"]["AssumeRoleResult"]["Credentials"]
         return Keys(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"])
     except (KeyError, TypeError) as error:
-        raise NoAccess("TokenRefused", f"STS did not hand out credentials of {role}") from error
+        raise NoAccess("TokenRefused", f"STS returned no credentials of {role}") from error
 
 
 def _region(login: Login) -> str:

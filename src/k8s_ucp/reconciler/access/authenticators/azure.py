@@ -44,5 +44,5 @@ def _take(text: str, server: str, cloud: Cloud) -> tuple[str, float]:
     )
     token = answer.get("access_token")
     if not isinstance(token, str):
-        raise NoAccess("TokenRefused", "Azure's answer holds no access_token")
+        raise NoAccess("TokenRefused", "the response of Azure contains no access_token")
     return token, float(answer.get("expires_in") or 300)

@@ -185,24 +185,27 @@ def choose(login: Login, known: tuple[Authenticator, ...]) -> Authenticator:
                 if login.facts.distrust:
                     raise NoAccess(
                         "SourceUnproven",
-                        f"it would take the credentials of {each.name}, but {login.facts.distrust}",
+                        f"credentials of {each.name} are required, but {login.facts.distrust}",
                     )
                 raise NoAccess(
                     "CredentialsMissing",
-                    f"it would take the credentials of {each.name}, which are not used on the word"
-                    " of a label; put a token or a client certificate into the kubeconfig",
+                    f"credentials of {each.name} are required, but are not used for a "
+                    "source that is only labeled; add a token or a client certificate "
+                    "to the kubeconfig",
                 )
             return each
     if login.plugin is not None:
         raise NoAccess(
             "AuthenticatorMissing",
-            f"the kubeconfig wants the program {login.plugin!r}, which is never run; put a token or"
-            f" a client certificate into it, or use one of: {', '.join(sorted(EXEC_PLUGINS))}",
+            f"the kubeconfig uses the credential plugin {login.plugin!r}, which ucp "
+            "does not run; add a token or a client certificate to it, or use one of: "
+            f"{', '.join(sorted(EXEC_PLUGINS))}",
         )
     raise NoAccess(
         "CredentialsMissing",
-        "the kubeconfig's user holds neither a token nor a client certificate with its key, and"
-        f" its owner names no cloud ({', '.join(PROVIDERS)}) whose credentials could be used",
+        "the kubeconfig's user has neither a token nor a client certificate with its "
+        f"key, and its owner specifies no cloud ({', '.join(PROVIDERS)}) whose "
+        "credentials could be used",
     )
 
 

@@ -52,13 +52,14 @@ class CloudAccess:
         content = ((secret or {}).get("data") or {}).get(KEY)
         if not content:
             what = (
-                f"Secret {NAMESPACE}/{name} is not there"
+                f"Secret {NAMESPACE}/{name} does not exist"
                 if secret is None
                 else (f"Secret {NAMESPACE}/{name} has no key {KEY}")
             )
             raise NoAccess(
                 "CredentialsMissing",
-                f"the way in is {cloud}, but {what}; put the credential into creds/, run ucp start",
+                f"credentials of {cloud} are required, but {what}; write the "
+                "credential to creds/, then run ucp start",
             )
         try:
             return base64.b64decode(content).decode()
@@ -79,7 +80,7 @@ class CloudAccess:
             status, body = self.send("POST", url, headers, body=urlencode(form).encode())
         host = urlsplit(url).hostname
         if status >= 500 or status == 429:
-            raise Unreachable(f"the token endpoint of {host} answered {status}")
+            raise Unreachable(f"the token endpoint of {host} returned {status}")
         try:
             answer = json.loads(body)
         except ValueError:
@@ -87,7 +88,7 @@ class CloudAccess:
         if status >= 300 or not isinstance(answer, dict):
             word = answer.get("error") or answer.get("id") if isinstance(answer, dict) else ""
             said = f" ({word[:80]})" if isinstance(word, str) and word else ""
-            raise NoAccess("TokenRefused", f"the token endpoint of {host} answered {status}{said}")
+            raise NoAccess("TokenRefused", f"the token endpoint of {host} returned {status}{said}")
         return answer
 
     def send(
@@ -101,7 +102,7 @@ class CloudAccess:
         """One request: status and content. Raises NoAccess for a bad address, Unreachable."""
         parts = urlsplit(url)
         if parts.scheme != "https" and parts.hostname not in _HERE:
-            raise NoAccess("CredentialsInvalid", f"{parts.hostname} is not spoken to without TLS")
+            raise NoAccess("CredentialsInvalid", f"{parts.hostname} requires TLS")
         try:
             answer = self._http.request(
                 method, url, headers=dict(headers), body=body, redirect=False, preload_content=False
@@ -112,7 +113,7 @@ class CloudAccess:
                 answer.release_conn()
         except (HTTPError, OSError) as error:
             raise Unreachable(
-                f"the token endpoint of {parts.hostname} does not answer: {type(error).__name__}"
+                f"the token endpoint of {parts.hostname} is not responding: {type(error).__name__}"
             ) from error
 
     def remembered(self, key: str, take: Callable[[], tuple[str, float]]) -> str:
@@ -144,7 +145,7 @@ def as_mapping(cloud: str, text: str, *keys: str) -> Object:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise unusable(cloud, "is not JSON") from error
+        raise unusable(cloud, "is not valid JSON") from error
     if not isinstance(found, dict):
         raise unusable(cloud, "is not a JSON object")
     missing = [each for each in keys if not isinstance(found.get(each), str) or not found[each]]

@@ -34,7 +34,7 @@ class DigitalOcean:
         if not cluster:
             raise NoAccess(
                 "ClusterUnknown",
-                "the kubeconfig doesn't tell DigitalOcean's id of the cluster, nor does its owner",
+                "neither the kubeconfig nor its owner specifies the DigitalOcean cluster id",
             )
         text = cloud.credential(DIGITALOCEAN)
         key = hashlib.sha256(json.dumps([text, login.authority]).encode()).hexdigest()
@@ -61,13 +61,13 @@ def _take(text: str, cluster: str, authority: str | None, cloud: Cloud) -> tuple
     )
     token = answer.get("token")
     if not isinstance(token, str) or not token:
-        raise NoAccess("TokenRefused", "DigitalOcean's answer holds no token")
+        raise NoAccess("TokenRefused", "the response of DigitalOcean contains no token")
     told = answer.get("certificate_authority_data")
     if isinstance(told, str) and authority and told.split() != authority.split():
         raise NoAccess(
             "SourceDiffers",
-            f"the kubeconfig holds another CA than DigitalOcean tells of cluster {cluster}; delete"
-            " the Secret, and its owner writes it anew",
+            "the CA in the kubeconfig differs from that of the DigitalOcean cluster "
+            f"{cluster}; delete the Secret to have its owner recreate it",
         )
     return token, float(LIFETIME)
 
@@ -79,6 +79,6 @@ def _api_token(text: str) -> str:
     except ValueError:
         token = text.strip()
         if not token.isascii() or not token.isprintable() or " " in token or not token:
-            raise unusable(DIGITALOCEAN, "is no API token") from None
+            raise unusable(DIGITALOCEAN, "is not a valid API token") from None
         return token
     return str(as_mapping(DIGITALOCEAN, text, "token")["token"])

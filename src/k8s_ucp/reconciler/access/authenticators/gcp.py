@@ -43,14 +43,14 @@ def _take(text: str, cloud: Cloud) -> tuple[str, float]:
             account, scopes=[SCOPE]
         )
     except (GoogleAuthError, ValueError) as error:
-        raise unusable(GCP, "holds no usable private key") from error
+        raise unusable(GCP, "contains no usable private key") from error
     try:
         found.refresh(_Transport(cloud))
     except UcpError:
         raise
     except GoogleAuthError as error:
         raise NoAccess(
-            "TokenRefused", f"Google refused the key of {account['client_email']}"
+            "TokenRefused", f"Google Cloud rejected the key of {account['client_email']}"
         ) from error
     return str(found.token), LIFETIME
 

@@ -32,8 +32,8 @@ def documented() -> list[Any]:
 
 def test_what_nobody_brings_is_said() -> None:
     dns, velero = warnings(on_stage())
-    assert "external-dns waits on stage for the Secret gcp-creds in the namespace" in dns
-    assert "velero waits on stage for the Secret velero-credentials" in velero
+    assert "external-dns on stage needs the Secret gcp-creds in the namespace" in dns
+    assert "velero on stage needs the Secret velero-credentials" in velero
 
 
 def test_the_documented_mirrors_bring_it() -> None:

@@ -1,0 +1,133 @@
+"""Names say what a Kubernetes engineer expects: one class a name, no word of the stop list."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import k8s_ucp
+
+SOURCES = Path(k8s_ucp.__file__).parent
+GLOSSARY = Path(__file__).parents[2] / "docs/glossary.md"
+
+STOP = {
+    *("Util", "Utils", "Helper", "Helpers", "Common", "Misc", "Thing", "Things"),
+    *("Announcements", "Backlog", "Belongings", "Departure", "Facts", "Keeper", "Login"),
+    *("Logins", "Marks", "Past", "People", "Place", "Proof", "Seen", "Shares", "Spot"),
+    *("Standing", "Tally", "Views", "Wanted", "Unwanted", "Wish"),
+}
+"""Words that the field has other words for; docs/glossary.md has those."""
+
+TWICE = {
+    "Conflict",
+    "Core",
+    "Credentials",
+    "Entry",
+    "Event",
+    "Facts",
+    "Fetcher",
+    "Finding",
+    "Found",
+    "Health",
+    "Identity",
+    "Interrupted",
+    "Keeper",
+    "Limits",
+    "Node",
+    "Note",
+    "Nothing",
+    "Overlay",
+    "Past",
+    "Place",
+    "Plan",
+    "Problem",
+    "Programs",
+    "Reconciler",
+    "Refused",
+    "Release",
+    "Seen",
+    "Settled",
+    "Source",
+    "Standing",
+    "State",
+    "Store",
+    "Target",
+    "Update",
+    "Wanted",
+    "Watch",
+}
+"""Public classes that share a name today. This list only shrinks."""
+
+STOPPED = {
+    "Announcements",
+    "Backlog",
+    "BackupKeeper",
+    "Belongings",
+    "ChartPlace",
+    "Departure",
+    "EngineFacts",
+    "Facts",
+    "Keeper",
+    "Login",
+    "Logins",
+    "Past",
+    "Place",
+    "Proof",
+    "Seen",
+    "Standing",
+    "StartHelpers",
+    "Tally",
+    "Unwanted",
+    "Views",
+    "Wanted",
+    "Wish",
+    "_Place",
+    "announcements",
+    "backup_keeper",
+    "belongings",
+    "facts",
+    "kubeconfig_proof",
+    "people",
+    "place",
+    "start_helpers",
+    "wanted",
+}
+"""Classes and modules with a stopped word today. This list only shrinks."""
+
+
+def _modules() -> dict[str, ast.Module]:
+    return {
+        file.relative_to(SOURCES).with_suffix("").as_posix(): ast.parse(file.read_text("utf-8"))
+        for file in sorted(SOURCES.rglob("*.py"))
+        if file.stem != "__init__"
+    }
+
+
+def _classes(tree: ast.Module) -> list[str]:
+    return [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
+def _words(name: str) -> set[str]:
+    """The words of a name, capitalized: ClusterInfo and cluster_info have Cluster and Info."""
+    return {each.capitalize() for each in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+
+
+def test_no_public_class_name_occurs_twice() -> None:
+    names = Counter(name for tree in _modules().values() for name in _classes(tree))
+    twice = {name for name, times in names.items() if times > 1 and not name.startswith("_")}
+    assert sorted(twice) == sorted(TWICE)
+
+
+def test_no_class_or_module_is_named_by_a_stopped_word() -> None:
+    modules = _modules()
+    names = {path.rpartition("/")[2] for path in modules}
+    names |= {name for tree in modules.values() for name in _classes(tree)}
+    assert sorted(each for each in names if _words(each) & STOP) == sorted(STOPPED)
+
+
+def test_the_glossary_has_one_line_a_word_in_order() -> None:
+    rows = [line for line in GLOSSARY.read_text("utf-8").splitlines() if line.startswith("| ")]
+    words = [row.split("|")[1].strip() for row in rows[1:]]
+    assert words == sorted(set(words), key=str.lower)
