@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.kube import DEPLOYMENT, SECRET
+from k8s_ucp.kube import APP_PROJECT, APPLICATION, DEPLOYMENT, SECRET
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.chart_servers import web_files
 from tests.e2e.conftest import make_world
 from tests.e2e.world import World, until
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "walkthroughs"
-PAGES = ("everything-from-scratch", "a-new-version", "a-new-service-with-a-database")
+PAGES = (
+    *("everything-from-scratch", "a-new-version", "a-new-service-with-a-database"),
+    "an-app-that-you-have",
+)
 """In the order of a reader."""
 
 
@@ -94,3 +98,32 @@ def test_a_new_service_with_a_database(reader: World) -> None:
     assert "orders" in said["ucp app list"]
     assert reader.application("orders-stage") is None
     assert not (reader.gitops / "apps" / "apps" / "orders").exists()
+
+
+def test_an_app_that_you_have(reader: World) -> None:
+    for path, text in web_files("1.2.3").items():
+        file = reader.home / "charts" / "web" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def runs() -> None:
+        """Argo CD renders the chart, in the app's own project."""
+        for environment in ("stage", "prod"):
+            name = f"web-{environment}"
+            until(f"{name} is well", lambda name=name: healthy(reader, name))
+            found = reader.kube(environment).get(DEPLOYMENT, "web", "web")
+            assert found["metadata"]["labels"]["chart"] == "1.2.3"
+            project = reader.kube("core").get(APPLICATION, name, "argocd")["spec"]["project"]
+            assert project == "ucp-web"
+
+    page = "an-app-that-you-have"
+    said = follow(reader, page, {"ucp app remove web": runs})
+    assert "web: Helm chart web, version 1.2.3" in said["ucp app add web --path charts/web"]
+    assert "kind: Deployment" in said["ucp app add web --path charts/web --dry-run"]
+    assert "web" in said["ucp app list"]
+    until(
+        "its project is gone",
+        lambda: not reader.kube("core").find(APP_PROJECT, "ucp-web", "argocd"),
+    )
+    assert reader.application("web-prod") is None
+    assert reader.kube("stage").find(DEPLOYMENT, "web", "web") is None

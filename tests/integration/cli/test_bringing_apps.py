@@ -238,3 +238,27 @@ def test_a_push_with_a_chart_is_checked(workspace: Path, tmp_path: Path, toolbox
     ucp(workspace, "app", "remove", "web")
     assert not any("/web/" in each for each in Repository(gitops.apps_remote).read("main"))
     assert os.listdir(workspace / "manifests") == ["web"]
+
+
+def test_nothing_is_granted_silently(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+    role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n"
+    far = DEPLOYMENT.replace("{name: web}\n", "{name: web, namespace: far}\n", 1)
+    folder = str(write(tmp_path / "theirs", {"role.yaml": role, "web.yaml": far}))
+    before = everything(workspace)
+    with pytest.raises(UcpError, match="it brings ClusterRole") as refused:
+        ucp(workspace, "app", "add", "web", "--path", folder)
+    flags = "--cluster-kind ClusterRole --namespace far"
+    assert str(refused.value.next).endswith(flags)
+    assert everything(workspace) == before
+    ucp(workspace, "app", "add", "web", "--path", folder, *flags.split())
+    [added] = [each for each in load(workspace / "ucp.yaml").spec.apps if each.name == "web"]
+    assert (added.home, added.cluster_kinds) == ("far", ("ClusterRole",))
+    ucp(workspace, "check")
+    text = (workspace / "ucp.yaml").read_text()
+    (workspace / "ucp.yaml").write_text(
+        text.replace("      clusterKinds:\n", "      hosts: []\n      clusterKinds: []\n").replace(
+            "        - ClusterRole\n", ""
+        )
+    )
+    with pytest.raises(UcpError, match=r"ClusterRole web lies outside of namespaces"):
+        ucp(workspace, "check")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
@@ -27,6 +29,70 @@ def tell(call: Invocation, edit: Edit, name: str) -> None:
     files = read_app(app, call.workspace.root, fetcher_of(call, topology))
     found = find_form(files, app.as_ or ("helm" if app.chart else None))
     call.console.say(f"{name}: {found.words}")
+
+
+def grant(call: Invocation, edit: Edit, name: str, item: dict[str, Any]) -> None:
+    """Ask for what an app needs beyond its namespace; nothing is given silently.
+
+    item: of ucp.yaml, to which it is added. Raises UcpError where nobody can be asked.
+    """
+    from k8s_ucp.cli.questions import can_ask, confirm
+    from k8s_ucp.gitops.check.permissions import needed
+
+    text, topology = _edited(call, edit)
+    app = next(each for each in topology.spec.apps if each.name == name)
+    if app.form == "image" or (app.path or "").startswith("ucp:"):
+        return
+    found = needed(objects_of(call, text, topology, name), app.home)
+    kinds = [each for each in found.kinds if not _is_granted(each, app.cluster_kinds)]
+    namespaces = [each for each in found.namespaces if each not in app.namespaces]
+    if not kinds and not namespaces:
+        return
+    flags = [f"--cluster-kind {each}" for each in kinds]
+    if found.alone and not app.namespace:
+        flags.append(f"--namespace {namespaces[0]}")
+    else:
+        flags += [f"--also-namespace {each}" for each in namespaces]
+    words = []
+    if kinds:
+        words.append(f"it brings {', '.join(kinds)}, which lie outside of namespaces")
+    if namespaces:
+        words.append(f"it writes to {', '.join(namespaces)}, outside of its namespace {app.home}")
+    what = f"{name}: {' and '.join(words)}"
+    if not can_ask():
+        raise UsageError(what, next=f"allow it, by the same command with {' '.join(flags)}")
+    if not confirm(f"{what}. Allow it?", default=False):
+        raise UsageError(f"{what}, and may not")
+    if kinds:
+        item["clusterKinds"] = [*app.cluster_kinds, *kinds]
+    if found.alone and not app.namespace:
+        item["namespace"] = namespaces[0]
+    elif namespaces:
+        item["namespaces"] = [*app.namespaces, *namespaces]
+
+
+def _is_granted(kind: str, granted: Collection[str]) -> bool:
+    return any(each.partition(".")[0] == kind for each in granted)
+
+
+def objects_of(
+    call: Invocation, text: str, topology: Topology, name: str
+) -> list[Mapping[str, Any]]:
+    """Every object of an app, on all environments. Raises UcpError."""
+    from k8s_ucp.cli.app_sources import pinned_helm
+    from k8s_ucp.cli.check import kustomize
+    from k8s_ucp.gitops.manifests.build_many import objects
+    from k8s_ucp.gitops.publish.repositories import render_to
+
+    rendered = _rendered(call, text.encode(), topology)
+    found: list[Mapping[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="ucp-preview-") as folder:
+        render_to(Path(folder), rendered)
+        for each in topology.spec.environments:
+            apps = Path(folder, "apps")
+            shown = _objects(kustomize(), pinned_helm(), apps, name, each.name, topology)
+            found += objects(shown)
+    return found
 
 
 def preview(call: Invocation, edit: Edit, name: str) -> None:
@@ -81,7 +147,7 @@ def _objects(
         home = next(each.home for each in topology.spec.apps if each.name == name)
         built = build_charts(helm, apps, [folder], {folder: home})
         if folder in built.failures:
-            return f"# {built.failures[folder]}\n"
+            raise UcpError(f"{name} on {environment}: {built.failures[folder]}")
         return dump_all(built.objects[folder])
     files = {
         each.relative_to(place).as_posix(): each.read_bytes()

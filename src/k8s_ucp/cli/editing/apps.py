@@ -11,7 +11,7 @@ import typer
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.app_adding import Wanted, item_of
-from k8s_ucp.cli.editing.app_preview import preview, tell
+from k8s_ucp.cli.editing.app_preview import grant, preview, tell
 from k8s_ucp.cli.editing.leaving import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
 from k8s_ucp.cli.output import Output, OutputOption, notation
@@ -131,6 +131,24 @@ def add(
             help="The overlay of a kustomization where it has another name; again.",
         ),
     ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", metavar="NAME", help="Where it runs; its name without it."),
+    ] = None,
+    also_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also-namespace", metavar="NAME", help="A further namespace it may write to; again."
+        ),
+    ] = None,
+    cluster_kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cluster-kind",
+            metavar="KIND",
+            help="A kind outside of namespaces that it may bring, such as ClusterRole; again.",
+        ),
+    ] = None,
     auth: Annotated[
         str | None,
         typer.Option(
@@ -171,6 +189,9 @@ def add(
         "image": image,
         "tag": tag,
         "as": form,
+        "namespace": namespace,
+        "namespaces": list(also_namespace or ()),
+        "clusterKinds": list(cluster_kind or ()),
         "hosts": list(host or ()),
         "replicas": replicas,
         "database": database,
@@ -218,6 +239,7 @@ def add(
             # The copies that were made to look at go again.
             raise typer.Exit
         tell(call, edit, name)
+        grant(call, edit, name, item)
         topology = edit_topology(call, edit)
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.components.argocd import NAME, NAMESPACE
 from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, WELL, Health
+from k8s_ucp.gitops.render.values.permissions import PREFIX, SET_PROJECT
 from k8s_ucp.kube import Object
 
 SETTINGS, PARAMETERS = "argocd-cm", "argocd-cmd-params-cm"
@@ -103,6 +104,11 @@ def lacking(settings: Settings, poll: str) -> list[str]:
     return found
 
 
+def is_ours(project: str) -> bool:
+    """A project that the core repository brings; our ApplicationSets have a template there."""
+    return project in PROJECTS or project.startswith((PREFIX, SET_PROJECT))
+
+
 def of_ours(items: Iterable[Object], adopt: Iterable[str]) -> list[Object]:
     """Applications or sets that concern us: all, or those in our projects where others have some.
 
@@ -110,7 +116,7 @@ def of_ours(items: Iterable[Object], adopt: Iterable[str]) -> list[Object]:
     """
     if NAME not in adopt:
         return list(items)
-    return [each for each in items if project_of(each) in PROJECTS]
+    return [each for each in items if is_ours(project_of(each))]
 
 
 def sets_for_all_clusters(items: Iterable[Object]) -> list[str]:
@@ -121,7 +127,7 @@ def sets_for_all_clusters(items: Iterable[Object]) -> list[str]:
     return sorted(
         str(each["metadata"]["name"])
         for each in items
-        if project_of(each) not in PROJECTS and _takes_all((each["spec"]).get("generators"))
+        if not is_ours(project_of(each)) and _takes_all((each["spec"]).get("generators"))
     )
 
 

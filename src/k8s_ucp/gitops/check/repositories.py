@@ -24,6 +24,7 @@ from k8s_ucp.gitops.check.files import (
 )
 from k8s_ucp.gitops.check.mirrors import mirrored_in
 from k8s_ucp.gitops.check.objects import Object, find_faults, hosts
+from k8s_ucp.gitops.check.permissions import Permissions
 from k8s_ucp.gitops.manifests.build_charts import build_charts
 from k8s_ucp.gitops.manifests.build_many import Built, build_many
 from k8s_ucp.gitops.publish.repositories import render_to
@@ -69,6 +70,7 @@ def check(
     """
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
+    permissions = Permissions(_topology_of(core))
     findings: set[Finding] = set()
 
     def add(repository: str, where: str, faults: Iterator[Fault]) -> None:
@@ -97,14 +99,14 @@ def check(
             kustomize, checkout.apps, [*groups, *([each] for each in others)], also=also
         )
         charts = [each for each in apps.chart_overlays if only is None or each[1] in only]
-        homes = {folder: app for folder, app, _ in charts}
+        homes = {folder: permissions.of(app).home for folder, app, _ in charts}
         rendered = build_charts(helm, checkout.apps, list(homes), homes)
         built.objects |= rendered.objects
         built.failures |= rendered.failures
         add("apps", ".", find_file_faults(apps))
         add("apps", "environments.yaml", find_environment_faults(apps))
         known = core_objects if core is not None else None
-        add("apps", ".", _object_faults(apps, built, known))
+        add("apps", ".", _object_faults(apps, built, known, permissions))
         add("apps", "apps", _host_faults(apps, built))
     return sorted(findings)
 
@@ -126,6 +128,17 @@ def transports(topology: Topology) -> set[str]:
     return found | ({"file"} if topology.spec.git.provider == "local" else set())
 
 
+def _topology_of(core: Tree | None) -> Topology | None:
+    """None where it isn't at hand, or wrong: that is a finding of its own."""
+    text = core.files.get("ucp.yaml") if core else None
+    if text is None:
+        return None
+    try:
+        return _parse(text.decode("utf-8"))
+    except (UcpError, UnicodeDecodeError):
+        return None
+
+
 def _parse(text: str) -> Topology:
     return parse(text, Path("ucp.yaml"))
 
@@ -142,27 +155,46 @@ def _guarded(path: str, faults: Callable[[], Iterator[Fault]]) -> Iterator[Fault
         yield path, f"failed to check: {type(error).__name__}: {error}"
 
 
-def _object_faults(tree: Tree, built: Built, core_objects: list[Object] | None) -> Iterator[Fault]:
+def _object_faults(
+    tree: Tree,
+    built: Built,
+    core_objects: list[Object] | None,
+    permissions: Permissions | None = None,
+) -> Iterator[Fault]:
     yield from built.failures.items()
     apps = {folder: app for folder, app, _ in tree.places}
     for folder, found in built.objects.items():
-        yield from _guarded(folder, partial(_overlay_faults, folder, apps, found, core_objects))
+        yield from _guarded(
+            folder, partial(_overlay_faults, folder, apps, found, core_objects, permissions)
+        )
     for path, item in tree.plain():
-        yield from _guarded(path, partial(_plain_faults, path, item))
+        app = apps.get("/".join(path.split("/")[:4]))
+        yield from _guarded(path, partial(_plain_faults, path, item, app, permissions))
 
 
 def _overlay_faults(
-    folder: str, apps: Mapping[str, str], found: list[Object], core_objects: list[Object] | None
+    folder: str,
+    apps: Mapping[str, str],
+    found: list[Object],
+    core_objects: list[Object] | None,
+    permissions: Permissions | None,
 ) -> Iterator[Fault]:
     known = None
-    if core_objects is not None and folder in apps:
-        known = mirrored_in(core_objects, apps[folder], folder.rpartition("/")[2])
+    if core_objects is not None and permissions and folder in apps:
+        home = permissions.of(apps[folder]).home
+        known = mirrored_in(core_objects, home, folder.rpartition("/")[2])
     yield from ((folder, words) for words in find_faults(found, known))
+    if permissions and folder in apps:
+        yield from ((folder, words) for words in permissions.faults(apps[folder], found))
 
 
-def _plain_faults(path: str, item: Object) -> Iterator[Fault]:
+def _plain_faults(
+    path: str, item: Object, app: str | None, permissions: Permissions | None
+) -> Iterator[Fault]:
     # Argo CD reads it with its neighbours, and with manifests that are not read here.
     yield from ((path, words) for words in find_faults([item], None, whole=False))
+    if permissions and app:
+        yield from ((path, words) for words in permissions.faults(app, [item]))
 
 
 def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.gitops.render.values import addons, clouds, databases, mirrors, people, policies
+from k8s_ucp.gitops.render.values import (
+    addons,
+    clouds,
+    databases,
+    mirrors,
+    people,
+    permissions,
+    policies,
+)
 from k8s_ucp.gitops.render.values.cluster_overlays import cluster_overlay
 from k8s_ucp.topology.parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
 from k8s_ucp.topology.placement import in_pods, served
@@ -219,7 +227,22 @@ def _policies(path: str, topology: Topology) -> Iterator[Place]:
         yield path, shared
 
 
+def _projects(path: str, topology: Topology) -> Iterator[Place]:
+    projects = [permissions.project_of(each) for each in topology.spec.apps]
+    if "{app}" in path:
+        for project in projects:
+            yield path.replace("{app}", project.app), {"project": project}
+    else:
+        yield path, {"app_projects": projects}
+
+
+def _applications(path: str, topology: Topology) -> Iterator[Place]:
+    yield path, dict(permissions.set_values(topology))
+
+
 _FOLDERS = {
+    "projects": _projects,
+    "applications": _applications,
     "bootstrap": _bootstrap,
     "platform": _platform,
     "clusters": _clusters,

@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.render.repositories import Facts, Rendered, render, seconds
 from k8s_ucp.gitops.render.scalars import scalar
+from k8s_ucp.gitops.render.values.permissions import SET_PROJECT
 from k8s_ucp.topology import App, CoreCluster, Environment
 from tests.unit.gitops.topologies import FACTS, demo
 
@@ -100,7 +101,7 @@ def test_projects_restrict() -> None:
         "demo-*",
     ]
     assert projects["applications"]["sourceRepos"] == [FACTS.apps_url]
-    assert [each["name"] for each in projects["applications"]["destinations"]] == ["demo-*"]
+    assert projects["applications"]["destinations"] == [{"name": "demo-*", "namespace": "*"}]
     assert projects["default"] == {
         "description": "Locked: name a project",
         "sourceRepos": [],
@@ -118,7 +119,47 @@ def test_nothing_but_generated_applications_reads_the_app_repository() -> None:
         for path, text in rendered.apps.items():
             assert b"argoproj.io/v1alpha1" not in text, path
         sets = parse(rendered.core["applications/unprotected.yaml"])
-        assert sets["spec"]["template"]["spec"]["project"] == "applications"
+        project = sets["spec"]["template"]["spec"]["project"]
+        assert project.startswith(SET_PROJECT)
+        assert project.endswith(
+            '(list "echo") }}ucp-{{ index .path.segments 1 }}{{ else }}applications{{ end }}'
+        )
+
+
+def test_an_app_has_a_project_with_what_it_may_do() -> None:
+    web = App(
+        name="web",
+        image="i",
+        tag="1",
+        namespace="shop",
+        namespaces=("shop-jobs",),
+        cluster_kinds=("ClusterRole", "ClusterIssuer.cert-manager.io"),
+    )
+    core = render(demo(apps=(web,)), FACTS).core
+    spec = parse(core["projects/ucp-web.yaml"])["spec"]
+    assert spec["sourceRepos"] == [FACTS.apps_url]
+    assert spec["destinations"] == [
+        {"name": "demo-*", "namespace": "shop"},
+        {"name": "demo-*", "namespace": "shop-jobs"},
+    ]
+    assert spec["clusterResourceWhitelist"] == [
+        {"group": "", "kind": "Namespace", "name": "shop"},
+        {"group": "", "kind": "Namespace", "name": "shop-jobs"},
+        {"group": "*", "kind": "ClusterRole"},
+        {"group": "cert-manager.io", "kind": "ClusterIssuer"},
+    ]
+    assert "ucp-web.yaml" in parse(core["projects/kustomization.yaml"])["resources"]
+    template = parse(core["applications/unprotected.yaml"])["spec"]["template"]["spec"]
+    assert template["destination"]["namespace"] == (
+        '{{ get (dict "web" "shop") (index .path.segments 1) | default (index .path.segments 1) }}'
+    )
+
+
+def test_without_apps_every_application_has_the_common_project() -> None:
+    core = render(demo(apps=()), FACTS).core
+    template = parse(core["applications/unprotected.yaml"])["spec"]["template"]["spec"]
+    assert template["project"] == "applications"
+    assert template["destination"]["namespace"] == "{{ index .path.segments 1 }}"
 
 
 def test_application_sets_by_protection() -> None:

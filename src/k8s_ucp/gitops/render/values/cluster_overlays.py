@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from k8s_ucp.gitops.render.values.clouds import CLOUD_OF, region_of, without_zone
+from k8s_ucp.gitops.render.values.permissions import taken_namespaces
 from k8s_ucp.topology import Environment, Topology
 
 Operation = tuple[str, str, object]
@@ -78,7 +79,7 @@ def cluster_overlay(topology: Topology, environment: Environment) -> Overlay:
     region = region_of(environment)
     patches = _CLUSTER_PATCHES[provider](environment, region)
     if environment.access == "scoped":
-        namespaces = ",".join(sorted(app.name for app in topology.spec.apps))
+        namespaces = ",".join(taken_namespaces(topology))
         owner = "ClusterAuth" if provider == "eks" else ".*Cluster"
         pointer = "/metadata/annotations/k8s-ucp.io~1namespaces"
         patches.append(((("kind", owner),), [("add", pointer, namespaces)]))
@@ -225,7 +226,7 @@ def _local_patches(topology: Topology, environment: Environment) -> Patches:
     if environment.cluster.context:
         operations.append(("add", "/spec/context", environment.cluster.context))
     if environment.access == "scoped":
-        namespaces = ",".join(sorted(app.name for app in topology.spec.apps))
+        namespaces = ",".join(taken_namespaces(topology))
         operations.append(("add", "/metadata/annotations/k8s-ucp.io~1namespaces", namespaces))
     if environment.deletion_protection:
         operations.append(("add", _SYNC_OPTIONS, _KEPT))

@@ -9,7 +9,7 @@ from k8s_ucp.gitops.render.values import connections
 from k8s_ucp.topology.rules.names import database_syncer
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import Database, Mirror, Topology
+    from k8s_ucp.topology import App, Database, Mirror, Topology
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -45,7 +45,7 @@ def syncers(topology: Topology) -> list[SyncerFile]:
     found = [
         *(_of_mirror(each) for each in topology.spec.mirrors),
         *(
-            _of_database(topology, each.name, databases[each.database])
+            _of_database(topology, each, databases[each.database])
             for each in topology.spec.apps
             if each.database in databases
         ),
@@ -70,16 +70,16 @@ def _of_mirror(mirror: Mirror) -> SyncerFile:
     return SyncerFile(mirror.name, (entry,))
 
 
-def _of_database(topology: Topology, app: str, database: Database) -> SyncerFile:
+def _of_database(topology: Topology, app: App, database: Database) -> SyncerFile:
     names = database.environments or tuple(each.name for each in topology.spec.environments)
     return SyncerFile(
-        database_syncer(app),
+        database_syncer(app.name),
         tuple(
             SyncerEntry(
                 namespace=connections.NAMESPACE,
                 name=connections.connection_secret(database.name, each),
                 cluster=topology.app_cluster(each),
-                target_namespace=app,
+                target_namespace=app.home,
                 target_name=connections.COPY,
             )
             for each in names

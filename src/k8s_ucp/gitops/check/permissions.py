@@ -1,0 +1,164 @@
+"""What the project of an app would refuse, told before Argo CD finds out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp.gitops.check.objects import Object, name_of
+from k8s_ucp.gitops.render.values.permissions import namespaces_of, taken_namespaces
+from k8s_ucp.topology import Topology
+
+CLUSTER_SCOPED = frozenset(
+    [
+        *("Namespace", "Node", "PersistentVolume", "ComponentStatus", "APIService"),
+        *("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"),
+        *("StorageClass", "CSIDriver", "CSINode", "VolumeAttachment", "VolumeAttributesClass"),
+        *(
+            "VolumeSnapshotClass",
+            "VolumeSnapshotContent",
+            "StorageVersion",
+            "StorageVersionMigration",
+        ),
+        *("IngressClass", "GatewayClass", "IPAddress", "ServiceCIDR"),
+        *("PriorityClass", "RuntimeClass", "DeviceClass", "ResourceSlice", "DeviceTaintRule"),
+        *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+        *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+        *("FlowSchema", "PriorityLevelConfiguration", "CertificateSigningRequest"),
+        *("ClusterTrustBundle", "ClusterIssuer", "ClusterPolicy", "ClusterSecretStore"),
+        *("ClusterExternalSecret", "ClusterAnalysisTemplate", "ClusterRepo"),
+    ]
+)
+"""Kinds outside of namespaces: those of Kubernetes, and well-known ones."""
+
+
+@dataclass(frozen=True)
+class Permission:
+    """What an app may do. namespaces: its own first."""
+
+    app: str
+    namespaces: tuple[str, ...]
+    kinds: frozenset[str] = frozenset()
+    declared: bool = True
+    """The topology has the app; one that it hasn't may write to every namespace but `others`."""
+    others: frozenset[str] = frozenset()
+
+    @property
+    def home(self) -> str:
+        return self.namespaces[0]
+
+
+class Permissions:
+    """Of every app, by name. topology: None where it isn't at hand: then nothing is refused."""
+
+    def __init__(self, topology: Topology | None) -> None:
+        apps = topology.spec.apps if topology else ()
+        self._known = {
+            each.name: Permission(each.name, namespaces_of(each), frozenset(each.cluster_kinds))
+            for each in apps
+        }
+        self._taken = frozenset(taken_namespaces(topology)) if topology else frozenset()
+        self._judged = topology is not None
+
+    def of(self, app: str) -> Permission:
+        known = self._known.get(app)
+        return known or Permission(app, (app,), declared=False, others=self._taken - {app})
+
+    def faults(self, app: str, objects: Sequence[Object]) -> Iterator[str]:
+        """What the project of an app refuses of these objects."""
+        if self._judged:
+            yield from find_refused(objects, self.of(app))
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What objects need beyond their app's own namespace."""
+
+    kinds: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    alone: bool = False
+    """Everything goes to one other namespace: the app could run there."""
+
+
+def needed(objects: Sequence[Object], home: str) -> Needed:
+    """What an app has to be allowed."""
+    kinds: set[str] = set()
+    namespaces: set[str] = set()
+    at_home = False
+    scopes = defined_scopes(objects)
+    for item in objects:
+        if item.get("kind") == "Namespace":
+            namespaces.add(name_of(item))
+        elif is_cluster_scoped(item, scopes):
+            kinds.add(str(item.get("kind")))
+        else:
+            namespace = _namespace(item)
+            namespaces |= {namespace} if namespace else set()
+            at_home |= namespace in (None, home)
+    other = tuple(sorted(namespaces - {home}))
+    return Needed(tuple(sorted(kinds)), other, len(other) == 1 and not at_home)
+
+
+def find_refused(objects: Sequence[Object], permission: Permission) -> Iterator[str]:
+    """In words of `ucp check`."""
+    scopes = defined_scopes(objects)
+    app = permission.app
+    for item in objects:
+        kind, name = str(item.get("kind")), name_of(item)
+        if kind == "Namespace":
+            yield from _elsewhere(permission, f"Namespace {name}", name)
+        elif is_cluster_scoped(item, scopes):
+            group = str(item.get("apiVersion")).rpartition("/")[0]
+            if {kind, f"{kind}.{group}"} & permission.kinds:
+                continue
+            way = "only apps of ucp.yaml can be allowed to (clusterKinds)"
+            if permission.declared:
+                way = f"allow it by clusterKinds: [{kind}] of the app in ucp.yaml"
+            yield (
+                f"{kind} {name} lies outside of namespaces, and the app {app} may bring none: "
+                + way
+            )
+        elif namespace := _namespace(item):
+            yield from _elsewhere(permission, f"{kind} {name}", namespace)
+
+
+def _elsewhere(permission: Permission, what: str, namespace: str) -> Iterator[str]:
+    if permission.declared and namespace not in permission.namespaces:
+        yield (
+            f"{what} goes to the namespace {namespace}, and the app {permission.app} may write to "
+            f"{', '.join(permission.namespaces)} only: allow it by namespaces: [{namespace}] of "
+            "the app in ucp.yaml, or let it run there (namespace)"
+        )
+    elif namespace in permission.others:
+        yield f"{what} goes to the namespace {namespace}, which is another app's"
+
+
+def is_cluster_scoped(item: Object, scopes: Mapping[tuple[str, str], str]) -> bool:
+    """An object outside of namespaces, as far as that can be known here.
+
+    scopes: of the kinds that the same objects define.
+    """
+    kind = str(item.get("kind"))
+    group = str(item.get("apiVersion")).rpartition("/")[0]
+    scope = scopes.get((group, kind))
+    return scope == "Cluster" if scope else kind in CLUSTER_SCOPED
+
+
+def defined_scopes(objects: Iterable[Object]) -> dict[tuple[str, str], str]:
+    """{(group, kind): scope} of CustomResourceDefinitions."""
+    found = {}
+    for item in objects:
+        spec: Any = item.get("spec")
+        if item.get("kind") == "CustomResourceDefinition" and isinstance(spec, dict):
+            names = spec.get("names")
+            kind = names.get("kind") if isinstance(names, dict) else None
+            found[str(spec.get("group")), str(kind)] = str(spec.get("scope"))
+    return found
+
+
+def _namespace(item: Object) -> str | None:
+    metadata = item.get("metadata")
+    found = metadata.get("namespace") if isinstance(metadata, dict) else None
+    return str(found) if found else None

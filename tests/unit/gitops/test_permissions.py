@@ -1,0 +1,89 @@
+"""What the project of an app would refuse is told beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s_ucp.gitops.check.permissions import Needed, Permissions, needed
+from k8s_ucp.topology import App
+from tests.unit.gitops.topologies import demo
+
+WEB = App(
+    name="web",
+    image="i",
+    tag="1",
+    namespace="shop",
+    namespaces=("jobs",),
+    cluster_kinds=("ClusterRole", "Zone.example.org"),
+)
+PERMISSIONS = Permissions(demo(apps=(WEB,)))
+
+
+def item(kind: str, name: str = "x", namespace: str | None = None, group: str = "v1") -> Any:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": group, "kind": kind, "metadata": metadata}
+
+
+CRD = {
+    **item("CustomResourceDefinition", group="apiextensions.k8s.io/v1"),
+    "spec": {"group": "example.org", "scope": "Cluster", "names": {"kind": "Zone"}},
+}
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        item("Service"),
+        item("Service", namespace="shop"),
+        item("Service", namespace="jobs"),
+        item("Namespace", "shop"),
+        item("ClusterRole", group="rbac.authorization.k8s.io/v1"),
+        item("Anything", group="example.org/v1"),
+    ],
+)
+def test_allowed(allowed: Any) -> None:
+    assert list(PERMISSIONS.faults("web", [allowed])) == []
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (item("ClusterRoleBinding"), "clusterKinds: [ClusterRoleBinding]"),
+        (item("CustomResourceDefinition"), "the app web may bring none"),
+        (item("Service", namespace="web"), "may write to shop, jobs only"),
+        (item("Namespace", "other"), "Namespace other goes to the namespace other"),
+    ],
+)
+def test_refused(refused: Any, words: str) -> None:
+    [found] = PERMISSIONS.faults("web", [refused])
+    assert words in found
+
+
+def test_kinds_that_the_app_defines_have_the_scope_that_it_says() -> None:
+    zone = item("Zone", group="example.org/v1")
+    assert len(list(PERMISSIONS.faults("web", [CRD, zone]))) == 1
+    other = {**zone, "apiVersion": "example.com/v1"}
+    assert list(PERMISSIONS.faults("web", [other])) == []
+    assert needed([CRD, zone], "web").kinds == ("CustomResourceDefinition", "Zone")
+
+
+def test_apps_of_the_repository_alone_stay_out_of_the_others() -> None:
+    service = item("Service", namespace="shop")
+    [found] = PERMISSIONS.faults("stray", [service])
+    assert "another app's" in found
+    assert list(PERMISSIONS.faults("stray", [item("Service", namespace="free")])) == []
+    [found] = PERMISSIONS.faults("stray", [item("ClusterRole")])
+    assert "only apps of ucp.yaml" in found
+
+
+def test_nothing_is_refused_where_the_topology_is_not_at_hand() -> None:
+    assert list(Permissions(None).faults("web", [item("ClusterRole")])) == []
+
+
+def test_what_is_needed() -> None:
+    assert needed([item("Service")], "web") == Needed((), ())
+    assert needed([item("Service", namespace="far")], "web") == Needed((), ("far",), True)
+    mixed = [item("Service", namespace="far"), item("Service"), item("ClusterRole")]
+    assert needed(mixed, "web") == Needed(("ClusterRole",), ("far",), False)
