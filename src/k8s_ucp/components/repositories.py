@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from k8s_ucp.clusters.local import REPOSITORIES
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.pods import workloads
 from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.components.versions import refuse_other_versions
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.repositories import Facts, Rendered, render
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.toolbox import Toolbox
-from k8s_ucp.topology import Topology
+from k8s_ucp.topology import App, Topology, parse
 from k8s_ucp.topology.placement import in_pods
-from k8s_ucp.workspace import Workspace
+from k8s_ucp.workspace import GitopsFolder, Workspace
 
 
 def render_all(
@@ -28,10 +31,11 @@ def render_all(
     toolbox: Toolbox | None,
     *,
     vendored: Mapping[str, bytes] | None = None,
+    departing: tuple[App, ...] = (),
 ) -> Rendered:
     """Both repositories, with the engines' manifests of the pinned versions; without a toolbox
-    those are left out. vendored: manifests of charts, by path in the core repository. Raises
-    UsageError.
+    those are left out. vendored: manifests of charts, by path in the core repository. departing:
+    apps that leave with this render. Raises UsageError.
     """
     refuse_other_versions(topology)
     engines = engine_manifests(topology, toolbox) if toolbox else {}
@@ -49,8 +53,27 @@ def render_all(
         reconciler_image=image_name(topology) if in_pods(topology) else "",
         repositories=REPOSITORIES,
         owner=folder.root.stat().st_uid if folder.root.exists() else os.getuid(),
+        departing=departing,
     )
     return render(topology, facts)
+
+
+def departing_apps(topology: Topology, folder: GitopsFolder) -> tuple[App, ...]:
+    """Apps of the topology that was pushed last and that this one drops.
+
+    They are known for one push: with the next one their projects leave, too.
+    """
+    clone = Repository(folder.core)
+    branch = f"refs/remotes/origin/{topology.spec.git.branch}"
+    try:
+        commit = clone.resolve(branch) if folder.core.is_dir() else None
+        text = clone.read(commit, "ucp.yaml").get("ucp.yaml") if commit else None
+        before = parse(text.decode("utf-8"), Path("ucp.yaml")) if text else None
+    except (UcpError, UnicodeDecodeError):
+        # Nothing of what it says can be relied on then.
+        return ()
+    names = {each.name for each in topology.spec.apps}
+    return tuple(each for each in before.spec.apps if each.name not in names) if before else ()
 
 
 def engine_manifests(topology: Topology, toolbox: Toolbox) -> dict[str, dict[str, bytes]]:

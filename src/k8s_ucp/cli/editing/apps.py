@@ -257,8 +257,13 @@ def remove(
         check_core_answers(call, edited[1], name)
         return edited
 
+    def as_it_is(text: str, file: Path) -> tuple[str, Topology]:
+        return text, parse(text, file)
+
     topology = edit_topology(call, edit, leaving=Known(frozenset(), frozenset([name])))
-    remove_applications(call, topology, name)
+    if remove_applications(call, topology, name):
+        # Its project stayed until its Applications were gone.
+        edit_topology(call, as_it_is)
     call.console.say(f"app {name} removed")
 
 

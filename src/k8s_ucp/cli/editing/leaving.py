@@ -65,15 +65,16 @@ def check_core_answers(call: Invocation, topology: Topology, app: str) -> None:
         )
 
 
-def remove_applications(call: Invocation, topology: Topology, app: str) -> None:
+def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
     """Delete an app's Applications and wait until they are gone, with what they deployed.
 
-    Protected environments keep theirs when a commit drops the overlay: they are deleted here.
+    False where the core cluster isn't running: they go with the next start. Protected
+    environments keep theirs when a commit drops the overlay: they are deleted here.
     """
     kube = _core(call, topology)
     if kube is None:
         call.console.say("the core cluster is not running: the app is deleted at the next start")
-        return
+        return False
     labels = f"k8s-ucp.io/app={app},k8s-ucp.io/topology={topology.name}"
 
     def look() -> str:
@@ -85,6 +86,7 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> None:
         return ", ".join(each["metadata"]["name"] for each in there)
 
     _wait(f"deletion of the Applications of {app}", look)
+    return True
 
 
 def _wait(what: str, look: object) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import App
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,9 @@ class Facts:
     """For local repositories read by pods: the folder of both, as the core's nodes see it."""
     owner: int = 0
     """Who owns that folder: user id."""
+    departing: tuple[App, ...] = ()
+    """Apps that this render drops. Their Applications need their projects to the end: what a
+    project doesn't admit, Argo CD doesn't delete."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ def render(topology: Topology, facts: Facts) -> Rendered:
         if "{{" in what:
             raise UsageError(f"{what!r}: Argo CD would treat {{{{ as a template")
     core = _tree("core", topology, facts)
+    if facts.departing:
+        core |= _projects_of_departing(topology, facts)
     core["ucp.yaml"] = facts.topology_file
     core.update(facts.vendored)
     for component, files in sorted(facts.engine.items()):
@@ -53,6 +55,15 @@ def render(topology: Topology, facts: Facts) -> Rendered:
             core[f"platform/{component}/engine/{name}"] = f"# {header}\n".encode() + content
     apps = {**_tree("apps", topology, facts), **app_files.copies(topology, facts)}
     return Rendered(core, apps)
+
+
+def _projects_of_departing(topology: Topology, facts: Facts) -> dict[str, bytes]:
+    """Projects, and the ApplicationSets that name them, as if the apps were still there."""
+    apps = (*topology.spec.apps, *facts.departing)
+    spec = topology.spec.model_copy(update={"apps": apps})
+    files = _tree("core", topology.model_copy(update={"spec": spec}), facts)
+    kept = ("projects/", "applications/")
+    return {path: text for path, text in files.items() if path.startswith(kept)}
 
 
 @functools.cache

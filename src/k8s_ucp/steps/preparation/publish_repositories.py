@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.components.repositories import render_all
+from k8s_ucp.components.repositories import departing_apps, render_all
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.git.leftovers import sweep_temporary
@@ -30,6 +30,7 @@ class PublishRepositories:
             context.topology_file,
             context.manifests,
             context.toolbox,
+            departing=departing_apps(context.topology, context.gitops),
         )
         sweep_temporary()
         wrong = check_rendered(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -153,6 +154,19 @@ def test_an_app_has_a_project_with_what_it_may_do() -> None:
     assert template["destination"]["namespace"] == (
         '{{ get (dict "web" "shop") (index .path.segments 1) | default (index .path.segments 1) }}'
     )
+
+
+def test_an_app_that_leaves_keeps_its_project_to_the_end() -> None:
+    """What a project doesn't admit, Argo CD doesn't delete."""
+    web = App(name="web", image="i", tag="1", cluster_kinds=("ClusterRole",))
+    whole = render(demo(apps=(*demo().spec.apps, web)), FACTS)
+    leaving = render(demo(), replace(FACTS, departing=(web,)))
+    for path in ("projects/ucp-web.yaml", "applications/unprotected.yaml"):
+        assert leaving.core[path] == whole.core[path]
+    assert not any("/web/" in path for path in leaving.apps)
+    gone = render(demo(), FACTS)
+    assert "projects/ucp-web.yaml" not in gone.core
+    assert b"web" not in gone.core["applications/unprotected.yaml"]
 
 
 def test_without_apps_every_application_has_the_common_project() -> None:
