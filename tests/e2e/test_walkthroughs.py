@@ -58,7 +58,7 @@ def test_every_page_is_followed() -> None:
 
 def test_everything_from_scratch(reader: World) -> None:
     said = follow(reader, "everything-from-scratch")
-    assert "nothing is wrong" in said["ucp check"]
+    assert "no problems found" in said["ucp check"]
     assert "eu" in said["ucp env list"]
     names = [each["name"] for each in reader.status()["environments"]]
     assert names == ["stage", "prod"]

@@ -235,6 +235,7 @@ def test_a_push_with_a_chart_is_checked(workspace: Path, tmp_path: Path, toolbox
     assert files["apps/web/overlays/prod/Chart.yaml"] == web_files("1.0.0")["Chart.yaml"].encode()
     listed = json.loads(ucp(workspace, "app", "list", "-o", "json"))
     assert [each["name"] for each in listed] == ["echo", "first", "web"]
+    assert listed[-1]["versions"] == {"stage": ["web:1.0.0"], "prod": ["web:1.0.0"]}
     ucp(workspace, "app", "remove", "web")
     assert not any("/web/" in each for each in Repository(gitops.apps_remote).read("main"))
     assert os.listdir(workspace / "manifests") == ["web"]

@@ -25,6 +25,7 @@ from k8s_ucp.topology.parts import APP_FORMS
 
 app = declare("List, add and remove apps.")
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/kustomization\.ya?ml")
+_CHART = re.compile(r"apps/([^/]+)/overlays/([^/]+)/Chart\.yaml")
 
 
 @app.callback()
@@ -282,6 +283,11 @@ def _versions(call: Invocation, topology: Topology) -> dict[str, dict[str, list[
     commit = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
     found: dict[str, dict[str, list[str]]] = {}
     for path, content in (clone.read(commit, "apps") if commit else {}).items():
+        if match := _CHART.fullmatch(path):
+            # A chart's name may be shared by apps; what differs is its version.
+            chart = _chart_of(content)
+            found.setdefault(match[1], {})[match[2]] = [chart] if chart else []
+            continue
         match = _OVERLAY.fullmatch(path)
         if not match:
             continue
@@ -293,6 +299,17 @@ def _versions(call: Invocation, topology: Topology) -> dict[str, dict[str, list[
             f"{each.new_name or each.name}:{each.pin}" for each in images
         ]
     return found
+
+
+def _chart_of(content: bytes) -> str | None:
+    """`<chart>:<version>` as Chart.yaml says; None where it says neither."""
+    from k8s_ucp.gitops.manifests.forms import chart_file
+
+    try:
+        chart = chart_file({"Chart.yaml": content})
+    except UsageError:
+        return None
+    return f"{chart.name}:{chart.version}"
 
 
 def _shown(versions: list[str] | None) -> str:
