@@ -87,9 +87,8 @@ class Fetcher:
         if found != wanted:
             file.unlink()
             raise WrongHash(
-                f"checksum mismatch for {asset.url}: its sha256 is {found}, "
-                f"{'that one was' if locked else 'its publisher tells'} "
-                f"{wanted}{f' ({who})' if locked else ''}; it was thrown away",
+                f"checksum mismatch for {asset.url}: its sha256 is {found}, expected {wanted}"
+                f"{f' ({who})' if locked else ''}; the download was deleted",
                 next=(
                     "find out who changed it (a proxy?); or build from sources: ucp tools "
                     "install --source sources"

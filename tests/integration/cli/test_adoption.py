@@ -287,7 +287,7 @@ def package(name: str) -> Object:
         (
             registration("other", "demo-stage", "https://10.0.0.9"),
             STAGE,
-            "Secret other in argocd, by which demo-stage is registered",
+            "Secret other in argocd, which registers demo-stage",
         ),
         (
             registration("itself", "hub", "https://kubernetes.default.svc"),

@@ -22,8 +22,8 @@ FLAGS = {
     "bad name": (["--env", "Stage_1=embedded"], "RFC 1123"),
     "empty name": (["--env", "=embedded"], "RFC 1123"),
     "environment called core": (["--env", "core=embedded"], "can't be named 'core'"),
-    "the same environment twice": (["--env", "a=embedded", "--env", "a=embedded"], "there twice"),
-    "unknown app": (["--app", "nginx"], "known: echo"),
+    "the same environment twice": (["--env", "a=embedded", "--env", "a=embedded"], "duplicate"),
+    "unknown app": (["--app", "nginx"], "built-in apps: echo"),
     "bad topology name": (["--topology", "Demo"], "RFC 1123"),
     "no such file": (["--file", "absent.yaml"], "the topology file"),
     "unknown flag": (["--core-provider", "kind"], "No such option"),
@@ -56,7 +56,7 @@ FILES = {
         HEAD + "spec:\n  environments:\n    - {name: a, promotesFrom: b}\n"
         "    - {name: b, promotesFrom: a}\n",
         6,
-        "redirect loop",
+        "has a cycle",
     ),
     "no YAML": (HEAD + "spec: {\n", 5, "not valid YAML"),
 }

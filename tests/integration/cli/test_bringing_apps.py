@@ -148,7 +148,7 @@ def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: 
         ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"))
     with pytest.raises(UcpError, match="no manifests"):
         ucp(workspace, "app", "add", "web", "--path", str(write(tmp_path / "x", {"a.md": ""})))
-    with pytest.raises(UcpError, match="there is no environment qa"):
+    with pytest.raises(UcpError, match="unknown environment qa"):
         ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"), "--values", "qa=x")
     assert everything(workspace) == before
 

@@ -123,7 +123,7 @@ def test_what_this_machine_lacks_for_a_core_on_gke(
     refused(world, "gke", "creds/gcp.json: the file does not exist", "next: write it to this file")
     write_key(world)
     world.environment["PATH"] = str(programs_without_gcloud(tmp_path))
-    refused(world, "gke", "gcloud is not on this machine", "cloud.google.com/sdk/docs/install")
+    refused(world, "gke", "gcloud is not installed", "cloud.google.com/sdk/docs/install")
     assert cloud.seen()["calls"] == []
 
 
@@ -159,7 +159,7 @@ def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
     whole = {"clusters": [cluster], "users": [user], "contexts": [context]}
     config.write_text(json.dumps(whole))
     describe(world, "{provider: existing, context: near}")
-    there = "has no context 'near'; it has: far"
+    there = "has no context 'near'; available: far"
     refused(world, "existing", there, "kubectl config get-contexts", code=2)
     describe(world, "{provider: existing, context: far}")
     refused(world, "existing", "failed to reach the API server of the context far", "get nodes")

@@ -55,7 +55,7 @@ def test_environments_that_must_stay(workspace: Path) -> None:
     ucp(workspace, "env", "add", "eu", "--protected")
     with pytest.raises(Exception, match="eu is protected"):
         ucp(workspace, "env", "remove", "eu")
-    with pytest.raises(Exception, match="there already"):
+    with pytest.raises(Exception, match="already exists"):
         ucp(workspace, "env", "add", "eu")
 
 

@@ -86,7 +86,7 @@ def test_a_kubeconfig_works(running: World, tmp_path: Path) -> None:
     file.write_text(running.ucp("kubeconfig", "core").stdout)
     assert Kube.from_file(file).get(NAMESPACE, "ucp-clusters")
     ended = running.ucp("kubeconfig", "cor", expect=2)
-    assert "there are demo-core" in ended.stderr
+    assert "available: demo-core" in ended.stderr
 
 
 def test_a_kubeconfig_is_merged_into_the_users_own(running: World) -> None:
@@ -116,7 +116,7 @@ def test_logs(running: World) -> None:
     assert running.ucp("logs", "demo-core/etcd").stdout
     assert running.ucp("logs", "ucp").stdout
     ended = running.ucp("logs", "argo", expect=2)
-    assert "there are: argocd-application-controller" in ended.stderr
+    assert "available: argocd-application-controller" in ended.stderr
 
 
 def test_following_logs(running: World) -> None:
@@ -288,7 +288,7 @@ def test_repositories_of_the_users_own(world: World) -> None:
         assert {each["sync"] for each in world.status()["applications"]} == {"Synced"}
         assert "ucp.yaml" in world.git(host / "core.git", "ls-tree", "--name-only", "trunk")
         assert not (world.gitops / "core.git").exists()
-        assert "no app echo" in world.ucp("history", "echo", expect=1).stderr
+        assert "the app echo does not exist" in world.ucp("history", "echo", expect=1).stderr
         world.ucp("stop", "--yes")
     # Argo CD has it in the core's etcd; nothing else that is kept does.
     kept = [each for each in world.workspace.rglob("*") if each.is_file()]

@@ -210,7 +210,7 @@ def test_another_branch_is_left_alone(clone: Repository) -> None:
 def test_a_full_folder_is_not_taken_for_a_clone(place: Path) -> None:
     (place / "mine").mkdir()
     (place / "mine" / "file").write_text("")
-    with pytest.raises(UcpError, match="not a git clone"):
+    with pytest.raises(UcpError, match="neither empty nor a git clone"):
         make_clone(place / "mine", "file:///nowhere")
 
 

@@ -262,7 +262,7 @@ def test_a_hook_of_the_user_is_left_alone(world: World, tmp_path: Path) -> None:
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\n# mine\n")
     note = ensure_hook(world.folder.apps_remote, python=Path("p"), kubeconfig=Path("k"))
-    assert "not ours" in (note or "")
+    assert "not created by ucp" in (note or "")
     assert hook.read_text() == "#!/bin/sh\n# mine\n"
 
 

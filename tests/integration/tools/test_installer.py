@@ -154,7 +154,7 @@ def test_a_broken_build_shows_the_compilers_words(
 ) -> None:
     proxy.files["cmd/tiny/main.go"] = 'package main\n\nfunc main() { prinln("0.0.0.0") }\n'
     (modules / "tiny" / "go.sum").write_text(go_sum(proxy.files))
-    with pytest.raises(UcpError, match="can't build tiny") as caught:
+    with pytest.raises(UcpError, match="failed to build tiny") as caught:
         installer().install(["tiny"])
     assert "undefined: prinln" in caught.value.message
     (log,) = (cache / "logs").iterdir()

@@ -80,7 +80,7 @@ def _chart(call: Invocation, topology: Topology, wanted: Wanted) -> dict[str, An
         repo, _, chart = chart.rpartition("/")
     elif not repo:
         raise UsageError(
-            f"where is the chart {chart}?",
+            f"the repository of the chart {chart} is not specified",
             next=f"ucp app add {wanted.name} --chart {chart} --repo https://… (or --chart oci://…)",
         )
     found = {"repo": repo.rstrip("/"), "name": chart, "version": wanted.version or "0"}
@@ -110,7 +110,7 @@ def _repository(call: Invocation, topology: Topology, wanted: Wanted) -> dict[st
     found["revision"] = find_commit(url, wanted.revision, credential)
     if wanted.revision != found["revision"]:
         name = wanted.revision or "the default branch"
-        call.console.say(f"{name} of {url} is the commit {found['revision']}")
+        call.console.say(f"{name} of {url} is commit {found['revision']}")
     return found
 
 
@@ -150,14 +150,14 @@ def _beside(root: Path, path: str, copy: str, undone: contextlib.ExitStack) -> s
     # What was typed is relative to where it was typed.
     source = source.resolve()
     if not source.exists():
-        raise UsageError(f"there is no {path}, neither here nor beside ucp.yaml")
+        raise UsageError(f"{path} exists neither in the current folder nor next to ucp.yaml")
     if _within(source, root):
         return source.relative_to(root.resolve()).as_posix()
     target = root / copy
     if target.exists():
         raise UsageError(
-            f"{path} would be copied to {target}, which is there already",
-            next=f"remove it, or give its path: --path {copy}",
+            f"failed to copy {path}: {target} already exists",
+            next=f"delete it, or use it with --path {copy}",
         )
     made = _make_folder(target.parent)
     undone.callback(_remove, target, made)
@@ -166,7 +166,7 @@ def _beside(root: Path, path: str, copy: str, undone: contextlib.ExitStack) -> s
             return f"{copy}/{_copy_folder(source, target)}".rstrip("/")
         shutil.copyfile(source, target)
     except OSError as error:
-        raise UcpError(f"can't copy {source} to {target}: {error.strerror or error}") from error
+        raise UcpError(f"failed to copy {source} to {target}: {error.strerror or error}") from error
     return copy
 
 
@@ -239,7 +239,7 @@ def _by_environment(words: tuple[str, ...], environments: list[str], flag: str) 
             found = {**dict.fromkeys(environments, word), **found}
         elif name not in environments:
             known = ", ".join(environments)
-            raise UsageError(f"{flag} {word}: there is no environment {name}, only {known}")
+            raise UsageError(f"{flag} {word}: unknown environment {name}; available: {known}")
         else:
             found[name] = value
     return found

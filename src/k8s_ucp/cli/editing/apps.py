@@ -68,29 +68,38 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call.console.data(table(("app", "from", *environments), rows, width=call.console.width))
 
 
-@app.command(short_help="Add an app; it runs on every environment.")
+@app.command(short_help="Add an app to all environments.")
 def add(
     ctx: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help=f"A name of your own, or: {', '.join(APPS)}.")
+        str,
+        typer.Argument(
+            metavar="NAME", help=f"Name of the new app, or of a built-in app: {', '.join(APPS)}."
+        ),
     ],
     image: Annotated[
-        str | None, typer.Option("--image", metavar="NAME", help="The image, without its tag.")
+        str | None, typer.Option("--image", metavar="NAME", help="Image of the app, without tag.")
     ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Its first tag.")] = None,
+    tag: Annotated[
+        str | None, typer.Option("--tag", metavar="TAG", help="Initial tag of the image.")
+    ] = None,
     path: Annotated[
         str | None,
         typer.Option(
             "--path",
             metavar="DIR",
-            help="A folder with a kustomization, a Helm chart, manifests or jsonnet; one from "
-            "outside of the workspace is copied. With --repo: the folder in it.",
+            help=(
+                "Folder with a kustomization, a Helm chart, manifests or jsonnet; copied "
+                "if it is outside of the workspace. With --repo: folder in that repository."
+            ),
         ),
     ] = None,
     repo: Annotated[
         str | None,
         typer.Option(
-            "--repo", metavar="URL", help="A git repository; with --chart: of Helm charts."
+            "--repo",
+            metavar="URL",
+            help="URL of a git repository; with --chart: of a Helm repository.",
         ),
     ] = None,
     revision: Annotated[
@@ -99,21 +108,25 @@ def add(
             "--revision",
             "--ref",
             metavar="REV",
-            help="For --repo: a branch, a tag or a commit; the commit is written down.",
+            help="With --repo: branch, tag or commit; pinned to the commit.",
         ),
     ] = None,
     chart: Annotated[
         str | None,
-        typer.Option("--chart", metavar="NAME", help="A Helm chart of --repo, or oci://…/NAME."),
+        typer.Option(
+            "--chart", metavar="NAME", help="Name of a Helm chart in --repo, or oci://…/NAME."
+        ),
     ] = None,
     version: Annotated[
         str | None,
-        typer.Option("--version", metavar="V", help="For --chart; the newest without it."),
+        typer.Option("--version", metavar="V", help="Version of --chart (default: the newest)."),
     ] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            "--as", metavar="FORM", help=f"Instead of what is detected: {', '.join(APP_FORMS)}."
+            "--as",
+            metavar="FORM",
+            help=f"Form of the manifests (default: detected): {', '.join(APP_FORMS)}.",
         ),
     ] = None,
     values: Annotated[
@@ -121,7 +134,7 @@ def add(
         typer.Option(
             "--values",
             metavar="[ENV=]FILE",
-            help="Values of a Helm chart, everywhere or on one environment; again.",
+            help="Values file of a Helm chart, for all environments or one; repeatable.",
         ),
     ] = None,
     overlay: Annotated[
@@ -129,7 +142,7 @@ def add(
         typer.Option(
             "--overlay",
             metavar="ENV=DIR",
-            help="The overlay of a kustomization where it has another name; again.",
+            help="Kustomize overlay of an environment, if its name differs; repeatable.",
         ),
     ] = None,
     namespace: Annotated[
@@ -153,39 +166,49 @@ def add(
     auth: Annotated[
         str | None,
         typer.Option(
-            "--auth", metavar="NAME", help="Which of the credentials of ucp.yaml opens --repo."
+            "--auth", metavar="NAME", help="Name of the credential in ucp.yaml for --repo."
         ),
     ] = None,
     host: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="NAME", help="In front of <environment>.<domain>; again."),
+        typer.Option(
+            "--host",
+            metavar="NAME",
+            help="Host name, prefixed to <environment>.<domain>; repeatable.",
+        ),
     ] = None,
     replicas: Annotated[
-        int | None, typer.Option("--replicas", metavar="N", help="For --image: how many pods.")
+        int | None, typer.Option("--replicas", metavar="N", help="With --image: number of pods.")
     ] = None,
     database: Annotated[
         str | None,
-        typer.Option("--database", metavar="NAME", help="Its database, made where it is new."),
+        typer.Option(
+            "--database",
+            metavar="NAME",
+            help="Name of the app's database; created if it does not exist.",
+        ),
     ] = None,
     database_provider: Annotated[
         str,
-        typer.Option("--database-provider", metavar="P", help="Who makes it: gcp, aws or local."),
+        typer.Option(
+            "--database-provider", metavar="P", help="Provider of the database: gcp, aws or local."
+        ),
     ] = "local",
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Print what would be committed and every object; change nothing."
+            "--dry-run", help="Print the changes and all rendered objects without applying them."
         ),
     ] = False,
 ) -> None:
-    """Add an app to ucp.yaml and to the app repository, and push: it runs on every environment.
+    """Add an app to ucp.yaml and the app repository, and push. It runs on every environment.
 
-    Whatever you have: an image, a folder or a git repository with a kustomization, a Helm chart,
-    plain manifests or jsonnet, or a chart of a chart repository or an OCI registry.
+    Takes an image, a folder or a git repository with a kustomization, a Helm chart, plain manifests
+    or jsonnet, or a chart from a Helm repository or an OCI registry.
     """
     call = invocation(ctx)
     if form is not None and form not in APP_FORMS:
-        raise UsageError(f"--as {form}: it is one of {', '.join(APP_FORMS)}")
+        raise UsageError(f"--as {form} is not valid; valid values: {', '.join(APP_FORMS)}")
     more: dict[str, Any] = {
         "image": image,
         "tag": tag,
@@ -223,7 +246,7 @@ def add(
     topology = load(call.workspace.topology_file)
     if name in {each.name for each in topology.spec.apps}:
         raise UsageError(
-            f"'{name}' is there already in apps of ucp.yaml",
+            f"'{name}' already exists in apps of ucp.yaml",
             next=f"choose another name, or edit {call.workspace.topology_file}",
         )
     with item_of(call, topology, wanted) as item:
@@ -248,9 +271,9 @@ def add(
 @app.command(short_help="Remove an app from every environment.")
 def remove(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The app's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the app.")],
 ) -> None:
-    """Remove an app from ucp.yaml, from the app repository and from every environment."""
+    """Remove an app from ucp.yaml, the app repository and all environments."""
     call = invocation(ctx)
 
     def edit(text: str, file: Path) -> tuple[str, Topology]:

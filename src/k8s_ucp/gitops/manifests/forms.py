@@ -88,7 +88,7 @@ def unkustomizable(files: Files) -> str | None:
                 word = (
                     "generateName" if metadata.get("generateName") else "an object without a name"
                 )
-                return f"kustomize can't hold {word} ({path})"
+                return f"kustomize does not support {word} ({path})"
     return _twice(files, paths)
 
 
@@ -104,7 +104,7 @@ def _twice(files: Files, paths: Collection[str]) -> str | None:
             group = str(item.get("apiVersion")).rpartition("/")[0]
             identity = (group, item.get("kind"), metadata.get("namespace"), str(name))
             if identity in seen:
-                return f"{item.get('kind')} {name} is there twice ({path})"
+                return f"duplicate object {item.get('kind')} {name} ({path})"
             seen.add(identity)
     return None
 
@@ -133,14 +133,14 @@ class ChartFile:
 def chart_file(files: Files) -> ChartFile:
     """Raises UsageError where it is none, or a library, which renders nothing."""
     if "Chart.yaml" not in files:
-        raise UsageError("no Helm chart: there is no Chart.yaml")
+        raise UsageError("not a Helm chart: Chart.yaml does not exist")
     found = documents(files["Chart.yaml"], "Chart.yaml")
     content = found[0] if found and isinstance(found[0], dict) else {}
     name, version = content.get("name"), content.get("version")
     if not isinstance(name, str) or version is None:
-        raise UsageError("Chart.yaml names no chart: `name` and `version` are needed")
+        raise UsageError("Chart.yaml is not valid: `name` and `version` are required")
     if content.get("type") == "library":
-        raise UsageError(f"the chart {name} is a library for other charts: it renders nothing")
+        raise UsageError(f"the chart {name} is a library chart, which renders no objects")
     listed = content.get("dependencies")
     if listed is None and "requirements.yaml" in files:
         old = documents(files["requirements.yaml"], "requirements.yaml")
@@ -165,8 +165,8 @@ def _detected(files: Files) -> AppForm | None:
         return "jsonnet"
     if below := _apps_below(files):
         raise UsageError(
-            f"several folders could be meant: {', '.join(below[:_SHOWN])}",
-            next=f"name one of them, such as {below[0]}, by --path (or --as directory)",
+            f"several folders contain manifests: {', '.join(below[:_SHOWN])}",
+            next=f"select one with --path, such as {below[0]} (or use --as directory)",
         )
     return None
 

@@ -66,7 +66,7 @@ def read_app(app: App, folder: Path, fetcher: Fetcher | None = None) -> dict[str
     except UsageError as error:
         if app.name not in error.message:
             error.message = f"the app {app.name}: {error.message}"
-        error.next = error.next or f"correct the app {app.name} in ucp.yaml"
+        error.next = error.next or f"fix the app {app.name} in ucp.yaml"
         raise
 
 
@@ -78,7 +78,9 @@ def _read(app: App, folder: Path, fetcher: Fetcher | None) -> dict[str, bytes]:
     if app.form == "path":
         return _sized(app, _brought(app, _local(app, folder), path, fetcher))
     if fetcher is None:
-        raise UcpError(f"the app {app.name} lies elsewhere, and nothing is fetched here")
+        raise UcpError(
+            f"the manifests of the app {app.name} are remote, and downloads are disabled"
+        )
     credential = fetcher.credential(app)
     if app.chart:
         chart = app.chart
@@ -88,7 +90,7 @@ def _read(app: App, folder: Path, fetcher: Fetcher | None) -> dict[str, bytes]:
     if path and not place_of_repository.names(path):
         raise UsageError(
             f"the app {app.name}: {app.repo} has no folder {path} at {app.revision}",
-            next="name another folder by --path",
+            next="choose another folder with --path",
         )
     return _sized(app, _brought(app, place_of_repository, path, fetcher))
 
@@ -116,8 +118,8 @@ def _kustomization(app: App, place: Place, path: str, names: Files) -> dict[str,
         return files
     if overlays(names):
         raise UsageError(
-            f"the app {app.name}: its overlays take in folders outside of {path or '.'}",
-            next="name the folder that holds both, by --path",
+            f"the app {app.name}: its overlays reference folders outside of {path or '.'}",
+            next="choose the folder that contains both with --path",
         )
     # Everything keeps its place, one folder further down.
     return {**files, "kustomization.yaml": f"resources:\n  - {folder}\n".encode()}
@@ -134,7 +136,9 @@ def _chart(place: Place, path: str, fetcher: Fetcher | None) -> dict[str, bytes]
         if address.startswith("file://"):
             folder = _normal(f"{path}/{address.removeprefix('file://')}")
             if folder is None or not place.names(folder):
-                raise UsageError(f"the chart {chart.name} depends on {address}, which isn't there")
+                raise UsageError(
+                    f"the chart {chart.name} depends on {address}, which does not exist"
+                )
             beside[address] = place.below(folder)
     return with_dependencies(fetcher.helm(), files, beside)
 
@@ -224,9 +228,9 @@ def _with_values(app: App, files: dict[str, bytes], folder: Path) -> dict[str, b
             file = folder / name
             if not file.is_file() or not file.resolve().is_relative_to(folder.resolve()):
                 raise UsageError(
-                    f"the app {app.name}: there is no file {name}, neither in the chart nor "
-                    f"beside ucp.yaml, for its values on {environment}",
-                    next=f"correct `values` of the app {app.name} in ucp.yaml",
+                    f"the app {app.name}: the values file {name} for {environment} "
+                    "exists neither in the chart nor next to ucp.yaml",
+                    next=f"fix `values` of the app {app.name} in ucp.yaml",
                 )
             content = file.read_bytes()
         files = {**files, f"values-{environment}.yaml": content}

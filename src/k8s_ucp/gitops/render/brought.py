@@ -89,5 +89,5 @@ def base_of(app: App, own: Mapping[str, bytes], environment: str) -> str:
         return "base"
     raise UsageError(
         f"the app {app.name} has no overlay for {environment}, only for {', '.join(sorted(there))}",
-        next=f"say which one it takes: --overlay {environment}=overlays/{min(there)}",
+        next=f"select its overlay: --overlay {environment}=overlays/{min(there)}",
     )

@@ -235,8 +235,8 @@ def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
         if app.chart and _holds_credential(app.chart.repo):
             yield Problem(
                 (*at, "chart", "repo"),
-                f"the URL in {shown(at)}.chart.repo holds a user or password, and this file is "
-                "committed: name a credential in chart.auth",
+                f"the URL in {shown(at)}.chart.repo contains a user or password, but "
+                "this file is committed: use a credential by chart.auth",
             )
         if app.repo and _holds_credential(app.repo):
             yield Problem(

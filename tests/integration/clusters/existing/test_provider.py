@@ -153,9 +153,11 @@ def test_no_context_lists_those_there_are(provider: ExistingProvider, backing: B
     lost = ExistingProvider(
         backing.folder("lost"), owner="me", kubeconfig=UserKubeconfig([backing.kubeconfig])
     )
-    with pytest.raises(UsageError, match="there are: first, second, third"):
+    with pytest.raises(UsageError, match="available: first, second, third"):
         lost.preflight(ClusterRequest("shop-core"))
-    with pytest.raises(UsageError, match="has no context 'fourth'; it has: first, second, third"):
+    with pytest.raises(
+        UsageError, match="has no context 'fourth'; available: first, second, third"
+    ):
         lost.preflight(ClusterRequest("shop-core", parameters={"context": "fourth"}))
 
 

@@ -131,7 +131,7 @@ def test_the_project_may_come_from_the_environment(
 
 def test_no_gcloud_is_told(cloud: Google, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ProgramMissing, match="gcloud is not on this machine") as caught:
+    with pytest.raises(ProgramMissing, match="gcloud is not installed") as caught:
         cloud.provider().preflight(REQUEST)
     assert "cloud.google.com/sdk" in (caught.value.next or "")
 
@@ -139,8 +139,8 @@ def test_no_gcloud_is_told(cloud: Google, monkeypatch: pytest.MonkeyPatch, tmp_p
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"region": "mars"}, "no zone"),
-        ({"region": "--project=evil"}, "no zone"),
+        ({"region": "mars"}, "not a valid zone"),
+        ({"region": "--project=evil"}, "not a valid zone"),
         ({"size": "big one"}, "not a valid machine type"),
         ({"size": "--impersonate"}, "not a valid machine type"),
     ],

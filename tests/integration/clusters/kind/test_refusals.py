@@ -128,7 +128,7 @@ def test_an_engine_with_too_little_memory(machine: Machine) -> None:
 
 def test_a_rootless_engine_on_old_control_groups(machine: Machine) -> None:
     machine.engine("docker", CgroupVersion="1", SecurityOptions=["name=rootless"])
-    assert "control groups" in machine.refusal(REQUEST).message
+    assert "cgroup v1" in machine.refusal(REQUEST).message
 
 
 @pytest.mark.parametrize("owner", ["", "another-workspace"])

@@ -96,7 +96,7 @@ def test_a_hook_of_a_persons_own_stays(world: World, kustomize: Path) -> None:
     note = ensure_check_hook(
         world.folder.apps_remote, "apps", python=Path(sys.executable), kustomize=kustomize
     )
-    assert note and "not ours" in note
+    assert note and "not created by ucp" in note
     assert "exit 0" in hook.read_text()
 
 

@@ -43,28 +43,32 @@ def refused(repository: AppRepository, ucp: Ucp) -> Callable[..., Result]:
         (("ehco", "--env", "stage", "--tag", "1"), 1, "did you mean echo?"),
         (("echo", "--env", "stge", "--tag", "1"), 1, "did you mean stage?"),
         (("echo", "--env", "prod", "--from", "stge"), 1, "did you mean stage?"),
-        (("echo", "--env", "prod", "--tag", "1", "--require-env", "qa"), 1, "no environment qa"),
-        (("echo", "--env", "stage", "--tag", "1", "--require-env", "stage"), 2, "before itself"),
-        (("echo", "--env", "stage", "--from", "stage"), 2, "promoted to"),
+        (("echo", "--env", "prod", "--tag", "1", "--require-env", "qa"), 1, "environment qa"),
+        (("echo", "--env", "stage", "--tag", "1", "--require-env", "stage"), 2, "also the target"),
+        (("echo", "--env", "stage", "--from", "stage"), 2, "also the target environment"),
         (("echo", "--env", "stage", "--image", "redis=1"), 1, "no image redis"),
         (("echo", "--env", "stage", "--image", "redis"), 2, "NAME=TAG"),
         (("echo", "--env", "stage", "--image", "a=1", "--image", "a=2"), 2, "twice"),
         (("echo", "--env", "stage"), 2, "the tag to promote is not specified"),
         (("echo", "--tag", "1"), 2, "the environment is not specified"),
         (("--env", "stage", "--tag", "1"), 2, "the app is not specified"),
-        (("echo", "--env", "stage", "--tag", "1", "--digest", "x"), 2, "exclude"),
+        (("echo", "--env", "stage", "--tag", "1", "--digest", "x"), 2, "mutually exclusive"),
         (("echo", "--env", "stage", "--tag", "1", "--semver"), 2, "semantic version"),
-        (("echo", "--env", "stage", "--tag", "1.0.0", "--semver", "--sequence", "1"), 2, "exclude"),
+        (
+            ("echo", "--env", "stage", "--tag", "1.0.0", "--semver", "--sequence", "1"),
+            2,
+            "mutually exclusive",
+        ),
         (("echo", "--env", "stage", "--tag", "1", "--sequence", "-1"), 2, "--sequence"),
         (("echo", "--env", "stage", "--tag", "1", "--sequence", "9" * 30), 2, "--sequence"),
         (("echo", "--env", "stage", "--tag", "1", "--soak", "10m"), 2, "--require-healthy"),
-        (("echo", "--env", "stage", "--tag", "1", "--timeout", "soon"), 2, "no duration"),
+        (("echo", "--env", "stage", "--tag", "1", "--timeout", "soon"), 2, "not a valid duration"),
         (("echo", "--env", "stage", "--tag", "1", "--branch", "no/such"), 1, "no/such"),
-        (("echo", "--env", "stage", "--digest", "sha256:123"), 2, "no digest"),
-        (("echo", "--env", "stage", "--digest", "1.0"), 2, "no digest"),
-        (("echo", "--env", "stage", "--tag", "sha256:" + "a" * 64), 2, "no tag"),
+        (("echo", "--env", "stage", "--digest", "sha256:123"), 2, "not a valid digest"),
+        (("echo", "--env", "stage", "--digest", "1.0"), 2, "not a valid digest"),
+        (("echo", "--env", "stage", "--tag", "sha256:" + "a" * 64), 2, "not a valid tag"),
         (("--batch", "/no/such/file"), 2, "failed to read"),
-        (("echo", "--batch", "-"), 2, "exclude"),
+        (("echo", "--batch", "-"), 2, "mutually exclusive"),
     ],
 )  # fmt: skip
 def test_wrong_words(
@@ -80,7 +84,7 @@ def test_wrong_words(
 @pytest.mark.parametrize("tag", ["a\nnewTag: evil", "$(touch /tmp/x)", "../../etc/passwd", "-rf"])
 def test_what_is_no_tag_never_gets_near_a_file(refused: Callable[..., Result], tag: str) -> None:
     for option in (f"--tag={tag}", f"--image=ealen/echo-server={tag}"):
-        assert "no tag" in refused("echo", "--env", "stage", option, code=2).err
+        assert "not a valid tag" in refused("echo", "--env", "stage", option, code=2).err
 
 
 @pytest.mark.parametrize("name", ["..", "echo/../echo", "-x", "e\x1bcho"])
@@ -94,7 +98,7 @@ def test_names_that_are_paths(refused: Callable[..., Result], name: str) -> None
     [
         ({STAGE: "resources: []\n"}, "no images"),
         ({STAGE: "images: []\n"}, "no images"),
-        ({STAGE: "images: [\n"}, "no YAML"),
+        ({STAGE: "images: [\n"}, "not valid YAML"),
         ({STAGE: KUSTOMIZATION + "---\na: 1\n"}, "2 YAML documents"),
         ({STAGE: "symlink:../prod/kustomization.yaml"}, "symlink"),
         ({STAGE: None, "apps/echo/overlays/stage": "symlink:prod"}, "symlink"),
@@ -110,7 +114,7 @@ def test_names_that_are_paths(refused: Callable[..., Result], name: str) -> None
             "symlink",
         ),
         ({"apps/echo/overlays/stage/.promotion.yaml": "symlink:/etc/passwd"}, "symlink"),
-        ({"apps/echo/overlays/stage/.promotion.yaml": "images: [1]\n"}, "marks"),
+        ({"apps/echo/overlays/stage/.promotion.yaml": "images: [1]\n"}, "not a valid"),
         ({STAGE: None, "apps/echo/overlays/stage/x.yaml": "a: 1\n"}, "no kustomization"),
         ({STAGE: None, STAGE + "/x": "a: 1\n"}, "no kustomization"),
         ({STAGE.replace(".yaml", ".yml"): "images: []\n"}, "only one"),
@@ -147,7 +151,7 @@ def test_an_empty_repository(
 
 
 def test_a_folder_that_is_no_repository(refused: Callable[..., Result], tmp_path: Path) -> None:
-    for where, said in ((str(tmp_path), "not a git repository"), ("/no/such", "there is no")):
+    for where, said in ((str(tmp_path), "not a git repository"), ("/no/such", "does not exist")):
         words = ("echo", "--env", "stage", "--tag", "1", "--repo", where)
         assert said in refused(*words, code=2).err
 
@@ -230,7 +234,7 @@ def test_rollbacks_to_nowhere(
 def test_history_of_nobody(repository: AppRepository, ucp: Ucp) -> None:
     for words, said in (
         (("ehco",), "did you mean echo?"),
-        (("echo", "--env", "x"), "no environment"),
+        (("echo", "--env", "x"), "no overlay for the environment"),
     ):
         result = ucp("history", *words, "--repo", repository.url)
         assert result.code == 1

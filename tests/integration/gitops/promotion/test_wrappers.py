@@ -118,7 +118,7 @@ def test_nothing_that_a_workflow_puts_in_is_read_as_code(
     for run in (run_action, run_component):
         result = run(wanted(repository, tag=tag), with_ucp, tmp_path)
         assert result.code == 2
-        assert "no tag" in result.err
+        assert "not a valid tag" in result.err
         assert not (tmp_path / "evil").exists()
         assert "status=" not in result.out
 

@@ -90,7 +90,7 @@ def test_a_syncer_that_vanishes_by_force_takes_nothing_along(mirrors: Mirrors) -
     mirrors.core.patch(SYNCER, "all", SOURCES, {"metadata": {"finalizers": None}})
     mirrors.core.delete(SYNCER, "all", SOURCES)
     mirrors.world.start()
-    eventually(lambda: "vanished" in mirrors.world.logs.getvalue(), "it is told")
+    eventually(lambda: "deleted Syncer" in mirrors.world.logs.getvalue(), "it is told")
     time.sleep(2)
     assert len(copy_names(mirrors.app())) == 5
     # The same Syncer again takes them back as its own, without a write.

@@ -79,7 +79,7 @@ def test_copies_follow_change_and_leave_with_source_entry_and_syncer(mirrors: Mi
 
     mirrors.core.delete(SECRET, "db-conn", SOURCES)
     mirrors.await_none("db-conn")
-    assert "there is no Secret" in mirrors.message("db") or mirrors.await_ready(
+    assert "the source Secret" in mirrors.message("db") or mirrors.await_ready(
         "db", "SourceMissing"
     )
     mirrors.source("db-conn", DB)
@@ -233,9 +233,9 @@ def test_what_cannot_be_changed_is_made_anew(mirrors: Mirrors) -> None:
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ({"targetNamespace": "a", "targetCluster": "b"}, "either sourceName"),
-        ({**PAPER, "sourceSelector": {}}, "either sourceName"),
-        ({**PAPER, "targetSelector": {}}, "either targetCluster"),
+        ({"targetNamespace": "a", "targetCluster": "b"}, "exactly one of sourceName"),
+        ({**PAPER, "sourceSelector": {}}, "exactly one of sourceName"),
+        ({**PAPER, "targetSelector": {}}, "exactly one of targetCluster"),
         ({**PAPER, "targetNamespace": "{nmae}"}, "placeholders"),
         ({**PAPER, "targetNamespace": "kube-system"}, "copies in namespace kube-"),
         ({**PAPER, "targetName": "Big"}, "placeholders"),

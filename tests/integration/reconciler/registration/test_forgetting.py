@@ -103,5 +103,5 @@ def test_unknown_names_and_persons_clusters_are_refused(world: World) -> None:
     for name in ("other", "mine"):
         with pytest.raises(UcpError, match="registered: demo-stage"):
             forgetting.forget(world.core, name)
-    with pytest.raises(UcpError, match="no cluster demo-stage was forgotten"):
+    with pytest.raises(UcpError, match="cluster demo-stage was not deregistered"):
         forgetting.undo(world.core, "demo-stage")

@@ -195,7 +195,7 @@ def test_a_person_s_cluster_secret_is_never_touched(world: World, labels: dict[s
     world.start()
     world.declare()
     world.await_condition(names.REGISTERED, "False", "NameTaken")
-    assert "somebody else" in world.message(names.REGISTERED)
+    assert "not created by ucp" in world.message(names.REGISTERED)
     world.delete()
     eventually(lambda: world.local_cluster() is None, "end of the cluster")
     assert world.cluster_secret() == before

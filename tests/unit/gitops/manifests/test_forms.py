@@ -53,7 +53,7 @@ def test_what_kustomize_cant_hold_is_a_directory() -> None:
     assert "generateName (a.yaml)" in found.words
     twice = find_form({"a.yaml": SERVICE + b"---\n" + SERVICE})
     assert twice.form == "directory"
-    assert "Service web is there twice" in twice.words
+    assert "duplicate object Service web" in twice.words
 
 
 def test_a_person_s_word_counts() -> None:
@@ -73,7 +73,7 @@ def test_variants_in_folders_below_are_left_out() -> None:
     [
         ({"README.md": b""}, "no manifests: README.md"),
         ({"a/Chart.yaml": CHART, "b/kustomization.yaml": b""}, "several folders"),
-        ({"Chart.yaml": b"version: 1\n"}, "names no chart"),
+        ({"Chart.yaml": b"version: 1\n"}, "is not valid"),
         ({"Chart.yaml": CHART + b"type: library\n"}, "library"),
         ({"web.yaml": b"kind: {"}, "web.yaml is not valid YAML"),
     ],
