@@ -82,6 +82,7 @@ def test_a_connection_secret_reaches_stage_and_prod_and_follows(demo: World) -> 
         ("demo-stage", True),
     ]
     assert "db" in demo.ucp("mirror", "list").stdout
+    until("git says all of it", lambda: (demo.application("mirrors") or {})["sync"] == "Synced")
     core.apply(connection("second"), manager="test")
     for each in ("stage", "prod"):
         until(f"{each} follows", lambda each=each: password(demo, each) == "second")
