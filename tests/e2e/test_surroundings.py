@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import CACHE
+from tests.e2e.wheels import install_wheel
 from tests.e2e.world import World, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,47 +29,13 @@ def test_beside_another_topology_in_a_path_with_spaces_from_the_built_wheel(
     demo: World, world: World, tmp_path: Path
 ) -> None:
     assert " " in str(world.workspace)
-    install_wheel(world, tmp_path)
+    install_wheel(world, tmp_path, ROOT)
     world.ucp("start", "--yes", "--env", "stage=embedded", "--app", "echo")
     assert healthy_apps(world) == 1
     assert healthy_apps(demo) == 2
     world.ucp("stop", "--yes")
     assert world.processes() == []
     assert healthy_apps(demo) == 2
-
-
-def install_wheel(world: World, tmp_path: Path) -> None:
-    """Have the world's command come from the wheel, outside of the checkout."""
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, ROOT],
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("*.whl")
-    venv = world.home / "venv"
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    python = venv / "bin" / "python"
-    subprocess.run(
-        [python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel],
-        check=True,
-        capture_output=True,
-    )
-    # The locked dependencies of this environment serve the new one: only our code differs.
-    site = next((venv / "lib").glob("python*")) / "site-packages"
-    here = next(Path(each) for each in sys.path if each.endswith("site-packages"))
-    for entry in here.iterdir():
-        if "k8s_ucp" not in entry.name and not (site / entry.name).exists():
-            (site / entry.name).symlink_to(entry)
-    where = subprocess.run(
-        [python, "-c", "import k8s_ucp; print(k8s_ucp.__file__)"],
-        cwd=world.home,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert str(venv) in where
-    world.command = (str(venv / "bin" / "ucp"),)
-    world.environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="already an ordinary user: every other test shows it")

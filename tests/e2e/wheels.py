@@ -1,0 +1,44 @@
+"""The command as users install it: out of a built wheel, in a virtual environment of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.world import World
+
+
+def install_wheel(world: World, tmp_path: Path, source: Path) -> None:
+    """Have the world's command come from the wheel of `source`, outside of the checkout."""
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, source],
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    venv = world.home / "venv"
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    python = venv / "bin" / "python"
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel],
+        check=True,
+        capture_output=True,
+    )
+    # The locked dependencies of this environment serve the new one: only our code differs.
+    site = next((venv / "lib").glob("python*")) / "site-packages"
+    here = next(Path(each) for each in sys.path if each.endswith("site-packages"))
+    for entry in here.iterdir():
+        if "k8s_ucp" not in entry.name and not (site / entry.name).exists():
+            (site / entry.name).symlink_to(entry)
+    where = subprocess.run(
+        [python, "-c", "import k8s_ucp; print(k8s_ucp.__file__)"],
+        cwd=world.home,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert str(venv) in where
+    world.command = (str(venv / "bin" / "ucp"),)
+    world.environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
