@@ -19,6 +19,8 @@ from k8s_ucp.topology import Chart, default, load
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace
 from tests.chart_servers import PASSWORD, USER, chart_servers, web_chart, web_files
+from tests.integration.gitops.promotion.git_servers import TOKEN, http_git
+from tests.integration.gitops.promotion.git_servers import USER as GIT_USER
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -263,3 +265,22 @@ def test_nothing_is_granted_silently(workspace: Path, tmp_path: Path, toolbox: T
     )
     with pytest.raises(UcpError, match=r"ClusterRole web lies outside of namespaces"):
         ucp(workspace, "check")
+
+
+def test_a_private_repository_is_opened_by_the_credential_it_names(
+    workspace: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = tmp_path / "served" / "theirs"
+    first = commit(write(theirs, {"web.yaml": DEPLOYMENT}))
+    text = (workspace / "ucp.yaml").read_text()
+    (workspace / "ucp.yaml").write_text(f"{text}  credentials:\n    theirs: {{env: THEIRS}}\n")
+    monkeypatch.setenv("THEIRS", json.dumps({"username": GIT_USER, "password": TOKEN}))
+    with http_git(tmp_path / "served", {**os.environ}) as server:
+        url = server.url(theirs / ".git")
+        with pytest.raises(UcpError):
+            ucp(workspace, "app", "add", "web", "--repo", url)
+        said = ucp(workspace, "app", "add", "web", "--repo", url, "--auth", "theirs")
+    assert first in said
+    assert TOKEN not in said
+    assert TOKEN not in (workspace / "ucp.yaml").read_text()
+    assert rendered(workspace)["apps/web/base/web.yaml"] == DEPLOYMENT

@@ -10,7 +10,7 @@ from typing import Any
 
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError, UsageError
 from k8s_ucp.gitops.manifests.build_many import WORKERS, Built, Object, objects
-from k8s_ucp.gitops.manifests.helm import template
+from k8s_ucp.gitops.manifests.helm import reason, template
 from k8s_ucp.gitops.manifests.yaml_text import documents
 
 KUBERNETES = "1.35.0"
@@ -45,6 +45,11 @@ def build_charts(
 
 
 def _render(helm: Path, chart: Path, folder: str, namespace: str) -> str:
+    for each in chart.rglob("*"):
+        # helm follows links, and what a chart reads may end in a message.
+        if each.is_symlink() and not each.resolve().is_relative_to(chart.resolve()):
+            link = each.relative_to(chart)
+            raise UcpError(f"helm is not given {folder}: {link} is a link that leads out of it")
     settings = _settings(chart)
     name = settings.get("releaseName") or "-".join(folder.split("/")[1::2])
     files = settings.get("valueFiles")
@@ -59,10 +64,7 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str) -> str:
         with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
             return template(helm, words, home=Path(home), timeout=RENDER_SECONDS)
     except (CommandFailed, DeadlineExceeded) as error:
-        said = error.output if isinstance(error, CommandFailed) else error.message
-        lines = [each for each in said.strip().splitlines() if each.strip()]
-        words_of_helm = "".join(lines[-1:]).removeprefix("Error: ") or "no message"
-        raise UcpError(f"helm can't render {chart}: {words_of_helm}") from error
+        raise UcpError(f"helm can't render {chart}: {reason(error)}") from error
 
 
 def _settings(chart: Path) -> Mapping[str, Any]:

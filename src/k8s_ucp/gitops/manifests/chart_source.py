@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.gitops.manifests.forms import Files, chart_file
-from k8s_ucp.gitops.manifests.helm import call
+from k8s_ucp.gitops.manifests.helm import call, reason
 
 FETCH_SECONDS = 180.0
 MOST_BYTES = 64_000_000
@@ -178,10 +178,7 @@ def _call(
             words = words[:at] + words[at + 2 :]
         return _run(helm, words, home)
     except (CommandFailed, DeadlineExceeded) as error:
-        output = error.output if isinstance(error, CommandFailed) else error.message
-        last = [line for line in output.strip().splitlines() if line.strip()][-1:]
-        reason = "".join(last).removeprefix("Error: ") or "no message"
-        raise UcpError(f"the chart {place}: {reason}") from error
+        raise UcpError(f"the chart {place}: {reason(error)}") from error
 
 
 def _run(helm: Path, words: list[str], home: str, stdin: str | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded
 from k8s_ucp.process import Programs, passed_on, run
 
 
@@ -40,3 +41,11 @@ def call(
     environment.pop("XDG_CONFIG_HOME", None)
     environment["TMPDIR"] = str(home)
     return run([helm, *words], timeout=timeout, env=environment, stdin=stdin, programs=programs)
+
+
+def reason(error: CommandFailed | DeadlineExceeded) -> str:
+    """Why a call failed, in helm's words: advice may follow its error."""
+    said = error.output if isinstance(error, CommandFailed) else error.message
+    lines = [each.strip() for each in said.splitlines() if each.strip()]
+    errors = [each.removeprefix("Error: ") for each in lines if each.startswith("Error: ")]
+    return "".join((errors or lines)[-1:]) or "no message"

@@ -1,0 +1,60 @@
+"""Charts of the app repository are rendered as Argo CD renders them, and read nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from k8s_ucp.gitops.manifests.build_charts import NO_HELM, build_charts
+from k8s_ucp.tools.toolbox import Toolbox
+from tests.chart_servers import web_files
+
+FOLDER = "apps/web/overlays/stage"
+SETTINGS = "helm: {releaseName: shop, valueFiles: [values-stage.yaml]}\n"
+TEST = "kind: Pod\nmetadata: {name: x, annotations: {helm.sh/hook: test}}\n"
+
+
+def chart(root: Path, **more: str) -> Path:
+    files = {
+        **web_files("1.0.0"),
+        ".argocd-source.yaml": SETTINGS,
+        "values-stage.yaml": "replicas: 5\n",
+        "templates/test.yaml": TEST,
+        **more,
+    }
+    for path, text in files.items():
+        file = root / FOLDER / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return root / FOLDER
+
+
+def test_settings_beside_the_chart_count(tmp_path: Path, toolbox: Toolbox) -> None:
+    chart(tmp_path)
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {FOLDER: "far"})
+    assert built.failures == {}
+    [deployment] = built.objects[FOLDER]
+    assert deployment["metadata"]["name"] == "shop"
+    assert deployment["metadata"]["namespace"] == "far"
+    assert deployment["spec"]["replicas"] == 5
+
+
+def test_what_leads_out_is_not_read(tmp_path: Path, toolbox: Toolbox) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret")
+    folder = chart(tmp_path / "repo")
+    (folder / "link").symlink_to(secret)
+    built = build_charts(toolbox.path("helm"), tmp_path / "repo", [FOLDER], {})
+    assert "link is a link that leads out of it" in built.failures[FOLDER]
+    (folder / "link").unlink()
+    settings = SETTINGS.replace("values-stage.yaml", "../../../../../secret")
+    (folder / ".argocd-source.yaml").write_text(settings)
+    built = build_charts(toolbox.path("helm"), tmp_path / "repo", [FOLDER], {})
+    assert "outside of the app's folder" in built.failures[FOLDER]
+    assert "s3cret" not in str(built)
+
+
+def test_a_chart_that_can_not_be_rendered_is_told(tmp_path: Path, toolbox: Toolbox) -> None:
+    chart(tmp_path, **{"templates/bad.yaml": "{{ .Values.a.b.c }}"})
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+    assert "nil pointer" in built.failures[FOLDER]
+    assert build_charts(None, tmp_path, [FOLDER], {}).failures == {FOLDER: NO_HELM}
