@@ -189,7 +189,7 @@ def test_a_port_that_was_taken_meanwhile(running: World) -> None:
         said = running.ucp(*words, expect=1).stderr
         where = f"--workspace '{running.workspace}'"
         assert said == (
-            f"ucp: the core cluster demo-core doesn't answer\n  next: ucp start {where}\n"
+            f"ucp: the core cluster demo-core is not responding\n  next: ucp start {where}\n"
         )
     record = ClusterFolder(running.state / "clusters", "demo-core").record()
     assert record is not None

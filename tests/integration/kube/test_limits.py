@@ -217,7 +217,7 @@ def no_tls(connection: socket.socket) -> None:
 @pytest.mark.parametrize(
     ("speak", "scheme", "words"),
     [
-        (silent, "http", "no answer within 1 s"),
+        (silent, "http", "no response within 1 s"),
         (hanging_up, "http", "it closed the connection without a response"),
         (no_tls, "https", "no TLS connection: "),
         (None, "http", "connection refused"),
@@ -236,7 +236,7 @@ def test_why_nobody_answers_is_told_in_plain_words(
         with pytest.raises(Unreachable) as refused:
             kube.request("GET", "/readyz")
         kube.close()
-    assert refused.value.message.startswith(f"{address} doesn't answer: {words}")
+    assert refused.value.message.startswith(f"{address} is not responding: {words}")
     assert refused.value.message.endswith("(GET /readyz)")
     assert "urllib3" not in refused.value.message
     assert "Pool" not in refused.value.message

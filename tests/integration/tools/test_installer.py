@@ -144,7 +144,7 @@ def test_a_kept_file_that_does_not_exist_stops_the_installation(
     proxy: Proxy, installer: Make, cache: Path
 ) -> None:
     tool = dataclasses.replace(TINY, keep=("manifests/none",))
-    with pytest.raises(UcpError, match=r"tiny 1\.0\.0 has no manifests/none"):
+    with pytest.raises(UcpError, match=r"tiny 1\.0\.0 does not contain manifests/none"):
         installer(tool).install(["tiny"])
     assert entries(cache) == []
 

@@ -106,10 +106,10 @@ def test_no_engine_at_all(machine: Machine) -> None:
 def test_an_engine_that_is_stopped(machine: Machine, name: str) -> None:
     machine.engine(name, error=STOPPED[name])
     refusal = machine.refusal(REQUEST)
-    assert "does not run" in refusal.message
+    assert "is not running" in refusal.message
     state = machine.provider().state("demo-stage")
     assert (state.exists, state.ready) == (True, False)
-    assert "does not run" in state.message
+    assert "is not running" in state.message
 
 
 def test_an_engine_that_refuses_this_user(machine: Machine) -> None:

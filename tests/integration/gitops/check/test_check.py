@@ -58,7 +58,7 @@ def test_one_host_for_two_apps_is_refused(checked: World) -> None:
     }
     with pytest.raises(GitFailed) as caught:
         checked.push("apps", dict(other))
-    assert "echo.stage.example.org is apps/echo/overlays/stage's already" in str(
+    assert "echo.stage.example.org is already used by apps/echo/overlays/stage" in str(
         caught.value.message
     )
 
