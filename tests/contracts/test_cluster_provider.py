@@ -152,7 +152,7 @@ def test_the_same_name_in_two_workspaces_is_two_clusters_or_refused(
     here, there = workshop.provider(), workshop.provider("two")
     if workshop.names_are_shared:
         for call in (there.preflight, lambda request: there.create(request, quiet)):
-            with pytest.raises(UcpError, match="was not created by this workspace"):
+            with pytest.raises(UcpError, match="was not created by this|used by a topology of another"):
                 call(ClusterRequest(kept))
         there.delete(kept)
         there.stop(kept)
@@ -243,5 +243,5 @@ def test_a_bad_name_is_refused(provider: ClusterProvider, name: str) -> None:
 
 
 def test_an_unknown_version_is_refused_with_those_there_are(provider: ClusterProvider) -> None:
-    with pytest.raises(UcpError, match=r"1\.2\.3 .* 1\.\d+"):
+    with pytest.raises(UcpError, match=r"1\.2\.3 .* 1\.\d+|1\.\d+.* 1\.2\.3"):
         provider.preflight(ClusterRequest("some", version="1.2.3"))

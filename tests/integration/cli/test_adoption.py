@@ -185,9 +185,9 @@ def test_what_fits_is_taken_and_left_as_it_is(kube: Kube, described: Describe) -
 def test_what_is_not_adopted_is_refused_and_the_flag_is_named(described: Describe) -> None:
     both = "already runs Argo CD, Crossplane, which ucp would overwrite"
     following = refused(check_nothing_there, described("[]"), both)
-    assert "ucp start --adopt argocd,crossplane (to use" in following
+    assert "ucp start --adopt argocd,crossplane (uses the existing" in following
     following = refused(check_nothing_there, described("[argocd]"), "already runs Crossplane, ")
-    assert "ucp start --adopt argocd,crossplane (to use" in following
+    assert "ucp start --adopt argocd,crossplane (uses the existing" in following
 
 
 def test_a_version_that_the_topology_relies_on_is_that_of_theirs(described: Describe) -> None:

@@ -249,7 +249,7 @@ def test_a_port_that_is_taken_in_the_last_moment_is_told(
 
         monkeypatch.setattr(kwokctl, "create", late)
         with pytest.raises(
-            UcpError, match=r"kube-apiserver of cluster one ended(.|\n)*already in use"
+            UcpError, match=r"kube-apiserver of cluster one exited(.|\n)*already in use"
         ):
             provider.create(ClusterRequest("one"), quiet)
     assert planes.processes() == []
