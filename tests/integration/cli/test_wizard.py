@@ -125,7 +125,7 @@ def test_bad_names_are_refused_at_the_question(
     person = at_keyboard("start")
     person.reads(QUESTIONS[0])
     person.types(CTRL_U + "Stage" + ENTER)
-    person.reads("'Stage': lower-case letters, digits and '-'")
+    person.reads("'Stage' is not a valid name")
     person.types(CTRL_U + "a, a" + ENTER)
     person.reads("environment names must be unique")
     person.types(CTRL_U + "core" + ENTER)
