@@ -152,7 +152,9 @@ def test_the_same_name_in_two_workspaces_is_two_clusters_or_refused(
     here, there = workshop.provider(), workshop.provider("two")
     if workshop.names_are_shared:
         for call in (there.preflight, lambda request: there.create(request, quiet)):
-            with pytest.raises(UcpError, match="was not created by this|used by a topology of another"):
+            with pytest.raises(
+                UcpError, match="was not created by this|used by a topology of another"
+            ):
                 call(ClusterRequest(kept))
         there.delete(kept)
         there.stop(kept)

@@ -123,7 +123,7 @@ def test_argocd_keeps_itself_and_finds_no_difference(demo: World) -> None:
 
 def test_the_doctor_finds_nothing_wrong(demo: World) -> None:
     assert json.loads(demo.ucp("doctor", "-o", "json").stdout) == {"findings": []}
-    assert "nothing is wrong" in demo.ucp("doctor").stdout
+    assert "no problems found" in demo.ucp("doctor").stdout
 
 
 def test_the_doctor_s_bundle_tells_much_and_no_secret(demo: World) -> None:

@@ -99,7 +99,10 @@ def test_an_edit_beside_another_command_changes_nothing(workspace: Path) -> None
     state.make()
     write_private_file(state.root / "ucp.yaml", "as it was started\n")
     before = (workspace / "ucp.yaml").read_text()
-    with journal.held(state.lock, "demo", "ucp start"), pytest.raises(UcpError, match="another command is running"):
+    with (
+        journal.held(state.lock, "demo", "ucp start"),
+        pytest.raises(UcpError, match="another command is running"),
+    ):
         ucp(workspace, "env", "add", "eu")
     assert (workspace / "ucp.yaml").read_text() == before
     assert (state.root / "ucp.yaml").read_text() == "as it was started\n"

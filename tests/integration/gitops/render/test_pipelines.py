@@ -289,4 +289,4 @@ def test_the_check_passes_on_what_is_rendered(
         script = "\n".join(each["run"] for each in steps if "run" in each)
     else:
         script = files[".gitlab-ci.yml"][0]["check"]["script"][0]
-    assert "nothing is wrong" in run(script, {}, clone.folder, kustomize)
+    assert "no problems found" in run(script, {}, clone.folder, kustomize)
