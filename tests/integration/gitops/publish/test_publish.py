@@ -163,15 +163,14 @@ def test_what_leaves_the_topology_stays_in_the_repositories(world: World) -> Non
     only = demo().spec.environments[0]
     result = world.start(environments=(only,), apps=())
     after = world.files("core"), world.files("apps")
-    # The ApplicationSets give an app that the topology doesn't have the project of all such apps.
-    follows = {"ucp.yaml", "applications/protected.yaml", "applications/unprotected.yaml"}
+    # But for what follows the topology: an app that left it has the project of all such apps.
+    follows = ("ucp.yaml", "applications/", "projects/")
     for old, new in zip(before, after, strict=True):
-        assert {path: text for path, text in new.items() if path not in follows} == {
-            path: text for path, text in old.items() if path not in follows
+        assert {path: text for path, text in new.items() if not path.startswith(follows)} == {
+            path: text for path, text in old.items() if not path.startswith(follows)
         }
-    for path in sorted(follows - {"ucp.yaml"}):
-        assert b"ucp-{{" in before[0][path]
-        assert b"ucp-{{" not in after[0][path]
+    assert "projects/ucp-echo.yaml" in before[0]
+    assert "projects/ucp-echo.yaml" not in after[0]
     assert result.core.environments() == ["prod", "stage"]
 
 
