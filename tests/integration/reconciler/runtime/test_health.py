@@ -121,7 +121,7 @@ def test_a_process_that_lost_a_part_ends_to_be_started_again(
     settings = Settings(kubeconfig=path, machine="here", topology="demo", watch_seconds=1)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        with pytest.raises(UcpError, match="localclusters in ucp-clusters ended"):
+        with pytest.raises(UcpError, match="localclusters in ucp-clusters failed"):
             manager.run(settings, {})
     finally:
         for number, handler in handlers.items():
