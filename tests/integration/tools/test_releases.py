@@ -198,7 +198,7 @@ def test_a_damaged_lock_is_not_forgotten(scene: Scene) -> None:
 
 def test_a_changed_module_is_refused(scene: Scene, proxy: Proxy) -> None:
     proxy.files["manifests/crds/a.yaml"] = "kind: Evil\n"
-    with pytest.raises(WrongHash, match=r"module example\.org/tiny v1\.0\.0 checksum"):
+    with pytest.raises(WrongHash, match=r"checksum mismatch for the Go module example\.org/tiny v1\.0\.0"):
         scene.installer().install(["tiny"])
     assert scene.entries() == []
 
