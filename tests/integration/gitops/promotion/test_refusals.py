@@ -188,7 +188,7 @@ def test_a_branch_that_always_moves_ends_at_the_deadline(
 
     assert result.code == 1
     assert "not reached within" in result.err
-    assert "run the same command again" in result.err
+    assert "run the command again" in result.err
 
 
 class TestHttp:
