@@ -13,7 +13,7 @@ from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.kube import Kube
-from k8s_ucp.process import Identity
+from k8s_ucp.process import ProcessIdentity
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -42,7 +42,7 @@ class ControlPlanes:
         """Where the clusters of that workspace lie; the path holds a space on purpose."""
         return self.root / workspace / "my files" / "clusters"
 
-    def processes(self, workspace: str = "") -> list[Identity]:
+    def processes(self, workspace: str = "") -> list[ProcessIdentity]:
         """Whatever still runs for clusters of that workspace, or of any."""
         return process.working_in(self.folder(workspace) if workspace else self.root)
 

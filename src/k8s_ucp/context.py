@@ -18,7 +18,7 @@ from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.components.argocd import ArgoCD
-from k8s_ucp.components.backup_keeper import BackupKeeper
+from k8s_ucp.components.backup_keeper import BackupComponent
 from k8s_ucp.components.component import Component, HostComponent
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.components.crossplane import Crossplane
@@ -30,13 +30,13 @@ from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.components.pods import argocd_pods, pod_components
 from k8s_ucp.components.pods.component import PodComponent
 from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
-from k8s_ucp.components.reconciler import Reconciler
+from k8s_ucp.components.reconciler import ReconcilerComponent
 from k8s_ucp.components.repository_access import repository_secrets
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
-from k8s_ucp.gitops.publish.merge import NOBODY, Known
-from k8s_ucp.gitops.publish.repositories import PublishResult, Settled, addresses
+from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
+from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions, addresses
 from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
@@ -64,9 +64,9 @@ class Context:
     """ucp.yaml as the user wrote it."""
     manifests: Manifests = field(default_factory=dict)
     """Of apps that are given by path."""
-    settled: Settled = field(default_factory=Settled)
+    settled: Resolutions = field(default_factory=Resolutions)
     """Conflicts that the user has decided."""
-    leaving: Known = NOBODY
+    leaving: Scope = EMPTY_SCOPE
     """Environments and apps whose folders go, with what people added there."""
     before_push: Callable[[], None] = lambda: None
     """Called once everything that can be checked was, before anything is pushed."""
@@ -219,10 +219,10 @@ class Context:
         return Crossplane(self.host, self.topology.spec.crossplane)
 
     @property
-    def reconciler(self) -> Reconciler:
+    def reconciler(self) -> ReconcilerComponent:
         """Its part on this machine: all of it, or what makes LocalClusters."""
         adopts = any(each.adopts for each in (p.info for p in self.providers.values()))
-        return Reconciler(
+        return ReconcilerComponent(
             self.host,
             self.workspace.root,
             self.topology.name,
@@ -231,9 +231,9 @@ class Context:
         )
 
     @property
-    def backup_keeper(self) -> BackupKeeper:
+    def backup_keeper(self) -> BackupComponent:
         """publish-repositories comes first."""
-        return BackupKeeper(
+        return BackupComponent(
             self.host,
             self.workspace.backup_key,
             self.gitops.core,

@@ -41,7 +41,7 @@ class BadCredential(UcpError):
 
 
 @dataclass(frozen=True)
-class Place:
+class CredentialRef:
     """Where a credential comes from: one of the three.
 
     file: absolute. variable: of the environment. reference: op://vault/item/field.
@@ -71,30 +71,30 @@ class _Form:
     normalise: Callable[[str], str]
 
 
-def place_of(topology: Topology, workspace: Workspace, name: str) -> Place:
+def place_of(topology: Topology, workspace: Workspace, name: str) -> CredentialRef:
     """Where a credential comes from. name: of a cloud, or what `spec.git` says."""
     source = getattr(topology.spec.credentials, name, None)
     if source is not None and source.env:
-        return Place(variable=source.env)
+        return CredentialRef(variable=source.env)
     if source is not None and source.onepassword:
-        return Place(reference=source.onepassword)
+        return CredentialRef(reference=source.onepassword)
     if source is not None and source.file:
-        return Place(file=workspace.root / source.file)
-    return Place(file=workspace.credentials / FILES.get(name, f"{name}.token"))
+        return CredentialRef(file=workspace.root / source.file)
+    return CredentialRef(file=workspace.credentials / FILES.get(name, f"{name}.token"))
 
 
-def load(cloud: str, place: Place) -> str:
+def load(cloud: str, place: CredentialRef) -> str:
     """The credential as Crossplane's provider reads it. Raises BadCredential."""
     return _load(cloud, place, _FORMS[cloud])
 
 
-def load_login(name: str, place: Place) -> tuple[str, str]:
+def load_login(name: str, place: CredentialRef) -> tuple[str, str]:
     """User name, empty where none is said, and password or token. Raises BadCredential."""
     login = json.loads(_load(name, place, _LOGIN))
     return login["username"], login["password"]
 
 
-def _load(name: str, place: Place, form: _Form) -> str:
+def _load(name: str, place: CredentialRef, form: _Form) -> str:
     text = _read(name, place, form)
     try:
         return form.normalise(text)
@@ -107,7 +107,7 @@ def expected(cloud: str) -> str:
     return _FORMS[cloud].expected
 
 
-def _read(cloud: str, place: Place, form: _Form) -> str:
+def _read(cloud: str, place: CredentialRef, form: _Form) -> str:
     if place.variable:
         text = os.environ.get(place.variable, "")
     elif place.reference:
@@ -120,7 +120,7 @@ def _read(cloud: str, place: Place, form: _Form) -> str:
     return text
 
 
-def _from_file(cloud: str, place: Place, file: Path, form: _Form) -> str:
+def _from_file(cloud: str, place: CredentialRef, file: Path, form: _Form) -> str:
     if ".." in file.parts:
         # A shared ucp.yaml would name files of whoever runs it.
         raise _bad(cloud, place, "its path contains '..' and may leave the workspace", form)
@@ -162,7 +162,7 @@ def _from_onepassword(cloud: str, reference: str) -> str:
         raise BadCredential(f"{what}: {ended}", next=f"op read '{reference}'") from None
 
 
-def _bad(cloud: str, place: Place, why: str, form: _Form) -> BadCredential:
+def _bad(cloud: str, place: CredentialRef, why: str, form: _Form) -> BadCredential:
     if place.file:
         advice = f"write it to this file (chmod 600 '{place.file}'), or set another source"
     else:

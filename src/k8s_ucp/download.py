@@ -49,7 +49,7 @@ class NotServed(UcpError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class DownloadLimits:
     """How patient a download is. Seconds."""
 
     deadline: float = 1800.0
@@ -71,7 +71,7 @@ def fetch_file(
     url: str,
     target: Path,
     *,
-    limits: Limits = Limits(),
+    limits: DownloadLimits = DownloadLimits(),
     progress: Progress = _silent,
     ended: Callable[[], bool] = _never,
     plain: bool = False,
@@ -107,7 +107,7 @@ def fetch_file(
 
 def fetch_text(url: str, *, seconds: float = 30.0, plain: bool = False) -> str:
     """A small text file (at most 4 MiB, UTF-8). Raises NotReached, NotServed, UcpError."""
-    limits = Limits(deadline=seconds, stall=min(seconds, STALL_SECONDS))
+    limits = DownloadLimits(deadline=seconds, stall=min(seconds, STALL_SECONDS))
     until = time.monotonic() + seconds
     content = bytearray()
     try:
@@ -131,7 +131,7 @@ def fetch_text(url: str, *, seconds: float = 30.0, plain: bool = False) -> str:
 
 def answers(url: str, *, seconds: float, plain: bool = False) -> bool:
     """Somebody there answers HTTP; whether the file is there remains to be seen."""
-    limits = Limits(deadline=seconds, connect=seconds, stall=seconds)
+    limits = DownloadLimits(deadline=seconds, connect=seconds, stall=seconds)
     try:
         with _answer(url, {}, limits, plain, head=True) as response:
             return response.status_code not in (407, *_OUT_OF_ORDER)
@@ -163,7 +163,7 @@ class _Transfer:
 
     url: str
     target: Path
-    limits: Limits
+    limits: DownloadLimits
     progress: Progress
     ended: Callable[[], bool]
     plain: bool
@@ -252,7 +252,7 @@ def _require_served(url: str, response: Response) -> None:
 
 @contextlib.contextmanager
 def _answer(
-    url: str, headers: dict[str, str], limits: Limits, plain: bool, *, head: bool = False
+    url: str, headers: dict[str, str], limits: DownloadLimits, plain: bool, *, head: bool = False
 ) -> Iterator[Response]:
     """The answer after all redirects, its body not read yet. Raises _Again, UcpError."""
     import requests

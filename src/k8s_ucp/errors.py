@@ -68,6 +68,7 @@ class DeadlineExceeded(UcpError):
         self.seconds = seconds
         self.last_state = last_state
         super().__init__(
-            f"{what}: not reached within {round(seconds, 1):g} s; last state: {last_state or 'unknown'}",
+            f"{what}: not reached within {round(seconds, 1):g} s;"
+            f" last state: {last_state or 'unknown'}",
             next=next,
         )

@@ -135,7 +135,7 @@ class GitopsFolder:
 
 
 @dataclass(frozen=True)
-class Identity:
+class WorkspaceIdentity:
     """What tells a workspace from all others, and from its own copies.
 
     id: random. root, machine: where it was used last; a folder elsewhere with the same id is a copy
@@ -262,7 +262,7 @@ class Workspace:
                 identity = self._identity()
                 if identity is None:
                     former = {each: self._former_machine_id(each) for each in self._begun()}
-                    identity = Identity(secrets.token_hex(16), "", "", former)
+                    identity = WorkspaceIdentity(secrets.token_hex(16), "", "", former)
                     if self._identity_file.exists():
                         # A copy: its clusters are the original's.
                         identity = replace(identity, former={})
@@ -282,7 +282,7 @@ class Workspace:
     def _identity_file(self) -> Path:
         return self.root / "gitops" / ".workspace.json"
 
-    def _identity(self) -> Identity | None:
+    def _identity(self) -> WorkspaceIdentity | None:
         """None where there is none yet, or the folder is a copy of another workspace."""
         identity = _read_identity(self._identity_file)
         if identity is None:
@@ -324,9 +324,9 @@ def _machine() -> str:
     return "" if found in ("", "uninitialized") else hashlib.sha256(found.encode()).hexdigest()[:16]
 
 
-def _read_identity(path: Path) -> Identity | None:
+def _read_identity(path: Path) -> WorkspaceIdentity | None:
     try:
-        found = Identity(**json.loads(path.read_text("utf-8")))
+        found = WorkspaceIdentity(**json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
     return found if found.id and isinstance(found.former, dict) else None

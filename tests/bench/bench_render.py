@@ -12,14 +12,14 @@ from pathlib import Path
 from k8s_ucp.gitops.check.repositories import check_rendered
 from k8s_ucp.gitops.manifests.kustomize import build
 from k8s_ucp.gitops.publish.repositories import render_to
-from k8s_ucp.gitops.render.repositories import Facts, Rendered, render
+from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.topology import App, Environment, Metadata, Spec, Topology
 from k8s_ucp.workspace import cache_folder
 from tests.evidence import table, write
 
 APPS, GOAL = 500, 0.3
-FACTS = Facts(
+FACTS = RenderInputs(
     machine="0123456789abcdef",
     core_url="https://git.example.org/core.git",
     apps_url="https://git.example.org/apps.git",

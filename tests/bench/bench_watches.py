@@ -132,15 +132,15 @@ def _follow(
 ) -> tuple[Callable[[], set[str]], Callable[[], object]]:
     """How to read the names that are known, and how to end it."""
     if kind == "ours":
-        from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+        from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
         from k8s_ucp.reconciler.runtime.logs import Log
         from k8s_ucp.reconciler.runtime.metrics import Metrics
         from k8s_ucp.reconciler.runtime.settings import Settings
 
         seconds = Settings(kubeconfig=None, machine="", topology="").watch_seconds
-        watch = Watch(
+        watch = Informer(
             Kube(config),
-            Selection(CONFIG_MAP, NAMESPACE),
+            WatchSpec(CONFIG_MAP, NAMESPACE),
             Log(io.StringIO()),
             metrics=Metrics(),
             seconds=seconds,

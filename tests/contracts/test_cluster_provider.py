@@ -153,7 +153,7 @@ def test_the_same_name_in_two_workspaces_is_two_clusters_or_refused(
     if workshop.names_are_shared:
         for call in (there.preflight, lambda request: there.create(request, quiet)):
             with pytest.raises(
-                UcpError, match="was not created by this|used by a topology of another"
+                UcpError, match=r"was not created by this|used by a topology of another"
             ):
                 call(ClusterRequest(kept))
         there.delete(kept)

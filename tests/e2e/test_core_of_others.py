@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from k8s_ucp.clusters.existing.adoption import MARK, MARK_NAMESPACE
-from k8s_ucp.components.ownership.ledger import Entry, Ledger
+from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.kube import APPLICATION, CONFIG_MAP, DEPLOYMENT, NAMESPACE, SECRET
 from tests.backing_clusters import merged
 from tests.control_planes import deployment, eventually, namespace
@@ -65,7 +65,7 @@ def test_it_is_used_and_left_as_it_was_found(
 
     written = Ledger(world.state / "ledger.json").entries()
     new = {each for each in theirs.contents() if each not in before}
-    assert Entry("v1", "Namespace", "", "argocd") in written
+    assert LedgerEntry("v1", "Namespace", "", "argocd") in written
     assert not [each for each in written if f"{each.kind} {each.namespace}/{each.name}" not in new]
     unchanged = {each: uid for each, uid in theirs.contents().items() if each in before}
     assert unchanged == before

@@ -12,7 +12,7 @@ import pytest
 
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.app_manifests import read_manifests
-from k8s_ucp.gitops.render.repositories import Facts, Rendered, render
+from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.topology import load
 from k8s_ucp.topology.schema import NAME
 
@@ -26,7 +26,7 @@ def rendered(name: str) -> Rendered:
     git = topology.spec.git
     now = render(
         topology,
-        Facts(
+        RenderInputs(
             machine="0123456789abcdef",
             core_url=git.core or f"file:///home/me/gitops/{name}/core.git",
             apps_url=git.apps or f"file:///home/me/gitops/{name}/apps.git",

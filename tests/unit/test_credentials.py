@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp import credentials
-from k8s_ucp.credentials import BadCredential, Place, load, load_login
+from k8s_ucp.credentials import BadCredential, CredentialRef, load, load_login
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
 
 SECRET = "hunter2-" + "x" * 40
@@ -48,10 +48,10 @@ BAD = {
 }
 
 
-def private(path: Path, text: str, mode: int = 0o600) -> Place:
+def private(path: Path, text: str, mode: int = 0o600) -> CredentialRef:
     path.write_text(text, "utf-8")
     path.chmod(mode)
-    return Place(file=path)
+    return CredentialRef(file=path)
 
 
 LOGINS = {
@@ -96,10 +96,10 @@ def test_bad_ones_say_what_is_expected_and_nothing_else(case: str, tmp_path: Pat
 
 def test_from_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_CLOUD", GOOD["aws"])
-    assert load("aws", Place(variable="MY_CLOUD")) == GOOD["aws"]
+    assert load("aws", CredentialRef(variable="MY_CLOUD")) == GOOD["aws"]
     monkeypatch.delenv("MY_CLOUD")
     with pytest.raises(BadCredential, match="the variable MY_CLOUD: it does not exist"):
-        load("aws", Place(variable="MY_CLOUD"))
+        load("aws", CredentialRef(variable="MY_CLOUD"))
 
 
 def test_a_file_that_others_may_read(tmp_path: Path) -> None:
@@ -112,23 +112,23 @@ def test_a_file_outside_the_workspace_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "outside.token").write_text("a-token\n")
     (tmp_path / "outside.token").chmod(0o600)
     with pytest.raises(BadCredential, match="leave the workspace"):
-        load_login("forge", Place(file=tmp_path / "workspace" / ".." / "outside.token"))
+        load_login("forge", CredentialRef(file=tmp_path / "workspace" / ".." / "outside.token"))
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(BadCredential, match="the file does not exist"):
-        load("gcp", Place(file=tmp_path / "nothing"))
+        load("gcp", CredentialRef(file=tmp_path / "nothing"))
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o700)
     with pytest.raises(BadCredential, match="it is not a file"):
-        load("gcp", Place(file=folder))
+        load("gcp", CredentialRef(file=folder))
     with pytest.raises(BadCredential, match="longer than"):
         load("gcp", private(tmp_path / "long", SECRET * 2000))
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe")
     binary.chmod(0o600)
     with pytest.raises(BadCredential, match="not valid UTF-8"):
-        load("gcp", Place(file=binary))
+        load("gcp", CredentialRef(file=binary))
 
 
 def test_from_onepassword(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_from_onepassword(monkeypatch: pytest.MonkeyPatch) -> None:
         return GOOD["azure"]
 
     monkeypatch.setattr(credentials, "run", read)
-    assert load("azure", Place(reference="op://a/b/c")) == GOOD["azure"]
+    assert load("azure", CredentialRef(reference="op://a/b/c")) == GOOD["azure"]
     assert calls == [["op", "read", "--no-newline", "op://a/b/c"]]
 
 
@@ -158,7 +158,7 @@ def test_onepassword_fails(failure: Exception, words: str, monkeypatch: pytest.M
 
     monkeypatch.setattr(credentials, "run", fail)
     with pytest.raises(BadCredential, match=words) as caught:
-        load("gcp", Place(reference="op://a/b/c"))
+        load("gcp", CredentialRef(reference="op://a/b/c"))
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert caught.value.next
 
@@ -167,5 +167,5 @@ def test_a_token_in_place_of_a_variable_s_name_is_not_repeated() -> None:
     """Some look like names: the refusal may end in a log of CI."""
     for pasted in ("ghp_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", "AKIA0123456789ABCDEF"):
         with pytest.raises(BadCredential) as caught:
-            load("digitalocean", Place(variable=pasted))
+            load("digitalocean", CredentialRef(variable=pasted))
         assert pasted[4:] not in str(caught.value)

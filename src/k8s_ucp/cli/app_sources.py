@@ -11,18 +11,18 @@ from k8s_ucp.workspace import cache_folder
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.git.environment import Credential
-    from k8s_ucp.gitops.render.app_manifests import Fetcher
+    from k8s_ucp.gitops.render.app_manifests import SourceFetcher
     from k8s_ucp.topology import App, Topology
 
 
-def fetcher_of(call: Invocation, topology: Topology) -> Fetcher:
+def fetcher_of(call: Invocation, topology: Topology) -> SourceFetcher:
     """For the apps of a topology."""
-    from k8s_ucp.gitops.render.app_manifests import Fetcher
+    from k8s_ucp.gitops.render.app_manifests import SourceFetcher
 
     def credential(app: App) -> Credential | None:
         return credential_for(call, topology, app)
 
-    return Fetcher(cache_folder(), pinned_helm, credential)
+    return SourceFetcher(cache_folder(), pinned_helm, credential)
 
 
 def pinned_helm() -> Path:

@@ -11,7 +11,13 @@ from k8s_ucp.cli.app_sources import fetcher_of
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.check.repositories import Checkout, Finding, check, check_rendered, transports
+from k8s_ucp.gitops.check.repositories import (
+    CheckFinding,
+    Checkout,
+    check,
+    check_rendered,
+    transports,
+)
 from k8s_ucp.process import find_program
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.workspace import cache_folder
@@ -86,7 +92,7 @@ def helm() -> Path | None:
         return find_program("helm")
 
 
-def _check_workspace(call: Invocation, program: Path, path: Path) -> list[Finding]:
+def _check_workspace(call: Invocation, program: Path, path: Path) -> list[CheckFinding]:
     from k8s_ucp.components.repositories import render_all
     from k8s_ucp.gitops.render.app_manifests import read_manifests
     from k8s_ucp.topology import load

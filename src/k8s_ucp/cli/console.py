@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from k8s_ucp.engine.pipeline import Event, StepRun
+    from k8s_ucp.engine.pipeline import StepEvent, StepRun
 
 REPORT_SECONDS = 10.0
 """Where nobody looks live (a log of CI): a step's reports are told this often, and not oftener."""
@@ -74,7 +74,7 @@ class Console:
 class StepsView(AbstractContextManager["StepsView"]):
     """Shows steps while a plan runs; this one shows nothing."""
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: StepEvent) -> None:
         """A step changed."""
 
     def __exit__(self, *_: object) -> None:
@@ -88,7 +88,7 @@ class PlainSteps(StepsView):
         self._console = console
         self._told: dict[str, float] = {}
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: StepEvent) -> None:
         step, now = event.step, time.monotonic()
         if step.state == "running":
             last = self._told.setdefault(step.id, now)
@@ -125,7 +125,7 @@ class LiveSteps(StepsView):
         self._live.stop()
         self._keyboard.close()
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: StepEvent) -> None:
         self._steps = event.steps
 
     def _page(self) -> RenderableType:

@@ -27,44 +27,54 @@ OK, BUG, INTERRUPTED = 0, 3, 130
 
 
 @dataclass(frozen=True)
-class Entry:
+class CommandEntry:
     """Where a command lives, and the line that `ucp --help` shows for it."""
 
     module: str
     help: str
 
 
-COMMANDS: dict[str, Entry] = {
-    "start": Entry("k8s_ucp.cli.lifecycle.start", "Create or update everything in ucp.yaml."),
-    "stop": Entry(
+COMMANDS: dict[str, CommandEntry] = {
+    "start": CommandEntry(
+        "k8s_ucp.cli.lifecycle.start", "Create or update everything in ucp.yaml."
+    ),
+    "stop": CommandEntry(
         "k8s_ucp.cli.lifecycle.stop", "Stop everything that runs; repositories and data are kept."
     ),
-    "status": Entry(
+    "status": CommandEntry(
         "k8s_ucp.cli.inspection.status", "Show clusters, components, environments, applications."
     ),
-    "graph": Entry("k8s_ucp.cli.inspection.graph", "Draw the topology as mermaid, svg or dot."),
-    "doctor": Entry("k8s_ucp.cli.inspection.doctor", "Find problems and how to fix them."),
-    "logs": Entry("k8s_ucp.cli.inspection.logs", "Print a component's logs."),
-    "promote": Entry("k8s_ucp.cli.promotion.promote", "Write an image tag to an environment."),
-    "rollback": Entry(
+    "graph": CommandEntry(
+        "k8s_ucp.cli.inspection.graph", "Draw the topology as mermaid, svg or dot."
+    ),
+    "doctor": CommandEntry("k8s_ucp.cli.inspection.doctor", "Find problems and how to fix them."),
+    "logs": CommandEntry("k8s_ucp.cli.inspection.logs", "Print a component's logs."),
+    "promote": CommandEntry(
+        "k8s_ucp.cli.promotion.promote", "Write an image tag to an environment."
+    ),
+    "rollback": CommandEntry(
         "k8s_ucp.cli.promotion.rollback", "Restore an earlier tag and hold the bad one."
     ),
-    "history": Entry("k8s_ucp.cli.promotion.history", "List the changes of an app's tags."),
-    "clusters": Entry("k8s_ucp.cli.inspection.clusters", "List the clusters on this machine."),
-    "kubeconfig": Entry(
+    "history": CommandEntry("k8s_ucp.cli.promotion.history", "List the changes of an app's tags."),
+    "clusters": CommandEntry(
+        "k8s_ucp.cli.inspection.clusters", "List the clusters on this machine."
+    ),
+    "kubeconfig": CommandEntry(
         "k8s_ucp.cli.inspection.kubeconfig", "Print or merge a cluster's kubeconfig."
     ),
-    "get": Entry("k8s_ucp.cli.inspection.get", "Print users and passwords: get secrets."),
-    "open": Entry("k8s_ucp.cli.inspection.open", "Open a component in the browser: open argocd."),
-    "mirror": Entry(
+    "get": CommandEntry("k8s_ucp.cli.inspection.get", "Print users and passwords: get secrets."),
+    "open": CommandEntry(
+        "k8s_ucp.cli.inspection.open", "Open a component in the browser: open argocd."
+    ),
+    "mirror": CommandEntry(
         "k8s_ucp.cli.editing.mirror", "List, add, remove mirrored Secrets and ConfigMaps."
     ),
-    "env": Entry("k8s_ucp.cli.editing.environments", "List, add and remove environments."),
-    "app": Entry("k8s_ucp.cli.editing.apps", "List, add and remove apps."),
-    "render": Entry("k8s_ucp.cli.render", "Render both repositories to a folder."),
-    "check": Entry("k8s_ucp.cli.check", "Validate the files of both repositories."),
-    "tools": Entry("k8s_ucp.cli.tools", "Install, list or remove the pinned programs."),
-    "reconciler": Entry("k8s_ucp.cli.reconciler", "Run the controllers in the foreground."),
+    "env": CommandEntry("k8s_ucp.cli.editing.environments", "List, add and remove environments."),
+    "app": CommandEntry("k8s_ucp.cli.editing.apps", "List, add and remove apps."),
+    "render": CommandEntry("k8s_ucp.cli.render", "Render both repositories to a folder."),
+    "check": CommandEntry("k8s_ucp.cli.check", "Validate the files of both repositories."),
+    "tools": CommandEntry("k8s_ucp.cli.tools", "Install, list or remove the pinned programs."),
+    "reconciler": CommandEntry("k8s_ucp.cli.reconciler", "Run the controllers in the foreground."),
 }
 """In the order of `ucp --help`. A command is listed here once it is built, never before."""
 

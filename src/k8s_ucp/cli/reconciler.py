@@ -175,13 +175,13 @@ def _on_machine(
 ) -> tuple[Settings, Mapping[str, ClusterProvider]]:
     from k8s_ucp.clusters.access import keep_access
     from k8s_ucp.clusters.local import local_providers, used_providers
-    from k8s_ucp.tools.installer import Installer, Source
+    from k8s_ucp.tools.installer import Installer, ProgramSource
     from k8s_ucp.tools.needed import needed_tools
     from k8s_ucp.workspace import cache_folder
 
     topology = chosen_topology(call)
     state = call.workspace.state(topology.name)
-    source = Source(topology.spec.tools.source)
+    source = ProgramSource(topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)
     toolbox = installer.find(needed_tools(topology))
     core = used_providers(call.workspace, topology, toolbox)[topology.spec.core.provider]

@@ -14,7 +14,7 @@ from k8s_ucp.components.repositories import render_all
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.publish.vendor import commit, vendor
 from k8s_ucp.gitops.render.app_manifests import read_manifests
-from k8s_ucp.tools.installer import Installer, Source
+from k8s_ucp.tools.installer import Installer, ProgramSource
 from k8s_ucp.topology import load
 from k8s_ucp.topology.placement import in_pods
 from k8s_ucp.workspace import cache_folder
@@ -53,7 +53,7 @@ def render(
     path = file or call.workspace.topology_file
     topology = load(path)
     manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
-    source = Source(topology.spec.tools.source)
+    source = ProgramSource(topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)
     engines = ("argocd", "crossplane")
     toolbox = installer.find((*engines, "helm") if in_pods(topology) else engines)

@@ -15,7 +15,7 @@ from k8s_ucp.cli.console import Console
 from k8s_ucp.context import Context
 from k8s_ucp.engine import journal, pipeline
 from k8s_ucp.engine.journal import Journal
-from k8s_ucp.engine.pipeline import Event, Interrupted, Plan
+from k8s_ucp.engine.pipeline import Plan, RunInterrupted, StepEvent
 from k8s_ucp.errors import UcpError
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.workspace import Workspace
@@ -56,14 +56,14 @@ def run_plan(
         view = stack.enter_context(console.steps())
         writing = Journal(state.journal, plan.name)
 
-        def hear(event: Event) -> None:
+        def hear(event: StepEvent) -> None:
             view.hear(event)
             writing.note(event)
             log(event)
 
         try:
             pipeline.run(plan, context, cancel=context.cancel, on_event=hear, again=command_line())
-        except Interrupted:
+        except RunInterrupted:
             writing.end("interrupted")
             raise
         except BaseException:
@@ -92,7 +92,7 @@ def command_line() -> str:
 
 
 @contextlib.contextmanager
-def _log(path: Path, name: str) -> Iterator[Callable[[Event], None]]:
+def _log(path: Path, name: str) -> Iterator[Callable[[StepEvent], None]]:
     """The run log (0600): a line for every change; one old file is kept."""
     with contextlib.suppress(OSError):
         if path.stat().st_size > LOG_BYTES:
@@ -112,7 +112,7 @@ def _log(path: Path, name: str) -> Iterator[Callable[[Event], None]]:
         write(f"begins: {command_line()}")
         last: dict[str, str] = {}
 
-        def hear(event: Event) -> None:
+        def hear(event: StepEvent) -> None:
             step = event.step
             words = f"{step.id}: {step.state} {step.message}".strip()
             if last.get(step.id) != words:

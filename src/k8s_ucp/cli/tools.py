@@ -11,7 +11,7 @@ from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.tools.catalogue import EMBEDDED
-from k8s_ucp.tools.installer import Installer, Phase, Source, ToolProgress
+from k8s_ucp.tools.installer import Installer, Phase, ProgramSource, ToolProgress
 from k8s_ucp.workspace import cache_folder
 
 app = declare("Install, list or remove the pinned programs.")
@@ -19,7 +19,7 @@ app = declare("Install, list or remove the pinned programs.")
 TOLD_SECONDS = 10.0
 
 SourceOption = Annotated[
-    Source | None,
+    ProgramSource | None,
     typer.Option(
         "--source",
         help=(
@@ -134,11 +134,11 @@ def _needed(ctx: typer.Context) -> tuple[str, ...]:
     return needed_tools(load(file))
 
 
-def _source(ctx: typer.Context, wanted: Source | None) -> Source:
+def _source(ctx: typer.Context, wanted: ProgramSource | None) -> ProgramSource:
     """As the flag says, else as the workspace's ucp.yaml does, else auto."""
     file = invocation(ctx).workspace.topology_file
     if wanted or not file.exists():
-        return wanted or Source.AUTO
+        return wanted or ProgramSource.AUTO
     from k8s_ucp.topology import load
 
-    return Source(load(file).spec.tools.source)
+    return ProgramSource(load(file).spec.tools.source)

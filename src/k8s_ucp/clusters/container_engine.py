@@ -46,7 +46,7 @@ _STOPPED = (
 
 
 @dataclass(frozen=True)
-class EngineFacts:
+class EngineInfo:
     """What an engine says of itself."""
 
     memory: int
@@ -58,7 +58,7 @@ class EngineFacts:
 
 
 @dataclass(frozen=True)
-class Node:
+class ContainerNode:
     """A container that is a node of a kind cluster, running or not."""
 
     id: str
@@ -106,11 +106,11 @@ class ContainerEngine:
                 next=_start_it(self.name),
             ) from error
 
-    def facts(self) -> EngineFacts:
+    def facts(self) -> EngineInfo:
         """Raises UcpError where it does not answer."""
         return read_facts(json.loads(self.run("info", "--format", "{{json .}}")))
 
-    def nodes(self, cluster: str | None = None) -> list[Node]:
+    def nodes(self, cluster: str | None = None) -> list[ContainerNode]:
         """Nodes of one kind cluster, or of all, sorted by name. Raises UcpError."""
         label = f"label={CLUSTER_LABEL}" + (f"={cluster}" if cluster else "")
         for attempt in range(LOOKS):
@@ -143,23 +143,23 @@ class ContainerEngine:
         more = ("--multi-image-archive",) if self.name == "podman" else ()
         self.run("save", *more, "--output", str(archive), *images, timeout=timeout)
 
-    def start(self, nodes: Sequence[Node], *, timeout: float) -> None:
+    def start(self, nodes: Sequence[ContainerNode], *, timeout: float) -> None:
         self.run("start", *(each.id for each in nodes), timeout=timeout)
 
-    def stop(self, nodes: Sequence[Node], *, timeout: float) -> None:
+    def stop(self, nodes: Sequence[ContainerNode], *, timeout: float) -> None:
         """Politely, then by force."""
         grace = str(max(1, min(STOP_SECONDS, int(timeout / 2))))
         self.run("stop", "--time", grace, *(each.id for each in nodes), timeout=timeout + 10)
 
-    def remove(self, nodes: Sequence[Node], *, timeout: float) -> None:
+    def remove(self, nodes: Sequence[ContainerNode], *, timeout: float) -> None:
         """With the volumes that belong to them alone."""
         self.run("rm", "--force", "--volumes", *(each.id for each in nodes), timeout=timeout)
 
-    def execute(self, node: Node, *words: str, timeout: float = ASK_SECONDS) -> str:
+    def execute(self, node: ContainerNode, *words: str, timeout: float = ASK_SECONDS) -> str:
         """Run a program inside a running node."""
         return self.run("exec", node.id, *words, timeout=timeout)
 
-    def copy_in(self, node: Node, file: Path, path: str, *, timeout: float) -> None:
+    def copy_in(self, node: ContainerNode, file: Path, path: str, *, timeout: float) -> None:
         """Copy a file of this machine to a path in a running node."""
         self.run("cp", str(file), f"{node.id}:{path}", timeout=timeout)
 
@@ -218,11 +218,11 @@ def find_engine(environment: Mapping[str, str] = os.environ) -> str:
     )
 
 
-def read_facts(info: Mapping[str, Any]) -> EngineFacts:
+def read_facts(info: Mapping[str, Any]) -> EngineInfo:
     """Docker's and nerdctl's `info`, or podman's."""
     if "host" in info:
         host = info["host"]
-        return EngineFacts(
+        return EngineInfo(
             memory=int(host.get("memTotal") or 0),
             cgroup=1 if str(host.get("cgroupVersion", "")).endswith("1") else 2,
             rootless=bool((host.get("security") or {}).get("rootless")),
@@ -231,7 +231,7 @@ def read_facts(info: Mapping[str, Any]) -> EngineFacts:
     if errors := info.get("ServerErrors"):
         # `docker info` ends well without a daemon on some versions.
         raise UcpError(f"Docker is not running: {errors[0]}", next=_start_it("docker"))
-    return EngineFacts(
+    return EngineInfo(
         memory=int(info.get("MemTotal") or 0),
         cgroup=1 if str(info.get("CgroupVersion", "")) == "1" else 2,
         rootless=any("rootless" in str(each) for each in info.get("SecurityOptions") or []),
@@ -239,7 +239,7 @@ def read_facts(info: Mapping[str, Any]) -> EngineFacts:
     )
 
 
-def read_node(found: Mapping[str, Any]) -> Node:
+def read_node(found: Mapping[str, Any]) -> ContainerNode:
     """A node out of the engine's `inspect`."""
     labels = (found.get("Config") or {}).get("Labels") or {}
     mounts = {
@@ -249,7 +249,7 @@ def read_node(found: Mapping[str, Any]) -> Node:
     bound = (found.get("HostConfig") or {}).get("PortBindings") or {}
     if not bound:
         bound = (found.get("NetworkSettings") or {}).get("Ports") or {}
-    return Node(
+    return ContainerNode(
         id=str(found["Id"]),
         name=str(found["Name"]).removeprefix("/"),
         cluster=str(labels.get(CLUSTER_LABEL, "")),

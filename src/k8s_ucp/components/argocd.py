@@ -44,7 +44,7 @@ _RENDERED_BY_US = ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
 
 
 @dataclass(frozen=True)
-class Credentials:
+class AdminCredentials:
     """Who to log in as; password: None when a person changed and removed the initial one.
 
     Neither is known of one that others run.
@@ -265,14 +265,14 @@ def ui_available(port: int) -> bool:
         connection.close()
 
 
-def initial_credentials(kube: Kube) -> Credentials:
+def initial_credentials(kube: Kube) -> AdminCredentials:
     """How `ucp get secrets` gets in. Raises NotFound while Argo CD has not made the Secret yet."""
     found = kube.find(SECRET, "argocd-initial-admin-secret", NAMESPACE)
     if found is None:
         # Argo CD makes both at once; a person deletes the first after changing the password.
         kube.get(SECRET, "argocd-secret", NAMESPACE)
-        return Credentials("admin", None)
-    return Credentials("admin", base64.b64decode(found["data"]["password"]).decode())
+        return AdminCredentials("admin", None)
+    return AdminCredentials("admin", base64.b64decode(found["data"]["password"]).decode())
 
 
 def _document(text: str) -> bytes:

@@ -44,7 +44,7 @@ def _note(folder: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class BackupKeeper:
+class BackupComponent:
     """As a component of the host.
 
     clone: the user's of the core repository. url, branch: of that repository, for git here.
@@ -81,7 +81,7 @@ class BackupKeeper:
 
 
 @dataclass
-class Keeper:
+class BackupLoop:
     """One topology's. folder: its own; clone: the user's, which is read and left as it is."""
 
     folder: Path
@@ -174,7 +174,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--others-too", action="store_true")
     options = parser.parse_args()
-    keeper = Keeper(
+    keeper = BackupLoop(
         folder=options.folder,
         key=options.key,
         clone=options.clone,

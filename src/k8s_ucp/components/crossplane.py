@@ -20,7 +20,7 @@ from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.kube import SECRET, Kube
-from k8s_ucp.process import Programs, run
+from k8s_ucp.process import RunningPrograms, run
 from k8s_ucp.workspace import write_private_file
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Crossplane:
     settings: CrossplaneSettings
 
     def initialise(
-        self, *, timeout: float = INIT_SECONDS, programs: Programs | None = None
+        self, *, timeout: float = INIT_SECONDS, programs: RunningPrograms | None = None
     ) -> None:
         """Have Crossplane make its certificates and default objects; safe to repeat.
 

@@ -25,7 +25,7 @@ ENGINE = (
 
 
 @dataclass(frozen=True)
-class Reconciler:
+class ReconcilerComponent:
     """workspace: the user's folder. topology: its name. controllers: empty for all of them.
 
     kubeconfigs: the user's own, where clusters of theirs are used.

@@ -15,7 +15,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.gitops.render.app_manifests import Manifests
-from k8s_ucp.gitops.render.repositories import Facts, Rendered, render
+from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Topology, parse
@@ -41,7 +41,7 @@ def render_all(
     engines = engine_manifests(topology, toolbox) if toolbox else {}
     folder = workspace.gitops(topology.name)
     urls = read_addresses(topology, folder)
-    facts = Facts(
+    facts = RenderInputs(
         machine=workspace.machine_id(topology.name),
         core_url=urls.core,
         apps_url=urls.apps,

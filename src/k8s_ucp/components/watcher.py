@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 
 from k8s_ucp import __version__
-from k8s_ucp.clusters.embedded.watching import Watch
+from k8s_ucp.clusters.embedded.watching import ProcessMonitor
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.program import Program, say
 from k8s_ucp.errors import UcpError
@@ -44,7 +44,7 @@ class Next(Enum):
 
 
 @dataclass(frozen=True)
-class Seen:
+class WatchdogInput:
     """What a tick starts from. Times are seconds of one clock."""
 
     stopping: bool
@@ -57,7 +57,7 @@ class Seen:
     """Since a replacement failed."""
 
 
-def decide(seen: Seen) -> Next:
+def decide(seen: WatchdogInput) -> Next:
     """The watcher's one decision."""
     if seen.stopping:
         return Next.NOTHING
@@ -82,13 +82,13 @@ class Watcher:
         return [Program(NAME, argv, self.placement.state.root, env)]
 
 
-class Keeper:
+class Watchdog:
     """Looks after one placement and its control planes."""
 
     def __init__(
         self,
         placement: HostPlacement,
-        watch: Watch,
+        watch: ProcessMonitor,
         report: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -113,7 +113,7 @@ class Keeper:
         """One look, TICK_SECONDS long at most when all is well; True when the work is over."""
         now = self._clock()
         following = decide(
-            Seen(
+            WatchdogInput(
                 stopping=self._placement.is_stopping(),
                 orphaned=os.getppid() != self._parent,
                 silent=self._silent,
@@ -165,7 +165,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     state = StateFolder(options.state)
-    Keeper(HostPlacement(state, options.runtime), Watch(state.clusters, say), say).run()
+    Watchdog(HostPlacement(state, options.runtime), ProcessMonitor(state.clusters, say), say).run()
 
 
 if __name__ == "__main__":

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp import locks
-from k8s_ucp.engine.pipeline import Event, State
+from k8s_ucp.engine.pipeline import StepEvent, StepState
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import write_private_file
 
 
 @dataclass(frozen=True)
-class Past:
+class RunRecord:
     """What the journal tells of the last run."""
 
     plan: str
@@ -34,7 +34,7 @@ class Past:
     @property
     def unfinished(self) -> list[str]:
         """Titles of the steps that had begun and did not end well."""
-        bad = (State.RUNNING, State.FAILED, State.CANCELLED)
+        bad = (StepState.RUNNING, StepState.FAILED, StepState.CANCELLED)
         return [str(each["title"]) for each in self.steps if each["state"] in bad]
 
 
@@ -51,7 +51,7 @@ class Journal:
             "steps": [],
         }
 
-    def note(self, event: Event) -> None:
+    def note(self, event: StepEvent) -> None:
         """Keep a change of state; reports on the way are not worth a write."""
         states = [each.state for each in event.steps]
         if states != [each["state"] for each in self._content["steps"]]:
@@ -69,11 +69,11 @@ class Journal:
             write_private_file(self._path, json.dumps(self._content, indent=1) + "\n")
 
 
-def read(path: Path) -> Past | None:
+def read(path: Path) -> RunRecord | None:
     """The last run; None where there was none, or nothing that can be read."""
     try:
         content = json.loads(path.read_text("utf-8"))
-        return Past(content["plan"], content["outcome"], content["began"], content["steps"])
+        return RunRecord(content["plan"], content["outcome"], content["began"], content["steps"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

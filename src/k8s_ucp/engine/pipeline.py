@@ -25,7 +25,7 @@ PATIENCE = 10.0
 """Seconds that running steps get to end after a failure or Ctrl-C."""
 
 
-class Interrupted(UcpError):
+class RunInterrupted(UcpError):
     """Ctrl-C: what is left standing, and how to go on."""
 
     exit_code = 130
@@ -77,7 +77,7 @@ class Plan(Generic[World]):
             seen.add(task.step.id)
 
 
-class State(StrEnum):
+class StepState(StrEnum):
     """Of a step in one run."""
 
     WAITING = "waiting"
@@ -93,7 +93,7 @@ class StepRun:
 
     id: str
     title: str
-    state: State = State.WAITING
+    state: StepState = StepState.WAITING
     began: float = 0.0
     """Seconds since the run began."""
     seconds: float = 0.0
@@ -102,7 +102,7 @@ class StepRun:
 
 
 @dataclass(frozen=True)
-class Event:
+class StepEvent:
     """A step changed its state, or reported something."""
 
     step: StepRun
@@ -110,7 +110,7 @@ class Event:
     """All of them, in the order of the plan."""
 
 
-OnEvent = Callable[[Event], None]
+OnEvent = Callable[[StepEvent], None]
 
 
 @dataclass
@@ -123,7 +123,7 @@ class _Run(Generic[World]):
     on_event: OnEvent
     clock: Callable[[], float] = time.monotonic
     steps: dict[str, StepRun] = field(default_factory=dict)
-    news: queue.SimpleQueue[tuple[str, State, str | BaseException]] = field(
+    news: queue.SimpleQueue[tuple[str, StepState, str | BaseException]] = field(
         default_factory=queue.SimpleQueue
     )
     failure: BaseException | None = None
@@ -153,17 +153,17 @@ class _Run(Generic[World]):
                 return
 
     def running(self) -> list[StepRun]:
-        return [each for each in self.steps.values() if each.state is State.RUNNING]
+        return [each for each in self.steps.values() if each.state is StepState.RUNNING]
 
     def launch_ready(self) -> None:
         for task in self.plan.tasks:
             step = self.steps[task.step.id]
             needs = (self.steps[each].state for each in task.after)
-            if step.state is State.WAITING and all(each is State.DONE for each in needs):
+            if step.state is StepState.WAITING and all(each is StepState.DONE for each in needs):
                 self.launch(task.step, step)
 
     def launch(self, step: Step[World], run: StepRun) -> None:
-        run.state = State.RUNNING
+        run.state = StepState.RUNNING
         run.began = self.clock() - self.began
         self.tell(run)
         # Daemons: a step that does not give up must not keep the command from ending.
@@ -174,32 +174,32 @@ class _Run(Generic[World]):
         """In a thread of its own."""
 
         def report(message: str) -> None:
-            self.news.put((step.id, State.RUNNING, message))
+            self.news.put((step.id, StepState.RUNNING, message))
 
         try:
             step.run(self.world, report)
         except BaseException as error:  # noqa: BLE001 (it is raised by the calling thread)
-            self.news.put((step.id, State.FAILED, error))
+            self.news.put((step.id, StepState.FAILED, error))
         else:
-            self.news.put((step.id, State.DONE, ""))
+            self.news.put((step.id, StepState.DONE, ""))
 
-    def hear(self, told: tuple[str, State, str | BaseException]) -> None:
+    def hear(self, told: tuple[str, StepState, str | BaseException]) -> None:
         name, state, said = told
         step = self.steps[name]
         step.seconds = self.clock() - self.began - step.began
         if isinstance(said, BaseException):
             given_up = isinstance(said, Cancelled) or self.cancel.requested
-            step.state = State.CANCELLED if given_up else State.FAILED
+            step.state = StepState.CANCELLED if given_up else StepState.FAILED
             step.message = "canceled" if given_up else (str(said) or repr(said)).splitlines()[0]
             if not given_up and self.failure is None:
                 self.failure = said
         else:
             step.state = state
-            step.message = said or ("" if state is State.DONE else step.message)
+            step.message = said or ("" if state is StepState.DONE else step.message)
         self.tell(step)
 
     def tell(self, step: StepRun) -> None:
-        self.on_event(Event(step, tuple(self.steps.values())))
+        self.on_event(StepEvent(step, tuple(self.steps.values())))
 
 
 def run(
@@ -225,13 +225,13 @@ def run(
         going.to_the_end()
     except KeyboardInterrupt:
         _wind_down_unless_pressed_again(going, patience)
-        raise Interrupted(
+        raise RunInterrupted(
             f"interrupted; {left_standing(going.steps.values())}", next=again
         ) from None
     if going.failure is None:
         return
     _wind_down_unless_pressed_again(going, patience)
-    failed = next(each for each in going.steps.values() if each.state is State.FAILED)
+    failed = next(each for each in going.steps.values() if each.state is StepState.FAILED)
     error = going.failure
     if isinstance(error, UcpError):
         error.message = f"{failed.title}: {error.message}"
@@ -262,16 +262,16 @@ def preflight(plan: Plan[World], world: World) -> None:
 
 def left_standing(steps: Iterable[StepRun]) -> str:
     """One line on what a plan that did not end has done, and what it has not."""
-    by_state: dict[State, list[str]] = {}
+    by_state: dict[StepState, list[str]] = {}
     for each in steps:
         by_state.setdefault(each.state, []).append(each.id)
     parts = [
         f"{words}: {', '.join(by_state[state])}"
         for state, words in (
-            (State.DONE, "done"),
-            (State.RUNNING, "still running"),
-            (State.CANCELLED, "interrupted"),
-            (State.WAITING, "not started"),
+            (StepState.DONE, "done"),
+            (StepState.RUNNING, "still running"),
+            (StepState.CANCELLED, "interrupted"),
+            (StepState.WAITING, "not started"),
         )
         if state in by_state
     ]

@@ -18,7 +18,7 @@ class Cancel:
     """Tells running steps to give up. Threads can't be ended from outside: waits must ask."""
 
     def __init__(self) -> None:
-        self.programs = process.Programs()
+        self.programs = process.RunningPrograms()
         """Handed to process.run, so that external programs end at once."""
         self._event = threading.Event()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from k8s_ucp.git.objects import Author, Identity
+from k8s_ucp.git.objects import Author, CommitIdentity
 
 # What git sets for its hooks: inherited, it would lead our git into another repository.
 _REPOSITORY_VARIABLES = (
@@ -145,7 +145,7 @@ def split_credential(url: str) -> tuple[str, Credential | None]:
     return urlunsplit(parts._replace(netloc=host)), Credential(unquote(name), unquote(password))
 
 
-def identity_of(settings: Mapping[str, str]) -> Identity:
+def identity_of(settings: Mapping[str, str]) -> CommitIdentity:
     """Who commits, as environment and settings say, else `ucp <ucp@localhost>`."""
 
     def who(role: str) -> Author:
@@ -153,4 +153,4 @@ def identity_of(settings: Mapping[str, str]) -> Identity:
         email = os.environ.get(f"GIT_{role}_EMAIL") or settings.get("user.email")
         return Author(name, email or FALLBACK.email) if name else FALLBACK
 
-    return Identity(who("AUTHOR"), who("COMMITTER"))
+    return CommitIdentity(who("AUTHOR"), who("COMMITTER"))

@@ -15,7 +15,7 @@ FOLDER = "40000"
 
 
 @dataclass(frozen=True)
-class Entry:
+class TreeEntry:
     """A file as a tree has it: mode ("100644", "100755", "120000", "160000") and object id."""
 
     mode: str
@@ -34,7 +34,7 @@ class Author:
 
 
 @dataclass(frozen=True)
-class Identity:
+class CommitIdentity:
     """Author and committer of commits made here."""
 
     author: Author
@@ -62,7 +62,7 @@ def commit_of(record: str) -> Commit:
     return Commit(id, tuple(parents.split()), Author(author, email), int(when), message.strip())
 
 
-Change = bytes | Entry | None
+Change = bytes | TreeEntry | None
 """New content of a file, an object that the repository has already, or None: the file goes."""
 
 
@@ -118,7 +118,7 @@ def _digest(kind: bytes, data: bytes, length: int) -> str:
 
 
 def import_stream(
-    commits: Sequence[NewCommit], *, identity: Identity, time: int, ref: str, length: int = 40
+    commits: Sequence[NewCommit], *, identity: CommitIdentity, time: int, ref: str, length: int = 40
 ) -> bytes:
     """What `git fast-import` reads to write these commits; it prints their ids, one a line.
 
@@ -155,7 +155,7 @@ def import_stream(
 def _change(path: str, content: Change, mode: str, marks: Mapping[bytes, int]) -> bytes:
     if content is None:
         return b"D " + _quoted(path) + b"\n"
-    if isinstance(content, Entry):
+    if isinstance(content, TreeEntry):
         return f"M {content.mode} {content.id} ".encode() + _quoted(path) + b"\n"
     return b"M %s :%d " % (mode.encode(), marks[content]) + _quoted(path) + b"\n"
 

@@ -35,9 +35,9 @@ from k8s_ucp.git.objects import (
     COMMIT_FORMAT,
     Change,
     Commit,
-    Entry,
-    Identity,
+    CommitIdentity,
     NewCommit,
+    TreeEntry,
     commit_of,
     import_stream,
 )
@@ -55,7 +55,7 @@ _NETWORK = ("fetch", "push", "ls-remote")
 
 
 @dataclass(frozen=True)
-class Update:
+class RefUpdate:
     """One ref to change in a push.
 
     ref: full name, `refs/heads/main`. commit: the new id, "" deletes the ref. expect: the id the
@@ -127,7 +127,7 @@ class Repository:
         arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", name)
         return self.git(*arguments, codes=(0, 1)).decode().split("\n")[0] or None
 
-    def listing(self, name: str, under: str = "") -> dict[str, Entry]:
+    def listing(self, name: str, under: str = "") -> dict[str, TreeEntry]:
         """Every file of a commit (or below one folder of it): {path: entry}."""
         paths = ["--", under] if under else []
         found = {}
@@ -135,7 +135,7 @@ class Repository:
             if line:
                 head, path = line.split(b"\t", 1)
                 mode, _, id = head.decode().split(" ")
-                found[path.decode("utf-8", "surrogateescape")] = Entry(mode, id)
+                found[path.decode("utf-8", "surrogateescape")] = TreeEntry(mode, id)
         return found
 
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
@@ -176,7 +176,7 @@ class Repository:
 
     # Writing
 
-    def identity(self) -> Identity:
+    def identity(self) -> CommitIdentity:
         """Who commits: as settings or environment tell git, else `ucp <ucp@localhost>`."""
         return identity_of(self._settings("user.name", "user.email"))
 
@@ -187,7 +187,7 @@ class Repository:
         return {name: value for name, _, value in pairs if value}
 
     def write_commits(
-        self, commits: Sequence[NewCommit], *, identity: Identity | None = None
+        self, commits: Sequence[NewCommit], *, identity: CommitIdentity | None = None
     ) -> list[str]:
         """Write commits without touching any ref or file, in one git process: their ids."""
         settings = self._settings("user.name", "user.email", "extensions.objectformat")
@@ -207,7 +207,7 @@ class Repository:
         commit = NewCommit(message, changes, (parent,) if parent else ())
         return self.write_commits([commit])[0]
 
-    def push(self, updates: Sequence[Update], *, timeout: float = NETWORK_SECONDS) -> None:
+    def push(self, updates: Sequence[RefUpdate], *, timeout: float = NETWORK_SECONDS) -> None:
         """Push refs, all or none where the remote can do that, else in the given order.
 
         Raises Rejected when the remote moved on, Declined when it refuses by its own rules.
@@ -220,7 +220,7 @@ class Repository:
             for update in updates:
                 self._push([update], timeout=timeout)
 
-    def _push(self, updates: Sequence[Update], *flags: str, timeout: float) -> None:
+    def _push(self, updates: Sequence[RefUpdate], *flags: str, timeout: float) -> None:
         leases = [
             f"--force-with-lease={each.ref}:{each.expect}"
             for each in updates

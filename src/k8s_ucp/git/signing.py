@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k8s_ucp.git.objects import Identity
+from k8s_ucp.git.objects import CommitIdentity
 from k8s_ucp.git.repository import Repository
 
 SIGNING_SECONDS = 60.0
@@ -20,7 +20,7 @@ def write_commit_of(
     source: str,
     message: str,
     parents: tuple[str, ...],
-    identity: Identity,
+    identity: CommitIdentity,
     *,
     sign: bool,
 ) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from k8s_ucp.git.hooks import write_hook
-from k8s_ucp.gitops.check.repositories import Checkout, Finding, check
+from k8s_ucp.gitops.check.repositories import CheckFinding, Checkout, check
 
 _SECONDS = 50
 """For each of the two looks, at what is pushed and at what was there: our pushes wait longer."""
@@ -154,14 +154,14 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         findings = _findings(wanted)
     except Exception as error:  # noqa: BLE001 (a push decides what is met here: no pass)
-        findings = [Finding(wanted.repository, ".", f"failed to check: {_words(error)}")]
+        findings = [CheckFinding(wanted.repository, ".", f"failed to check: {_words(error)}")]
     signal.alarm(0)
     for each in findings:
         print(f"{each.path}: {each.message}")  # noqa: T201 (for the hook)
     return int(wanted.code) if findings else 0
 
 
-def _findings(wanted: argparse.Namespace) -> list[Finding]:
+def _findings(wanted: argparse.Namespace) -> list[CheckFinding]:
     if wanted.repository == "core":
         return check(wanted.kustomize, Checkout(core=wanted.folder), also=_ALSO)
     core = wanted.core if wanted.core and wanted.core.is_dir() else None

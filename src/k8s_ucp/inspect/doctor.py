@@ -17,7 +17,7 @@ from k8s_ucp.inspect import status
 from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, sync_of, trouble
 from k8s_ucp.inspect.doctor_advice import NEXT, NEXT_BY_KIND, of_application
 from k8s_ucp.inspect.mirror_status import mirror_rows
-from k8s_ucp.inspect.status import Seen
+from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import LEASE, Kube, Object
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.runtime.clock import parse_stamp
@@ -58,7 +58,7 @@ class Examined:
     """What was found. Everything but `topology` may be empty where nothing answered."""
 
     topology: Topology
-    seen: Seen
+    seen: ClusterSnapshot
     now: float
     leases: Sequence[Object] = ()
     exposed: Sequence[str] = ()
@@ -74,7 +74,7 @@ class Examined:
 
 
 def look(
-    topology: Topology, seen: Seen, kube: Callable[[], Kube], now: float, **more: Any
+    topology: Topology, seen: ClusterSnapshot, kube: Callable[[], Kube], now: float, **more: Any
 ) -> Examined:
     """Ask the core cluster for what status doesn't. Its silence is no error."""
     leases: list[Object] = []

@@ -52,7 +52,7 @@ class ComponentStatus:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ClusterSnapshot:
     """What was found. Lists are empty where the core cluster does not answer."""
 
     core_ready: bool
@@ -76,7 +76,7 @@ def look(
     topology: Topology,
     kubeconfig: Callable[[str], Path],
     components: Callable[[], Sequence[ComponentStatus]],
-) -> Seen:
+) -> ClusterSnapshot:
     """Ask the core cluster, the app clusters and the components. Nobody's silence is an error.
 
     kubeconfig: file of a cluster, by its name.
@@ -97,14 +97,14 @@ def look(
             notes = pool.submit(read_notes, core)
             syncers = pool.submit(core.list_all, SYNCER)
         except UcpError:
-            return Seen(core_ready=False, components=asked.result())
+            return ClusterSnapshot(core_ready=False, components=asked.result())
         found = _result(clusters) or []
         answering = pool.map(
             lambda name: name if _answers(kubeconfig(name)) else "",
             [each["metadata"]["name"] for each in found],
         )
         listed = _result(environment_list) or {}
-        return Seen(
+        return ClusterSnapshot(
             core_ready=ready.result(),
             environments=sorted(listed.get("data") or {}),
             clusters=found,
@@ -117,7 +117,7 @@ def look(
         )
 
 
-def summarize(topology: Topology, seen: Seen) -> Status:
+def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
     """The data of `ucp status -o json` (design, "Commands")."""
     return {
         "topology": topology.name,
@@ -172,7 +172,7 @@ def ask_components(
         return list(pool.map(ask, components))
 
 
-def _environments(topology: Topology, seen: Seen) -> list[dict[str, Any]]:
+def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, Any]]:
     """In the order of promotion; those that only the repositories know come after."""
     declared = {each.name: each for each in topology.spec.environments}
     clusters = {_environment_of(each): each for each in seen.clusters}
@@ -233,7 +233,7 @@ def _application(item: Object) -> dict[str, Any]:
     }
 
 
-def reasons(seen: Seen) -> dict[str, str]:
+def reasons(seen: ClusterSnapshot) -> dict[str, str]:
     """Why an object is not well, as it says itself, by its name: for tables and deadlines."""
     found = {each.name: each.message for each in seen.components if each.message}
     for item in seen.clusters:

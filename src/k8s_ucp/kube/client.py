@@ -22,7 +22,7 @@ from k8s_ucp.kube.errors import KubeError, NotFound, TooLarge, Unreachable, refu
 from k8s_ucp.kube.identity import KubeconfigToken, TokenFile, TokenSource
 from k8s_ucp.kube.kinds import KNOWN, SERVICE_ACCOUNT, Kind, Object
 from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
-from k8s_ucp.kube.limits import Limits
+from k8s_ucp.kube.limits import RequestLimits
 
 FIELD_MANAGER = "k8s-ucp"
 PAGE = 500
@@ -204,7 +204,7 @@ class Kube(Connection):
         )
         path = kind.path(namespace)
         wait = silence or seconds + REQUEST_SECONDS
-        limits = Limits(time.monotonic() + wait, self._largest)
+        limits = RequestLimits(time.monotonic() + wait, self._largest)
         response = self._send("GET", path, query, None, "application/json", limits)
         raw = response.response
         # From here on each event has its own time; the server ends it, or we do.
@@ -375,7 +375,7 @@ class Kube(Connection):
         return kind, namespace, metadata["name"]
 
 
-def _lines(raw: Any, limits: Limits) -> Iterator[bytes]:
+def _lines(raw: Any, limits: RequestLimits) -> Iterator[bytes]:
     parts: list[bytes] = []
     for chunk in raw.stream(65536, decode_content=False):
         first, *others = chunk.split(b"\n")

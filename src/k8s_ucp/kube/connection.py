@@ -19,7 +19,7 @@ from urllib3.exceptions import ClosedPoolError, HTTPError
 from k8s_ucp.kube.errors import TooLarge, Unreachable, plain, refusal
 from k8s_ucp.kube.identity import CredentialFiles, TokenSource
 from k8s_ucp.kube.kubeconfig import current_context, proxy_of
-from k8s_ucp.kube.limits import Limits, bound, bounded
+from k8s_ucp.kube.limits import RequestLimits, bound, bounded
 
 REQUEST_SECONDS = 10.0
 LARGEST = 64 * 1024 * 1024
@@ -107,7 +107,7 @@ class Connection:
         timeout: seconds for all of it, however the answer trickles in. Raises KubeError.
         """
         limit = min(timeout, self._longest)
-        limits = Limits(time.monotonic() + limit, self._largest, seconds=limit)
+        limits = RequestLimits(time.monotonic() + limit, self._largest, seconds=limit)
         response = self._send(method, path, query, body, content, limits)
         text = self._read(method, path, response, limits).decode(errors="replace")
         try:
@@ -122,7 +122,7 @@ class Connection:
         query: Mapping[str, str] | None,
         body: Any,
         content: str,
-        limits: Limits,
+        limits: RequestLimits,
     ) -> Any:
         """An answer whose headers are there. Raises KubeError."""
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
@@ -174,14 +174,16 @@ class Connection:
             raise refusal(method, path, response.status, answer)
         return response
 
-    def _read(self, method: str, path: str, response: Any, limits: Limits) -> bytes:
+    def _read(self, method: str, path: str, response: Any, limits: RequestLimits) -> bytes:
         """The whole content, as it was sent: what is packed is not unpacked."""
         try:
             return b"".join(response.response.stream(65536, decode_content=False))
         except (HTTPError, OSError, ValueError) as error:
             raise self._unreachable(method, path, error, limits) from error
 
-    def _unreachable(self, method: str, path: str, error: Exception, limits: Limits) -> Unreachable:
+    def _unreachable(
+        self, method: str, path: str, error: Exception, limits: RequestLimits
+    ) -> Unreachable:
         # Other idle connections went the same way to the same server: one that is half-open would
         # cost the next request its whole timeout.
         self._rest.close()

@@ -25,7 +25,7 @@ _HEADERS = 65_536
 
 
 @dataclass
-class Limits:
+class RequestLimits:
     """What is left of one request."""
 
     until: float
@@ -58,14 +58,14 @@ class Limits:
 
 
 class _Current(threading.local):
-    limits: Limits | None = None
+    limits: RequestLimits | None = None
 
 
 _CURRENT = _Current()
 
 
 @contextmanager
-def bounded(limits: Limits) -> Iterator[None]:
+def bounded(limits: RequestLimits) -> Iterator[None]:
     """Answers that begin in this thread meanwhile are read within these limits."""
     before, _CURRENT.limits = _CURRENT.limits, limits
     try:
@@ -77,7 +77,7 @@ def bounded(limits: Limits) -> Iterator[None]:
 class _Bounded(io.RawIOBase):
     """Bytes of a socket, within limits."""
 
-    def __init__(self, of: socket.socket, limits: Limits) -> None:
+    def __init__(self, of: socket.socket, limits: RequestLimits) -> None:
         super().__init__()
         # The socket counts its readers: one that the connection closes stays open for this one.
         self._raw = of.makefile("rb", buffering=0)

@@ -19,11 +19,11 @@ from k8s_ucp.components.adoption.adopted import (
     CONTROLLER,
     TRAITS,
     AdoptedComponent,
-    Found,
+    Installation,
     find_component,
 )
-from k8s_ucp.components.ownership.belongings import Belongings
-from k8s_ucp.components.ownership.ledger import Entry, Ledger
+from k8s_ucp.components.ownership.belongings import Inventory
+from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.components.versions import relied_on
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
@@ -50,22 +50,22 @@ SERVED: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Core:
+class AdoptedCore:
     """A core cluster of others, looked at. since: when it was marked as ours, None: it isn't."""
 
     kube: Kube
-    belongings: Belongings | None
+    belongings: Inventory | None
 
     def is_ours(self, item: Object) -> bool:
         """We put it there, or Argo CD did for us."""
         ours = self.belongings
         if ours is None:
             return False
-        return ours.is_young(item) and (Entry.of(item) in ours.entries or ours.is_made(item))
+        return ours.is_young(item) and (LedgerEntry.of(item) in ours.entries or ours.is_made(item))
 
 
 @contextmanager
-def opened_core(context: Context) -> Iterator[Core]:
+def opened_core(context: Context) -> Iterator[AdoptedCore]:
     """The core cluster of others, checked to be ours to use. Raises UcpError."""
     topology = context.topology
     request = core_request(context.workspace, topology)
@@ -77,8 +77,8 @@ def opened_core(context: Context) -> Iterator[Core]:
         if noted or marked:
             since = existing.since(request.name) if noted else marked_at(kube)
             entries = Ledger(context.state.ledger).entries()
-            belongings = Belongings(kube, entries, since, topology.name)
-        yield Core(kube, belongings)
+            belongings = Inventory(kube, entries, since, topology.name)
+        yield AdoptedCore(kube, belongings)
 
 
 def check_adopted(context: Context) -> None:
@@ -109,7 +109,7 @@ def kubectl(context: Context) -> str:
     return f"kubectl --context {context.topology.spec.core.context}"
 
 
-def _check_there(context: Context, core: Core, found: Found) -> None:
+def _check_there(context: Context, core: AdoptedCore, found: Installation) -> None:
     traits = TRAITS[found.name]
     where = f"the cluster of context {context.topology.spec.core.context}"
     without = f"remove {found.name} from --adopt and from spec.core.adopt in ucp.yaml"
@@ -137,7 +137,7 @@ def _check_there(context: Context, core: Core, found: Found) -> None:
         )
 
 
-def _check_version(found: Found, wanted: str | None) -> None:
+def _check_version(found: Installation, wanted: str | None) -> None:
     if wanted and wanted.removeprefix("v") != found.version.removeprefix("v"):
         raise UcpError(
             f"spec.{found.name}.version is {wanted}, but the existing "
@@ -146,7 +146,7 @@ def _check_version(found: Found, wanted: str | None) -> None:
         )
 
 
-def _check_kinds(kube: Kube, found: Found) -> None:
+def _check_kinds(kube: Kube, found: Installation) -> None:
     lacking = list(unserved(SERVED[found.name], kube.list_all(CRD)))
     if lacking:
         raise UcpError(
@@ -170,7 +170,7 @@ def unserved(wanted: Mapping[str, str], crds: Iterable[Object]) -> Iterator[str]
             yield f"{name} {version}"
 
 
-def _check_ready(context: Context, kube: Kube, found: Found) -> None:
+def _check_ready(context: Context, kube: Kube, found: Installation) -> None:
     health = AdoptedComponent(found.name, kube).rolled_out()
     if not health.ready:
         raise UcpError(
@@ -197,7 +197,7 @@ def adopted_settings(context: Context) -> tuple[list[tuple[str, str]], list[str]
 
 
 def _settings(
-    context: Context, kube: Kube, found: Found
+    context: Context, kube: Kube, found: Installation
 ) -> tuple[list[tuple[str, str]], list[str]]:
     spec = context.topology.spec
     settings = settings_of(kube, adopted_argocd.SETTINGS)
@@ -218,7 +218,7 @@ def _settings(
     return [(each.message, each.command(kubectl(context))) for each in wrong], lacking
 
 
-def _check_argocd(context: Context, kube: Kube, found: Found) -> None:
+def _check_argocd(context: Context, kube: Kube, found: Installation) -> None:
     wrong, lacking = _settings(context, kube, found)
     if wrong:
         raise UcpError(

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import Manifest, only_yaml, read, refused
 from k8s_ucp.components.ownership.belongings import tracker
-from k8s_ucp.components.ownership.ledger import Entry, find
+from k8s_ucp.components.ownership.ledger import LedgerEntry, find
 from k8s_ucp.components.repositories import render_all
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
@@ -20,7 +20,7 @@ from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
 from k8s_ucp.kube import APPLICATION, SECRET, Kind, NotFound
 from k8s_ucp.names import SECRET_TYPE, TOPOLOGY
-from k8s_ucp.preflight.adoption import Core, opened_core
+from k8s_ucp.preflight.adoption import AdoptedCore, opened_core
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.topology.placement import of_others
 
@@ -71,16 +71,16 @@ def rendered(context: Context) -> list[Manifest]:
     return read(only_yaml(core))
 
 
-def _taken(context: Context, core: Core, manifests: Iterable[Manifest]) -> list[str]:
+def _taken(context: Context, core: AdoptedCore, manifests: Iterable[Manifest]) -> list[str]:
     manifests, used = list(manifests), clouds(context.topology)
     entries = {
-        *(Entry.of(each) for each in manifests if "reconciler/" not in each.source),
-        *map(Entry.of, context.repository_secrets()),
-        *(Entry("v1", "Secret", crossplane.NAMESPACE, SECRETS[each]) for each in used),
+        *(LedgerEntry.of(each) for each in manifests if "reconciler/" not in each.source),
+        *map(LedgerEntry.of, context.repository_secrets()),
+        *(LedgerEntry("v1", "Secret", crossplane.NAMESPACE, SECRETS[each]) for each in used),
     }
     # Ours may have marked a namespace of others, and not be there yet.
     keepers = {each.name for each in manifests if each.kind == APPLICATION.kind}
-    shared = {Entry.of(each) for each in manifests if each.kind == "Namespace"}
+    shared = {LedgerEntry.of(each) for each in manifests if each.kind == "Namespace"}
     wanted = sorted(entries | shared)
     with ThreadPoolExecutor(WORKERS, "taken") as pool:
         found = list(pool.map(lambda each: find(core.kube, each), wanted))
@@ -93,7 +93,7 @@ def _taken(context: Context, core: Core, manifests: Iterable[Manifest]) -> list[
     return [*taken, *_same_packages(core, manifests)]
 
 
-def _same_packages(core: Core, manifests: Iterable[Manifest]) -> list[str]:
+def _same_packages(core: AdoptedCore, manifests: Iterable[Manifest]) -> list[str]:
     """Providers under other names: Crossplane takes a package once."""
     ours = {each.name: package_in(each.text) for each in manifests if each.kind == PROVIDER.kind}
     if not ours:
@@ -124,7 +124,7 @@ def package_of(reference: str) -> str:
     return whole.rpartition("/")[2]
 
 
-def _registered(context: Context, core: Core) -> Iterator[str]:
+def _registered(context: Context, core: AdoptedCore) -> Iterator[str]:
     topology = context.topology
     names = {topology.app_cluster(each.name) for each in topology.spec.environments}
     for secret in core.kube.list_all(SECRET, argocd.NAMESPACE, labels=f"{SECRET_TYPE}=cluster"):

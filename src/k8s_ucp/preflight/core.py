@@ -13,7 +13,7 @@ from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, NAMESPACE
 from k8s_ucp.names import CLUSTERS_NAMESPACE
-from k8s_ucp.preflight.adoption import Core, opened_core
+from k8s_ucp.preflight.adoption import AdoptedCore, opened_core
 from k8s_ucp.topology.parts import ADOPTABLE
 from k8s_ucp.topology.placement import fed_by_us, in_pods, of_others
 
@@ -108,7 +108,7 @@ def check_nothing_there(context: Context) -> None:
         )
 
 
-def _is_there(cluster: Core, namespace: str, crd: str) -> bool:
+def _is_there(cluster: AdoptedCore, namespace: str, crd: str) -> bool:
     """And isn't ours."""
     there = (cluster.kube.find(kind, name) for kind, name in ((NAMESPACE, namespace), (CRD, crd)))
     return any(each and not cluster.is_ours(each) for each in there)

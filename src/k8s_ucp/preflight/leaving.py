@@ -8,7 +8,7 @@ from k8s_ucp.clusters.local import core_request
 from k8s_ucp.components import argocd
 from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.components.adoption.adopted import find_component
-from k8s_ucp.components.ownership.belongings import Belongings
+from k8s_ucp.components.ownership.belongings import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
@@ -43,7 +43,7 @@ def check_core_of_others(context: Context) -> None:
         )
 
 
-def check_tracking(belongings: Belongings) -> None:
+def check_tracking(belongings: Inventory) -> None:
     """An Argo CD that stays still says what it keeps for us. Raises UcpError."""
     if not belongings.argocd_stays:
         return
@@ -76,7 +76,7 @@ def _check_unknown(context: Context) -> None:
         )
 
 
-def belongings_of(context: Context) -> Belongings | None:
+def belongings_of(context: Context) -> Inventory | None:
     """None where the core isn't somebody else's, or holds nothing of ours."""
     name, adopted = (
         context.topology.core_cluster,
@@ -87,4 +87,4 @@ def belongings_of(context: Context) -> Belongings | None:
     # As the user's kubeconfig has it now: what start wrote down may be old.
     kube = Kube(adopted.kubeconfig(name))
     entries = Ledger(context.state.ledger).entries()
-    return Belongings(kube, entries, adopted.since(name), context.topology.name)
+    return Inventory(kube, entries, adopted.since(name), context.topology.name)

@@ -17,7 +17,7 @@ from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.context import Context
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
-from k8s_ucp.tools.installer import Installer, Source
+from k8s_ucp.tools.installer import Installer, ProgramSource
 from k8s_ucp.tools.needed import needed_tools
 from k8s_ucp.topology.rules.combinations import find_unstartable
 from k8s_ucp.workspace import cache_folder
@@ -171,7 +171,7 @@ def check_clusters(context: Context) -> None:
 
 def check_tools(context: Context) -> None:
     """Missing tools can be had: there is a compiler and room, or their publishers answer."""
-    source = Source(context.topology.spec.tools.source)
+    source = ProgramSource(context.topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)
     for listener in installer.check(needed_tools(context.topology)):
         context.notes.append(

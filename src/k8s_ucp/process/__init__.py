@@ -5,7 +5,7 @@ argv is public on every machine: secrets go through `stdin` or `env`, never thro
 
 from k8s_ucp.process.environment import passed_on
 from k8s_ucp.process.identity import (
-    Identity,
+    ProcessIdentity,
     identify,
     is_running,
     is_start_of,
@@ -13,7 +13,7 @@ from k8s_ucp.process.identity import (
     terminate_all,
     wait_gone,
 )
-from k8s_ucp.process.programs import OUTPUT_KEPT, Programs, find_program, run, spawn
+from k8s_ucp.process.programs import OUTPUT_KEPT, RunningPrograms, find_program, run, spawn
 from k8s_ucp.process.search import (
     available_memory,
     is_marked,
@@ -25,8 +25,8 @@ from k8s_ucp.process.search import (
 
 __all__ = [
     "OUTPUT_KEPT",
-    "Identity",
-    "Programs",
+    "ProcessIdentity",
+    "RunningPrograms",
     "available_memory",
     "find_program",
     "identify",

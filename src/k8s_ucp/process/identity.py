@@ -27,7 +27,7 @@ _TIME = re.compile(r"[0-9]+\.[0-9]+")
 
 
 @dataclass(frozen=True)
-class Identity:
+class ProcessIdentity:
     """A process that can be recognised after a restart of ours, or of the machine."""
 
     pid: int
@@ -37,13 +37,13 @@ class Identity:
     start: str = ""
     """As `start_of` tells it; empty in what older versions wrote down."""
 
-    def same_start(self, now: Identity) -> bool:
+    def same_start(self, now: ProcessIdentity) -> bool:
         """Of what has its PID now: it began when this one did."""
         return is_start_of(self.start or f"{self.started_at:.2f}", now)
 
 
-def is_start_of(start: str, found: Identity) -> bool:
-    """Whether a process began at that start, as `Identity.start` tells it or as a time of day."""
+def is_start_of(start: str, found: ProcessIdentity) -> bool:
+    """Whether a process began then, by `ProcessIdentity.start` or by the time of day."""
     if _TIME.fullmatch(start):
         return abs(found.started_at - float(start)) < _SAME_START
     return start == found.start
@@ -60,18 +60,18 @@ def _start_of(process: psutil.Process) -> str:
     return f"{boot}:{words.rpartition(')')[2].split()[19]}"
 
 
-def identify(pid: int) -> Identity | None:
+def identify(pid: int) -> ProcessIdentity | None:
     """Who has this PID now; None where nobody has (a zombie counts as nobody)."""
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return None
-        return Identity(pid, process.exe(), process.create_time(), _start_of(process))
+        return ProcessIdentity(pid, process.exe(), process.create_time(), _start_of(process))
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return None
 
 
-def is_running(identity: Identity) -> bool:
+def is_running(identity: ProcessIdentity) -> bool:
     """That very process still runs."""
     now = identify(identity.pid)
     return (
@@ -82,7 +82,7 @@ def is_running(identity: Identity) -> bool:
     )
 
 
-def terminate(identity: Identity, *, grace: float) -> None:
+def terminate(identity: ProcessIdentity, *, grace: float) -> None:
     """End that very process: SIGTERM, and SIGKILL after `grace` seconds. A stranger is left alone.
 
     Raises DeadlineExceeded when even SIGKILL does not end it within 5 s.
@@ -90,7 +90,7 @@ def terminate(identity: Identity, *, grace: float) -> None:
     terminate_all([identity], grace=grace)
 
 
-def terminate_all(identities: Iterable[Identity], *, grace: float) -> None:
+def terminate_all(identities: Iterable[ProcessIdentity], *, grace: float) -> None:
     """End several processes at once, like `terminate`; the grace runs for all of them together."""
     left = [each for each in identities if _signal(each, signal.SIGTERM)]
     left = _still_running(left, grace)
@@ -102,12 +102,12 @@ def terminate_all(identities: Iterable[Identity], *, grace: float) -> None:
         )
 
 
-def _still_running(identities: Sequence[Identity], seconds: float) -> list[Identity]:
+def _still_running(identities: Sequence[ProcessIdentity], seconds: float) -> list[ProcessIdentity]:
     until = time.monotonic() + seconds
     return [each for each in identities if not wait_gone(each, max(0.0, until - time.monotonic()))]
 
 
-def wait_gone(identity: Identity, seconds: float) -> bool:
+def wait_gone(identity: ProcessIdentity, seconds: float) -> bool:
     """True once that process is gone, False if it still runs after `seconds`.
 
     Gone includes its ports and files: these outlive the first of its threads by moments.
@@ -130,7 +130,7 @@ def wait_gone(identity: Identity, seconds: float) -> bool:
     return gone
 
 
-def _poll_gone(identity: Identity, until: float) -> bool:
+def _poll_gone(identity: ProcessIdentity, until: float) -> bool:
     """For systems without pidfd."""
     while is_running(identity):
         if time.monotonic() > until:
@@ -140,11 +140,11 @@ def _poll_gone(identity: Identity, until: float) -> bool:
     return True
 
 
-def _is_or_was(identity: Identity) -> bool:
+def _is_or_was(identity: ProcessIdentity) -> bool:
     """That very process still has its PID, be it that it is just ending."""
     try:
         process = psutil.Process(identity.pid)
-        now = Identity(identity.pid, "", process.create_time(), _start_of(process))
+        now = ProcessIdentity(identity.pid, "", process.create_time(), _start_of(process))
     except psutil.Error:
         return False
     return identity.same_start(now)
@@ -155,7 +155,7 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-def _signal(identity: Identity, number: int) -> bool:
+def _signal(identity: ProcessIdentity, number: int) -> bool:
     if not is_running(identity):
         return False
     try:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
-from k8s_ucp.process.identity import Identity, identify
+from k8s_ucp.process.identity import ProcessIdentity, identify
 
 OUTPUT_KEPT = 200
 """Lines of output that an error carries."""
 
 
-class Programs:
+class RunningPrograms:
     """Programs that `run` waits for in other threads, so that Ctrl-C in this one can end them."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ def run(
     cwd: Path | None = None,
     stdin: str | None = None,
     on_line: Callable[[str], None] | None = None,
-    programs: Programs | None = None,
+    programs: RunningPrograms | None = None,
 ) -> str:
     """Run a program to its end and return its stdout.
 
@@ -149,7 +149,7 @@ def spawn(
     env: Mapping[str, str],
     cwd: Path,
     log: Path,
-) -> Identity:
+) -> ProcessIdentity:
     """Start a program that outlives us, in a session of its own, printing to `log` (0600).
 
     Files that it makes are the user's alone.

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psutil
 
-from k8s_ucp.process.identity import Identity, identify
+from k8s_ucp.process.identity import ProcessIdentity, identify
 
 
-def marked(*marks: tuple[str, str]) -> list[tuple[Identity, int]]:
+def marked(*marks: tuple[str, str]) -> list[tuple[ProcessIdentity, int]]:
     """This user's processes whose environment holds one of the entries, with their sessions' ids.
 
     marks: (name, value). A proof of descent: only what we started with that entry, and what that
@@ -57,7 +57,7 @@ def _environment(process: psutil.Process) -> Mapping[str, str]:
     return environment
 
 
-def working_in(folder: Path) -> list[Identity]:
+def working_in(folder: Path) -> list[ProcessIdentity]:
     """Processes that work in `folder` or below it: what an interrupted run left behind."""
     found = []
     for process in psutil.process_iter():

@@ -13,13 +13,13 @@ from typing import Protocol
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.access.authenticators.cloud_access import CloudAccess
-from k8s_ucp.reconciler.access.cluster_clients import Logins
+from k8s_ucp.reconciler.access.cluster_clients import ClusterClients
 from k8s_ucp.reconciler.access.owners import Owners
-from k8s_ucp.reconciler.access.registered_clusters import Targets
-from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.access.registered_clusters import RegisteredClusters
+from k8s_ucp.reconciler.access.shared_informers import SharedInformers
 from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.events import Events
-from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.metrics import Metrics
 from k8s_ucp.reconciler.runtime.settings import Settings
@@ -40,7 +40,7 @@ class Controller(Protocol):
     def queue(self) -> WorkQueue:
         """Its lanes bound what is done on one app cluster at once."""
 
-    def watches(self) -> Iterable[Watch]:
+    def watches(self) -> Iterable[Informer]:
         """Those of its own on the core, now. The ones of the beginning are started for it."""
 
     def reconcile(self, key: str) -> float | None:
@@ -61,10 +61,10 @@ class Runtime:
     """The core cluster."""
     settings: Settings
     providers: Mapping[str, ClusterProvider]
-    views: Views
+    views: SharedInformers
     owners: Owners
-    logins: Logins
-    targets: Targets
+    logins: ClusterClients
+    targets: RegisteredClusters
     metrics: Metrics
     events: Events
     log: Log
@@ -80,10 +80,10 @@ class Runtime:
         clock: Clock,
     ) -> Runtime:
         metrics = Metrics(clock)
-        views = Views.of(kube, settings, log, metrics)
+        views = SharedInformers.of(kube, settings, log, metrics)
         owners = Owners(kube, views)
-        logins = Logins(views, owners, CloudAccess(kube, clock))
-        targets = Targets(
+        logins = ClusterClients(views, owners, CloudAccess(kube, clock))
+        targets = RegisteredClusters(
             views,
             logins,
             metrics,
@@ -106,9 +106,11 @@ class Runtime:
             clock,
         )
 
-    def watch(self, selection: Selection, *, on: Kube | None = None, where: str = "core") -> Watch:
+    def watch(
+        self, selection: WatchSpec, *, on: Kube | None = None, where: str = "core"
+    ) -> Informer:
         """A watch, not started. on: an app cluster's connection; where: its name, for metrics."""
-        return Watch(
+        return Informer(
             on or self.kube,
             selection,
             self.log,

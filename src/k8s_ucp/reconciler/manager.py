@@ -17,7 +17,7 @@ from k8s_ucp.reconciler.passwords import PasswordsController
 from k8s_ucp.reconciler.registration.controller import RegistrationController
 from k8s_ucp.reconciler.runtime.clock import Clock, system_clock
 from k8s_ucp.reconciler.runtime.health import HealthServer
-from k8s_ucp.reconciler.runtime.informer import Watch
+from k8s_ucp.reconciler.runtime.informer import Informer
 from k8s_ucp.reconciler.runtime.leader import Election, Holder
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import (
@@ -45,7 +45,7 @@ MAKERS: Mapping[str, Maker] = {
 """Every controller there is. A new one is a line here and a name in settings.CONTROLLERS."""
 
 
-class Reconciler:
+class Manager:
     """All parts of one process. start() returns at once; so does stop(), almost."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Reconciler:
         name = self.settings.lease(controller.name)
         return Election(self.kube, name, holder, self.log, turn, lasts=self.settings.lease_seconds)
 
-    def watches(self) -> list[Watch]:
+    def watches(self) -> list[Informer]:
         """All on the core that there are now."""
         return [*self.views, *(watch for each in self.controllers for watch in each.watches())]
 
@@ -200,7 +200,7 @@ def run(
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    reconciler = Reconciler(settings, providers)
+    reconciler = Manager(settings, providers)
     reconciler.start()
     wrong: list[str] = []
     checked = time.monotonic()

@@ -15,7 +15,7 @@ import string
 from k8s_ucp import names
 from k8s_ucp.kube import SECRET, Object
 from k8s_ucp.reconciler.controller import Runtime
-from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.settings import PASSWORDS
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
 
@@ -37,13 +37,13 @@ class PasswordsController:
         self._log = runtime.log
         label = f"{names.GENERATE}={KEY}"
         self._watches = tuple(
-            runtime.watch(Selection(SECRET, each, labels=label, keep=without_values))
+            runtime.watch(WatchSpec(SECRET, each, labels=label, keep=without_values))
             for each in runtime.settings.password_namespaces
         )
         for each in self._watches:
             each.listen(self._changed)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Informer, ...]:
         return self._watches
 
     def take_over(self) -> None:

@@ -17,7 +17,7 @@ from k8s_ucp.tools.go.build_failures import explain, no_room
 from k8s_ucp.tools.go.compiler import Compiler, ModuleSource
 from k8s_ucp.tools.progress import Phase
 from k8s_ucp.tools.recipe import BUILD_FLAGS, Recipe, linker_flags, module_files
-from k8s_ucp.tools.store import Entry, Store, file_hash
+from k8s_ucp.tools.store import StoreEntry, ToolStore, file_hash
 
 MODULES_DEADLINE = 1800.0
 """Seconds to fetch the modules of one tool."""
@@ -44,8 +44,8 @@ class Builder:
 
     compiler: Compiler
     source: ModuleSource
-    store: Store
-    running: process.Programs
+    store: ToolStore
+    running: process.RunningPrograms
 
     def build(self, recipe: Recipe, name: str, partial: Path, heard: Heard) -> Path:
         """Compile in `partial`; return the folder in it that is to become the entry.
@@ -228,9 +228,11 @@ def apply_edit(edit: Edit, folder: Path, whose: str) -> None:
     )
 
 
-def describe(recipe: Recipe, name: str, compiler: Compiler | None, since: float, at: Path) -> Entry:
+def describe(
+    recipe: Recipe, name: str, compiler: Compiler | None, since: float, at: Path
+) -> StoreEntry:
     """What entry.json will say of the finished folder `at`. since: time.monotonic() of the start"""
-    return Entry(
+    return StoreEntry(
         name=name,
         tool=recipe.tool.name,
         version=recipe.version,

@@ -31,7 +31,7 @@ from k8s_ucp.tools.progress import Phase
 from k8s_ucp.tools.recipe import Recipe
 from k8s_ucp.tools.releases.locks import ReleaseLocks
 from k8s_ucp.tools.releases.publishers import Asset, published_checksum
-from k8s_ucp.tools.store import Store, file_hash
+from k8s_ucp.tools.store import ToolStore, file_hash
 
 REACH_SECONDS = 4.0
 """For a publisher's server to answer at all; then it counts as out of reach."""
@@ -40,13 +40,13 @@ Heard = Callable[[Phase, str], None]
 
 
 @dataclass(frozen=True)
-class Fetcher:
+class ReleaseFetcher:
     """Fetches releases, each file checked against a locked hash or its publisher's."""
 
-    store: Store
+    store: ToolStore
     locks: ReleaseLocks
     source: ModuleSource
-    running: process.Programs
+    running: process.RunningPrograms
 
     def fetch(self, recipe: Recipe, name: str, partial: Path, heard: Heard) -> Path:
         """Fetch into `partial`; return the folder in it that is to become the entry.
@@ -192,4 +192,11 @@ def _teller(heard: Heard, what: str) -> download.Progress:
     return progress
 
 
-__all__ = ["REACH_SECONDS", "Fetcher", "NotReached", "NotServed", "WrongHash", "out_of_reach"]
+__all__ = [
+    "REACH_SECONDS",
+    "NotReached",
+    "NotServed",
+    "ReleaseFetcher",
+    "WrongHash",
+    "out_of_reach",
+]

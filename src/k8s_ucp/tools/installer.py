@@ -16,15 +16,23 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED, Tool
 from k8s_ucp.tools.go.compiler import Compiler, find_compiler
 from k8s_ucp.tools.progress import Phase, ToolProgress
-from k8s_ucp.tools.recipe import MODULES, Recipe, Source, needed_compiler, ways
-from k8s_ucp.tools.store import Entry, Store
+from k8s_ucp.tools.recipe import MODULES, ProgramSource, Recipe, needed_compiler, ways
+from k8s_ucp.tools.store import StoreEntry, ToolStore
 from k8s_ucp.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from k8s_ucp import process
     from k8s_ucp.tools.maker import Maker
 
-__all__ = ["EMBEDDED", "Installer", "Phase", "Source", "ToolProgress", "ToolState", "Toolbox"]
+__all__ = [
+    "EMBEDDED",
+    "Installer",
+    "Phase",
+    "ProgramSource",
+    "ToolProgress",
+    "ToolState",
+    "Toolbox",
+]
 
 LOCK_DEADLINE = 5400.0
 """Seconds to wait for another process that installs the same tool: longer than a build may take."""
@@ -62,12 +70,12 @@ class Installer:
         cache: Path,
         report: Callable[[ToolProgress], None],
         *,
-        source: Source = Source.SOURCES,
+        source: ProgramSource = ProgramSource.SOURCES,
         catalogue: Mapping[str, Tool] = CATALOGUE,
         modules: Path = MODULES,
         keep_build: bool = False,
         lock_deadline: float = LOCK_DEADLINE,
-        programs: process.Programs | None = None,
+        programs: process.RunningPrograms | None = None,
         locks: Path | None = None,
     ) -> None:
         """cache: absolute. report: called from several threads, one call at a time.
@@ -76,7 +84,7 @@ class Installer:
         programs: through it another thread ends an installation that is under way.
         keep_build: leave modules and object files (many GB) for the next build.
         """
-        self._store = Store(cache)
+        self._store = ToolStore(cache)
         self._report = report
         self._catalogue = catalogue
         self._modules = modules
@@ -124,7 +132,7 @@ class Installer:
             from k8s_ucp import process
 
             self._store.make()
-            order = self._maker(process.Programs()).order(
+            order = self._maker(process.RunningPrograms()).order(
                 {each.name: each.ways for each in missing}
             )
             found.update({name: ways[0] for name, ways in order.items()})
@@ -144,7 +152,7 @@ class Installer:
         recipes = [
             each
             for tool in self._catalogue.values()
-            for source in Source
+            for source in ProgramSource
             for each in ways(tool, source, self._modules)
         ]
         known = {(each.tool.name, each.digest) for each in recipes}
@@ -195,18 +203,18 @@ class Installer:
         """The way by which it was installed."""
         return next((each for each in tool.ways if self._entry_of(each)), None)
 
-    def _entry(self, tool: _Tool) -> Entry | None:
+    def _entry(self, tool: _Tool) -> StoreEntry | None:
         way = self._way(tool)
         return self._entry_of(way) if way else None
 
-    def _entry_of(self, recipe: Recipe) -> Entry | None:
+    def _entry_of(self, recipe: Recipe) -> StoreEntry | None:
         compiler = self._compiler(recipe)
         entry = self._store.get(recipe.entry_name(compiler))
         if entry or compiler or not recipe.is_built:
             return entry
         return self._store.find(recipe.tool.name, recipe.digest)
 
-    def _toolbox(self, entries: Iterable[Entry | None]) -> Toolbox:
+    def _toolbox(self, entries: Iterable[StoreEntry | None]) -> Toolbox:
         there = [entry for entry in entries if entry]
         return Toolbox(
             programs={
@@ -227,13 +235,13 @@ class Installer:
         if not self._keep_build:
             self._store.remove_build(delete_later)
 
-    def _install(self, missing: list[_Tool]) -> dict[str, Entry]:
+    def _install(self, missing: list[_Tool]) -> dict[str, StoreEntry]:
         # Imported here: not needed, and slow, where everything is installed.
         from k8s_ucp import process
         from k8s_ucp.tools.leftovers import delete_later, end_orphans
 
         self._store.make()
-        maker = self._maker(self._programs or process.Programs())
+        maker = self._maker(self._programs or process.RunningPrograms())
         order = maker.order({each.name: each.ways for each in missing})
         self._store.sweep(end_orphans, delete_later)
         with self._store.using_build():
@@ -242,7 +250,7 @@ class Installer:
             self._store.remove_build(delete_later)
         return entries
 
-    def _maker(self, running: process.Programs) -> Maker:
+    def _maker(self, running: process.RunningPrograms) -> Maker:
         from k8s_ucp.tools.maker import Maker
 
         return Maker(

@@ -12,14 +12,14 @@ from k8s_ucp import process
 from k8s_ucp.download import NotReached, NotServed
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.tools.build import Builder, copy_wheel, describe, require_room
-from k8s_ucp.tools.fetch import REACH_SECONDS, Fetcher, out_of_reach
+from k8s_ucp.tools.fetch import REACH_SECONDS, ReleaseFetcher, out_of_reach
 from k8s_ucp.tools.go.build_failures import no_room
 from k8s_ucp.tools.go.compiler import find_compiler, module_source, require_compiler
 from k8s_ucp.tools.leftovers import end_orphans
 from k8s_ucp.tools.progress import Phase, ToolProgress
 from k8s_ucp.tools.recipe import Recipe, needed_compiler
 from k8s_ucp.tools.releases.locks import COMMITTED, ReleaseLocks
-from k8s_ucp.tools.store import Entry, Store, remove
+from k8s_ucp.tools.store import StoreEntry, ToolStore, remove
 
 SIDE_BY_SIDE = 2
 """Builds at once. `go build` fills the cores except while it fetches modules and links."""
@@ -33,9 +33,9 @@ class Maker:
 
     def __init__(
         self,
-        store: Store,
+        store: ToolStore,
         report: Callable[[ToolProgress], None],
-        running: process.Programs,
+        running: process.RunningPrograms,
         *,
         lock_deadline: float,
         locks: Path | None = None,
@@ -102,11 +102,11 @@ class Maker:
             )
         return Builder(compiler, module_source(compiler), self._store, self._running)
 
-    def _fetcher(self) -> Fetcher:
+    def _fetcher(self) -> ReleaseFetcher:
         locks = ReleaseLocks(self._store.cache, self._locks or COMMITTED)
-        return Fetcher(self._store, locks, module_source(find_compiler()), self._running)
+        return ReleaseFetcher(self._store, locks, module_source(find_compiler()), self._running)
 
-    def make_all(self, order: Mapping[str, tuple[Recipe, ...]]) -> dict[str, Entry]:
+    def make_all(self, order: Mapping[str, tuple[Recipe, ...]]) -> dict[str, StoreEntry]:
         """Install all; the first failure, or Ctrl-C, ends the others."""
         with ThreadPoolExecutor(SIDE_BY_SIDE, "install") as pool:
             jobs = {pool.submit(self._one, each): name for name, each in order.items()}
@@ -119,7 +119,7 @@ class Maker:
                 self._running.end()
                 raise
 
-    def _one(self, order: tuple[Recipe, ...]) -> Entry:
+    def _one(self, order: tuple[Recipe, ...]) -> StoreEntry:
         """By the first way that works. A file that is not what it should be ends it at once."""
         since = time.monotonic()
         for way in order[:-1]:
@@ -133,7 +133,7 @@ class Maker:
                 )
         return self._make(order[-1], since)
 
-    def _make(self, recipe: Recipe, since: float) -> Entry:
+    def _make(self, recipe: Recipe, since: float) -> StoreEntry:
         builder = self._builder([recipe]) if recipe.is_built else None
         compiler = builder.compiler if builder else None
         name = recipe.entry_name(compiler)

@@ -75,7 +75,7 @@ class Recipe:
         return f"{self.tool.name}-{self.version}-{short}"
 
 
-class Source(StrEnum):
+class ProgramSource(StrEnum):
     """Where programs come from: `tools.source` in the topology."""
 
     AUTO = "auto"
@@ -85,13 +85,13 @@ class Source(StrEnum):
     """Sources where there is no release."""
 
 
-def ways(tool: Tool, source: Source, modules: Path = MODULES) -> tuple[Recipe, ...]:
+def ways(tool: Tool, source: ProgramSource, modules: Path = MODULES) -> tuple[Recipe, ...]:
     """How to get a tool, best first. A build comes before a release: its listeners are ours."""
     own = recipe_of(tool, modules)
     release = release_of(tool, modules)
-    if source is Source.SOURCES or release is None or not own.is_built:
+    if source is ProgramSource.SOURCES or release is None or not own.is_built:
         return (own,)
-    return (release,) if source is Source.RELEASES else (own, release)
+    return (release,) if source is ProgramSource.RELEASES else (own, release)
 
 
 def release_of(tool: Tool, modules: Path = MODULES) -> Recipe | None:

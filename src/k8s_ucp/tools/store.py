@@ -28,7 +28,7 @@ _ABOUT = "entry.json"
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoreEntry:
     """A finished entry, as its entry.json tells."""
 
     name: str
@@ -46,7 +46,7 @@ class Entry:
     """`release`; empty in entries that were built or copied."""
 
 
-class Store:
+class ToolStore:
     """The folder of one user's installed tools."""
 
     def __init__(self, cache: Path) -> None:
@@ -85,17 +85,17 @@ class Store:
     def log(self, name: str) -> Path:
         return self._logs / f"{name}.log"
 
-    def get(self, name: str) -> Entry | None:
+    def get(self, name: str) -> StoreEntry | None:
         """The entry, if it is there with all its programs."""
         try:
             about = json.loads((self._tools / name / _ABOUT).read_text(encoding="utf-8"))
-            entry = Entry(**about)
+            entry = StoreEntry(**about)
         except (OSError, ValueError, TypeError):
             return None
         whole = all(os.access(self.program(name, each), os.X_OK) for each in entry.sha256)
         return entry if whole else None
 
-    def find(self, tool: str, digest: str) -> Entry | None:
+    def find(self, tool: str, digest: str) -> StoreEntry | None:
         """An entry of the same recipe made with another compiler: as good where there is none."""
         for about in sorted(self._tools.glob(f"{tool}-*/{_ABOUT}")):
             entry = self.get(about.parent.name)
@@ -103,7 +103,7 @@ class Store:
                 return entry
         return None
 
-    def damaged(self, entry: Entry) -> list[str]:
+    def damaged(self, entry: StoreEntry) -> list[str]:
         """Programs whose file is not the one that was installed."""
         return [
             program
@@ -151,7 +151,7 @@ class Store:
         folder.mkdir(mode=0o700)
         return folder
 
-    def publish(self, entry: Entry, folder: Path) -> None:
+    def publish(self, entry: StoreEntry, folder: Path) -> None:
         """Make a finished folder the entry: on disk first, then visible by one rename."""
         (folder / _ABOUT).write_text(json.dumps(asdict(entry), indent=1), encoding="utf-8")
         for path in [*folder.rglob("*"), folder]:
@@ -179,7 +179,7 @@ class Store:
             delete(folder)
 
     def prune(
-        self, needed: Callable[[Entry], bool], in_use: Callable[[Path], bool]
+        self, needed: Callable[[StoreEntry], bool], in_use: Callable[[Path], bool]
     ) -> tuple[list[str], list[str]]:
         """Remove entries that are neither needed nor in use: names of the removed, of the used."""
         removed, used = [], []

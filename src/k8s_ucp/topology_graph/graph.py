@@ -14,7 +14,7 @@ Status = Mapping[str, Any]
 """The data of `ucp status -o json`; empty where nothing was started."""
 
 
-class State(StrEnum):
+class NodeState(StrEnum):
     """How a part is; every notation gives each of them a look of its own."""
 
     ready = "ready"
@@ -24,28 +24,28 @@ class State(StrEnum):
 
 
 COLORS = {
-    State.ready: ("#2e7d4f", "#dff3e4", "#12351f"),
-    State.waiting: ("#a97800", "#fff3d1", "#3d2c00"),
-    State.failing: ("#b3261e", "#fbdcdc", "#4a0f0c"),
-    State.unknown: ("#78909c", "#eceff1", "#263238"),
+    NodeState.ready: ("#2e7d4f", "#dff3e4", "#12351f"),
+    NodeState.waiting: ("#a97800", "#fff3d1", "#3d2c00"),
+    NodeState.failing: ("#b3261e", "#fbdcdc", "#4a0f0c"),
+    NodeState.unknown: ("#78909c", "#eceff1", "#263238"),
 }
 """{state: (its line, its area, text on it)}"""
 _HEALTH = {
-    "Healthy": State.ready,
-    "Progressing": State.waiting,
-    "Suspended": State.waiting,
-    "Unknown": State.unknown,
+    "Healthy": NodeState.ready,
+    "Progressing": NodeState.waiting,
+    "Suspended": NodeState.waiting,
+    "Unknown": NodeState.unknown,
 }
 """Argo CD's words; what is missing here is a failure."""
 
 
 @dataclass(frozen=True)
-class Node:
+class GraphNode:
     """One part. lines: its name, then what is to be known of it."""
 
     id: str
     lines: tuple[str, ...]
-    state: State = State.unknown
+    state: NodeState = NodeState.unknown
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Cluster:
 
     id: str
     lines: tuple[str, ...]
-    state: State
-    nodes: tuple[Node, ...]
+    state: NodeState
+    nodes: tuple[GraphNode, ...]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Graph:
     """repositories feed the core; the core makes and feeds the environments, in promotion order."""
 
     title: str
-    repositories: tuple[Node, ...]
+    repositories: tuple[GraphNode, ...]
     core: Cluster
     environments: tuple[Cluster, ...]
     edges: tuple[Edge, ...]
@@ -84,8 +84,8 @@ def topology_graph(topology: Topology, status: Status) -> Graph:
     return Graph(
         title=topology.name,
         repositories=(
-            Node("repo-core", ("core repository", _address(topology, "core"))),
-            Node("repo-apps", ("app repository", _address(topology, "apps"))),
+            GraphNode("repo-core", ("core repository", _address(topology, "core"))),
+            GraphNode("repo-apps", ("app repository", _address(topology, "apps"))),
         ),
         core=_core(topology, status),
         environments=environments,
@@ -109,7 +109,7 @@ def _core(topology: Topology, status: Status) -> Cluster:
         lines=(topology.core_cluster, f"core cluster, {topology.spec.core.provider}"),
         state=_ready(core.get("ready")),
         nodes=tuple(
-            Node(
+            GraphNode(
                 f"component-{each['name']}",
                 (each["name"], *([each["version"]] if each.get("version") else [])),
                 _ready(each.get("ready")),
@@ -124,10 +124,10 @@ def _environments(topology: Topology, status: Status) -> Iterator[Cluster]:
     if found is None:
         for each in topology.spec.environments:
             apps = tuple(
-                Node(f"app-{app.name}-{each.name}", (app.name,)) for app in topology.spec.apps
+                GraphNode(f"app-{app.name}-{each.name}", (app.name,)) for app in topology.spec.apps
             )
             words = (each.name, f"{topology.app_cluster(each.name)}, {each.cluster.provider}")
-            yield Cluster(f"env-{each.name}", words, State.unknown, apps)
+            yield Cluster(f"env-{each.name}", words, NodeState.unknown, apps)
         return
     applications = status.get("applications") or []
     for each in found:
@@ -146,20 +146,20 @@ def _unusual(environment: Status) -> list[str]:
     return [] if environment["state"] == "running" else [str(environment["state"])]
 
 
-def _cluster_state(cluster: Status) -> State:
+def _cluster_state(cluster: Status) -> NodeState:
     if not cluster["reachable"]:
-        return State.failing if cluster["registered"] else State.waiting
-    return State.ready if cluster["ready"] and cluster["registered"] else State.waiting
+        return NodeState.failing if cluster["registered"] else NodeState.waiting
+    return NodeState.ready if cluster["ready"] and cluster["registered"] else NodeState.waiting
 
 
-def _application(item: Status) -> Node:
+def _application(item: Status) -> GraphNode:
     health, sync = item["health"] or "Unknown", item["sync"] or "Unknown"
-    state = _HEALTH.get(health, State.failing)
-    if state is State.ready and sync != "Synced":
-        state = State.waiting
+    state = _HEALTH.get(health, NodeState.failing)
+    if state is NodeState.ready and sync != "Synced":
+        state = NodeState.waiting
     tags = sorted({_tag(each) for each in item["images"]})
     lines = (item["app"] or item["name"], *([", ".join(tags)] if tags else []))
-    return Node(f"app-{item['name']}", (*lines, f"{sync}, {health}"), state)
+    return GraphNode(f"app-{item['name']}", (*lines, f"{sync}, {health}"), state)
 
 
 def _tag(image: str) -> str:
@@ -181,5 +181,5 @@ def _edges(topology: Topology, environments: tuple[Cluster, ...]) -> Iterator[Ed
             yield Edge(source, target, "promotion")
 
 
-def _ready(value: bool | None) -> State:
-    return {True: State.ready, False: State.failing, None: State.unknown}[value]
+def _ready(value: bool | None) -> NodeState:
+    return {True: NodeState.ready, False: NodeState.failing, None: NodeState.unknown}[value]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from k8s_ucp.topology_graph.graph import COLORS, Cluster, Graph, Node
+from k8s_ucp.topology_graph.graph import COLORS, Cluster, Graph, GraphNode
 
 
 def mermaid(graph: Graph) -> str:
@@ -35,7 +35,7 @@ def _cluster(cluster: Cluster) -> Iterator[str]:
     yield "  end"
 
 
-def _node(node: Node, opening: str, closing: str) -> str:
+def _node(node: GraphNode, opening: str, closing: str) -> str:
     return f'{_id(node.id)}{opening}"{_label(node.lines)}"{closing}:::{node.state}'
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from k8s_ucp.topology_graph.graph import COLORS, Cluster, Graph, Node
+from k8s_ucp.topology_graph.graph import COLORS, Cluster, Graph, GraphNode
 
 _INK, _QUIET = "#1f2933", "#52606d"
 LETTER, LINE, PAD, GAP, MARGIN = 6.8, 18, 12, 14, 24
@@ -85,11 +85,11 @@ def _text_size(lines: Sequence[str]) -> tuple[float, float]:
     return max(map(len, lines)) * LETTER + 2 * PAD, len(lines) * LINE + PAD
 
 
-def _rows(cluster: Cluster) -> list[Sequence[Node]]:
+def _rows(cluster: Cluster) -> list[Sequence[GraphNode]]:
     return [cluster.nodes[at : at + ACROSS] for at in range(0, len(cluster.nodes), ACROSS)]
 
 
-def _row_size(row: Sequence[Node]) -> tuple[float, float]:
+def _row_size(row: Sequence[GraphNode]) -> tuple[float, float]:
     sizes = [_text_size(each.lines) for each in row]
     return sum(width for width, _ in sizes) + GAP * (len(sizes) - 1), max(h for _, h in sizes)
 
@@ -116,7 +116,7 @@ def _cluster(cluster: Cluster, box: _Box) -> Iterator[str]:
         y += _row_size(row)[1] + GAP
 
 
-def _node(node: Node, box: _Box) -> Iterator[str]:
+def _node(node: GraphNode, box: _Box) -> Iterator[str]:
     line, fill, _ = COLORS[node.state]
     yield _rect(box, line, fill, 1.2)
     yield from _text(node.lines, box.x + box.width / 2, box.y, anchor="middle")

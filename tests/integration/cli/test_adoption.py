@@ -18,7 +18,7 @@ import pytest
 
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
-from k8s_ucp.components.ownership.belongings import Belongings
+from k8s_ucp.components.ownership.belongings import Inventory
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
@@ -206,13 +206,13 @@ def test_settings_that_are_in_the_way(kube: Kube, described: Describe) -> None:
         with pytest.raises(
             UcpError, match="can't be distinguished in the existing Argo CD: its resource tracking"
         ):
-            check_tracking(Belongings(kube, frozenset(), "2026-03-01T12:00:00Z", "demo"))
+            check_tracking(Inventory(kube, frozenset(), "2026-03-01T12:00:00Z", "demo"))
     assert following == (
         f"kubectl --context {CONTEXT} -n argocd patch configmap argocd-cm --type merge "
         """-p '{"data":{"application.resourceTrackingMethod":"annotation"}}'"""
     )
     check_adopted(described())
-    check_tracking(Belongings(kube, frozenset(), "2026-03-01T12:00:00Z", "demo"))
+    check_tracking(Inventory(kube, frozenset(), "2026-03-01T12:00:00Z", "demo"))
 
 
 def test_rights_that_it_lacks(kube: Kube, described: Describe) -> None:

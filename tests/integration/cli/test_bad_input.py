@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.process import Identity, identify, is_running
+from k8s_ucp.process import ProcessIdentity, identify, is_running
 from k8s_ucp.workspace import Workspace
 from tests.e2e.world import World
 from tests.integration.cli.conftest import CORE_ALONE, files
@@ -145,7 +145,7 @@ def test_a_stranger_on_our_socket_is_left_alone(world: World) -> None:
     runtime = Workspace.at(world.workspace).runtime_folder("demo")
     runtime.mkdir(parents=True, mode=0o700)
     us = identify(os.getpid())
-    assert isinstance(us, Identity)
+    assert isinstance(us, ProcessIdentity)
     try:
         with socket.socket(socket.AF_UNIX) as stranger:
             stranger.bind(str(runtime / "supervisor.sock"))

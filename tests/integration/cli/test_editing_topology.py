@@ -14,7 +14,7 @@ from k8s_ucp.cli.main import app
 from k8s_ucp.engine import journal
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.publish.merge import Known
+from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Environment, default, load
 from k8s_ucp.topology.text import topology_text
@@ -158,7 +158,7 @@ def test_what_leaves_takes_what_people_added_along(world: World) -> None:  # noq
     overlay = "apps/echo/overlays/eu/kustomization.yaml"
     world.edit("apps", overlay, "0.9.2", "0.9.3")
     world.push("apps", {"apps/echo/overlays/eu/mine.yaml": b"a: 1\n"})
-    leaving = Known(frozenset(["eu"]), frozenset(["web"]))
+    leaving = Scope(frozenset(["eu"]), frozenset(["web"]))
     world.start(leaving=leaving)
     for name in ("core", "apps"):
         files = world.files(name)

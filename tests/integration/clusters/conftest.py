@@ -11,7 +11,7 @@ import pytest
 from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
-from k8s_ucp.process import Identity
+from k8s_ucp.process import ProcessIdentity
 from tests.control_planes import ControlPlanes, control_planes
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def folder(planes: ControlPlanes) -> ClusterFolder:
 
 
 @pytest.fixture
-def stranger(tmp_path: Path) -> Iterator[Identity]:
+def stranger(tmp_path: Path) -> Iterator[ProcessIdentity]:
     """A process that nobody but this test may end."""
     found = process.spawn(
         ["sleep", "600"], env={"PATH": "/usr/bin:/bin"}, cwd=Path("/"), log=tmp_path / "log"

@@ -19,7 +19,7 @@ from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.kube import Kube
-from k8s_ucp.process import Identity
+from k8s_ucp.process import ProcessIdentity
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import CrossplaneSettings
 from k8s_ucp.workspace import StateFolder
@@ -97,7 +97,7 @@ class Stack:
     def pids(self) -> dict[str, int]:
         return {name: state.pid for name, state in self.placement.states().items()}
 
-    def processes(self) -> list[Identity]:
+    def processes(self) -> list[ProcessIdentity]:
         """All that supervisord ever started for this stack and that still runs."""
         url = f"unix://{self.placement.runtime / 'supervisor.sock'}"
         found = process.marked(("SUPERVISOR_SERVER_URL", url))

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from k8s_ucp.components.host.control import Control
+from k8s_ucp.components.host.control import SupervisorClient
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.errors import UcpError
 
@@ -277,7 +277,7 @@ def test_what_an_older_version_started_is_taken_over(
 def test_a_supervisord_that_hangs_is_ended_by_stop(
     placement: HostPlacement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Control.__init__, "__kwdefaults__", {"timeout": 0.5})
+    monkeypatch.setattr(SupervisorClient.__init__, "__kwdefaults__", {"timeout": 0.5})
     run(placement, "one")
     supervisor = placement.supervisor()
     assert supervisor

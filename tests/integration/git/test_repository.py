@@ -19,7 +19,7 @@ from k8s_ucp.git.failures import (
     Rejected,
     RepositoryMissing,
 )
-from k8s_ucp.git.repository import RENDERED, Repository, Update, run_git
+from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository, run_git
 from k8s_ucp.gitops.publish.text_merge import merge_text
 from tests.integration.gitops.conftest import commit_work_tree
 
@@ -43,7 +43,7 @@ def clone(place: Path) -> Repository:
 
 def publish(clone: Repository, files: dict[str, bytes], parent: str | None = None) -> str:
     commit = clone.write_commit("Change", files, parent=parent)
-    clone.push([Update(MAIN, commit)])
+    clone.push([RefUpdate(MAIN, commit)])
     return commit
 
 
@@ -125,7 +125,7 @@ def test_a_push_never_overwrites(clone: Repository, place: Path) -> None:
     theirs = publish(other, {"theirs": b""}, base)
     mine = clone.write_commit("mine", {"mine": b""}, parent=base)
     with pytest.raises(Rejected):
-        clone.push([Update(MAIN, mine), Update(RENDERED, mine, expect="")])
+        clone.push([RefUpdate(MAIN, mine), RefUpdate(RENDERED, mine, expect="")])
     assert clone.remote_refs() == {MAIN: theirs}, "all or none"
     clone.fetch()
     assert clone.resolve("origin/main") == theirs
@@ -133,11 +133,11 @@ def test_a_push_never_overwrites(clone: Repository, place: Path) -> None:
 
 def test_a_push_keeps_its_promise_about_the_old_value(clone: Repository) -> None:
     first = publish(clone, FILES)
-    clone.push([Update(RENDERED, first, expect="")])
+    clone.push([RefUpdate(RENDERED, first, expect="")])
     unrelated = clone.write_commit("x", {"x": b""}, parent=None)
     with pytest.raises(Rejected):
-        clone.push([Update(RENDERED, unrelated, expect=unrelated)])
-    clone.push([Update(RENDERED, unrelated, expect=first)])
+        clone.push([RefUpdate(RENDERED, unrelated, expect=unrelated)])
+    clone.push([RefUpdate(RENDERED, unrelated, expect=first)])
     assert clone.remote_refs()[RENDERED] == unrelated
 
 
@@ -238,7 +238,7 @@ def test_a_call_ends_at_its_deadline_with_its_children(clone: Repository, place:
     hook.chmod(0o755)
     commit = clone.write_commit("x", FILES, parent=None)
     with pytest.raises(DeadlineExceeded, match="git push"):
-        clone.push([Update(MAIN, commit)], timeout=1)
+        clone.push([RefUpdate(MAIN, commit)], timeout=1)
     pid = int((place / "pid").read_text())
     until = time.monotonic() + 10
     while _runs(pid) and time.monotonic() < until:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from k8s_ucp.git.clones import make_clone
-from k8s_ucp.git.repository import Repository, Update
-from k8s_ucp.gitops.publish.merge import NOBODY, Known
-from k8s_ucp.gitops.publish.repositories import PublishResult, Settled, publish
-from k8s_ucp.gitops.render.repositories import Facts, render
+from k8s_ucp.git.repository import RefUpdate, Repository
+from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
+from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions, publish
+from k8s_ucp.gitops.render.repositories import RenderInputs, render
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import GitopsFolder
 from tests.unit.gitops.topologies import FACTS, demo
@@ -28,15 +28,15 @@ class World:
     def start(
         self,
         topology: Topology | None = None,
-        settled: Settled | None = None,
-        leaving: Known = NOBODY,
+        settled: Resolutions | None = None,
+        leaving: Scope = EMPTY_SCOPE,
         whole: bool = False,
         **spec: Any,
     ) -> PublishResult:
         """What `ucp start` does to the repositories; whole: what an edit does."""
         topology = topology or demo(**spec)
         text = topology.model_dump_json(by_alias=True, indent=1).encode()
-        facts = Facts(
+        facts = RenderInputs(
             machine=FACTS.machine,
             core_url=self.folder.core_remote.as_uri(),
             apps_url=self.folder.apps_remote.as_uri(),
@@ -64,7 +64,7 @@ class World:
         clone = make_clone(self.person / name, (self.folder.root / f"{name}.git").as_uri())
         clone.fetch()
         commit = clone.write_commit(message, changes, parent=clone.resolve("origin/main"))
-        clone.push([Update("refs/heads/main", commit)])
+        clone.push([RefUpdate("refs/heads/main", commit)])
         return commit
 
     def edit(self, name: str, path: str, old: str, new: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from k8s_ucp.git.clones import make_clone
-from k8s_ucp.git.repository import RENDERED, Repository, Update
+from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository
 from k8s_ucp.workspace import GitopsFolder
 
 SETS = ("applications/protected.yaml", "applications/unprotected.yaml")
@@ -62,5 +62,5 @@ def write_older_layout(folder: GitopsFolder, person: Path) -> None:
         for there, ref in (("refs/heads/main", "origin/main"), (RENDERED, RENDERED)):
             tip = clone.resolve(ref)
             assert tip
-            updates.append(Update(there, clone.write_commit("Older", wanted, parent=tip), tip))
+            updates.append(RefUpdate(there, clone.write_commit("Older", wanted, parent=tip), tip))
         clone.push(updates)

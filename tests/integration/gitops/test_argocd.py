@@ -19,7 +19,7 @@ import pytest
 
 from k8s_ucp.context import Context
 from k8s_ucp.git.clones import make_clone
-from k8s_ucp.git.repository import Repository, Update
+from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.inspect.applications import kept
 from k8s_ucp.kube import (
@@ -35,7 +35,7 @@ from k8s_ucp.kube import (
     Kube,
     NotFound,
 )
-from k8s_ucp.reconciler.manager import Reconciler
+from k8s_ucp.reconciler.manager import Manager
 from k8s_ucp.reconciler.runtime.settings import Settings
 from k8s_ucp.steps.preparation.publish_repositories import PublishRepositories
 from k8s_ucp.steps.startup.apply_manifests import ApplyFoundation
@@ -90,7 +90,7 @@ class Running:
         clone = make_clone(self.context.workspace.root / "person" / name, remote.as_uri())
         clone.fetch()
         commit = clone.write_commit("Mine", changes, parent=clone.resolve("origin/main"))
-        clone.push([Update("refs/heads/main", commit)])
+        clone.push([RefUpdate("refs/heads/main", commit)])
         return commit
 
     def application(self, name: str) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def running(toolbox: Toolbox) -> Iterator[Running]:
             ensure_hook(bare, python=Path(sys.executable), kubeconfig=kubeconfig)
         for step in (StartSupervisor(), ApplyFoundation(), StartArgoCD()):
             step.run(context, lambda line: None)
-        reconciler = Reconciler(
+        reconciler = Manager(
             Settings(
                 kubeconfig=context.state.kubeconfig("demo-core"),
                 machine=context.workspace.machine_id("demo"),

@@ -20,7 +20,7 @@ from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.git.clones import make_clone
-from k8s_ucp.git.repository import Repository, Update
+from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, NAMESPACE, Kube
 from k8s_ucp.tools.toolbox import Toolbox
@@ -294,7 +294,7 @@ def test_pushes_at_once(world: World, argo: Argo) -> None:
         commit = clone.write_commit(
             "x", {f"clusters/{number}.yaml": b"x"}, parent=clone.resolve("origin/main")
         )
-        clone.push([Update(f"refs/heads/main{number}", commit)])
+        clone.push([RefUpdate(f"refs/heads/main{number}", commit)])
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(push, range(4)))

@@ -13,8 +13,8 @@ import pytest
 
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
 from k8s_ucp.process import (
-    Identity,
-    Programs,
+    ProcessIdentity,
+    RunningPrograms,
     identify,
     is_marked,
     is_running,
@@ -30,7 +30,7 @@ from k8s_ucp.process import (
 ENV = {"PATH": os.environ["PATH"]}
 
 
-def sleeper(tmp_path: Path) -> Identity:
+def sleeper(tmp_path: Path) -> ProcessIdentity:
     return spawn(["sleep", "60"], env=ENV, cwd=tmp_path, log=tmp_path / "sleep.log")
 
 
@@ -109,8 +109,8 @@ def test_a_step_of_the_clock_makes_no_stranger(tmp_path: Path) -> None:
 def test_a_record_of_an_older_version_is_recognised(tmp_path: Path) -> None:
     found = sleeper(tmp_path)
     record = {"pid": found.pid, "executable": found.executable, "started_at": found.started_at}
-    assert is_running(Identity(**record))  # type: ignore[arg-type]
-    terminate(Identity(**record), grace=5)  # type: ignore[arg-type]
+    assert is_running(ProcessIdentity(**record))  # type: ignore[arg-type]
+    terminate(ProcessIdentity(**record), grace=5)  # type: ignore[arg-type]
     assert not is_running(found)
 
 
@@ -138,7 +138,7 @@ def test_listeners_tell_address_and_port() -> None:
 
 
 def test_programs_of_other_threads_end_together(tmp_path: Path) -> None:
-    programs = Programs()
+    programs = RunningPrograms()
     ended: list[str] = []
 
     def wait_for_it() -> None:

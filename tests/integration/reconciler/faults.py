@@ -20,7 +20,7 @@ import psutil
 from k8s_ucp import names
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
-from k8s_ucp.reconciler.manager import Reconciler
+from k8s_ucp.reconciler.manager import Manager
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.mirror_world import ALL, PROD, STAGE, Mirrors, decoded
 from tests.integration.reconciler.silent_proxy import SilentProxy
@@ -60,7 +60,7 @@ class Scene:
 
     world: World
     planes: Planes
-    reconciler: Reconciler
+    reconciler: Manager
     core: SilentProxy
     app: SilentProxy
     mirrors: Mirrors

@@ -15,10 +15,10 @@ import pytest
 from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup, updated
 from k8s_ucp.backup_key import key_for, load_key
-from k8s_ucp.components.backup_keeper import Keeper
+from k8s_ucp.components.backup_keeper import BackupLoop
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.git.clones import make_clone, make_remote
-from k8s_ucp.git.repository import Repository, Update
+from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.kube import CONFIG_MAP, CRD, SECRET, Kind, Object
 from tests.integration.reconciler.world import CLUSTERS, World, empty, eventually
@@ -262,7 +262,7 @@ class Git:
         make_remote(self.remote)
         clone = make_clone(self.folder / "core", self.remote.as_uri())
         commit = clone.write_commit("Render", {"ucp.yaml": b"{}\n"}, parent=None)
-        clone.push([Update("refs/heads/main", commit)])
+        clone.push([RefUpdate("refs/heads/main", commit)])
         key_for(self.key, lambda: False)
 
     def kept(self) -> Backup:
@@ -282,12 +282,12 @@ def git(tmp_path: Path, home: Path) -> Git:
     return made
 
 
-def keeper(world: World, git: Git, said: list[str]) -> Keeper:
+def keeper(world: World, git: Git, said: list[str]) -> BackupLoop:
     kubeconfig = world.folder / "admin.yaml"
     kubeconfig.write_text(json.dumps(world.core_config))
     folder = git.folder / "backup"
     folder.mkdir(exist_ok=True)
-    return Keeper(
+    return BackupLoop(
         folder=folder,
         key=git.key,
         clone=git.folder / "core",

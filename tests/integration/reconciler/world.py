@@ -42,7 +42,7 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.reconciler.access.cluster_secret import as_argocd
-from k8s_ucp.reconciler.manager import Reconciler
+from k8s_ucp.reconciler.manager import Manager
 from k8s_ucp.reconciler.registration.announcements import read_notes
 from k8s_ucp.reconciler.runtime.clock import Clock, system_clock
 from k8s_ucp.reconciler.runtime.conditions import find
@@ -124,7 +124,7 @@ class World:
     apps: Mapping[str, Kube]
     """By cluster name, as admin."""
     logs: io.StringIO = field(default_factory=io.StringIO)
-    running: list[Reconciler] = field(default_factory=list)
+    running: list[Manager] = field(default_factory=list)
 
     def start(
         self,
@@ -133,7 +133,7 @@ class World:
         clock: Clock = system_clock,
         config: dict[str, Any] | None = None,
         **settings: Any,
-    ) -> Reconciler:
+    ) -> Manager:
         """Run a reconciler in this process; stopped at the end of the test."""
         path = self.folder / "core.kubeconfig"
         path.write_text(json.dumps(config or self.core_config))
@@ -147,7 +147,7 @@ class World:
             "gone_seconds": 1.0,
             **settings,
         }
-        reconciler = Reconciler(
+        reconciler = Manager(
             Settings(**chosen),
             {"embedded": provider or self.provider},
             log=Log(self.logs),

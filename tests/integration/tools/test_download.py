@@ -10,12 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.download import Limits, NotReached, NotServed, answers, fetch_file, fetch_text, shown
+from k8s_ucp.download import (
+    DownloadLimits,
+    NotReached,
+    NotServed,
+    answers,
+    fetch_file,
+    fetch_text,
+    shown,
+)
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from tests.integration.tools.release_server import Publisher, publisher
 
 CONTENT = os.urandom(700_000)
-HASTY = Limits(deadline=20, connect=2, stall=0.4, pause=0.01)
+HASTY = DownloadLimits(deadline=20, connect=2, stall=0.4, pause=0.01)
 
 
 @pytest.fixture
@@ -104,7 +112,9 @@ def test_a_trickle_meets_the_deadline(server: Publisher, target: Path) -> None:
     server.stalls_after["/file"] = [1] * 200
     with pytest.raises((DeadlineExceeded, NotReached)):
         fetch_file(
-            f"{server.address}/file", target, limits=Limits(1.0, connect=1, stall=0.1, pause=0.01)
+            f"{server.address}/file",
+            target,
+            limits=DownloadLimits(1.0, connect=1, stall=0.1, pause=0.01),
         )
     assert not target.exists()
 

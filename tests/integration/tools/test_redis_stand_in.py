@@ -18,7 +18,7 @@ PASSWORD = "not-in-argv"
 
 
 @pytest.fixture
-def server(cache: Path, tmp_path: Path) -> Iterator[process.Identity]:
+def server(cache: Path, tmp_path: Path) -> Iterator[process.ProcessIdentity]:
     built = dataclasses.replace(CATALOGUE["redis"], wheel=None, megabytes=10)
     installer = Installer(cache, print, catalogue={"redis": built}, keep_build=True)
     program = installer.install(["redis"]).path("redis-server")
@@ -36,7 +36,7 @@ def ask(connection: socket.socket, *words: str) -> str:
 
 
 def test_the_stand_in_asks_for_the_password_keeps_values_and_lets_them_expire(
-    server: process.Identity,
+    server: process.ProcessIdentity,
 ) -> None:
     until = time.monotonic() + 10
     while not process.listeners(server.pid) and time.monotonic() < until:

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.process import Programs, run
+from k8s_ucp.process import RunningPrograms, run
 from k8s_ucp.tools.catalogue import Tool
 from k8s_ucp.tools.fetch import WrongHash
-from k8s_ucp.tools.installer import Installer, Source, ToolProgress
+from k8s_ucp.tools.installer import Installer, ProgramSource, ToolProgress
 from k8s_ucp.tools.lock_releases import renew
 from k8s_ucp.tools.releases.publishers import Asset, Release
 from tests.integration.tools.conftest import Proxy
@@ -74,7 +74,7 @@ class Scene:
         return dataclasses.replace(TINY, release=Release((asset,), exposed=("port of tiny",)))
 
     def installer(
-        self, source: Source = Source.RELEASES, running: Programs | None = None
+        self, source: ProgramSource = ProgramSource.RELEASES, running: RunningPrograms | None = None
     ) -> Installer:
         return Installer(
             self.cache,
@@ -128,9 +128,11 @@ def test_a_release_is_installed_with_the_files_of_its_module(scene: Scene) -> No
     assert len(scene.publisher.asked) == asked
 
 
-@pytest.mark.parametrize("source", [Source.RELEASES, Source.AUTO])
+@pytest.mark.parametrize("source", [ProgramSource.RELEASES, ProgramSource.AUTO])
 @pytest.mark.parametrize("lie", ["the file", "the checksum", "cut short", "one bit", "elsewhere"])
-def test_a_wrong_checksum_is_never_stored_nor_run(scene: Scene, source: Source, lie: str) -> None:
+def test_a_wrong_checksum_is_never_stored_nor_run(
+    scene: Scene, source: ProgramSource, lie: str
+) -> None:
     right = archive(EVIL) if lie == "the checksum" else archive()
     content = {
         "the checksum": archive(),
@@ -198,7 +200,9 @@ def test_a_damaged_lock_is_not_forgotten(scene: Scene) -> None:
 
 def test_a_changed_module_is_refused(scene: Scene, proxy: Proxy) -> None:
     proxy.files["manifests/crds/a.yaml"] = "kind: Evil\n"
-    with pytest.raises(WrongHash, match=r"checksum mismatch for the Go module example\.org/tiny v1\.0\.0"):
+    with pytest.raises(
+        WrongHash, match=r"checksum mismatch for the Go module example\.org/tiny v1\.0\.0"
+    ):
         scene.installer().install(["tiny"])
     assert scene.entries() == []
 
@@ -217,7 +221,7 @@ def test_an_interrupted_download_is_gone_on_with(scene: Scene) -> None:
     big = archive() + bytes(900_000)
     scene.publisher.files = {FILE: big, SUMS: sums(big)}
     scene.publisher.stalls_after[FILE] = [300_000]
-    running = Programs()
+    running = RunningPrograms()
     failures: list[BaseException] = []
 
     def install() -> None:
@@ -251,7 +255,11 @@ def test_nobody_there_is_told_before_anything_is_changed(scene: Scene) -> None:
         release=Release((Asset("http://127.0.0.1:9/x", "http://127.0.0.1:9/y", {"tiny": ""}),)),
     )
     installer = Installer(
-        scene.cache, print, source=Source.RELEASES, catalogue={"tiny": dead}, modules=scene.modules
+        scene.cache,
+        print,
+        source=ProgramSource.RELEASES,
+        catalogue={"tiny": dead},
+        modules=scene.modules,
     )
     for way in (installer.check, installer.install):
         with pytest.raises(UcpError, match=r"127\.0\.0\.1 did not respond within 4 s") as caught:
@@ -262,14 +270,14 @@ def test_nobody_there_is_told_before_anything_is_changed(scene: Scene) -> None:
 
 @pytest.mark.parametrize("fault", ["nobody there", "no file", "no checksums", "out of order"])
 def test_auto_builds_where_there_is_no_release_to_be_had(scene: Scene, fault: str) -> None:
-    installer = scene.installer(Source.AUTO)
+    installer = scene.installer(ProgramSource.AUTO)
     if fault == "nobody there":
         dead = Release((Asset("http://127.0.0.1:9/x", "http://127.0.0.1:9/y", {"tiny": ""}),))
         catalogue = {"tiny": dataclasses.replace(scene.tool, release=dead)}
         installer = Installer(
             scene.cache,
             scene.told.append,
-            source=Source.AUTO,
+            source=ProgramSource.AUTO,
             catalogue=catalogue,
             modules=scene.modules,
             keep_build=True,
@@ -290,10 +298,10 @@ def test_auto_builds_where_there_is_no_release_to_be_had(scene: Scene, fault: st
 
 def test_what_is_installed_will_do_for_auto_and_a_build_is_preferred(scene: Scene) -> None:
     released = scene.installer().install(["tiny"])
-    auto = scene.installer(Source.AUTO)
+    auto = scene.installer(ProgramSource.AUTO)
     assert auto.install(["tiny"]) == released
     assert auto.check(["tiny"]) == ["port of tiny"]
-    built = scene.installer(Source.SOURCES).install(["tiny"])
+    built = scene.installer(ProgramSource.SOURCES).install(["tiny"])
     assert built.path("tiny") != released.path("tiny")
     asked = len(scene.publisher.asked)
     assert auto.install(["tiny"]) == built
@@ -303,8 +311,8 @@ def test_what_is_installed_will_do_for_auto_and_a_build_is_preferred(scene: Scen
 
 
 def test_listeners_are_named_before_anything_is_installed(scene: Scene) -> None:
-    assert scene.installer(Source.AUTO).check(["tiny"]) == ["port of tiny"]
-    assert scene.installer(Source.SOURCES).check(["tiny"]) == []
+    assert scene.installer(ProgramSource.AUTO).check(["tiny"]) == ["port of tiny"]
+    assert scene.installer(ProgramSource.SOURCES).check(["tiny"]) == []
     assert scene.entries() == []
 
 

@@ -40,7 +40,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> list[Invocation]:
         if failure:
             raise failures[failure]
 
-    entry = main.Entry("probe", "For tests.")
+    entry = main.CommandEntry("probe", "For tests.")
     monkeypatch.setitem(main.COMMANDS, "probe", entry)
     monkeypatch.setattr(main, "import_module", lambda _: SimpleNamespace(app=app))
     return seen

@@ -16,7 +16,7 @@ from k8s_ucp.cli.inspection.kubeconfig import renamed
 from k8s_ucp.cli.inspection.logs import tail
 from k8s_ucp.cli.questions import split_names
 from k8s_ucp.clusters.user_contexts import merged
-from k8s_ucp.engine.pipeline import Event, State, StepRun
+from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
@@ -108,12 +108,12 @@ def test_names_as_people_type_them(text: str, names: list[str]) -> None:
 
 def test_where_nobody_looks_a_step_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     view = PlainSteps(Console())
-    step = StepRun("a", "Do it", State.RUNNING)
-    view.hear(Event(step, [step]))
+    step = StepRun("a", "Do it", StepState.RUNNING)
+    view.hear(StepEvent(step, [step]))
     step.message, step.seconds = "half way", 3.0
-    view.hear(Event(step, [step]))
-    step.state, step.seconds = State.DONE, 12.34
-    view.hear(Event(step, [step]))
+    view.hear(StepEvent(step, [step]))
+    step.state, step.seconds = StepState.DONE, 12.34
+    view.hear(StepEvent(step, [step]))
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "   12.3 s  Do it\n"
@@ -122,8 +122,8 @@ def test_where_nobody_looks_a_step_is_one_line(capsys: pytest.CaptureFixture[str
 def test_quiet_means_errors_only(capsys: pytest.CaptureFixture[str]) -> None:
     console = Console(quiet=True)
     console.say("words")
-    step = StepRun("a", "Do it", State.DONE)
-    console.steps().hear(Event(step, [step]))
+    step = StepRun("a", "Do it", StepState.DONE)
+    console.steps().hear(StepEvent(step, [step]))
     console.data("data")
     assert capsys.readouterr() == ("data\n", "")
 

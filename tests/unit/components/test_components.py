@@ -10,13 +10,13 @@ import pytest
 
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import ArgoCD
-from k8s_ucp.components.backup_keeper import BackupKeeper
+from k8s_ucp.components.backup_keeper import BackupComponent
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.program import Program, section
 from k8s_ucp.components.host.redis import Redis
-from k8s_ucp.components.reconciler import Reconciler
+from k8s_ucp.components.reconciler import ReconcilerComponent
 from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.errors import UcpError
 from k8s_ucp.topology import CrossplaneSettings
@@ -28,9 +28,9 @@ def all_programs(host: Host) -> dict[str, Program]:
         *Redis(host).programs(),
         *ArgoCD(host, resync=30).programs(),
         *Crossplane(host, settings).programs(),
-        *Reconciler(host, host.state.root.parent.parent, "demo").programs(),
+        *ReconcilerComponent(host, host.state.root.parent.parent, "demo").programs(),
         *Watcher(HostPlacement(host.state, host.runtime)).programs(),
-        *BackupKeeper(
+        *BackupComponent(
             host,
             Path("/w/creds/backup.key"),
             Path("/w/core"),

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp.components.watcher import ASK_SECONDS, PAUSE_SECONDS, SILENT_TIMES, Next, Seen, decide
+from k8s_ucp.components.watcher import (
+    ASK_SECONDS,
+    PAUSE_SECONDS,
+    SILENT_TIMES,
+    Next,
+    WatchdogInput,
+    decide,
+)
 
-WELL = Seen(stopping=False, orphaned=False, silent=0, since_asked=0)
+WELL = WatchdogInput(stopping=False, orphaned=False, silent=0, since_asked=0)
 
 
 @pytest.mark.parametrize(
@@ -33,4 +40,4 @@ def test_decision(change: dict[str, object], expected: Next) -> None:
 def test_nothing_is_done_while_stopping(
     orphaned: bool, silent: int, asked: float, failed: float
 ) -> None:
-    assert decide(Seen(True, orphaned, silent, asked, failed)) is Next.NOTHING
+    assert decide(WatchdogInput(True, orphaned, silent, asked, failed)) is Next.NOTHING

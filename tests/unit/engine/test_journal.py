@@ -13,26 +13,26 @@ from hypothesis import strategies as st
 
 from k8s_ucp.engine import journal
 from k8s_ucp.engine.journal import Journal, held
-from k8s_ucp.engine.pipeline import Event, State, StepRun
+from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
 from k8s_ucp.errors import UcpError
 
 
-def event(*states: State, message: str = "") -> Event:
+def event(*states: StepState, message: str = "") -> StepEvent:
     steps = [
         StepRun(f"s{n}", f"Step {n}", state, message=message) for n, state in enumerate(states)
     ]
-    return Event(steps[0], steps)
+    return StepEvent(steps[0], steps)
 
 
 def test_it_tells_how_far_the_last_run_came(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
     assert journal.read(path) is None
     writing = Journal(path, "start")
-    writing.note(event(State.RUNNING, State.WAITING))
+    writing.note(event(StepState.RUNNING, StepState.WAITING))
     past = journal.read(path)
     assert past is not None
     assert (past.plan, past.outcome, past.unfinished) == ("start", "running", ["Step 0"])
-    writing.note(event(State.DONE, State.FAILED))
+    writing.note(event(StepState.DONE, StepState.FAILED))
     writing.end("failed")
     past = journal.read(path)
     assert past is not None
@@ -43,11 +43,11 @@ def test_it_tells_how_far_the_last_run_came(tmp_path: Path) -> None:
 def test_it_is_written_for_changes_of_state_only(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
     writing = Journal(path, "start")
-    writing.note(event(State.RUNNING))
+    writing.note(event(StepState.RUNNING))
     before = path.stat().st_ino
-    writing.note(event(State.RUNNING, message="half way"))
+    writing.note(event(StepState.RUNNING, message="half way"))
     assert path.stat().st_ino == before
-    writing.note(event(State.DONE))
+    writing.note(event(StepState.DONE))
     assert path.stat().st_ino != before
 
 
@@ -63,7 +63,7 @@ def test_a_damaged_journal_is_no_journal(content: bytes) -> None:
 
 def test_a_journal_that_can_not_be_written_stops_nobody(tmp_path: Path) -> None:
     writing = Journal(tmp_path / "absent" / "journal.json", "start")
-    writing.note(event(State.RUNNING))
+    writing.note(event(StepState.RUNNING))
     writing.end("done")
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k8s_ucp.engine import pipeline
-from k8s_ucp.engine.pipeline import Event, Interrupted, Plan, Report, State, Task
+from k8s_ucp.engine.pipeline import Plan, Report, RunInterrupted, StepEvent, StepState, Task
 from k8s_ucp.engine.waiting import Cancel, Cancelled, wait_until
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 
@@ -24,14 +24,14 @@ class World:
 
     done: list[str] = field(default_factory=list)
     cancel: Cancel = field(default_factory=Cancel)
-    events: list[tuple[str, State, str]] = field(default_factory=list)
+    events: list[tuple[str, StepState, str]] = field(default_factory=list)
 
     def run(self, *tasks: Task[World], patience: float = 5) -> None:
         pipeline.run(
             Plan("start", tasks), self, cancel=self.cancel, on_event=self.hear, patience=patience
         )
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: StepEvent) -> None:
         self.events.append((event.step.id, event.step.state, event.step.message))
 
 
@@ -125,9 +125,9 @@ def test_reports_reach_the_listener_and_vanish_when_done() -> None:
     world = World()
     world.run(Task(Probe("a", speak)))
     assert world.events == [
-        ("a", State.RUNNING, ""),
-        ("a", State.RUNNING, "half way"),
-        ("a", State.DONE, ""),
+        ("a", StepState.RUNNING, ""),
+        ("a", StepState.RUNNING, "half way"),
+        ("a", StepState.DONE, ""),
     ]
 
 
@@ -177,7 +177,7 @@ def test_ctrl_c_ends_the_steps_and_tells_what_is_left() -> None:
         world.cancel.pause(20)
 
     world = World()
-    with pytest.raises(Interrupted) as caught:
+    with pytest.raises(RunInterrupted) as caught:
         world.run(Task(Probe("a")), Task(Probe("b", interrupt), ("a",)), Task(Probe("c"), ("b",)))
     assert caught.value.exit_code == 130
     assert caught.value.message == "interrupted; done: a; interrupted: b; not started: c"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.gitops.render.repositories import Facts
+from k8s_ucp.gitops.render.repositories import RenderInputs
 from k8s_ucp.topology import App, Environment, Metadata, Spec, Topology
 
-FACTS = Facts(
+FACTS = RenderInputs(
     machine="0123456789abcdef",
     core_url="file:///work/gitops/demo/core.git",
     apps_url="file:///work/gitops/demo/apps.git",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.inspect.status import ComponentStatus, Seen, is_well, reasons, summarize
+from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, is_well, reasons, summarize
 from k8s_ucp.topology import Topology, default
 
 TOPOLOGY = default("demo", ["stage", "prod"])
@@ -41,7 +41,7 @@ def registration(environment: str, name: str = "", **labels: str) -> dict[str, A
     }
 
 
-WELL = Seen(
+WELL = ClusterSnapshot(
     core_ready=True,
     environments=["prod", "stage"],
     clusters=[cluster("prod", Ready="True", Reachable="True")],
@@ -65,7 +65,7 @@ WELL = Seen(
 )
 
 
-def environments(seen: Seen, topology: Topology = TOPOLOGY) -> dict[str, dict[str, Any]]:
+def environments(seen: ClusterSnapshot, topology: Topology = TOPOLOGY) -> dict[str, dict[str, Any]]:
     return {each["name"]: each for each in summarize(topology, seen)["environments"]}
 
 
@@ -84,9 +84,9 @@ def test_the_shape_is_the_contract() -> None:
         {"name": "argocd", "version": "v1", "ready": True, "placement": "host"}
     ]
     theirs = ComponentStatus("argocd", "v1", True, "pods", adopted=True)
-    assert summarize(TOPOLOGY, Seen(core_ready=True, components=[theirs]))["components"] == [
-        {"name": "argocd", "version": "v1", "ready": True, "placement": "pods", "adopted": True}
-    ]
+    assert summarize(TOPOLOGY, ClusterSnapshot(core_ready=True, components=[theirs]))[
+        "components"
+    ] == [{"name": "argocd", "version": "v1", "ready": True, "placement": "pods", "adopted": True}]
     assert environments(WELL)["prod"] == {
         "name": "prod",
         "state": "running",
@@ -124,13 +124,15 @@ def test_the_shape_is_the_contract() -> None:
 
 
 def test_environments_come_in_the_order_of_promotion_then_those_of_the_repositories() -> None:
-    seen = Seen(core_ready=True, environments=["eu", "prod"], clusters=[cluster("asia")])
+    seen = ClusterSnapshot(core_ready=True, environments=["eu", "prod"], clusters=[cluster("asia")])
     assert list(environments(seen)) == ["stage", "prod", "asia", "eu"]
 
 
 def test_nothing_is_well_that_does_not_answer_now() -> None:
     """What the LocalCluster says may be older than the death of its API server."""
-    silent = Seen(core_ready=True, clusters=WELL.clusters, registrations=WELL.registrations)
+    silent = ClusterSnapshot(
+        core_ready=True, clusters=WELL.clusters, registrations=WELL.registrations
+    )
     found = environments(silent)["prod"]["cluster"]
     assert (found["ready"], found["reachable"], found["registered"]) == (False, False, True)
 
@@ -138,20 +140,22 @@ def test_nothing_is_well_that_does_not_answer_now() -> None:
 def test_a_drained_registration_is_none() -> None:
     secret = registration("prod")
     secret["metadata"]["labels"] = {"k8s-ucp.io/draining": "prod"}
-    seen = Seen(core_ready=True, clusters=[cluster("prod", leaving=True)], registrations=[secret])
+    seen = ClusterSnapshot(
+        core_ready=True, clusters=[cluster("prod", leaving=True)], registrations=[secret]
+    )
     found = environments(seen)["prod"]
     assert found["state"] == "draining"
     assert found["cluster"]["registered"] is False
 
 
 def test_a_dead_core() -> None:
-    data = summarize(TOPOLOGY, Seen(core_ready=False))
+    data = summarize(TOPOLOGY, ClusterSnapshot(core_ready=False))
     assert [each["name"] for each in data["environments"]] == ["stage", "prod"]
     assert not any(each["cluster"]["ready"] for each in data["environments"])
 
 
 def test_reasons_are_told_by_name() -> None:
-    seen = Seen(
+    seen = ClusterSnapshot(
         core_ready=True,
         clusters=[cluster("prod", Ready="True", Registered="False"), cluster("ok", Ready="True")],
         applications=[
@@ -180,7 +184,7 @@ def test_a_cluster_of_a_cloud_is_told_by_what_the_reconciler_notes() -> None:
         owner = {"kind": "Cluster", "namespace": "crossplane-system", "name": name}
         return {"owner": owner, "environment": "stage", "status": status}
 
-    seen = Seen(
+    seen = ClusterSnapshot(
         core_ready=True,
         environments=["stage"],
         registrations=[registration("stage", "demo-stage-gke")],

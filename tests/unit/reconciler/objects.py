@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from k8s_ucp import names
-from k8s_ucp.reconciler.access.authenticators.base import Login, kubeconfig
+from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, kubeconfig
 from k8s_ucp.reconciler.access.cluster_clients import login_of
 from k8s_ucp.reconciler.access.cluster_secret import Registration, build
 from k8s_ucp.reconciler.access.kubeconfig_proof import digest_of
-from k8s_ucp.reconciler.access.sources import Source, describe
+from k8s_ucp.reconciler.access.sources import KubeconfigSource, describe
 from k8s_ucp.reconciler.access.tokens import Token
 
 Object = dict[str, Any]
@@ -103,22 +103,24 @@ def vouching(owner: Object, content: Any = None) -> Object:
     return {**owner, "metadata": {**owner["metadata"], "annotations": notes}}
 
 
-def source(owner: Object | None = None, content: Any = None) -> Source:
+def source(owner: Object | None = None, content: Any = None) -> KubeconfigSource:
     owner = vouching(owner or local_cluster(), content)
     return describe(kubeconfig_secret(owner, content), owner)
 
 
-def login(of: Source) -> Login:
+def login(of: KubeconfigSource) -> AuthInfo:
     return login_of(of)
 
 
-def cluster_secret(of: Source, *, lifetime: float = 86_400, issued: float = NOW) -> Object:
+def cluster_secret(
+    of: KubeconfigSource, *, lifetime: float = 86_400, issued: float = NOW
+) -> Object:
     secret = build(of, login(of), Token("eyJsecret", issued, issued + lifetime))
     secret["metadata"].update(uid="uid-of-cluster-secret", resourceVersion="12")
     return secret
 
 
-def registration(of: Source, **changes: Any) -> Registration:
+def registration(of: KubeconfigSource, **changes: Any) -> Registration:
     return Registration.of(cluster_secret(of, **changes))
 
 

@@ -11,10 +11,10 @@ from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, Kind, Object
 from k8s_ucp.reconciler.mirrors import copies
 from k8s_ucp.reconciler.mirrors.copy_sync import Copier
-from k8s_ucp.reconciler.mirrors.deletion_guard import Proof
-from k8s_ucp.reconciler.mirrors.plan import Destination, Plan
-from k8s_ucp.reconciler.mirrors.status import Tally
-from k8s_ucp.reconciler.registration.announcements import Announcements
+from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
+from k8s_ucp.reconciler.mirrors.plan import Destination, MirrorIndex
+from k8s_ucp.reconciler.mirrors.status import SyncCounters
+from k8s_ucp.reconciler.registration.announcements import StatusReporter
 from k8s_ucp.reconciler.runtime.conditions import Condition
 from k8s_ucp.reconciler.runtime.events import Events
 from k8s_ucp.reconciler.runtime.logs import Log
@@ -51,14 +51,16 @@ def labelled(number: int) -> Object:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
 
 
-def speaker(core: Core, sources: set[str]) -> Announcements:
+def speaker(core: Core, sources: set[str]) -> StatusReporter:
     metrics, log = Metrics(), Log(StringIO())
 
     def clock() -> float:
         return NOW
 
     world: Any = core
-    return Announcements(world, Events(world, metrics, log, clock), metrics, clock, lambda: sources)
+    return StatusReporter(
+        world, Events(world, metrics, log, clock), metrics, clock, lambda: sources
+    )
 
 
 def test_nothing_is_kept_of_sources_that_went() -> None:
@@ -112,11 +114,11 @@ class Altering(FakeApi):
 
 def test_copies_that_a_cluster_alters_are_forgotten_with_them() -> None:
     app: Any = Altering()
-    plan, core = Plan(), FakeApi()
+    plan, core = MirrorIndex(), FakeApi()
     world: Any = core
     log: Any = Log(StringIO())
-    proof = Proof(world, lambda key: core.objects.get(("syncers", *key.split("/"))), plan)  # type: ignore[arg-type]
-    copier = Copier(plan, Tally(lambda _: None), proof, log)
+    proof = DeletionGuard(world, lambda key: core.objects.get(("syncers", *key.split("/"))), plan)  # type: ignore[arg-type]
+    copier = Copier(plan, SyncCounters(lambda _: None), proof, log)
     plan.set_targets([Destination(CLUSTER, "stage")])
     session: Any = ModelSession(app, ("quote",))
     for number in range(20):
@@ -131,5 +133,5 @@ def test_copies_that_a_cluster_alters_are_forgotten_with_them() -> None:
     assert not copier._altered
 
 
-def _size(told: Announcements) -> int:
+def _size(told: StatusReporter) -> int:
     return sum(len(each) for each in (told._turns, told._owners, told._notes or {}))

@@ -11,17 +11,17 @@ import pytest
 
 from k8s_ucp.process import is_mentioned, spawn, terminate
 from k8s_ucp.tools.installer import Installer
-from k8s_ucp.tools.store import Entry, Store
+from k8s_ucp.tools.store import StoreEntry, ToolStore
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    found = Store(tmp_path / "user cache")
+def store(tmp_path: Path) -> ToolStore:
+    found = ToolStore(tmp_path / "user cache")
     found.make()
     return found
 
 
-def installed(store: Store, name: str, tool: str = "sleeper") -> Path:
+def installed(store: ToolStore, name: str, tool: str = "sleeper") -> Path:
     """An entry with the program `sleep`; its folder."""
     partial = store.new_partial(name, lambda _: None)
     (partial / "bin").mkdir()
@@ -29,11 +29,13 @@ def installed(store: Store, name: str, tool: str = "sleeper") -> Path:
     assert program
     copy = Path(shutil.copy(program, partial / "bin" / "sleep"))
     digest = hashlib.sha256(copy.read_bytes()).hexdigest()
-    store.publish(Entry(name, tool, "1", name, "go", 1.0, {"sleep": digest}, False), partial)
+    store.publish(StoreEntry(name, tool, "1", name, "go", 1.0, {"sleep": digest}, False), partial)
     return store.folder(name)
 
 
-def test_entries_of_other_versions_go_unless_they_are_used(store: Store, tmp_path: Path) -> None:
+def test_entries_of_other_versions_go_unless_they_are_used(
+    store: ToolStore, tmp_path: Path
+) -> None:
     needed, unused = installed(store, "sleeper-2"), installed(store, "sleeper-1")
     runs, named = installed(store, "sleeper-0"), installed(store, "helper-0")
     running = [
@@ -56,14 +58,14 @@ def test_entries_of_other_versions_go_unless_they_are_used(store: Store, tmp_pat
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_what_is_being_installed_is_left_alone(store: Store) -> None:
+def test_what_is_being_installed_is_left_alone(store: ToolStore) -> None:
     folder = installed(store, "sleeper-1")
     with store.lock("sleeper-1", 1, lambda _: None):
         assert store.prune(lambda _: False, is_mentioned) == ([], ["sleeper-1"])
     assert folder.exists()
 
 
-def test_an_installer_removes_what_its_catalogue_doesn_t_name(store: Store) -> None:
+def test_an_installer_removes_what_its_catalogue_doesn_t_name(store: ToolStore) -> None:
     installed(store, "helm-0.0.1-abc", tool="helm")
     installer = Installer(store.cache, lambda _: None)
     assert installer.prune() == (["helm-0.0.1-abc"], [])

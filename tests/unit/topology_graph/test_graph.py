@@ -11,7 +11,7 @@ import pytest
 
 from k8s_ucp.topology import Topology, parse
 from k8s_ucp.topology_graph.dot import dot
-from k8s_ucp.topology_graph.graph import Cluster, Graph, Node, State, topology_graph
+from k8s_ucp.topology_graph.graph import Cluster, Graph, GraphNode, NodeState, topology_graph
 from k8s_ucp.topology_graph.mermaid import mermaid
 from k8s_ucp.topology_graph.svg import svg
 
@@ -65,7 +65,7 @@ def status(*environments: Any, applications: Any = ()) -> dict[str, Any]:
     }
 
 
-def states(graph: Graph) -> dict[str, State]:
+def states(graph: Graph) -> dict[str, NodeState]:
     clusters = (graph.core, *graph.environments)
     nodes = [*graph.repositories, *clusters, *(node for each in clusters for node in each.nodes)]
     return {each.id: each.state for each in nodes}
@@ -75,7 +75,7 @@ def test_what_was_never_started_is_drawn_as_declared(topology: Topology) -> None
     graph = topology_graph(topology, {})
     assert [each.lines[0] for each in graph.environments] == ["stage", "prod"]
     assert [each.id for each in graph.environments[0].nodes] == ["app-echo-stage"]
-    assert set(states(graph).values()) == {State.unknown}
+    assert set(states(graph).values()) == {NodeState.unknown}
 
 
 def test_promotion_leads_from_one_environment_to_the_next(topology: Topology) -> None:
@@ -93,13 +93,13 @@ def test_an_environment_that_only_git_knows_is_drawn(topology: Topology) -> None
 @pytest.mark.parametrize(
     ("cluster", "state"),
     [
-        ({}, State.ready),
-        ({"registered": False, "reachable": False}, State.waiting),
-        ({"ready": False}, State.waiting),
-        ({"reachable": False}, State.failing),
+        ({}, NodeState.ready),
+        ({"registered": False, "reachable": False}, NodeState.waiting),
+        ({"ready": False}, NodeState.waiting),
+        ({"reachable": False}, NodeState.failing),
     ],
 )
-def test_the_state_of_a_cluster(topology: Topology, cluster: Any, state: State) -> None:
+def test_the_state_of_a_cluster(topology: Topology, cluster: Any, state: NodeState) -> None:
     graph = topology_graph(topology, status(environment("stage", **cluster)))
     assert states(graph)["env-stage"] is state
 
@@ -107,17 +107,17 @@ def test_the_state_of_a_cluster(topology: Topology, cluster: Any, state: State) 
 @pytest.mark.parametrize(
     ("sync", "health", "state"),
     [
-        ("Synced", "Healthy", State.ready),
-        ("Synced", "Progressing", State.waiting),
-        ("OutOfSync", "Healthy", State.waiting),
-        ("Synced", "Degraded", State.failing),
-        ("OutOfSync", "Missing", State.failing),
-        ("Synced", "Suspended", State.waiting),
-        (None, None, State.unknown),
+        ("Synced", "Healthy", NodeState.ready),
+        ("Synced", "Progressing", NodeState.waiting),
+        ("OutOfSync", "Healthy", NodeState.waiting),
+        ("Synced", "Degraded", NodeState.failing),
+        ("OutOfSync", "Missing", NodeState.failing),
+        ("Synced", "Suspended", NodeState.waiting),
+        (None, None, NodeState.unknown),
     ],
 )
 def test_the_state_of_an_application(
-    topology: Topology, sync: str | None, health: str | None, state: State
+    topology: Topology, sync: str | None, health: str | None, state: NodeState
 ) -> None:
     found = status(environment("stage"), applications=[application("echo-stage", sync, health)])
     assert states(topology_graph(topology, found))["app-echo-stage"] is state
@@ -125,7 +125,7 @@ def test_the_state_of_an_application(
 
 def test_a_component_that_is_not_ready_is_seen(topology: Topology) -> None:
     graph = topology_graph(topology, status(environment("stage")))
-    assert states(graph)["component-argocd"] is State.failing
+    assert states(graph)["component-argocd"] is NodeState.failing
 
 
 HOSTILE = 'a"b]<script>&|`#\\end'
@@ -133,11 +133,11 @@ HOSTILE = 'a"b]<script>&|`#\\end'
 
 @pytest.fixture
 def hostile() -> Graph:
-    node = Node("app-x", (HOSTILE, "second"), State.failing)
+    node = GraphNode("app-x", (HOSTILE, "second"), NodeState.failing)
     return Graph(
         title=HOSTILE,
-        repositories=(Node("repo-core", (HOSTILE,)),),
-        core=Cluster("core", (HOSTILE,), State.ready, (node,)),
+        repositories=(GraphNode("repo-core", (HOSTILE,)),),
+        core=Cluster("core", (HOSTILE,), NodeState.ready, (node,)),
         environments=(),
         edges=(),
     )
@@ -154,8 +154,8 @@ def test_mermaid_reads_no_name_as_syntax(hostile: Graph) -> None:
 def test_mermaid_has_a_class_for_every_state(topology: Topology) -> None:
     text = mermaid(topology_graph(topology, {}))
     used = set(re.findall(r":::(\w+)|class \w+ (\w+)", text))
-    assert {each for pair in used for each in pair if each} <= set(State)
-    assert all(f"classDef {each} " in text for each in State)
+    assert {each for pair in used for each in pair if each} <= set(NodeState)
+    assert all(f"classDef {each} " in text for each in NodeState)
 
 
 def test_dot_reads_no_name_as_syntax(hostile: Graph) -> None:

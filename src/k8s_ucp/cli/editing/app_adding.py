@@ -26,7 +26,7 @@ COPIES = "manifests"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AppFlags:
     """The flags. Empty: not given."""
 
     name: str
@@ -43,7 +43,7 @@ class Wanted:
 
 
 @contextlib.contextmanager
-def item_of(call: Invocation, topology: Topology, wanted: Wanted) -> Iterator[dict[str, Any]]:
+def item_of(call: Invocation, topology: Topology, wanted: AppFlags) -> Iterator[dict[str, Any]]:
     """The item for ucp.yaml; copies that were made for it go again where the block fails.
 
     Raises UcpError, UsageError.
@@ -71,9 +71,9 @@ def item_of(call: Invocation, topology: Topology, wanted: Wanted) -> Iterator[di
         undone.pop_all()
 
 
-def _chart(call: Invocation, topology: Topology, wanted: Wanted) -> dict[str, Any]:
+def _chart(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, Any]:
     from k8s_ucp.cli.app_sources import credential_for, pinned_helm
-    from k8s_ucp.gitops.manifests.chart_source import ChartPlace, find_version
+    from k8s_ucp.gitops.manifests.chart_source import ChartRef, find_version
 
     chart, repo = wanted.chart or "", wanted.repo
     if chart.startswith("oci://"):
@@ -88,12 +88,12 @@ def _chart(call: Invocation, topology: Topology, wanted: Wanted) -> dict[str, An
         found["auth"] = wanted.auth
     app = _parsed({"name": wanted.name, "chart": found})
     credential = credential_for(call, topology, app)
-    place = ChartPlace(found["repo"], chart)
+    place = ChartRef(found["repo"], chart)
     found["version"] = find_version(pinned_helm(), place, wanted.version, credential)
     return found
 
 
-def _repository(call: Invocation, topology: Topology, wanted: Wanted) -> dict[str, Any]:
+def _repository(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, Any]:
     from k8s_ucp.cli.app_sources import credential_for
     from k8s_ucp.gitops.manifests.git_source import find_commit
 
@@ -245,7 +245,9 @@ def _by_environment(words: tuple[str, ...], environments: list[str], flag: str) 
     return found
 
 
-def _values_file(call: Invocation, wanted: Wanted, name: str, undone: contextlib.ExitStack) -> str:
+def _values_file(
+    call: Invocation, wanted: AppFlags, name: str, undone: contextlib.ExitStack
+) -> str:
     """A file beside ucp.yaml or below, or the name of one in the chart."""
     if not Path(name).expanduser().exists() and not (call.workspace.root / name).exists():
         return name

@@ -10,7 +10,7 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.editing.app_adding import Wanted, item_of
+from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell
 from k8s_ucp.cli.editing.leaving import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
@@ -18,7 +18,7 @@ from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import read_images
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
-from k8s_ucp.gitops.publish.merge import Known
+from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.topology import APPS, App, Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
 from k8s_ucp.topology.parts import APP_FORMS
@@ -231,7 +231,7 @@ def add(
         more = {key: more.get(key) or known.get(key) for key in {**known, **more}}
         more = {key: list(each) if key == "hosts" else each for key, each in more.items()}
         more.pop("name", None)
-    wanted = Wanted(
+    wanted = AppFlags(
         name=name,
         path=path,
         repo=repo,
@@ -284,7 +284,7 @@ def remove(
     def as_it_is(text: str, file: Path) -> tuple[str, Topology]:
         return text, parse(text, file)
 
-    topology = edit_topology(call, edit, leaving=Known(frozenset(), frozenset([name])))
+    topology = edit_topology(call, edit, leaving=Scope(frozenset(), frozenset([name])))
     if remove_applications(call, topology, name):
         # Its project stayed until its Applications were gone.
         edit_topology(call, as_it_is)

@@ -13,7 +13,7 @@ from k8s_ucp.cli.editing.leaving import await_cluster_gone, how_far
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.publish.merge import Known
+from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
 from k8s_ucp.topology import Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
@@ -146,7 +146,7 @@ def remove(
                 )
         return without_item(text, "environments", name, path)
 
-    topology = edit_topology(call, edit, leaving=Known(frozenset([name]), frozenset()))
+    topology = edit_topology(call, edit, leaving=Scope(frozenset([name]), frozenset()))
     await_cluster_gone(call, topology, topology.app_cluster(name))
     call.console.say(f"environment {name} removed")
 

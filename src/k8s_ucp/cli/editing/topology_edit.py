@@ -14,11 +14,11 @@ from k8s_ucp.cli.chosen import STARTED, remember
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.running import alone, run_plan
-from k8s_ucp.engine.pipeline import Interrupted
+from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.publish.merge import NOBODY, Known
+from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
 from k8s_ucp.workspace import replace_file, write_private_file
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ PATIENCE = 60.0
 """Seconds that an edit waits for another one in the same workspace."""
 
 
-def edit_topology(call: Invocation, edit: Edit, *, leaving: Known = NOBODY) -> Topology:
+def edit_topology(call: Invocation, edit: Edit, *, leaving: Scope = EMPTY_SCOPE) -> Topology:
     """Change ucp.yaml; where the topology was started, render, commit and push too.
 
     An edit lands whole or leaves nothing: locks are held from the reading of the file to the end,
@@ -53,7 +53,7 @@ def edit_topology(call: Invocation, edit: Edit, *, leaving: Known = NOBODY) -> T
     return topology
 
 
-def _edit_and_publish(call: Invocation, edit: Edit, leaving: Known) -> Topology:
+def _edit_and_publish(call: Invocation, edit: Edit, leaving: Scope) -> Topology:
     """The topology's lock is held."""
     from k8s_ucp import plans
     from k8s_ucp.cli.app_sources import fetcher_of
@@ -88,7 +88,7 @@ def _edit_and_publish(call: Invocation, edit: Edit, leaving: Known) -> Topology:
     )
     try:
         run_plan(plans.publish(), context, call.console, locked=True)
-    except Interrupted as error:
+    except RunInterrupted as error:
         # Where a push was on its way nobody knows whether it arrived.
         error.message += "; " + (
             f"{path.name} has the edit, `ucp start` makes it so" if written else "nothing changed"

@@ -21,7 +21,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.bundle import Bundle, event_line, outline
 from k8s_ucp.inspect.doctor import Examined, Finding
-from k8s_ucp.inspect.status import Seen
+from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import APPLICATION_SET, EVENT, SECRET, Kube, KubeError, Object
 from k8s_ucp.redaction import Redaction, secret_values, values_of
 
@@ -45,7 +45,7 @@ def write_bundle(
             of_core = list(_of_core(kube))
         except KubeError:
             # Where it isn't known what must not be seen, nothing of the core's is shown.
-            kube, seen = None, Seen(core_ready=False, components=seen.components)
+            kube, seen = None, ClusterSnapshot(core_ready=False, components=seen.components)
     redaction = Redaction([*_of_files(context), *of_core])
     bundle = Bundle(f"ucp-{context.topology.name}", redaction)
     bundle.data("about.json", _about(context, seen, kube))
@@ -65,7 +65,7 @@ def write_bundle(
     return bundle.paths
 
 
-def _about(context: Context, seen: Seen, kube: Kube | None) -> Mapping[str, Any]:
+def _about(context: Context, seen: ClusterSnapshot, kube: Kube | None) -> Mapping[str, Any]:
     def version() -> str:
         try:
             return kube.version() if kube else "doesn't answer"
@@ -83,7 +83,7 @@ def _about(context: Context, seen: Seen, kube: Kube | None) -> Mapping[str, Any]
     }
 
 
-def _objects(bundle: Bundle, seen: Seen) -> None:
+def _objects(bundle: Bundle, seen: ClusterSnapshot) -> None:
     found: Mapping[str, Sequence[Object]] = {
         "localclusters": seen.clusters,
         "syncers": seen.syncers,

@@ -9,7 +9,7 @@ from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components import argocd
-from k8s_ucp.components.argocd import Credentials
+from k8s_ucp.components.argocd import AdminCredentials
 from k8s_ucp.tools.toolbox import Toolbox
 
 app = declare("Show secrets.")
@@ -28,7 +28,7 @@ def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     context.toolbox = Toolbox({}, {})
     theirs = context.adopts(argocd.NAME)
     with asking_core(context):
-        found = Credentials(None, None) if theirs else argocd.initial_credentials(context.kube)
+        found = AdminCredentials(None, None) if theirs else argocd.initial_credentials(context.kube)
         data = [
             {
                 "name": argocd.NAME,

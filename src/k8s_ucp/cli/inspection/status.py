@@ -17,7 +17,7 @@ from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.status import ComponentStatus, Seen, Status
+from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.toolbox import Toolbox
 
@@ -69,7 +69,7 @@ def show(
         time.sleep(WATCH_SECONDS)
 
 
-def look(context: Context) -> Seen:
+def look(context: Context) -> ClusterSnapshot:
     """Ask everything that status tells."""
     return status.look(context.topology, context.state.kubeconfig, lambda: _components(context))
 
@@ -100,7 +100,7 @@ def _adopted(context: Context) -> list[ComponentStatus]:
     return status.ask_components([AdoptedComponent(each, context.kube) for each in names], {})
 
 
-def _page(data: Status, seen: Seen, width: int | None = None) -> str:
+def _page(data: Status, seen: ClusterSnapshot, width: int | None = None) -> str:
     core, why = data["core"], status.reasons(seen)
     away = "" if core["ready"] else "not responding: ucp start, or ucp doctor"
     rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), away]]

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.engine.pipeline import Interrupted
+from k8s_ucp.engine.pipeline import RunInterrupted
 
 if TYPE_CHECKING:
     from k8s_ucp.context import Context
@@ -46,4 +46,4 @@ def _ask(name: str) -> Existing:
     try:
         return Existing(questions.ask_existing(name))
     except KeyboardInterrupt:
-        raise Interrupted("interrupted; nothing was changed", next="ucp start") from None
+        raise RunInterrupted("interrupted; nothing was changed", next="ucp start") from None

@@ -12,7 +12,7 @@ from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
 from k8s_ucp.cli.lifecycle.closing import closing_table
 from k8s_ucp.cli.lifecycle.existing import Existing, decide
-from k8s_ucp.cli.lifecycle.wanted import Wanted, find_wanted, parse_flags
+from k8s_ucp.cli.lifecycle.wanted import StartRequest, find_wanted, parse_flags
 from k8s_ucp.cli.running import run_plan
 from k8s_ucp.errors import UcpError
 
@@ -146,7 +146,7 @@ def start(
     call.console.say(closing_table(context, seconds))
 
 
-def _write_down(call: Invocation, wanted: Wanted) -> None:
+def _write_down(call: Invocation, wanted: StartRequest) -> None:
     """Write ucp.yaml where it is new or changed, and keep what is started for other commands."""
     from k8s_ucp.cli.chosen import remember
     from k8s_ucp.gitops.render.repositories import templates_folder

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.engine.pipeline import Interrupted
+from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load
 from k8s_ucp.topology.edit import with_words
@@ -50,7 +50,7 @@ class Flags:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StartRequest:
     """A checked topology and its file, which may not have been written yet."""
 
     topology: Topology
@@ -121,7 +121,7 @@ def _adopt(text: str) -> tuple[str, ...]:
     return tuple(each for each in ADOPTABLE if each in parts)
 
 
-def find_wanted(call: Invocation, flags: Flags) -> Wanted:
+def find_wanted(call: Invocation, flags: Flags) -> StartRequest:
     """The topology to start. Asks where there is no file and a person; writes nothing.
 
     Raises UsageError, Interrupted at a question.
@@ -156,13 +156,13 @@ def find_wanted(call: Invocation, flags: Flags) -> Wanted:
         call.console.say(f"\nContent of the new file {path}:\n\n{_indented(wanted.text)}")
         agreed = questions.confirm("Write the file and start?")
     except KeyboardInterrupt:
-        raise Interrupted("interrupted; nothing was written", next="ucp start") from None
+        raise RunInterrupted("interrupted; nothing was written", next="ucp start") from None
     if not agreed:
         raise UsageError("nothing was written and nothing started", next="ucp start")
     return wanted
 
 
-def _from_file(call: Invocation, flags: Flags, path: Path) -> Wanted:
+def _from_file(call: Invocation, flags: Flags, path: Path) -> StartRequest:
     topology = load(path)
     if call.topology and call.topology != topology.name:
         raise UsageError(
@@ -174,8 +174,8 @@ def _from_file(call: Invocation, flags: Flags, path: Path) -> Wanted:
     text = read = path.read_text("utf-8")
     if new := [each for each in flags.adopt if each not in topology.spec.core.adopt]:
         text, topology = with_words(text, ("core", "adopt"), new, path)
-        return Wanted(topology, text, path, exists=True, changed="spec.core.adopt", read=read)
-    return Wanted(topology, text, path, exists=True, read=read)
+        return StartRequest(topology, text, path, exists=True, changed="spec.core.adopt", read=read)
+    return StartRequest(topology, text, path, exists=True, read=read)
 
 
 def _check_agreement(flags: Flags, topology: Topology, path: Path) -> None:
@@ -208,7 +208,7 @@ def _of(ports: CorePorts) -> tuple[int, int]:
     return ports.http, ports.https
 
 
-def _new(name: str, flags: Flags, path: Path) -> Wanted:
+def _new(name: str, flags: Flags, path: Path) -> StartRequest:
     from pydantic import ValidationError
 
     apps = PROPOSED_APPS if flags.apps is None else flags.apps
@@ -237,7 +237,7 @@ def _new(name: str, flags: Flags, path: Path) -> Wanted:
             if by_flags
             else f"write {path} (example in docs/cores.md), then: ucp start",
         )
-    return Wanted(topology, topology_text(topology), path, exists=False)
+    return StartRequest(topology, topology_text(topology), path, exists=False)
 
 
 def _names(flags: Flags) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.promotion.app_repository import BranchOption, RepoOption
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.promotion.history import Event, events
+from k8s_ucp.gitops.promotion.history import HistoryEvent, events
 from k8s_ucp.gitops.promotion.message import from_to
 from k8s_ucp.gitops.promotion.overlay import check_name, nearest, overlay_folder
 from k8s_ucp.gitops.promotion.place import find_place, open_branch
@@ -68,7 +68,7 @@ def _refuse_unknown(tip: GitTip, app: str, env: str) -> None:
         )
 
 
-def _table(found: list[Event], width: int | None) -> str:
+def _table(found: list[HistoryEvent], width: int | None) -> str:
     rows = []
     for each in found:
         old, new = from_to(each.changes)
@@ -88,7 +88,7 @@ def _table(found: list[Event], width: int | None) -> str:
     return table(columns, rows, width=width)
 
 
-def _data(event: Event) -> dict[str, Any]:
+def _data(event: HistoryEvent) -> dict[str, Any]:
     old, new = from_to(event.changes)
     return {
         "commit": event.commit,

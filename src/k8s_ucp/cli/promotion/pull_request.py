@@ -13,14 +13,14 @@ from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import Decision, Intent
 from k8s_ucp.gitops.promotion.landing import Landing, Pace
-from k8s_ucp.gitops.promotion.place import Place
+from k8s_ucp.gitops.promotion.place import RepositoryRef
 from k8s_ucp.gitops.promotion.proposal import propose
 
 Proposer = Callable[[RemoteBranch, Intent, Pace, Callable[[Decision], Decision]], Landing]
 
 
 def make_proposer(
-    call: Invocation, place: Place, kind: str, run: Run, *, merge_when_green: bool
+    call: Invocation, place: RepositoryRef, kind: str, run: Run, *, merge_when_green: bool
 ) -> Proposer:
     """Raises UsageError, before anything is done, where there can be no pull request."""
     url = place.url or Repository(place.clone or Path()).url()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
-from k8s_ucp.process import Identity
+from k8s_ucp.process import ProcessIdentity
 
 MARK = "UCP_CONTROL_PLANE"
 
@@ -22,7 +22,7 @@ _EXECUTABLES = {"kwok-controller": "kwok"}
 """Names of executables where they differ from the component's."""
 
 
-def find_own(folder: ClusterFolder) -> list[Identity]:
+def find_own(folder: ClusterFolder) -> list[ProcessIdentity]:
     """Every component process of this cluster, also one without a PID file."""
     return [
         identity
@@ -31,7 +31,7 @@ def find_own(folder: ClusterFolder) -> list[Identity]:
     ]
 
 
-def find_component(folder: ClusterFolder, component: str) -> Identity | None:
+def find_component(folder: ClusterFolder, component: str) -> ProcessIdentity | None:
     """The running process behind a PID file; None where it is gone or a stranger's number."""
     pid = folder.read_pid(component)
     identity = process.identify(pid) if pid else None
@@ -95,15 +95,15 @@ def keep_last_words(folder: ClusterFolder, component: str) -> None:
         log.replace(log.with_suffix(".previous.log"))
 
 
-def _marked(folder: ClusterFolder) -> list[Identity]:
+def _marked(folder: ClusterFolder) -> list[ProcessIdentity]:
     return [identity for identity, _ in process.marked((MARK, str(folder.root)))]
 
 
-def _is_kwokctl(identity: Identity) -> bool:
+def _is_kwokctl(identity: ProcessIdentity) -> bool:
     return Path(identity.executable.removesuffix(" (deleted)")).name == "kwokctl"
 
 
-def _runs(folder: ClusterFolder, component: str, identity: Identity) -> bool:
+def _runs(folder: ClusterFolder, component: str, identity: ProcessIdentity) -> bool:
     executable = identity.executable.removesuffix(" (deleted)")
     link = folder.program(component)
     if link.is_symlink():

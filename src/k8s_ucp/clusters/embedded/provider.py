@@ -38,7 +38,7 @@ CLOSING_SECONDS = 5.0
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-class Programs(Protocol):
+class ProgramPaths(Protocol):
     """Where installed programs lie; a Toolbox is one."""
 
     def path(self, program: str) -> Path: ...
@@ -61,7 +61,7 @@ class EmbeddedProvider:
     def __init__(
         self,
         folder: Path,
-        programs: Programs | None,
+        programs: ProgramPaths | None,
         *,
         version: str | None = None,
         ports: Ports | None = None,

@@ -68,7 +68,7 @@ def plan(
 
 
 @dataclass
-class Watch:
+class ProcessMonitor:
     """Watches the clusters in one folder. Not shared between threads, but for `stop` of `run`."""
 
     folder: Path

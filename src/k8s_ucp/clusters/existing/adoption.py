@@ -20,7 +20,7 @@ MARK, MARK_NAMESPACE = "k8s-ucp-cluster", "kube-system"
 
 
 @dataclass(frozen=True)
-class Note:
+class AdoptionRecord:
     """What is remembered of an adopted cluster."""
 
     context: str
@@ -32,14 +32,14 @@ class Note:
     """When the cluster was marked first, by its own clock: what is older was there before us."""
 
 
-def read_note(file: Path) -> Note | None:
+def read_note(file: Path) -> AdoptionRecord | None:
     try:
-        return Note(**json.loads(file.read_text("utf-8")))
+        return AdoptionRecord(**json.loads(file.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def write_note(file: Path, note: Note) -> None:
+def write_note(file: Path, note: AdoptionRecord) -> None:
     write_private_file(file, json.dumps(asdict(note), indent=1) + "\n")
 
 
@@ -48,7 +48,7 @@ def uid_of(kube: Kube) -> str:
     return str(kube.get(NAMESPACE, MARK_NAMESPACE)["metadata"]["uid"])
 
 
-def check_identity(kube: Kube, note: Note) -> None:
+def check_identity(kube: Kube, note: AdoptionRecord) -> None:
     """Raises UcpError where the context leads to another cluster than the adopted one."""
     if uid_of(kube) != note.uid:
         raise UcpError(

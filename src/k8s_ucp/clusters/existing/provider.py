@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
 from k8s_ucp.clusters.existing import adoption
-from k8s_ucp.clusters.existing.adoption import Note, read_note, write_note
+from k8s_ucp.clusters.existing.adoption import AdoptionRecord, read_note, write_note
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable
@@ -80,7 +80,7 @@ class ExistingProvider:
                     before = read_note(self._file(request.name))
                     # Somebody may have deleted the mark, and this one is new.
                     since = (before.since if before else "") or adoption.marked_at(kube)
-                    note = Note(self._context(request), uid, version, since=since)
+                    note = AdoptionRecord(self._context(request), uid, version, since=since)
                     if before != note:
                         write_note(self._file(request.name), note)
                 except BaseException:
@@ -218,7 +218,7 @@ class ExistingProvider:
             next=f"add context: NAME beside provider: existing of {request.name} in ucp.yaml",
         )
 
-    def _note(self, name: str) -> Note:
+    def _note(self, name: str) -> AdoptionRecord:
         note = read_note(self._file(name))
         if note is None:
             raise UcpError(f"no existing cluster is used as {name}", next="ucp start")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.container_engine import ContainerEngine, EngineFacts, Node
+from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode, EngineInfo
 from k8s_ucp.clusters.kind.config import HTTP, HTTPS, LONGEST_NAME, image_version
 from k8s_ucp.clusters.ports import is_taken
 from k8s_ucp.errors import UcpError, UsageError
@@ -53,7 +53,7 @@ def check_version(request: ClusterRequest, image: str) -> None:
         )
 
 
-def check_engine(engine: ContainerEngine, facts: EngineFacts) -> None:
+def check_engine(engine: ContainerEngine, facts: EngineInfo) -> None:
     """It has memory, and control groups that a kubelet can work with."""
     megabytes = facts.memory // 10**6
     if facts.memory and megabytes < MEGABYTES:
@@ -85,7 +85,9 @@ def check_inotify(folder: Path = INOTIFY, *, clusters: int = 1) -> None:
             )
 
 
-def check_owner(engine: ContainerEngine, name: str, nodes: Sequence[Node], owner: str) -> None:
+def check_owner(
+    engine: ContainerEngine, name: str, nodes: Sequence[ContainerNode], owner: str
+) -> None:
     """A kind cluster of that name is ours, or there is none."""
     strange = [each.name for each in nodes if each.owner != owner]
     if strange:
@@ -99,7 +101,7 @@ def check_owner(engine: ContainerEngine, name: str, nodes: Sequence[Node], owner
         )
 
 
-def check_ports(name: str, ports: Mapping[int, int], facts: EngineFacts) -> None:
+def check_ports(name: str, ports: Mapping[int, int], facts: EngineInfo) -> None:
     """Ports of this machine that the cluster is to have are free, and may be had."""
     taken = [port for port in ports.values() if is_taken(port)]
     closed = [port for port in ports.values() if facts.rootless and port < first_open_port()]
@@ -125,7 +127,7 @@ def check_ports(name: str, ports: Mapping[int, int], facts: EngineFacts) -> None
     )
 
 
-def check_same_ports(request: ClusterRequest, node: Node) -> None:
+def check_same_ports(request: ClusterRequest, node: ContainerNode) -> None:
     """A cluster that is there has the ports that are asked for: a container keeps its ports."""
     other = {
         inner: place[1]

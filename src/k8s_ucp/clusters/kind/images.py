@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.cluster_provider import Report
-from k8s_ucp.clusters.container_engine import ContainerEngine, Node
+from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode
 from k8s_ucp.clusters.kind import program as kind_program
 from k8s_ucp.clusters.kind.node_import import import_archive
 from k8s_ucp.clusters.kind.nodes import KindNodes, absent
@@ -74,7 +74,7 @@ class KindImages:
 
     def load_archives(
         self,
-        nodes: Sequence[Node],
+        nodes: Sequence[ContainerNode],
         note: Mapping[str, Any],
         archives: Iterable[Path],
         report: Report,
@@ -101,7 +101,7 @@ class KindImages:
         """Remove what `save` left."""
         shutil.rmtree(self._folder(cluster), ignore_errors=True)
 
-    def _copy(self, nodes: Sequence[Node], archive: Path, *, timeout: float) -> None:
+    def _copy(self, nodes: Sequence[ContainerNode], archive: Path, *, timeout: float) -> None:
         for node in nodes:
             if not import_archive(self._engine, node, archive, timeout=timeout):
                 self._program.load_archive(node.cluster, str(archive), timeout=timeout)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.clusters.container_engine import ContainerEngine, Node
+from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode
 from k8s_ucp.errors import CommandFailed
 
 PLACE = "/kind/k8s-ucp-images.tar"
@@ -21,7 +21,9 @@ _PLUGINS = {2: ("io.containerd.grpc.v1.cri", "containerd"), 3: ("io.containerd.c
 """Where pods' images are settled, by the version of containerd's configuration; 4 is as 3."""
 
 
-def import_archive(engine: ContainerEngine, node: Node, archive: Path, *, timeout: float) -> bool:
+def import_archive(
+    engine: ContainerEngine, node: ContainerNode, archive: Path, *, timeout: float
+) -> bool:
     """Have a node hold the images of an archive (`docker save`).
 
     timeout: seconds for all of it. False where this node can't be helped in this way. Raises

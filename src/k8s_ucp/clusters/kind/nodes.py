@@ -12,7 +12,7 @@ from typing import Any
 
 from k8s_ucp.cluster_provider import ClusterState, Reach
 from k8s_ucp.clusters import api_server
-from k8s_ucp.clusters.container_engine import ContainerEngine, Node
+from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode
 from k8s_ucp.clusters.kind.config import API, HTTP, HTTPS, LOOPBACK, kubeconfig, node_name
 from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
 from k8s_ucp.kube import NODE, Kind, Kube, KubeError
@@ -42,7 +42,7 @@ class KindNodes:
         """kubeadm's kubeconfig of the admin and the version, by the node's id."""
         self._lock = threading.Lock()
 
-    def of(self, cluster: str | None = None) -> list[Node]:
+    def of(self, cluster: str | None = None) -> list[ContainerNode]:
         """Our nodes of one cluster or of all; none where no engine is installed.
 
         Raises UcpError where the engine does not answer.
@@ -76,7 +76,7 @@ class KindNodes:
             return ClusterState(name, True, True, False, error.message, addresses=there)
         return ClusterState(name, True, True, not message, message, version, there)
 
-    def config(self, node: Node, reach: Reach) -> dict[str, Any]:
+    def config(self, node: ContainerNode, reach: Reach) -> dict[str, Any]:
         """The admin's kubeconfig, certificates inlined. Raises UcpError where it can't be had.
 
         Pods reach the node by its name on the engine's network, this machine by a mapped port.
@@ -98,7 +98,7 @@ class KindNodes:
             # A container that is only just coming lets nobody in.
             return False
 
-    def read_note(self, node: Node) -> dict[str, Any] | None:
+    def read_note(self, node: ContainerNode) -> dict[str, Any] | None:
         """What was written down when the cluster was whole; None: the node has no note.
 
         Only the node's own shell can say that there is none. Raises UcpError for every other
@@ -120,14 +120,14 @@ class KindNodes:
         # One whose text was lost says that the cluster was whole, not what was loaded.
         return found if isinstance(found, dict) else {}
 
-    def write_note(self, nodes: Sequence[Node], note: dict[str, Any]) -> None:
+    def write_note(self, nodes: Sequence[ContainerNode], note: dict[str, Any]) -> None:
         """All of it or nothing: an older note stays until the new one is complete."""
         text = json.dumps(note)
         for each in nodes:
             words = ("sh", "-c", WRITE_NOTE, "sh", str(len(text.encode())))
             self._engine.run("exec", "--interactive", each.id, *words, stdin=text)
 
-    def answers(self, node: Node) -> bool:
+    def answers(self, node: ContainerNode) -> bool:
         """Its API server said something, be it a refusal. False: nothing came back."""
         try:
             config = self.config(node, Reach.MACHINE)
@@ -142,7 +142,7 @@ class KindNodes:
             kube.close()
         return True
 
-    def lacks(self, node: Node) -> str | None:
+    def lacks(self, node: ContainerNode) -> str | None:
         """What kind does last and has not done, where the API server answers; None: it is whole."""
         try:
             config = self.config(node, Reach.MACHINE)
@@ -159,7 +159,7 @@ class KindNodes:
             return error.message
         return None
 
-    def _admin(self, node: Node) -> tuple[dict[str, Any], str]:
+    def _admin(self, node: ContainerNode) -> tuple[dict[str, Any], str]:
         """kubeadm's kubeconfig and the version; a node keeps both for its life."""
         with self._lock:
             if node.id in self._known:
@@ -183,7 +183,7 @@ def absent(cluster: str) -> UcpError:
     return UcpError(f"the kind cluster {cluster} does not exist", next="ucp start")
 
 
-def _can_not_tell(node: Node, why: str) -> UcpError:
+def _can_not_tell(node: ContainerNode, why: str) -> UcpError:
     return UcpError(
         f"failed to check the kind cluster {node.cluster}: reading {NOTE} on node "
         f"{node.name} failed: {why}",
@@ -191,7 +191,7 @@ def _can_not_tell(node: Node, why: str) -> UcpError:
     )
 
 
-def addresses(node: Node) -> dict[str, str]:
+def addresses(node: ContainerNode) -> dict[str, str]:
     """Where the node takes traffic in on this machine: http, https -> host:port."""
     return {
         name: f"{node.ports[port][0]}:{node.ports[port][1]}"

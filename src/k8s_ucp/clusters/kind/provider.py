@@ -17,7 +17,7 @@ from typing import Any
 
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
 from k8s_ucp.clusters import api_server
-from k8s_ucp.clusters.container_engine import ContainerEngine, Node, mark_folder, mark_of
+from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode, mark_folder, mark_of
 from k8s_ucp.clusters.images import mirrored
 from k8s_ucp.clusters.kind import checks, network, program
 from k8s_ucp.clusters.kind.config import HTTP, HTTPS, KindSettings, config_text
@@ -193,7 +193,7 @@ class KindProvider:
         self._await(name, until)
         self._load(nodes, {}, report, until)
 
-    def _read_note(self, node: Node, until: float) -> dict[str, Any] | None:
+    def _read_note(self, node: ContainerNode, until: float) -> dict[str, Any] | None:
         """A node that was only just started may let nobody in for a moment. Raises UcpError."""
         limit = min(until, time.monotonic() + ANSWER_SECONDS)
         while True:
@@ -204,7 +204,7 @@ class KindProvider:
                     raise
             time.sleep(PAUSE)
 
-    def _was_cut_off(self, name: str, nodes: Sequence[Node], until: float) -> bool:
+    def _was_cut_off(self, name: str, nodes: Sequence[ContainerNode], until: float) -> bool:
         """Nodes without a note: True where nothing was ever on them; False: all that lacks is it.
 
         Raises UcpError where that is not proven.
@@ -240,7 +240,7 @@ class KindProvider:
         )
 
     def _load(
-        self, nodes: Sequence[Node], note: Mapping[str, Any], report: Report, until: float
+        self, nodes: Sequence[ContainerNode], note: Mapping[str, Any], report: Report, until: float
     ) -> None:
         """The archives; then the cluster is whole."""
         name = nodes[0].cluster
@@ -255,7 +255,7 @@ class KindProvider:
 
     # Starting, deleting.
 
-    def _run(self, name: str, nodes: Sequence[Node], until: float) -> None:
+    def _run(self, name: str, nodes: Sequence[ContainerNode], until: float) -> None:
         """Have the containers running."""
         stopped = [each for each in nodes if not each.running]
         if stopped:
@@ -324,7 +324,7 @@ def why_unavailable() -> UcpError | None:
     return None
 
 
-def _refuse_other_mounts(request: ClusterRequest, nodes: Sequence[Node]) -> None:
+def _refuse_other_mounts(request: ClusterRequest, nodes: Sequence[ContainerNode]) -> None:
     for path, folder in request.mounts.items():
         if nodes[0].mounts.get(path) != str(folder):
             raise UcpError(
@@ -334,7 +334,7 @@ def _refuse_other_mounts(request: ClusterRequest, nodes: Sequence[Node]) -> None
             )
 
 
-def _not_started(name: str, node: Node, error: CommandFailed) -> UcpError:
+def _not_started(name: str, node: ContainerNode, error: CommandFailed) -> UcpError:
     if "port is already allocated" in error.output or "address already in use" in error.output:
         ports = ", ".join(str(port) for _, port in sorted(node.ports.values()))
         return UcpError(

@@ -52,7 +52,7 @@ TRAITS = {
 
 
 @dataclass(frozen=True)
-class Found:
+class Installation:
     """The workloads of a component, anywhere on a cluster."""
 
     name: str
@@ -96,11 +96,13 @@ class Found:
         ]
 
 
-def find_component(kube: Kube, name: str) -> Found:
+def find_component(kube: Kube, name: str) -> Installation:
     """Look for a component's workloads on the whole cluster. Raises KubeError."""
     labels = f"{_PART_OF}={name},{_COMPONENT} in ({','.join(TRAITS[name].parts)})"
     kinds = (STATEFUL_SET, DEPLOYMENT)
-    return Found(name, [each for kind in kinds for each in kube.list_all(kind, labels=labels)])
+    return Installation(
+        name, [each for kind in kinds for each in kube.list_all(kind, labels=labels)]
+    )
 
 
 def label_of(item: Object) -> str:
@@ -117,7 +119,7 @@ class AdoptedComponent:
     beside: Check | None = None
     placement: Place = "pods"
 
-    def found(self) -> Found:
+    def found(self) -> Installation:
         return find_component(self.kube, self.name)
 
     def rolled_out(self) -> Health:
@@ -136,7 +138,7 @@ class AdoptedComponent:
         except KubeError:
             return ""
 
-    def _asked(self, component: Callable[[Found], PodComponent]) -> Health:
+    def _asked(self, component: Callable[[Installation], PodComponent]) -> Health:
         try:
             found = self.found()
         except KubeError as error:

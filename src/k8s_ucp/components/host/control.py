@@ -43,7 +43,7 @@ class ProgramState:
         return self.pid != 0 and self.state in ("RUNNING", "STARTING")
 
 
-class Control:
+class SupervisorClient:
     """A conversation with one supervisord; not to be shared between threads."""
 
     def __init__(self, path: Path, *, timeout: float = CALL_SECONDS) -> None:
@@ -51,7 +51,7 @@ class Control:
         self._transport = _Transport(path, timeout)
         self._server = xmlrpc.client.ServerProxy("http://supervisor", transport=self._transport)
 
-    def __enter__(self) -> Control:
+    def __enter__(self) -> SupervisorClient:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -23,7 +23,7 @@ from k8s_ucp.components.host.control import ProgramState, SupervisorSilent
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.supervisord import Supervisord
 from k8s_ucp.locks import locked
-from k8s_ucp.process import Identity
+from k8s_ucp.process import ProcessIdentity
 from k8s_ucp.workspace import (
     StateFolder,
     make_private_folder,
@@ -122,7 +122,7 @@ class HostPlacement:
         """Our supervisord answers. Raises UcpError when something else has its socket."""
         return self._supervisord.answers()
 
-    def supervisor(self) -> Identity | None:
+    def supervisor(self) -> ProcessIdentity | None:
         """The supervisord that was started last, if it still runs."""
         return self._supervisord.identity()
 
@@ -134,7 +134,7 @@ class HostPlacement:
         except SupervisorSilent:
             return {}
 
-    def remains(self) -> list[Identity]:
+    def remains(self) -> list[ProcessIdentity]:
         """Every process that supervisord or its programs still have here."""
         return self._supervisord.remains()
 

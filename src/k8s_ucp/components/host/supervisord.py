@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from k8s_ucp.components.host.control import Control, SupervisorSilent, peer
+from k8s_ucp.components.host.control import SupervisorClient, SupervisorSilent, peer
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.process import (
-    Identity,
+    ProcessIdentity,
     identify,
     is_running,
     marked,
@@ -66,13 +66,13 @@ class Supervisord:
     def config(self) -> Path:
         return self.folder / "supervisord.conf"
 
-    def control(self) -> Control:
-        return Control(self.socket)
+    def control(self) -> SupervisorClient:
+        return SupervisorClient(self.socket)
 
-    def identity(self) -> Identity | None:
+    def identity(self) -> ProcessIdentity | None:
         """The one that was launched last, if it still runs."""
         try:
-            recorded = Identity(**json.loads(self._record.read_text("utf-8")))
+            recorded = ProcessIdentity(**json.loads(self._record.read_text("utf-8")))
         except (OSError, ValueError, TypeError):
             return None
         return recorded if is_running(recorded) else None
@@ -182,12 +182,12 @@ class Supervisord:
         with suppress(NotADirectoryError, PermissionError):
             self.socket.unlink(missing_ok=True)
 
-    def remains(self) -> list[Identity]:
+    def remains(self) -> list[ProcessIdentity]:
         """Itself and its programs, as far as they run."""
         own = self.identity()
         return [*([own] if own else []), *self._children()]
 
-    def _children(self) -> list[Identity]:
+    def _children(self) -> list[ProcessIdentity]:
         sockets = {self.socket, *([self.former] if self.former else [])}
         marks = {(_MARK, self.identifier), *((_URL, f"unix://{each}") for each in sockets)}
         return [found for found, session in marked(*marks) if session != found.pid]

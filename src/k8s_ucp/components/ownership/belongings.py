@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from k8s_ucp.components.ownership.generated_kinds import GeneratedKinds, kind_of_crd
-from k8s_ucp.components.ownership.ledger import Entry, find
+from k8s_ucp.components.ownership.ledger import LedgerEntry, find
 from k8s_ucp.components.ownership.tracking import TRACKED
 from k8s_ucp.kube import (
     APP_PROJECT,
@@ -68,11 +68,11 @@ _MADE_BY_CROSSPLANE = {
 
 
 @dataclass(frozen=True)
-class Belongings:
+class Inventory:
     """entries: of the ledger. since: when the cluster was marked. topology: its name."""
 
     kube: Kube
-    entries: frozenset[Entry]
+    entries: frozenset[LedgerEntry]
     since: str
     topology: str
 
@@ -105,7 +105,7 @@ class Belongings:
         names = {each["metadata"]["name"] for each in self.applications}
         wanted = sorted(
             {
-                Entry(
+                LedgerEntry(
                     "/".join(part for part in (each.get("group"), each["version"]) if part),
                     each["kind"],
                     each.get("namespace", ""),
@@ -304,7 +304,7 @@ class Belongings:
         about = item["metadata"]
         inner = {each["metadata"]["name"] for each in self.namespaces}
         return (
-            _versionless(Entry.of(item)) in self._noted
+            _versionless(LedgerEntry.of(item)) in self._noted
             or tracker(item) in {each["metadata"]["name"] for each in self.applications}
             or bool(about.get("ownerReferences"))
             or (item["kind"], about["name"]) in _MADE_BY_CROSSPLANE
@@ -319,7 +319,7 @@ class Belongings:
     def _is_named(self, application: Object) -> bool:
         labels = application["metadata"].get("labels") or {}
         applied = self.is_young(application) and _is_by_us(application, "Apply")
-        named = Entry.of(application) in self.entries or applied
+        named = LedgerEntry.of(application) in self.entries or applied
         return named or labels.get(TOPOLOGY) == self.topology
 
     def _list(self, kind: Kind, namespace: str | None = None) -> Sequence[Object]:
@@ -329,7 +329,7 @@ class Belongings:
             return ()
 
 
-def _versionless(entry: Entry) -> tuple[str, str, str, str]:
+def _versionless(entry: LedgerEntry) -> tuple[str, str, str, str]:
     return entry.api_version.rpartition("/")[0], entry.kind, entry.namespace, entry.name
 
 

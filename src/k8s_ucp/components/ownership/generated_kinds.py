@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from k8s_ucp.components.ownership.ledger import Entry, find
+from k8s_ucp.components.ownership.ledger import LedgerEntry, find
 from k8s_ucp.kube import CRD, Kind, Kube, Object
 from k8s_ucp.names import CLUSTERS_NAMESPACE, GROUP
 
-MAKER = Entry(
+MAKER = LedgerEntry(
     CRD.api_version, CRD.kind, "", "compositeresourcedefinitions.apiextensions.crossplane.io"
 )
 """Crossplane's own kind: whoever brought it, brought Crossplane."""
@@ -19,11 +19,11 @@ GENERATING = ("ProviderRevision", "CompositeResourceDefinition")
 class GeneratedKinds:
     """Of one cluster. entries: of the ledger. uids: of all that is ours there."""
 
-    def __init__(self, kube: Kube, entries: Collection[Entry], uids: Collection[str]) -> None:
+    def __init__(self, kube: Kube, entries: Collection[LedgerEntry], uids: Collection[str]) -> None:
         self._kube = kube
         self._all = MAKER in entries
         self._uids = frozenset(uids)
-        self._revisions: dict[Entry, frozenset[str]] = {}
+        self._revisions: dict[LedgerEntry, frozenset[str]] = {}
         """Identities of the owners of revisions."""
 
     def go(self, crd: Object) -> bool:
@@ -38,7 +38,7 @@ class GeneratedKinds:
         return any(each["uid"] in self._uids or self._owners(each) & self._uids for each in makers)
 
     def _owners(self, maker: Object) -> frozenset[str]:
-        key = Entry(maker["apiVersion"], maker["kind"], "", maker["name"])
+        key = LedgerEntry(maker["apiVersion"], maker["kind"], "", maker["name"])
         if key not in self._revisions:
             about = (find(self._kube, key) or {"metadata": {}})["metadata"]
             owners = about.get("ownerReferences") or []

@@ -18,7 +18,7 @@ from k8s_ucp.workspace import write_private_file
 
 
 @dataclass(frozen=True, order=True)
-class Entry:
+class LedgerEntry:
     """One object. namespace: empty for those of the whole cluster."""
 
     api_version: str
@@ -27,7 +27,7 @@ class Entry:
     name: str
 
     @classmethod
-    def of(cls, item: Object | Manifest) -> Entry:
+    def of(cls, item: Object | Manifest) -> LedgerEntry:
         if isinstance(item, Manifest):
             return cls(item.api_version, item.kind, item.namespace or "", item.name)
         about = item["metadata"]
@@ -44,10 +44,12 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def entries(self) -> frozenset[Entry]:
+    def entries(self) -> frozenset[LedgerEntry]:
         """Raises UcpError where the file is damaged: forgetting would leave things behind."""
         try:
-            return frozenset(Entry(**each) for each in json.loads(self._path.read_text("utf-8")))
+            return frozenset(
+                LedgerEntry(**each) for each in json.loads(self._path.read_text("utf-8"))
+            )
         except FileNotFoundError:
             return frozenset()
         except (OSError, ValueError, TypeError) as error:
@@ -56,7 +58,7 @@ class Ledger:
                 next=f"rm '{self._path}' && ucp start (rewrites it)",
             ) from error
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[LedgerEntry]) -> None:
         """Write them down, and those that are there already stay."""
         whole = sorted({*self.entries(), *entries})
         text = json.dumps([asdict(each) for each in whole], indent=1)
@@ -67,7 +69,7 @@ class Ledger:
         self._path.unlink(missing_ok=True)
 
 
-def find(kube: Kube, entry: Entry) -> Object | None:
+def find(kube: Kube, entry: LedgerEntry) -> Object | None:
     """The object; None where it, or its kind, doesn't exist."""
     try:
         kind = kube.kind_of(entry.api_version, entry.kind)

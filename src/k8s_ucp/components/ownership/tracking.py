@@ -22,7 +22,7 @@ _METADATA = re.compile(r"^metadata:[ \t]*\n(?P<block>(?P<pad> +)\S.*\n(?:(?: .*)
 
 
 @dataclass(frozen=True)
-class Keeper:
+class TrackingApp:
     """An Application that keeps the objects of a folder just as they are written there."""
 
     name: str
@@ -42,7 +42,7 @@ class Keeper:
         return f"{self.name}:{group}/{manifest.kind}:{place}/{manifest.name}"
 
 
-def keepers(files: Mapping[str, bytes], bootstrap: str, url: str) -> list[Keeper]:
+def keepers(files: Mapping[str, bytes], bootstrap: str, url: str) -> list[TrackingApp]:
     """The Applications in a folder of the core repository that keep plain folders of it.
 
     files: of the repository, those of `bootstrap` and of all folders that matter. url: how Argo CD
@@ -62,11 +62,11 @@ def keepers(files: Mapping[str, bytes], bootstrap: str, url: str) -> list[Keeper
         ):
             namespace = str(item["spec"]["destination"].get("namespace") or "")
             deep = bool(options.get("recurse"))
-            found.append(Keeper(item["metadata"]["name"], folder, deep, namespace))
+            found.append(TrackingApp(item["metadata"]["name"], folder, deep, namespace))
     return found
 
 
-def tracked(manifests: Iterable[Manifest], by: Sequence[Keeper]) -> list[Manifest]:
+def tracked(manifests: Iterable[Manifest], by: Sequence[TrackingApp]) -> list[Manifest]:
     """The manifests, those that an Application keeps with its mark."""
     marked = []
     for each in manifests:

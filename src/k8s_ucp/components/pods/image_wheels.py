@@ -8,7 +8,7 @@ from pathlib import Path
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.errors import CommandFailed, UcpError
-from k8s_ucp.process import Programs, run
+from k8s_ucp.process import RunningPrograms, run
 
 BASE_VARIABLE = "UCP_BASE_IMAGE"
 """In the environment: another base image, such as one that is here already."""
@@ -24,7 +24,7 @@ def fetch_wheels(
     requirements: Path,
     folder: Path,
     *,
-    programs: Programs | None = None,
+    programs: RunningPrograms | None = None,
 ) -> bool:
     """Wheels of hash-locked requirements for the Python of image `base`; False without a pip.
 

@@ -23,7 +23,7 @@ from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.images import mirrored
 from k8s_ucp.components.pods.image_wheels import BASE_VARIABLE, fetch_wheels
 from k8s_ucp.errors import CommandFailed, UcpError
-from k8s_ucp.process import Programs
+from k8s_ucp.process import RunningPrograms
 
 NAME = "docker.io/k8s-ucp/reconciler"
 """In full: podman would put `localhost/` before a shorter name, and nodes look for it elsewhere."""
@@ -51,7 +51,7 @@ class ReconcilerImage:
         return f"{NAME}:{__version__}-{_digest(self.base)}"
 
     def ensure(
-        self, engine: ContainerEngine, report: Report, *, programs: Programs | None = None
+        self, engine: ContainerEngine, report: Report, *, programs: RunningPrograms | None = None
     ) -> bool:
         """Build it unless the engine has it; True when it was built. Raises UcpError."""
         if engine.has_image(self.name):
@@ -65,7 +65,7 @@ class ReconcilerImage:
         tag: str,
         report: Report,
         *,
-        programs: Programs | None = None,
+        programs: RunningPrograms | None = None,
     ) -> None:
         """Build it under a name of the caller's. Raises UcpError."""
         with tempfile.TemporaryDirectory(prefix="ucp-image-") as folder:

@@ -15,7 +15,7 @@ from k8s_ucp.clusters.images import from_mirror
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.helm import template
-from k8s_ucp.process import Programs
+from k8s_ucp.process import RunningPrograms
 from k8s_ucp.topology import CrossplaneSettings
 
 FILE = "workloads.yaml"
@@ -71,7 +71,7 @@ def of_crossplane(
     settings: CrossplaneSettings,
     *,
     mirror: str | None = None,
-    programs: Programs | None = None,
+    programs: RunningPrograms | None = None,
 ) -> bytes:
     """Crossplane's chart, rendered. version: of the image, such as `2.4.0`.
 

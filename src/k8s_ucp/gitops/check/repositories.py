@@ -35,7 +35,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, order=True)
-class Finding:
+class CheckFinding:
     """One thing that is wrong."""
 
     repository: str
@@ -62,7 +62,7 @@ def check(
     *,
     also: Collection[str] = (),
     helm: Path | None = None,
-) -> list[Finding]:
+) -> list[CheckFinding]:
     """Everything that is wrong. only: apps that changed; the others are not built again.
 
     helm: renders charts. also: transports of git besides https and ssh for what overlays take in.
@@ -71,11 +71,11 @@ def check(
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
     permissions = Permissions(_topology_of(core))
-    findings: set[Finding] = set()
+    findings: set[CheckFinding] = set()
 
     def add(repository: str, where: str, faults: Iterator[Fault]) -> None:
         found = _guarded(where, lambda: faults)
-        findings.update(Finding(repository, path, words) for path, words in found)
+        findings.update(CheckFinding(repository, path, words) for path, words in found)
 
     core_objects: list[Object] = []
     if core is not None and checkout.core:
@@ -113,7 +113,7 @@ def check(
 
 def check_rendered(
     kustomize: Path, rendered: Rendered, *, also: Collection[str] = (), helm: Path | None = None
-) -> list[Finding]:
+) -> list[CheckFinding]:
     """What is wrong with a render. also, helm: as in `check`."""
     with tempfile.TemporaryDirectory(prefix="ucp-check-") as folder:
         render_to(Path(folder), rendered)
@@ -226,7 +226,7 @@ def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
                 routes |= claimed
 
 
-def refuse(findings: list[Finding], what: str) -> None:
+def refuse(findings: list[CheckFinding], what: str) -> None:
     """Raises UcpError where something is wrong."""
     if not findings:
         return

@@ -28,7 +28,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
-class ChartPlace:
+class ChartRef:
     """A chart in a repository. repository: https://…, or oci://… without the chart's name."""
 
     repository: str
@@ -48,7 +48,7 @@ class ChartPlace:
 
 
 def find_version(
-    helm: Path, place: ChartPlace, version: str | None, credential: Credential | None
+    helm: Path, place: ChartRef, version: str | None, credential: Credential | None
 ) -> str:
     """The exact version that a version or a range stands for; the newest without one.
 
@@ -61,7 +61,7 @@ def find_version(
 
 
 def pull(
-    helm: Path, place: ChartPlace, version: str, cache: Path, credential: Credential | None
+    helm: Path, place: ChartRef, version: str, cache: Path, credential: Credential | None
 ) -> dict[str, bytes]:
     """The files of a chart: {path: content}. Raises UcpError."""
     digest = hashlib.sha256(f"{place} {version}".encode()).hexdigest()[:20]
@@ -130,7 +130,7 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
                     f"the chart {chart.name} depends on {address}, which is too far away"
                 )
             _write(target, others)
-        what = ChartPlace("its dependencies", chart.name)
+        what = ChartRef("its dependencies", chart.name)
         remote = {str(each["repository"]) for each in missing}
         for number, url in enumerate(sorted(remote)):
             if url.startswith(("http://", "https://")):
@@ -155,14 +155,14 @@ def _write(root: Path, files: Files) -> None:
         target.write_bytes(content)
 
 
-def _words(place: ChartPlace) -> list[str]:
+def _words(place: ChartRef) -> list[str]:
     if place.oci:
         return [str(place), *(["--plain-http"] if place.plain else [])]
     return [place.name, "--repo", place.repository]
 
 
 def _call(
-    helm: Path, words: list[str], place: ChartPlace, home: str, credential: Credential | None
+    helm: Path, words: list[str], place: ChartRef, home: str, credential: Credential | None
 ) -> str:
     try:
         if credential and place.oci:

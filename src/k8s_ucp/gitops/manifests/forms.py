@@ -23,29 +23,31 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True)
-class Found:
+class DetectedForm:
     """How a folder is rendered. words: the same for a person."""
 
     form: AppForm
     words: str
 
 
-def find_form(files: Files, wanted: AppForm | None = None) -> Found:
+def find_form(files: Files, wanted: AppForm | None = None) -> DetectedForm:
     """The form of a folder; wanted: as a person says it is. Raises UsageError."""
     form = wanted or _detected(files)
     if form == "helm":
-        return Found(form, _chart_words(files))
+        return DetectedForm(form, _chart_words(files))
     if form == "jsonnet":
-        return Found(form, "jsonnet, rendered by Argo CD")
+        return DetectedForm(form, "jsonnet, rendered by Argo CD")
     if form == "kustomize" and (is_kustomization(files) or overlays(files)):
         there = ", ".join(sorted(overlays(files)))
-        return Found(form, "kustomization" + (f" with overlays for {there}" if there else ""))
+        return DetectedForm(
+            form, "kustomization" + (f" with overlays for {there}" if there else "")
+        )
     if not manifest_files(files):
         raise UsageError(f"no manifests: {_candidates(files)}")
     if wanted != "directory" and (wanted or (why := unkustomizable(files)) is None):
-        return Found("kustomize", f"plain manifests in {_count(manifest_files(files))}")
+        return DetectedForm("kustomize", f"plain manifests in {_count(manifest_files(files))}")
     words = f"plain manifests in {_count(manifest_files(files))}, as an Argo CD directory"
-    return Found("directory", words if wanted else f"{words}: {why}")
+    return DetectedForm("directory", words if wanted else f"{words}: {why}")
 
 
 def is_kustomization(files: Files, folder: str = "") -> bool:

@@ -10,7 +10,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.repository import NETWORK_SECONDS, Repository, run_git
-from k8s_ucp.gitops.manifests.reachable import Place
+from k8s_ucp.gitops.manifests.reachable import FolderTree
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -45,7 +45,7 @@ def find_commit(url: str, revision: str | None, credential: Credential | None) -
     )
 
 
-def open_commit(url: str, commit: str, cache: Path, credential: Credential | None) -> Place:
+def open_commit(url: str, commit: str, cache: Path, credential: Credential | None) -> FolderTree:
     """The files of a repository at a commit. Raises UcpError."""
     name = hashlib.sha256(url.encode()).hexdigest()[:20]
     folder = cache / "sources" / f"{name}.git"
@@ -75,7 +75,7 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
             read.update(repository.contents(ids))
         return read[plain[path]]
 
-    return Place(names, content)
+    return FolderTree(names, content)
 
 
 def is_hidden(path: str) -> bool:

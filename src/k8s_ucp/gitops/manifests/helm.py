@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded
-from k8s_ucp.process import Programs, passed_on, run
+from k8s_ucp.process import RunningPrograms, passed_on, run
 
 
 def template(
@@ -15,7 +15,7 @@ def template(
     *,
     home: Path,
     timeout: float,
-    programs: Programs | None = None,
+    programs: RunningPrograms | None = None,
 ) -> str:
     """What `helm template` prints. words: its arguments; the rest as in `call`."""
     return call(helm, ["template", *words], home=home, timeout=timeout, programs=programs)
@@ -28,7 +28,7 @@ def call(
     home: Path,
     timeout: float,
     stdin: str | None = None,
-    programs: Programs | None = None,
+    programs: RunningPrograms | None = None,
 ) -> str:
     """What helm prints. home: what it fetches and who it logs in as stays there.
 

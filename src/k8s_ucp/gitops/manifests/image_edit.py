@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from k8s_ucp.gitops.manifests.yaml_tree import Node, NotEditable, read_tree
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_tree
 
 TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 """A tag as the OCI distribution specification has it; use fullmatch."""
@@ -92,7 +92,7 @@ def reads_as_text(value: str) -> bool:
     return not _NUMBER_OR_DATE.fullmatch(value)
 
 
-def _entries(root: Node, where: str) -> list[Node]:
+def _entries(root: YamlNode, where: str) -> list[YamlNode]:
     pair = _pair(root, "images", where) if root.kind == "map" else None
     if root.kind != "map" or pair is None or pair[1].resolved().kind != "list":
         raise NotEditable(f"{where} has no images", next=_ADD_IMAGES.format(where=where))
@@ -111,7 +111,7 @@ def _entries(root: Node, where: str) -> list[Node]:
 _ADD_IMAGES = "add `images:` with the image's name to {where}"
 
 
-def _entry(entries: list[Node], name: str, where: str) -> Node:
+def _entry(entries: list[YamlNode], name: str, where: str) -> YamlNode:
     found = [entry for entry in entries if _text_of(entry.resolved(), "name") == name]
     if len(found) != 1:
         times = f"{len(found)} times" if found else "not"
@@ -123,7 +123,7 @@ def _entry(entries: list[Node], name: str, where: str) -> Node:
     return found[0]
 
 
-def _pair(mapping: Node, key: str, where: str) -> tuple[Node, Node] | None:
+def _pair(mapping: YamlNode, key: str, where: str) -> tuple[YamlNode, YamlNode] | None:
     """Its pair with that key. Raises NotEditable where the key is there twice."""
     times = sum(each.kind == "scalar" and each.value == key for each, _ in mapping.pairs)
     if times > 1:
@@ -131,13 +131,13 @@ def _pair(mapping: Node, key: str, where: str) -> tuple[Node, Node] | None:
     return mapping.own(key)
 
 
-def _image(entry: Node) -> Image:
+def _image(entry: YamlNode) -> Image:
     mapping = entry.resolved()
     pin = Pin(_text_of(mapping, "newTag"), _text_of(mapping, "digest"))
     return Image(_text_of(mapping, "name"), _text_of(mapping, "newName"), pin)
 
 
-def _text_of(mapping: Node, key: str, depth: int = 0) -> str:
+def _text_of(mapping: YamlNode, key: str, depth: int = 0) -> str:
     """The scalar under a key, merged mappings (`<<`) included; "" where there is none."""
     pair = mapping.own(key)
     if pair:
@@ -155,7 +155,7 @@ def _text_of(mapping: Node, key: str, depth: int = 0) -> str:
     return ""
 
 
-def _refuse_shared(root: Node, entry: Node, name: str, where: str) -> None:
+def _refuse_shared(root: YamlNode, entry: YamlNode, name: str, where: str) -> None:
     """What an alias repeats elsewhere can't be changed here alone."""
     used = {node.value for node in root.walk() if node.kind == "alias"}
     images = root.own("images")
@@ -186,7 +186,7 @@ def _splice(text: str, edits: list[_Edit]) -> str:
     return text
 
 
-def _edits(text: str, entry: Node, pin: Pin, what: str) -> list[_Edit]:
+def _edits(text: str, entry: YamlNode, pin: Pin, what: str) -> list[_Edit]:
     wanted = {"newTag": pin.tag, "digest": pin.digest}
     there = {key: pair for key in wanted if (pair := entry.own(key))}
     missing = [key for key, value in wanted.items() if value and key not in there]
@@ -209,7 +209,9 @@ def _edits(text: str, entry: Node, pin: Pin, what: str) -> list[_Edit]:
     return edits
 
 
-def _write(text: str, pair: tuple[Node, Node], name: str, value: str, what: str) -> list[_Edit]:
+def _write(
+    text: str, pair: tuple[YamlNode, YamlNode], name: str, value: str, what: str
+) -> list[_Edit]:
     """Another value in a line that is there, under the key `name`."""
     key, old = pair
     edits = []
@@ -230,7 +232,7 @@ def _write(text: str, pair: tuple[Node, Node], name: str, value: str, what: str)
     return [*edits, _Edit(start, old.end, quoted(value, old.style))]
 
 
-def _insert(text: str, entry: Node, key: str, value: str, what: str) -> list[_Edit]:
+def _insert(text: str, entry: YamlNode, key: str, value: str, what: str) -> list[_Edit]:
     """A new line (in a flow mapping: a new pair) behind the image's name."""
     pairs = [pair for pair in (entry.own("name"), entry.own("newName")) if pair]
     if not pairs:
@@ -248,7 +250,7 @@ def _insert(text: str, entry: Node, key: str, value: str, what: str) -> list[_Ed
     return [_Edit(following.end(), following.end(), f"{indent}{written}{ending}")]
 
 
-def _remove(text: str, entry: Node, pair: tuple[Node, Node], what: str) -> list[_Edit]:
+def _remove(text: str, entry: YamlNode, pair: tuple[YamlNode, YamlNode], what: str) -> list[_Edit]:
     """Take a line out; where it shares its line with others, empty it: kustomize skips that."""
     key, value = pair
     start = _line_start(text, key.start)
@@ -258,7 +260,7 @@ def _remove(text: str, entry: Node, pair: tuple[Node, Node], what: str) -> list[
     return [_Edit(start, ending.end() if ending else len(text), "")]
 
 
-def _write_empty(text: str, pair: tuple[Node, Node], what: str) -> list[_Edit]:
+def _write_empty(text: str, pair: tuple[YamlNode, YamlNode], what: str) -> list[_Edit]:
     _, value = pair
     if value.kind != "scalar" or _BREAK.search(text[value.start : value.end]):
         raise NotEditable(f"{what}: {pair[0].value} can't be removed automatically")
@@ -274,7 +276,7 @@ def _line_break(text: str) -> str:
     return found.group() if found else "\n"
 
 
-def _prove(before: Node, text: str, name: str, pin: Pin, where: str) -> None:
+def _prove(before: YamlNode, text: str, name: str, pin: Pin, where: str) -> None:
     """The new text says what was meant, and otherwise what the old one said."""
     after = read_tree(text, where)
     old, new = _entries(before, where), _entries(after, where)

@@ -71,7 +71,7 @@ def _merge(found: Tags, more: Tags) -> None:
 
 
 @dataclass(frozen=True)
-class Place:
+class FolderTree:
     """A tree of folders, as it is looked at: names of the files below a folder, and contents."""
 
     names: Callable[[str], list[str]]
@@ -85,7 +85,7 @@ class Place:
         return {name: content for name, content in found.items() if content is not None}
 
 
-def taken_in(place: Place, folders: Collection[str]) -> dict[str, bytes]:
+def taken_in(place: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
     """{path: content} of kustomizations with all that they take in, wherever it lies in the tree.
 
     What isn't there is left out; kustomize says so.

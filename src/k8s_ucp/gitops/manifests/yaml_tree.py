@@ -26,7 +26,7 @@ class NotEditable(UcpError):
 
 
 @dataclass
-class Node:
+class YamlNode:
     """A value and where it is written: text[start:end], anchor and tag included."""
 
     kind: Literal["scalar", "map", "list", "alias"]
@@ -39,23 +39,23 @@ class Node:
     anchor: str = ""
     tag: str = ""
     flow: bool = False
-    pairs: list[tuple[Node, Node]] = field(default_factory=list)
-    items: list[Node] = field(default_factory=list)
-    target: Node | None = None
+    pairs: list[tuple[YamlNode, YamlNode]] = field(default_factory=list)
+    items: list[YamlNode] = field(default_factory=list)
+    target: YamlNode | None = None
     """What an alias stands for."""
 
-    def resolved(self) -> Node:
+    def resolved(self) -> YamlNode:
         """The node itself, or what the alias stands for."""
         return self.target or self
 
-    def own(self, key: str) -> tuple[Node, Node] | None:
+    def own(self, key: str) -> tuple[YamlNode, YamlNode] | None:
         """The pair with that key, written in this very mapping."""
         for pair in self.pairs:
             if pair[0].kind == "scalar" and pair[0].value == key:
                 return pair
         return None
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[YamlNode]:
         """This node and everything written inside it; aliases are not followed."""
         yield self
         for key, value in self.pairs:
@@ -64,7 +64,7 @@ class Node:
         for item in self.items:
             yield from item.walk()
 
-    def shape(self, place: Node, without: Container[str]) -> object:
+    def shape(self, place: YamlNode, without: Container[str]) -> object:
         """What is written, without where, and without those keys of the mapping `place`.
 
         Equal shapes are equal documents.
@@ -85,7 +85,7 @@ class Node:
 
 
 @lru_cache(maxsize=64)
-def read_tree(text: str, where: str) -> Node:
+def read_tree(text: str, where: str) -> YamlNode:
     """The tree of a YAML file that holds exactly one document.
 
     where: the file's path, for messages. Nobody changes the tree: a text that was read is
@@ -117,15 +117,15 @@ class _Builder:
     def __init__(self, events: list[object], where: str) -> None:
         self._events = iter(events)
         self._where = where
-        self._anchors: dict[str, Node] = {}
+        self._anchors: dict[str, YamlNode] = {}
 
-    def document(self) -> Node:
+    def document(self) -> YamlNode:
         for event in self._events:
             if type(event).__name__ == "DocumentStartEvent":
                 return self._node(next(self._events), 0)
         raise AssertionError("no document, although one was counted")
 
-    def _node(self, event: object, depth: int) -> Node:
+    def _node(self, event: object, depth: int) -> YamlNode:
         if depth > DEEPEST:
             raise NotEditable(f"{self._where} is nested more than {DEEPEST} levels deep")
         name = type(event).__name__
@@ -136,12 +136,12 @@ class _Builder:
         anchor = str(getattr(event, "anchor", None) or "")
         tag = str(getattr(event, "tag", None) or "")
         if name == "ScalarEvent":
-            node = Node("scalar", start, end, anchor=anchor, tag=tag)
+            node = YamlNode("scalar", start, end, anchor=anchor, tag=tag)
             node.value = str(event.value)  # type: ignore[attr-defined]
             node.style = event.style or ""  # type: ignore[attr-defined]
             self._remember(node)
             return node
-        node = Node(
+        node = YamlNode(
             "map" if name == "MappingStartEvent" else "list", start, end, anchor=anchor, tag=tag
         )
         node.flow = bool(event.flow_style)  # type: ignore[attr-defined]
@@ -149,18 +149,18 @@ class _Builder:
         self._fill(node, depth)
         return node
 
-    def _alias(self, anchor: str, start: int, end: int) -> Node:
+    def _alias(self, anchor: str, start: int, end: int) -> YamlNode:
         target = self._anchors.get(anchor)
         if target is None:
             raise NotEditable(f"{self._where} uses the YAML anchor {anchor} before its definition")
-        return Node("alias", start, end, value=anchor, target=target)
+        return YamlNode("alias", start, end, value=anchor, target=target)
 
-    def _remember(self, node: Node) -> None:
+    def _remember(self, node: YamlNode) -> None:
         if node.anchor:
             self._anchors[node.anchor] = node
 
-    def _fill(self, node: Node, depth: int) -> None:
-        inside: list[Node] = []
+    def _fill(self, node: YamlNode, depth: int) -> None:
+        inside: list[YamlNode] = []
         for event in self._events:
             if type(event).__name__ in ("MappingEndEvent", "SequenceEndEvent"):
                 node.end = event.end_mark.index  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN
-from k8s_ucp.gitops.manifests.yaml_tree import Node, NotEditable, read_tree
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_tree
 from k8s_ucp.gitops.promotion.decision import Intent, parse_version
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name, nearest
@@ -51,10 +51,10 @@ def _refuse_twice(intents: list[Intent], where: str) -> None:
         others.append(intent)
 
 
-def _intent(item: Node, what: str, defaults: Intent) -> Intent:
+def _intent(item: YamlNode, what: str, defaults: Intent) -> Intent:
     if item.kind != "map":
         raise UsageError(f"{what} is not a mapping", next=EXAMPLE)
-    facts: dict[str, Node] = {}
+    facts: dict[str, YamlNode] = {}
     for key, value in item.pairs:
         if key.value not in KEYS:
             raise UsageError(

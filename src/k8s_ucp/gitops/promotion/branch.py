@@ -22,11 +22,11 @@ from k8s_ucp import locks
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.git import failures
 from k8s_ucp.git.environment import Credential
-from k8s_ucp.git.objects import Author, Identity, NewCommit
+from k8s_ucp.git.objects import Author, CommitIdentity, NewCommit
 from k8s_ucp.git.repository import FALLBACK, NETWORK_SECONDS, Repository, run_git
 from k8s_ucp.git.signing import signs_commits, write_commit_of
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.landing import Interrupted, Refused, TooLate
+from k8s_ucp.gitops.promotion.landing import PushInterrupted, PushRefused, TooLate
 from k8s_ucp.gitops.promotion.tip import GitTip
 
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
@@ -66,7 +66,7 @@ class RemoteBranch:
         self._person = person
         self._fetched = fetched
         self._shallow = shallow
-        self._settings: tuple[Identity, bool] | None = None
+        self._settings: tuple[CommitIdentity, bool] | None = None
 
     @property
     def tracking(self) -> str:
@@ -139,7 +139,7 @@ class RemoteBranch:
         """After `commit` landed: what a person should know, or ""."""
         return ""
 
-    def _who(self) -> tuple[Identity, bool]:
+    def _who(self) -> tuple[CommitIdentity, bool]:
         """Author and committer, and whether commits are signed; asked once."""
         if self._settings is None:
             identity = self.repository.identity()
@@ -197,7 +197,7 @@ def _clone(how: Sequence[str], url: str, folder: Path, credential: Credential | 
                     ],
                     where=url, timeout=NETWORK_SECONDS, credential=credential,
                 )  # fmt: skip
-        except Interrupted:
+        except PushInterrupted:
             if pause is None:
                 raise
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
@@ -274,10 +274,10 @@ def _network(*, pushing: bool = False) -> Iterator[None]:
     except failures.Rejected as error:
         raise TooLate(error.message, next=error.next) from error
     except failures.Unexplained as error:
-        raise Refused(error.message, next=error.next) from error
+        raise PushRefused(error.message, next=error.next) from error
     except (failures.HostUnreachable, DeadlineExceeded) as error:
-        raise Interrupted(error.message, next=error.next) from error
+        raise PushInterrupted(error.message, next=error.next) from error
     except failures.GitFailed as error:
         if pushing and type(error) is failures.GitFailed:
-            raise Interrupted(error.message, next=error.next) from error
+            raise PushInterrupted(error.message, next=error.next) from error
         raise

@@ -15,7 +15,7 @@ from k8s_ucp.gitops.manifests.image_edit import DIGEST, NO_PIN, TAG, Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, differing, promotes_from
-from k8s_ucp.gitops.promotion.message import Change, Note
+from k8s_ucp.gitops.promotion.message import Change, PromotionNote
 from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order
 from k8s_ucp.gitops.promotion.overlay import (
     Overlay,
@@ -54,7 +54,7 @@ class Decision:
     """
 
     status: Status
-    note: Note
+    note: PromotionNote
     asked: tuple[Change, ...] = ()
     """What was wanted, image by image, landed or not."""
     writes: Mapping[str, bytes] = field(default_factory=dict)
@@ -147,7 +147,7 @@ def _decide(
     verdicts: Sequence[order_of.Verdict],
 ) -> Decision:
     moved = tuple(change for change in changes.values() if change.old != change.new)
-    note = Note("promote", intent.app, intent.env, moved, intent.order.sequence)
+    note = PromotionNote("promote", intent.app, intent.env, moved, intent.order.sequence)
     asked = tuple(Change(name, overlay.pins[name], pin) for name, pin in wanted.items())
     place = f"{intent.app} in {intent.env}"
 

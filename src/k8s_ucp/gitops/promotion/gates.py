@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from k8s_ucp.gitops.manifests.image_edit import Pin
-from k8s_ucp.gitops.manifests.yaml_tree import Node, NotEditable, read_tree
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_tree
 
 ENVIRONMENTS_FILE = "environments.yaml"
 
@@ -50,7 +50,7 @@ def differing(wanted: Mapping[str, Pin], there: Mapping[str, Pin]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Health:
+class ApplicationHealth:
     """What an Application says about an environment.
 
     open: Synced and Healthy with every wanted image, since `since` (UTC). waiting: it may become
@@ -62,7 +62,7 @@ class Health:
     since: datetime.datetime | None = None
 
 
-def judge(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> Health:
+def judge(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> ApplicationHealth:
     """Judge an Application's status against the images that are to be promoted from there.
 
     wanted: by the name that pods have, which is `newName` where the overlay sets one.
@@ -73,13 +73,15 @@ def judge(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> Health:
     images = (status.get("summary") or {}).get("images") or []
     words = f"{sync}, {health}"
     if health in ("Degraded", "Missing"):
-        return Health("shut", words)
+        return ApplicationHealth("shut", words)
     if sync != "Synced" or health != "Healthy":
-        return Health("waiting", words)
+        return ApplicationHealth("waiting", words)
     for name, pin in wanted.items():
         if not any(_runs(image, name, pin) for image in images):
-            return Health("waiting", f"{words}, but not with {name} {pin}: {_listed(images)}")
-    return Health("open", words, _latest(status))
+            return ApplicationHealth(
+                "waiting", f"{words}, but not with {name} {pin}: {_listed(images)}"
+            )
+    return ApplicationHealth("open", words, _latest(status))
 
 
 def _runs(image: str, name: str, pin: Pin) -> bool:
@@ -105,6 +107,6 @@ def _latest(status: Mapping[str, Any]) -> datetime.datetime | None:
     return max(times, default=None)
 
 
-def _scalar(mapping: Node, key: str) -> str:
+def _scalar(mapping: YamlNode, key: str) -> str:
     pair = mapping.own(key)
     return pair[1].resolved().value if pair else ""

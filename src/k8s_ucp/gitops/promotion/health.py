@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.gates import Health, judge
+from k8s_ucp.gitops.promotion.gates import ApplicationHealth, judge
 
 if TYPE_CHECKING:
     from k8s_ucp.kube import Kube
@@ -62,7 +62,7 @@ class HealthGate:
                 )
         return decision
 
-    def _wait(self, name: str, pins: Mapping[str, Pin]) -> Health:
+    def _wait(self, name: str, pins: Mapping[str, Pin]) -> ApplicationHealth:
         key = repr((name, sorted((image, str(pin)) for image, pin in pins.items())))
         soak = 0.0 if key in self._passed else self.soak
         start = self.clock()
@@ -89,10 +89,10 @@ class HealthGate:
             self.report(f"{name}: {found.reason}")
             self.sleep(self.pause)
 
-    def _look(self, name: str, pins: Mapping[str, Pin]) -> Health:
+    def _look(self, name: str, pins: Mapping[str, Pin]) -> ApplicationHealth:
         application = self.read(name)
         if application is None:
-            return Health("shut", "the Application does not exist")
+            return ApplicationHealth("shut", "the Application does not exist")
         return judge(application, pins)
 
 

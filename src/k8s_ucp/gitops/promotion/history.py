@@ -12,13 +12,13 @@ from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.image_edit import Image, Pin, read_images
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
-from k8s_ucp.gitops.promotion.message import Change, Entry, read_trailers
+from k8s_ucp.gitops.promotion.message import Change, NoteTrailers, read_trailers
 from k8s_ucp.gitops.promotion.overlay import KUSTOMIZATIONS, overlay_folder
-from k8s_ucp.gitops.promotion.rollback import Past
+from k8s_ucp.gitops.promotion.rollback import PinsAtCommit
 
 
 @dataclass(frozen=True)
-class Event:
+class HistoryEvent:
     """A commit that changed the pins of one overlay. kind: promote, rollback, release or edit."""
 
     commit: str
@@ -43,7 +43,7 @@ class _Touch:
     files: Mapping[str, tuple[str, str]]
 
 
-def events(repository: Repository, tip: str, app: str, env: str = "") -> list[Event]:
+def events(repository: Repository, tip: str, app: str, env: str = "") -> list[HistoryEvent]:
     """Changes of an app's pins, newest first; env "" is every environment."""
     folder = overlay_folder(app, env) if env else f"apps/{app}/overlays"
     touches = list(_touches(repository, tip, folder))
@@ -60,21 +60,21 @@ def events(repository: Repository, tip: str, app: str, env: str = "") -> list[Ev
     return found
 
 
-def pasts(repository: Repository, tip: str, app: str, env: str) -> list[Past]:
+def pasts(repository: Repository, tip: str, app: str, env: str) -> list[PinsAtCommit]:
     """The overlay's pins at each commit that changed them, newest first."""
     touches = list(_touches(repository, tip, overlay_folder(app, env)))
     contents = repository.contents(
         after for touch in touches for _, after in touch.files.values() if _exists(after)
     )
     return [
-        Past(touch.commit, {image.name: image.pin for image in images})
+        PinsAtCommit(touch.commit, {image.name: image.pin for image in images})
         for touch in touches
         for path, (_, after) in touch.files.items()
         if (images := _images(contents.get(after, b""), path))
     ]
 
 
-def past_at(repository: Repository, tip: str, app: str, env: str, name: str) -> Past | None:
+def past_at(repository: Repository, tip: str, app: str, env: str, name: str) -> PinsAtCommit | None:
     """The overlay's pins at a commit of the branch; None where `name` is no such commit."""
     if not re.fullmatch(r"[0-9a-fA-F]{7,64}", name):
         return None
@@ -89,12 +89,14 @@ def past_at(repository: Repository, tip: str, app: str, env: str, name: str) -> 
     for path, entry in listing.items():
         if path.rpartition("/")[2] in KUSTOMIZATIONS and entry.mode.startswith("100"):
             images = _images(repository.contents([entry.id])[entry.id], path)
-            return Past(commit, {image.name: image.pin for image in images})
+            return PinsAtCommit(commit, {image.name: image.pin for image in images})
     return None
 
 
-def _event(touch: _Touch, env: str, changes: tuple[Change, ...], entry: Entry | None) -> Event:
-    return Event(
+def _event(
+    touch: _Touch, env: str, changes: tuple[Change, ...], entry: NoteTrailers | None
+) -> HistoryEvent:
+    return HistoryEvent(
         commit=touch.commit,
         time=touch.time,
         author=touch.author,

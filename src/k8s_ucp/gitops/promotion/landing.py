@@ -58,11 +58,11 @@ class TooLate(UcpError):
     """The branch has moved, or somebody is moving it right now: try again on the new tip."""
 
 
-class Refused(UcpError):
+class PushRefused(UcpError):
     """The push was refused in words that don't tell why; whether the branch moved will."""
 
 
-class Interrupted(UcpError):
+class PushInterrupted(UcpError):
     """The connection broke: what was asked for happened or not."""
 
 
@@ -119,7 +119,7 @@ class _Attempts:
         self._start = pace.clock()
         self._interruptions = 0
         self._unsure: tuple[str, Sequence[Decision]] | None = None
-        self._refused: tuple[str, Refused] | None = None
+        self._refused: tuple[str, PushRefused] | None = None
         self._seen = ""
         self._still = 0
         """How often the branch was refused to us although it had not moved."""
@@ -136,11 +136,11 @@ class _Attempts:
                 last = "another push landed first"
                 self._report(f"attempt {attempt}: {last}")
                 self._pause(attempt, self._pace.clock() - begun, error)
-            except Refused as error:
+            except PushRefused as error:
                 last = error.message
                 self._report(f"attempt {attempt}: push rejected; checking whether the branch moved")
                 self._pause(attempt, self._pace.clock() - begun, error)
-            except Interrupted as error:
+            except PushInterrupted as error:
                 last = error.message
                 self._interruptions += 1
                 if self._interruptions > self._pace.interruptions:
@@ -171,7 +171,7 @@ class _Attempts:
         self._unsure = (commit, decisions)
         try:
             self._branch.push(commit)
-        except Refused as error:
+        except PushRefused as error:
             self._refused = (tip.commit, error)
             raise
         return Landing(tuple(decisions), commit, attempt)
@@ -197,5 +197,5 @@ class _Attempts:
         )
 
     @staticmethod
-    def _final(error: Refused) -> UcpError:
+    def _final(error: PushRefused) -> UcpError:
         return UcpError(error.message, next=error.next)

@@ -21,7 +21,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Note:
+class PromotionNote:
     """What the commit does in one overlay. kind: promote, rollback, release or mark."""
 
     kind: str
@@ -32,7 +32,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Entry:
+class NoteTrailers:
     """A commit's note, read back from its trailers."""
 
     kind: str
@@ -42,14 +42,14 @@ class Entry:
     run: str
 
 
-def message(notes: Sequence[Note], link: str = "") -> str:
+def message(notes: Sequence[PromotionNote], link: str = "") -> str:
     """The commit message: subject, body where there is more to say, trailers."""
     body = [_line(note) for note in notes] if len(notes) > 1 else _body(notes[0])
     parts = [subject(notes), "\n".join(body), "\n".join(_trailers(notes, link))]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def subject(notes: Sequence[Note]) -> str:
+def subject(notes: Sequence[PromotionNote]) -> str:
     """One line: what is promoted where, old to new."""
     if len(notes) == 1:
         return _line(notes[0])
@@ -68,10 +68,10 @@ def from_to(changes: Sequence[Change]) -> tuple[str, str]:
     )
 
 
-def read_trailers(text: str) -> list[Entry]:
+def read_trailers(text: str) -> list[NoteTrailers]:
     """What a commit message of ours says it did; none for other messages."""
     paragraphs = text.strip().split("\n\n")
-    entries: list[Entry] = []
+    entries: list[NoteTrailers] = []
     found = re.findall(r"^Ucp-([A-Za-z]+): (.*)$", paragraphs[-1], flags=re.MULTILINE)
     run = next((value for key, value in found if key == "Run"), "")
     facts: dict[str, str] = {}
@@ -84,9 +84,9 @@ def read_trailers(text: str) -> list[Entry]:
     return entries
 
 
-def _entry(facts: dict[str, str], run: str) -> Entry:
+def _entry(facts: dict[str, str], run: str) -> NoteTrailers:
     number = facts.get("Sequence", "")
-    return Entry(
+    return NoteTrailers(
         kind=facts.get("Action", ""),
         app=facts.get("App", ""),
         env=facts.get("Env", ""),
@@ -95,7 +95,7 @@ def _entry(facts: dict[str, str], run: str) -> Entry:
     )
 
 
-def _line(note: Note) -> str:
+def _line(note: PromotionNote) -> str:
     if note.kind == "release":
         return f"release the hold on {note.app} in {note.env}"
     if not note.changes:
@@ -114,13 +114,13 @@ def _short(text: str) -> str:
     return re.sub(r"(sha(?:256|512):[0-9a-f]{12})[0-9a-f]+", r"\1", text)
 
 
-def _body(note: Note) -> list[str]:
+def _body(note: PromotionNote) -> list[str]:
     if len(note.changes) < 2:
         return []
     return [f"{each.image}: {each.old or 'nothing'} -> {each.new}" for each in note.changes]
 
 
-def _trailers(notes: Sequence[Note], link: str) -> list[str]:
+def _trailers(notes: Sequence[PromotionNote], link: str) -> list[str]:
     lines = []
     for note in notes:
         lines += [f"Ucp-Action: {note.kind}", f"Ucp-App: {note.app}", f"Ucp-Env: {note.env}"]

@@ -20,7 +20,7 @@ from k8s_ucp.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Place:
+class RepositoryRef:
     """An app repository and a branch of it."""
 
     url: str = ""
@@ -37,7 +37,7 @@ def find_place(
     workspace: Workspace,
     topology: str | None,
     credential: Credential | None,
-) -> Place:
+) -> RepositoryRef:
     """What `--repo` means; without it, the app repository of the workspace's topology.
 
     Raises UsageError for what is no repository, UcpError where a choice is missing.
@@ -52,7 +52,7 @@ def find_place(
     refuse_password(repo)
     # file:// holds no secret, and http credentials are for http remotes only.
     web = repo.lower().startswith(("http://", "https://"))
-    return Place(url=repo, branch=branch, credential=credential if web else None)
+    return RepositoryRef(url=repo, branch=branch, credential=credential if web else None)
 
 
 def refuse_password(url: str) -> None:
@@ -68,7 +68,7 @@ def refuse_password(url: str) -> None:
 
 @contextmanager
 def open_branch(
-    place: Place,
+    place: RepositoryRef,
     *,
     apps: Sequence[str],
     message: Writer,
@@ -117,10 +117,10 @@ class _ClonedBranch(RemoteBranch):
         return ""
 
 
-def _at(path: Path, branch: str, credential: Credential | None) -> Place:
+def _at(path: Path, branch: str, credential: Credential | None) -> RepositoryRef:
     bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
     if bare:
-        return Place(url=path.as_uri(), branch=branch)
+        return RepositoryRef(url=path.as_uri(), branch=branch)
     try:
         Repository(path).git("rev-parse", "--is-inside-work-tree")
     except SettingsUnreadable:
@@ -130,12 +130,12 @@ def _at(path: Path, branch: str, credential: Credential | None) -> Place:
             f"{path} is not a git repository",
             next="set --repo to a clone, a bare repository or a URL",
         ) from error
-    return Place(clone=path, branch=branch, credential=credential)
+    return RepositoryRef(clone=path, branch=branch, credential=credential)
 
 
 def _of_topology(
     workspace: Workspace, topology: str | None, branch: str, credential: Credential | None
-) -> Place:
+) -> RepositoryRef:
     folder = workspace.root / "gitops"
     names = sorted(each.parent.name for each in folder.glob("*/apps")) if not topology else []
     remotes = sorted(each.parent.name for each in folder.glob("*/apps.git")) if not topology else []
@@ -149,9 +149,9 @@ def _of_topology(
         )
     gitops = workspace.gitops(name)
     if gitops.apps_remote.is_dir():
-        return Place(url=gitops.apps_remote.as_uri(), branch=branch)
+        return RepositoryRef(url=gitops.apps_remote.as_uri(), branch=branch)
     if not gitops.apps.is_dir():
         raise UsageError(
             f"{workspace.root} has no app repository of the topology {name}", next="--repo URL"
         )
-    return Place(url=Repository(gitops.apps).url(), branch=branch, credential=credential)
+    return RepositoryRef(url=Repository(gitops.apps).url(), branch=branch, credential=credential)

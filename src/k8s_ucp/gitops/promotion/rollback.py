@@ -9,13 +9,13 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.message import Change, Note
+from k8s_ucp.gitops.promotion.message import Change, PromotionNote
 from k8s_ucp.gitops.promotion.order import Mark
 from k8s_ucp.gitops.promotion.overlay import Overlay, Tip, nearest, read_overlay, written
 
 
 @dataclass(frozen=True)
-class Past:
+class PinsAtCommit:
     """An overlay's pins at an earlier commit."""
 
     commit: str
@@ -43,7 +43,9 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
         for name, pin in wanted.items()
         if overlay.pins[name] != pin
     ]
-    note = Note("rollback" if wanted else "release", rollback.app, rollback.env, tuple(changes))
+    note = PromotionNote(
+        "rollback" if wanted else "release", rollback.app, rollback.env, tuple(changes)
+    )
     asked = tuple(Change(name, overlay.pins[name], pin) for name, pin in wanted.items())
     for change in changes:
         if change.old != rollback.bad.get(change.image):
@@ -65,11 +67,11 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
         reason = f"{place} already has it" if wanted else f"{place} has no hold"
         return Decision("unchanged", note, asked, reason=reason)
     if not changes:
-        note = Note("release", rollback.app, rollback.env)
+        note = PromotionNote("release", rollback.app, rollback.env)
     return Decision("promoted", note, asked, writes)
 
 
-def previous(overlay: Overlay, pasts: Sequence[Past]) -> dict[str, Pin]:
+def previous(overlay: Overlay, pasts: Sequence[PinsAtCommit]) -> dict[str, Pin]:
     """The pins that were there before the present ones, leaving out what is held.
 
     pasts: newest first. Raises UcpError where history has none.
@@ -87,7 +89,7 @@ def previous(overlay: Overlay, pasts: Sequence[Past]) -> dict[str, Pin]:
     )
 
 
-def named(overlay: Overlay, pasts: Sequence[Past], target: str) -> dict[str, Pin]:
+def named(overlay: Overlay, pasts: Sequence[PinsAtCommit], target: str) -> dict[str, Pin]:
     """The pins meant by `--to`: a tag or digest that was there, or a commit.
 
     pasts: newest first. Raises UcpError with the nearest one that is known.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from k8s_ucp.git.objects import Entry
+from k8s_ucp.git.objects import TreeEntry
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE
@@ -61,7 +61,7 @@ class GitTip:
         for way, entry in self._listed(*ways, flags=()).items():
             _refuse_link(way, entry)
 
-    def _listed(self, *paths: str, flags: tuple[str, ...] = ("-r",)) -> dict[str, Entry]:
+    def _listed(self, *paths: str, flags: tuple[str, ...] = ("-r",)) -> dict[str, TreeEntry]:
         raw = self._repository.git(
             "ls-tree", *flags, "-z", "--full-tree", self.commit, "--", *paths
         )
@@ -70,11 +70,11 @@ class GitTip:
             if line:
                 head, path = line.split(b"\t", 1)
                 mode, _, id = head.decode().split(" ")
-                found[path.decode("utf-8", "surrogateescape")] = Entry(mode, id)
+                found[path.decode("utf-8", "surrogateescape")] = TreeEntry(mode, id)
         return found
 
 
-def _refuse_link(path: str, entry: Entry) -> None:
+def _refuse_link(path: str, entry: TreeEntry) -> None:
     if entry.mode == _SYMLINK:
         raise NotEditable(
             f"{path} is a symlink in the repository, which is not followed",

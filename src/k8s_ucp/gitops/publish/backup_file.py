@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from k8s_ucp.backup import PATH, Backup, dump, parse
 from k8s_ucp.backup_key import BackupKey
 from k8s_ucp.git.failures import Rejected
-from k8s_ucp.git.repository import Repository, Update
+from k8s_ucp.git.repository import RefUpdate, Repository
 
 ATTEMPTS = 8
 MESSAGE = f"""Back up what the core cluster made
@@ -65,7 +65,7 @@ class BackupFile:
             text = key.close(dump(wanted))
             commit = self.clone.write_commit(MESSAGE, {PATH: text}, parent=tip)
             try:
-                self.clone.push([Update(f"refs/heads/{self.branch}", commit)])
+                self.clone.push([RefUpdate(f"refs/heads/{self.branch}", commit)])
             except Rejected:
                 if attempt == ATTEMPTS - 1:
                     raise

@@ -24,7 +24,7 @@ class ItemConflict(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class ListSpan:
     """A list in a text: `lines[start:end]` are its items; line start-1 is its key."""
 
     name: str
@@ -65,9 +65,9 @@ def merge_lists(
     return text
 
 
-def _lists(lines: list[str]) -> dict[str, Found]:
+def _lists(lines: list[str]) -> dict[str, ListSpan]:
     """Lists with one item a line (or a few), by name; a name that comes twice is left out."""
-    found: dict[str, Found] = {}
+    found: dict[str, ListSpan] = {}
     twice = set()
     generator = ""
     for number, line in enumerate(lines):
@@ -85,7 +85,7 @@ def _lists(lines: list[str]) -> dict[str, Found]:
     return {name: each for name, each in found.items() if name not in twice}
 
 
-def _items(lines: list[str], start: int, least: int, name: str) -> Found | None:
+def _items(lines: list[str], start: int, least: int, name: str) -> ListSpan | None:
     """The items below a key at column `least`; None where something else stands there."""
     items: dict[str, str] = {}
     held: list[str] = []
@@ -111,7 +111,7 @@ def _items(lines: list[str], start: int, least: int, name: str) -> Found | None:
             more = "\n".join(each[_depth(each, indent) :] for each in [*held, line])
             items[current] += f"\n{more}"
         held, end = [], number + 1
-    return Found(name, start, end, " " * (indent or 0), items)
+    return ListSpan(name, start, end, " " * (indent or 0), items)
 
 
 def _depth(line: str, most: int) -> int:
@@ -166,7 +166,7 @@ def _marker(name: str) -> str:
     return f"#k8s-ucp-list {name}#"
 
 
-def _without(lines: list[str], lists: list[Found]) -> str:
+def _without(lines: list[str], lists: list[ListSpan]) -> str:
     """The text with a marker in place of each list's items, and no `[]`."""
     lines = list(lines)
     for each in sorted(lists, key=lambda one: one.start, reverse=True):

@@ -32,14 +32,14 @@ TextMerge = Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
 
 
 @dataclass(frozen=True)
-class Known:
+class Scope:
     """What the topology names: the render speaks for these and for nothing else."""
 
     environments: frozenset[str]
     apps: frozenset[str]
 
 
-NOBODY = Known(frozenset(), frozenset())
+EMPTY_SCOPE = Scope(frozenset(), frozenset())
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Choices:
 
     ours: frozenset[str] = frozenset()
     theirs: frozenset[str] = frozenset()
-    leaving: Known = NOBODY
+    leaving: Scope = EMPTY_SCOPE
     """Environments and apps that go with everything that is in their folders."""
 
 
 @dataclass(frozen=True)
-class Conflict:
+class FileConflict:
     """A file that both sides changed. text: where, with both versions."""
 
     path: str
@@ -66,7 +66,7 @@ class MergeConflict(UcpError):
     conflicts: by the repository's name.
     """
 
-    def __init__(self, conflicts: Mapping[str, Iterable[Conflict]]) -> None:
+    def __init__(self, conflicts: Mapping[str, Iterable[FileConflict]]) -> None:
         self.conflicts = {name: tuple(found) for name, found in conflicts.items()}
         shown = "\n".join(
             f"\n{name}: {each.path}\n{each.text}"
@@ -88,7 +88,7 @@ class Merged:
     """changes: what to commit on top of the repository's tip (None: the file goes)."""
 
     changes: dict[str, bytes | None] = field(default_factory=dict)
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[FileConflict, ...] = ()
 
 
 def merge(
@@ -96,7 +96,7 @@ def merge(
     ours: Mapping[str, str],
     theirs: Mapping[str, bytes],
     *,
-    known: Known,
+    known: Scope,
     contents: Callable[[Iterable[str]], Mapping[str, bytes]],
     merge_text: TextMerge,
     choices: Choices | None = None,
@@ -111,7 +111,7 @@ def merge(
     folders = {folder for path in ours for folder in _folders(path)}
     left = {path for path in ours.keys() - theirs.keys() if _leaves(path, choices.leaving)}
     changes: dict[str, bytes | None] = dict.fromkeys(left)
-    conflicts: list[Conflict] = []
+    conflicts: list[FileConflict] = []
     both = []
     for path in sorted((base.keys() | theirs.keys()) - left):
         before, there, new = base.get(path), ours.get(path), ids.get(path)
@@ -123,12 +123,12 @@ def merge(
             if there == before or path in choices.theirs:
                 changes[path] = None
             else:
-                conflicts.append(Conflict(path, f"  {_dropped(path)}"))
+                conflicts.append(FileConflict(path, f"  {_dropped(path)}"))
         elif there is None:
             if before is not None and path not in choices.theirs:
                 continue
             if _in_the_way(path, ours, folders):
-                conflicts.append(Conflict(path, "  a file and a folder of the same name"))
+                conflicts.append(FileConflict(path, "  a file and a folder of the same name"))
             else:
                 changes[path] = theirs[path]
         elif before or path in choices.theirs or not _belongs_to_the_repository(path):
@@ -139,7 +139,7 @@ def merge(
         outcome = _merge_file(
             path, old, texts[ours[path]], theirs[path], known, merge_text, path in choices.theirs
         )
-        if isinstance(outcome, Conflict):
+        if isinstance(outcome, FileConflict):
             conflicts.append(outcome)
         elif outcome != texts[ours[path]]:
             changes[path] = outcome
@@ -157,7 +157,7 @@ def _dropped(path: str) -> str:
     return "edited there, but removed in the render"
 
 
-def _leaves(path: str, leaving: Known) -> bool:
+def _leaves(path: str, leaving: Scope) -> bool:
     overlay, app = _OVERLAY.match(path), _APP.match(path)
     return bool(
         (overlay and overlay["environment"] in leaving.environments)
@@ -165,7 +165,7 @@ def _leaves(path: str, leaving: Known) -> bool:
     )
 
 
-def _speaks_for(path: str, known: Known) -> bool:
+def _speaks_for(path: str, known: Scope) -> bool:
     """The render may drop this file: its environment and its app are in the topology."""
     overlay, app = _OVERLAY.match(path), _APP.match(path)
     if overlay and overlay["environment"] not in known.environments:
@@ -193,10 +193,10 @@ def _merge_file(
     base: bytes | None,
     ours: bytes,
     theirs: bytes,
-    known: Known,
+    known: Scope,
     merge_text: TextMerge,
     take_theirs: bool,
-) -> bytes | Conflict:
+) -> bytes | FileConflict:
     if _OVERLAY.match(path):
         theirs = with_tags(theirs, ours if take_theirs else base or ours)
     if take_theirs:
@@ -210,11 +210,11 @@ def _merge_file(
     if base == ours:
         return theirs
     text, clean = merge_text(base or b"", ours, theirs)
-    return text if clean else Conflict(path, _hunks(text))
+    return text if clean else FileConflict(path, _hunks(text))
 
 
 def _merge_as_lists(
-    path: str, base: bytes, ours: bytes, theirs: bytes, known: Known, merge_text: TextMerge
+    path: str, base: bytes, ours: bytes, theirs: bytes, known: Scope, merge_text: TextMerge
 ) -> bytes | None:
     """The merged file, None where its lists don't help."""
 

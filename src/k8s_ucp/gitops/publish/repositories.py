@@ -20,8 +20,8 @@ from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.git.environment import Credential, split_credential
 from k8s_ucp.git.failures import GitFailed, Rejected
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.publish.merge import MOVED, NOBODY, Choices, Known, MergeConflict
-from k8s_ucp.gitops.publish.target import Prepared, Pushed, Target
+from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, MOVED, Choices, MergeConflict, Scope
+from k8s_ucp.gitops.publish.target import Prepared, PublishTarget, Pushed
 from k8s_ucp.gitops.render.repositories import Rendered
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import served
@@ -82,7 +82,7 @@ class PublishResult:
 
 
 @dataclass(frozen=True)
-class Credentials:
+class RepositoryCredentials:
     """What the repositories ask for; None where the user's own git settings do."""
 
     core: Credential | None = None
@@ -90,7 +90,7 @@ class Credentials:
 
 
 @dataclass(frozen=True)
-class Settled:
+class Resolutions:
     """Files for which a person has said which side counts, by repository."""
 
     core: Choices = field(default_factory=Choices)
@@ -124,9 +124,9 @@ def publish(
     rendered: Rendered,
     folder: GitopsFolder,
     *,
-    credentials: Credentials | None = None,
-    settled: Settled | None = None,
-    leaving: Known = NOBODY,
+    credentials: RepositoryCredentials | None = None,
+    settled: Resolutions | None = None,
+    leaving: Scope = EMPTY_SCOPE,
     before_push: Callable[[], None] = lambda: None,
     whole: bool = False,
 ) -> PublishResult:
@@ -138,7 +138,7 @@ def publish(
     MergeConflict (nothing is pushed) and the errors of the door to git.
     """
     urls = addresses(topology, folder)
-    credentials, settled = credentials or Credentials(), settled or Settled()
+    credentials, settled = credentials or RepositoryCredentials(), settled or Resolutions()
     git = topology.spec.git
     local = git.provider == "local"
 
@@ -151,12 +151,12 @@ def publish(
             branch=git.branch,
             credential=getattr(credentials, name),
         )
-        target = Target(
+        target = PublishTarget(
             name=name,
             clone=clone,
             files=getattr(rendered, name),
             branch=git.branch,
-            known=Known(
+            known=Scope(
                 frozenset(each.name for each in topology.spec.environments) | leaving.environments,
                 frozenset(each.name for each in topology.spec.apps) | leaving.apps,
             ),
@@ -261,7 +261,7 @@ def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
 
 def settle(
     ours: list[str], theirs: list[str], names: tuple[str, str] = ("core", "apps")
-) -> Settled:
+) -> Resolutions:
     """Choices as they are typed: `PATH`, for both repositories, or `core:PATH`, for one."""
 
     def of(name: str, paths: list[str]) -> frozenset[str]:
@@ -271,7 +271,7 @@ def settle(
         return frozenset(mine + both)
 
     core, apps = (Choices(of(name, ours), of(name, theirs)) for name in names)
-    return Settled(core, apps)
+    return Resolutions(core, apps)
 
 
 def render_to(folder: Path, rendered: Rendered) -> list[Path]:

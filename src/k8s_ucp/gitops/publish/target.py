@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from k8s_ucp.git.objects import Change, Entry, NewCommit, tree_id
-from k8s_ucp.git.repository import RENDERED, Repository, Update
-from k8s_ucp.gitops.publish.merge import NOBODY, Choices, Known, Merged, merge
+from k8s_ucp.git.objects import Change, NewCommit, TreeEntry, tree_id
+from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository
+from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Choices, Merged, Scope, merge
 from k8s_ucp.gitops.publish.text_merge import merge_text
 
 
 @dataclass(frozen=True)
-class Target:
+class PublishTarget:
     """files: the render. known: what the topology names. choices: what a person has decided."""
 
     name: str
@@ -20,7 +20,7 @@ class Target:
     clone: Repository
     files: Mapping[str, bytes]
     branch: str
-    known: Known
+    known: Scope
     message: str
     choices: Choices = field(default_factory=Choices)
 
@@ -29,7 +29,7 @@ class Target:
         clone, main = self.clone, f"refs/heads/{self.branch}"
         remote = _look(clone, self.branch)
         tip, last = remote.get(main), remote.get(RENDERED)
-        staying = self.choices.leaving == NOBODY
+        staying = self.choices.leaving == EMPTY_SCOPE
         if (
             staying
             and tip
@@ -42,7 +42,7 @@ class Target:
         merged = self._merge(before if tip else {}, there)
         return Prepared(self, tip, last, merged, before, there)
 
-    def _merge(self, before: Mapping[str, Entry], there: Mapping[str, Entry]) -> Merged:
+    def _merge(self, before: Mapping[str, TreeEntry], there: Mapping[str, TreeEntry]) -> Merged:
         # A link or a submodule in place of a file is somebody's decision.
         special = {path for path, entry in there.items() if not entry.mode.startswith("100")}
         return merge(
@@ -62,12 +62,12 @@ class Target:
 class Prepared:
     """tip, last: commits of the branch and of the last render, None where there is none."""
 
-    target: Target
+    target: PublishTarget
     tip: str | None
     last: str | None
     merged: Merged = field(default_factory=Merged)
-    before: Mapping[str, Entry] = field(default_factory=dict)
-    there: Mapping[str, Entry] = field(default_factory=dict)
+    before: Mapping[str, TreeEntry] = field(default_factory=dict)
+    there: Mapping[str, TreeEntry] = field(default_factory=dict)
     same: bool = False
     """The last render is this render: nothing to write."""
 
@@ -84,9 +84,9 @@ class Prepared:
         written = target.clone.write_commits(commits)
         # The branch first: where a remote can't take both at once, a merge against an older
         # render does no harm, one against a render that never arrived would.
-        updates = [Update(RENDERED, written[0], expect=self.last or "")]
+        updates = [RefUpdate(RENDERED, written[0], expect=self.last or "")]
         if len(written) > 1:
-            updates.insert(0, Update(f"refs/heads/{target.branch}", written[1]))
+            updates.insert(0, RefUpdate(f"refs/heads/{target.branch}", written[1]))
         target.clone.push(updates)
         moved = len(written) > 1
         return Pushed(written[0], written[1] if moved else self.tip or "", moved)
@@ -99,13 +99,13 @@ class Prepared:
         target, main = self.target, f"refs/heads/{self.target.branch}"
         if self.last is None:
             return pushed.tip
-        tip, updates = pushed.tip, [Update(RENDERED, self.last, expect=pushed.render)]
+        tip, updates = pushed.tip, [RefUpdate(RENDERED, self.last, expect=pushed.render)]
         if pushed.moved:
             before = {path: self.there.get(path) for path in self.merged.changes}
             subject = target.message.partition("\n")[0]
             message = f"Take back: {subject}\n\nThe other repository didn't take its part.\n"
             (tip,) = target.clone.write_commits([NewCommit(message, before, (pushed.tip,))])
-            updates.insert(0, Update(main, tip))
+            updates.insert(0, RefUpdate(main, tip))
         target.clone.push(updates)
         return tip
 
@@ -128,9 +128,9 @@ def _look(clone: Repository, branch: str) -> dict[str, str]:
     main, tracked = f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"
     remote, here = clone.remote_refs(), clone.refs()
     if not any(name.startswith("refs/heads/") for name in remote) and tracked in here:
-        back = [Update(main, here[tracked])]
+        back = [RefUpdate(main, here[tracked])]
         if RENDERED in here and RENDERED not in remote:
-            back.append(Update(RENDERED, here[RENDERED], expect=""))
+            back.append(RefUpdate(RENDERED, here[RENDERED], expect=""))
         clone.push(back)
         return {each.ref: each.commit for each in back}
     moved = remote.get(main) not in (None, here.get(tracked))

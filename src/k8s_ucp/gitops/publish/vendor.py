@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.git.clones import fast_forward, make_clone
-from k8s_ucp.git.repository import Update
+from k8s_ucp.git.repository import RefUpdate
 from k8s_ucp.gitops.manifests.helm import template
 from k8s_ucp.gitops.publish.repositories import addresses
 from k8s_ucp.gitops.render.values import addons
@@ -37,7 +37,7 @@ class ChartFailed(UcpError):
 
 
 @dataclass(frozen=True)
-class _Place:
+class _ChartRender:
     """One render: where it goes, the values file, and what differs between app clusters."""
 
     folder: str
@@ -96,7 +96,7 @@ def changes(
     return {**found, **dict.fromkeys(gone)}
 
 
-def _places(topology: Topology, addon: Addon) -> Iterator[_Place]:
+def _places(topology: Topology, addon: Addon) -> Iterator[_ChartRender]:
     """Add-ons whose clusters differ are rendered for each cluster, others for each provider."""
 
     def values(provider: str) -> str:
@@ -104,17 +104,17 @@ def _places(topology: Topology, addon: Addon) -> Iterator[_Place]:
 
     if not addon.parameters:
         for provider in addons.targets(topology, addon):
-            yield _Place(provider, values(provider))
+            yield _ChartRender(provider, values(provider))
         return
     if addons.on_core(topology, addon):
         parameters = addons.parameters(topology, addon, addons.CORE)
-        yield _Place(addons.CORE, values(topology.spec.core.provider), tuple(parameters))
+        yield _ChartRender(addons.CORE, values(topology.spec.core.provider), tuple(parameters))
     for each in topology.spec.environments:
         parameters = addons.parameters(topology, addon, each.name)
-        yield _Place(each.name, values(each.cluster.provider), tuple(parameters))
+        yield _ChartRender(each.name, values(each.cluster.provider), tuple(parameters))
 
 
-def _render(addon: Addon, place: _Place, values: bytes, helm: Path, work: Path) -> bytes:
+def _render(addon: Addon, place: _ChartRender, values: bytes, helm: Path, work: Path) -> bytes:
     file = work / "values.yaml"
     file.write_bytes(values)
     chart = [f"oci://{addon.repository}/{addon.chart}"]
@@ -168,6 +168,6 @@ def commit(
     if wanted:
         message = f"Vendor the add-ons of {topology.name}\n\nCharts become manifests: ucp render.\n"
         made = clone.write_commit(message, wanted, parent=tip)
-        clone.push([Update(f"refs/heads/{branch}", made)])
+        clone.push([RefUpdate(f"refs/heads/{branch}", made)])
         fast_forward(clone, branch=branch)
     return sorted(wanted)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.environment import Credential
-from k8s_ucp.gitops.manifests.chart_source import ChartPlace, pull, with_dependencies
+from k8s_ucp.gitops.manifests.chart_source import ChartRef, pull, with_dependencies
 from k8s_ucp.gitops.manifests.forms import (
     KUSTOMIZATIONS,
     ChartFile,
@@ -22,7 +22,7 @@ from k8s_ucp.gitops.manifests.forms import (
 )
 from k8s_ucp.gitops.manifests.git_source import is_hidden, open_commit
 from k8s_ucp.gitops.manifests.own import SHIPPED
-from k8s_ucp.gitops.manifests.reachable import Place, moved_up, taken_in
+from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, taken_in
 from k8s_ucp.gitops.render.repositories import GENERATED, templates_folder
 from k8s_ucp.topology import App, Topology
 
@@ -33,7 +33,7 @@ MOST_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
-class Fetcher:
+class SourceFetcher:
     """How what lies elsewhere gets here."""
 
     cache: Path
@@ -44,7 +44,7 @@ class Fetcher:
 
 
 def read_manifests(
-    topology: Topology, folder: Path, fetcher: Fetcher | None = None
+    topology: Topology, folder: Path, fetcher: SourceFetcher | None = None
 ) -> dict[str, dict[str, bytes]]:
     """{app: {path below its folder: content}}. folder: where ucp.yaml lies.
 
@@ -59,7 +59,7 @@ def read_manifests(
     return found
 
 
-def read_app(app: App, folder: Path, fetcher: Fetcher | None = None) -> dict[str, bytes]:
+def read_app(app: App, folder: Path, fetcher: SourceFetcher | None = None) -> dict[str, bytes]:
     """The files of one app. Raises as `read_manifests` does."""
     try:
         return _with_values(app, _read(app, folder, fetcher), folder)
@@ -70,7 +70,7 @@ def read_app(app: App, folder: Path, fetcher: Fetcher | None = None) -> dict[str
         raise
 
 
-def _read(app: App, folder: Path, fetcher: Fetcher | None) -> dict[str, bytes]:
+def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, bytes]:
     path = app.path or ""
     if app.form == "path" and path.startswith(SHIPPED):
         root = templates_folder() / "shipped" / path.removeprefix(SHIPPED)
@@ -84,7 +84,7 @@ def _read(app: App, folder: Path, fetcher: Fetcher | None) -> dict[str, bytes]:
     credential = fetcher.credential(app)
     if app.chart:
         chart = app.chart
-        place = ChartPlace(chart.repo, chart.name)
+        place = ChartRef(chart.repo, chart.name)
         return pull(fetcher.helm(), place, chart.version, fetcher.cache, credential)
     place_of_repository = open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
     if path and not place_of_repository.names(path):
@@ -95,7 +95,9 @@ def _read(app: App, folder: Path, fetcher: Fetcher | None) -> dict[str, bytes]:
     return _sized(app, _brought(app, place_of_repository, path, fetcher))
 
 
-def _brought(app: App, place: Place, path: str, fetcher: Fetcher | None) -> dict[str, bytes]:
+def _brought(
+    app: App, place: FolderTree, path: str, fetcher: SourceFetcher | None
+) -> dict[str, bytes]:
     """The files that count, by the form that a folder has."""
     names = dict.fromkeys(place.names(path), b"")
     kustomized = is_kustomization(names) or overlays(names) or app.overlays
@@ -110,7 +112,7 @@ def _brought(app: App, place: Place, path: str, fetcher: Fetcher | None) -> dict
     return files
 
 
-def _kustomization(app: App, place: Place, path: str, names: Files) -> dict[str, bytes]:
+def _kustomization(app: App, place: FolderTree, path: str, names: Files) -> dict[str, bytes]:
     wanted = [f"overlays/{each}" for each in overlays(names)] + [*app.overlays.values(), "base", ""]
     starts = [f"{path}/{each}".strip("/") for each in wanted if is_kustomization(names, each)]
     folder, files = moved_up(taken_in(place, starts), path)
@@ -125,7 +127,7 @@ def _kustomization(app: App, place: Place, path: str, names: Files) -> dict[str,
     return {**files, "kustomization.yaml": f"resources:\n  - {folder}\n".encode()}
 
 
-def _chart(place: Place, path: str, fetcher: Fetcher | None) -> dict[str, bytes]:
+def _chart(place: FolderTree, path: str, fetcher: SourceFetcher | None) -> dict[str, bytes]:
     files = place.below(path)
     chart = chart_file(files)
     if not chart.dependencies or fetcher is None:
@@ -148,7 +150,7 @@ def _normal(path: str) -> str | None:
     return None if found.startswith("..") else found
 
 
-def _local(app: App, folder: Path) -> Place:
+def _local(app: App, folder: Path) -> FolderTree:
     """The folder of ucp.yaml, of which the app's is a part."""
     root = folder / (app.path or "")
     advice = f"fix `path` of the app {app.name} in ucp.yaml"
@@ -162,7 +164,7 @@ def _local(app: App, folder: Path) -> Place:
     return folder_place(folder)
 
 
-def folder_place(root: Path) -> Place:
+def folder_place(root: Path) -> FolderTree:
     """A folder of this machine; nothing outside of it is read."""
 
     def names(below: str) -> list[str]:
@@ -176,7 +178,7 @@ def folder_place(root: Path) -> Place:
             raise UsageError(f"{file} is too large for a manifest", next="leave it out")
         return file.read_bytes()
 
-    return Place(names, read)
+    return FolderTree(names, read)
 
 
 def outside(source: Path, top: Path) -> dict[str, bytes]:

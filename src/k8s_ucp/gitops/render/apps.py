@@ -22,11 +22,13 @@ from k8s_ucp.gitops.render.values.pipelines import pipeline_values, provider_of
 VALUES = "values-{environment}.yaml"
 
 if TYPE_CHECKING:
-    from k8s_ucp.gitops.render.facts import Facts
+    from k8s_ucp.gitops.render.facts import RenderInputs
     from k8s_ucp.topology import App, Environment, Topology
 
 
-def places(path: str, topology: Topology, facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
+def places(
+    path: str, topology: Topology, facts: RenderInputs
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every (path, values) that a template's path stands for; none where it isn't wanted."""
     if provider := provider_of(path):
         values = pipeline_values(topology)
@@ -55,7 +57,7 @@ def places(path: str, topology: Topology, facts: Facts) -> Iterator[tuple[str, d
             yield target, {**values, **more}
 
 
-def copies(topology: Topology, facts: Facts) -> dict[str, bytes]:
+def copies(topology: Topology, facts: RenderInputs) -> dict[str, bytes]:
     """What people bring, as it is: {path in the repository: content}."""
     files: dict[str, bytes] = {}
     for app in topology.spec.apps:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Facts:
+class RenderInputs:
     """What a render needs to know beside the topology."""
 
     machine: str

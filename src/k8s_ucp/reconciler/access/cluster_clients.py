@@ -9,7 +9,7 @@ from k8s_ucp.reconciler.access.authenticators.aws import Aws
 from k8s_ucp.reconciler.access.authenticators.azure import Azure
 from k8s_ucp.reconciler.access.authenticators.base import (
     Authenticator,
-    Login,
+    AuthInfo,
     NoAccess,
     Static,
     choose,
@@ -20,8 +20,8 @@ from k8s_ucp.reconciler.access.authenticators.gcp import Gcp
 from k8s_ucp.reconciler.access.kubeconfig import read
 from k8s_ucp.reconciler.access.kubeconfig_proof import proven
 from k8s_ucp.reconciler.access.owners import Owners
-from k8s_ucp.reconciler.access.shared_informers import Views
-from k8s_ucp.reconciler.access.sources import Source, describe, owner_of
+from k8s_ucp.reconciler.access.shared_informers import SharedInformers
+from k8s_ucp.reconciler.access.sources import KubeconfigSource, describe, owner_of
 
 AUTHENTICATORS: tuple[Authenticator, ...] = (Static(), Gcp(), Aws(), Azure(), DigitalOcean())
 """The first that recognises a kubeconfig is the way in."""
@@ -30,19 +30,19 @@ ANSWER_SECONDS = 5.0
 """A cluster that takes longer is as good as away; it is asked again soon."""
 
 
-class Logins:
+class ClusterClients:
     """Reads sources; safe to share between threads."""
 
-    def __init__(self, views: Views, owners: Owners, cloud: CloudAccess) -> None:
+    def __init__(self, views: SharedInformers, owners: Owners, cloud: CloudAccess) -> None:
         self._views = views
         self._owners = owners
         self._cloud = cloud
-        self._read: dict[str, tuple[bytes, Login | NoAccess]] = {}
+        self._read: dict[str, tuple[bytes, AuthInfo | NoAccess]] = {}
         """What each source's kubeconfig says, with what was read: reading YAML takes a while."""
         for each in views.sources.values():
             each.listen(self._source_changed)
 
-    def describe(self, key: str, owner: Object | None) -> Source | None:
+    def describe(self, key: str, owner: Object | None) -> KubeconfigSource | None:
         """What the source declares; None where there is no Secret, or `owner` isn't its owner.
 
         Raises KubeError.
@@ -53,14 +53,14 @@ class Logins:
             return None
         return describe(secret, owner, self._owners.cluster_of(owner))
 
-    def of(self, key: str) -> Login | None:
+    def of(self, key: str) -> AuthInfo | None:
         """How to get in; None where the source isn't there. Raises NoAccess, KubeError."""
         secret = self._views.source(key)
         ref = owner_of(secret) if secret else None
         source = self.describe(key, self._owners.find(ref)) if ref else None
         return self.login_of(source) if source else None
 
-    def login_of(self, source: Source) -> Login:
+    def login_of(self, source: KubeconfigSource) -> AuthInfo:
         """As the function of that name, with each kubeconfig read once. Raises NoAccess."""
         content, login = self._read.get(source.key, (None, None))
         if login is None or content != source.kubeconfig:
@@ -77,7 +77,7 @@ class Logins:
             raise NoAccess(login.reason, login.message)
         return proven(source, replace(login, facts=source.known))
 
-    def login_or_why(self, source: Source) -> Login | NoAccess:
+    def login_or_why(self, source: KubeconfigSource) -> AuthInfo | NoAccess:
         """Like login_of, for decisions: the reason instead of an error."""
         try:
             return self.login_of(source)
@@ -88,7 +88,7 @@ class Logins:
         if before and not after:
             self._read.pop(f"{before['metadata']['namespace']}/{before['metadata']['name']}", None)
 
-    def open(self, login: Login) -> Kube:
+    def open(self, login: AuthInfo) -> Kube:
         """A connection as whoever the kubeconfig names. Raises NoAccess, KubeError."""
         config = choose(login, AUTHENTICATORS).connect(login, self._cloud)
         return Kube(config, longest=ANSWER_SECONDS, largest=LARGEST_OF_OTHERS)
@@ -98,6 +98,6 @@ class Logins:
         self._cloud.forget()
 
 
-def login_of(source: Source) -> Login:
+def login_of(source: KubeconfigSource) -> AuthInfo:
     """What its kubeconfig says, as far as its owner vouches for it. Raises NoAccess."""
     return proven(source, read(source.kubeconfig, source.known))

@@ -11,8 +11,8 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.access import tokens
-from k8s_ucp.reconciler.access.authenticators.base import Login, kubeconfig
-from k8s_ucp.reconciler.access.sources import OwnerRef, Source
+from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, kubeconfig
+from k8s_ucp.reconciler.access.sources import KubeconfigSource, OwnerRef
 from k8s_ucp.reconciler.access.tokens import Token
 from k8s_ucp.reconciler.runtime.clock import parse_stamp
 
@@ -75,14 +75,14 @@ class Registration:
         )
 
 
-def wanted_access(source: Source, login: Login) -> tuple[str, str | None, str, str]:
+def wanted_access(source: KubeconfigSource, login: AuthInfo) -> tuple[str, str | None, str, str]:
     """What `Registration.access` is for a source."""
     if source.scoped:
         return login.server, login.authority, ",".join(source.namespaces), "false"
     return login.server, login.authority, "", ""
 
 
-def build(source: Source, login: Login, token: Token) -> Object:
+def build(source: KubeconfigSource, login: AuthInfo, token: Token) -> Object:
     """The whole cluster Secret of a source."""
     return {
         "apiVersion": "v1",
@@ -102,7 +102,9 @@ def build(source: Source, login: Login, token: Token) -> Object:
     }
 
 
-def access_change(source: Source, login: Login, token: Token, existing: Registration) -> Object:
+def access_change(
+    source: KubeconfigSource, login: AuthInfo, token: Token, existing: Registration
+) -> Object:
     """A merge patch that gives a cluster Secret of ours a new token and all that goes with it."""
     data: dict[str, str | None] = {"namespaces": None, "clusterResources": None}
     data.update(_data(source, login, token))
@@ -113,7 +115,7 @@ def access_change(source: Source, login: Login, token: Token, existing: Registra
     return {**change, "data": data}
 
 
-def label_change(source: Source, existing: Registration) -> Object:
+def label_change(source: KubeconfigSource, existing: Registration) -> Object:
     """A merge patch that brings the labels up to date; others' labels stay."""
     labels: dict[str, str | None] = dict.fromkeys((*_FACTS, names.DRAINING))
     labels.update(_labels(source))
@@ -154,14 +156,14 @@ def as_argocd(secret: Object) -> dict[str, Any] | None:
     return kubeconfig(cluster, {"token": token})
 
 
-def _labels(source: Source) -> dict[str, str]:
+def _labels(source: KubeconfigSource) -> dict[str, str]:
     labels = {names.MANAGED_BY: names.OURS, **source.facts}
     if source.environment:
         labels[names.ENVIRONMENT] = source.environment
     return labels
 
 
-def _data(source: Source, login: Login, token: Token) -> dict[str, str]:
+def _data(source: KubeconfigSource, login: AuthInfo, token: Token) -> dict[str, str]:
     tls = {"caData": login.authority} if login.authority else {}
     if login.cluster.get("tls-server-name"):
         tls["serverName"] = str(login.cluster["tls-server-name"])

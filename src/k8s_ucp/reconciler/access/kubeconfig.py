@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from k8s_ucp import yaml_io
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import current_context
-from k8s_ucp.reconciler.access.authenticators.base import Facts, Login, NoAccess
+from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, ClusterInfo, NoAccess
 
 LARGEST = 1_000_000
 """Bytes of a kubeconfig: a Secret can't hold more."""
@@ -23,7 +23,7 @@ MOST_LINES = 5_000
 """Of YAML: each costs a tenth of a millisecond."""
 
 
-def read(content: bytes, facts: Facts | None = None) -> Login:
+def read(content: bytes, facts: ClusterInfo | None = None) -> AuthInfo:
     """Understand a kubeconfig from a Secret. Raises NoAccess that says what is wrong with it."""
     if len(content) > LARGEST:
         raise NoAccess("KubeconfigInvalid", f"the kubeconfig is larger than {LARGEST} bytes")
@@ -53,7 +53,7 @@ def read(content: bytes, facts: Facts | None = None) -> Login:
     _check_authority(cluster)
     for name in ("client-certificate-data", "client-key-data"):
         _check_encoded(user, name)
-    return Login(cluster, user, facts or Facts())
+    return AuthInfo(cluster, user, facts or ClusterInfo())
 
 
 def _parsed(content: bytes) -> Any:

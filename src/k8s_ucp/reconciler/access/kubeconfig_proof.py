@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from k8s_ucp.reconciler.access.authenticators.base import PROVIDERS, Login, NoAccess
+from k8s_ucp.reconciler.access.authenticators.base import PROVIDERS, AuthInfo, NoAccess
 from k8s_ucp.reconciler.access.kubeconfig import read
-from k8s_ucp.reconciler.access.sources import Source
+from k8s_ucp.reconciler.access.sources import KubeconfigSource
 
 
 def digest_of(config: Mapping[str, Any]) -> str:
@@ -29,7 +29,7 @@ def digest_of(config: Mapping[str, Any]) -> str:
         return ""
 
 
-def digest(login: Login) -> str:
+def digest(login: AuthInfo) -> str:
     """Where it leads and which program it wants; no credential, for digests of short ones tell."""
     parts = (
         login.server,
@@ -41,7 +41,7 @@ def digest(login: Login) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def proven(source: Source, login: Login) -> Login:
+def proven(source: KubeconfigSource, login: AuthInfo) -> AuthInfo:
     """The login with what the owner tells in the place of what the Secret says.
 
     Raises NoAccess where the two differ, or the owner doesn't vouch for the Secret.
@@ -71,7 +71,7 @@ def proven(source: Source, login: Login) -> Login:
     return replace(login, cluster=cluster)
 
 
-def _of_local_cluster(source: Source, login: Login) -> Login:
+def _of_local_cluster(source: KubeconfigSource, login: AuthInfo) -> AuthInfo:
     if not source.known.digest:
         raise NoAccess(
             "SourceUnproven",
@@ -83,7 +83,7 @@ def _of_local_cluster(source: Source, login: Login) -> Login:
     return login
 
 
-def _differs(source: Source, how: str) -> NoAccess:
+def _differs(source: KubeconfigSource, how: str) -> NoAccess:
     return NoAccess(
         "SourceDiffers",
         f"the kubeconfig in Secret {source.key} {how}; delete the Secret to have its "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from k8s_ucp.kube import Kube, NotFound, Object
-from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.access.shared_informers import SharedInformers
 from k8s_ucp.reconciler.access.sources import OwnerRef, pointed_to
 from k8s_ucp.reconciler.runtime.conditions import is_true
 
@@ -13,7 +13,7 @@ from k8s_ucp.reconciler.runtime.conditions import is_true
 class Owners:
     """Looks owners up: LocalClusters from the watch, everything else, and absence, live."""
 
-    def __init__(self, kube: Kube, views: Views) -> None:
+    def __init__(self, kube: Kube, views: SharedInformers) -> None:
         self._kube = kube
         self._views = views
 

@@ -18,10 +18,10 @@ from k8s_ucp import names
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import LARGEST_OF_OTHERS, NAMESPACE, Kube, NotFound, Object
 from k8s_ucp.reconciler.access import service_accounts, tokens
-from k8s_ucp.reconciler.access.authenticators.base import Login, NoAccess, kubeconfig
-from k8s_ucp.reconciler.access.cluster_clients import Logins
+from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, NoAccess, kubeconfig
+from k8s_ucp.reconciler.access.cluster_clients import ClusterClients
 from k8s_ucp.reconciler.access.cluster_secret import Registration
-from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.access.shared_informers import SharedInformers
 from k8s_ucp.reconciler.access.tokens import Renewing, Token
 from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.metrics import Metrics
@@ -32,7 +32,7 @@ class NotRegistered(UcpError):
 
 
 @dataclass(frozen=True)
-class Target:
+class RegisteredCluster:
     """One registered app cluster."""
 
     cluster: str
@@ -52,13 +52,13 @@ Listener = Callable[[str], None]
 """Called with a cluster's name when it appeared, changed or left. Must not block."""
 
 
-class Targets:
+class RegisteredClusters:
     """Safe to share between threads. Connections are made when asked for, and kept."""
 
     def __init__(
         self,
-        views: Views,
-        logins: Logins,
+        views: SharedInformers,
+        logins: ClusterClients,
         metrics: Metrics,
         clock: Clock,
         *,
@@ -82,12 +82,12 @@ class Targets:
         """Before the watches start only."""
         self._listeners.append(listener)
 
-    def all(self) -> list[Target]:
+    def all(self) -> list[RegisteredCluster]:
         """By name."""
         found = [_target(each) for each in self._views.cluster_secrets.store.all()]
         return sorted((each for each in found if each), key=lambda each: each.cluster)
 
-    def find(self, cluster: str) -> Target | None:
+    def find(self, cluster: str) -> RegisteredCluster | None:
         """The target of that name."""
         return next((each for each in self.all() if each.cluster == cluster), None)
 
@@ -154,7 +154,7 @@ class Targets:
             service_accounts.establish_mirror(admin, self._topology)
             return ask()
 
-    def _login(self, cluster: str) -> Login:
+    def _login(self, cluster: str) -> AuthInfo:
         target = self.find(cluster)
         if target is None:
             raise NotRegistered(f"no app cluster {cluster} is registered")
@@ -189,9 +189,9 @@ class Targets:
             listener(cluster)
 
 
-def _target(secret: Object) -> Target | None:
+def _target(secret: Object) -> RegisteredCluster | None:
     found = Registration.of(secret)
     if not found.ours or not found.source or not found.cluster:
         return None
     labels = dict(secret["metadata"].get("labels") or {})
-    return Target(found.cluster, found.environment, labels, found.source)
+    return RegisteredCluster(found.cluster, found.environment, labels, found.source)

@@ -26,7 +26,7 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.access.fence import fence
-from k8s_ucp.reconciler.access.sources import Source
+from k8s_ucp.reconciler.access.sources import KubeconfigSource
 
 _RBAC = "rbac.authorization.k8s.io"
 _OURS = {names.MANAGED_BY: names.OURS}
@@ -35,7 +35,7 @@ CLUSTER_TAKEN, IDENTITY_TAKEN = "ClusterTaken", "IdentityTaken"
 """Reasons of a refusal: the cluster is another topology's; something there has our name."""
 
 
-def wanted(source: Source) -> list[Object]:
+def wanted(source: KubeconfigSource) -> list[Object]:
     """What must be there for a source's profile beside the namespace, in the order of making."""
     objects = [
         _account(names.ARGOCD_IDENTITY),
@@ -53,7 +53,7 @@ def wanted(source: Source) -> list[Object]:
     return objects
 
 
-def establish(kube: Kube, source: Source, topology: str, *, fresh: bool) -> None:
+def establish(kube: Kube, source: KubeconfigSource, topology: str, *, fresh: bool) -> None:
     """Make the identities and their rights on the app cluster; idempotent.
 
     fresh: nothing of ours was there before, so no right has to be taken back.
@@ -194,7 +194,7 @@ def _fence(kube: Kube, environment: str) -> None:
         kube.apply(each)
 
 
-def _withdraw(kube: Kube, source: Source, topology: str) -> None:
+def _withdraw(kube: Kube, source: KubeconfigSource, topology: str) -> None:
     """Take back rights that another profile, or a longer list of namespaces, had given."""
     if not source.scoped:
         return

@@ -9,46 +9,46 @@ from functools import partial
 from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, LOCAL_CLUSTER, SECRET, Kube, Object
 from k8s_ucp.reconciler.access.sources import keep_source
-from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.metrics import Metrics
 from k8s_ucp.reconciler.runtime.settings import Settings
 
 
 @dataclass(frozen=True)
-class Views:
+class SharedInformers:
     """The watches, not started yet."""
 
-    local_clusters: Watch
-    cluster_secrets: Watch
+    local_clusters: Informer
+    cluster_secrets: Informer
     """All of Argo CD's, a person's too: they may hold a name or an environment."""
-    environments: Watch
-    sources: Mapping[str, Watch]
+    environments: Informer
+    sources: Mapping[str, Informer]
     """Kubeconfig Secrets, by namespace."""
 
     @classmethod
-    def of(cls, kube: Kube, settings: Settings, log: Log, metrics: Metrics) -> Views:
-        def watch(selection: Selection) -> Watch:
-            return Watch(kube, selection, log, metrics=metrics, seconds=settings.watch_seconds)
+    def of(cls, kube: Kube, settings: Settings, log: Log, metrics: Metrics) -> SharedInformers:
+        def watch(selection: WatchSpec) -> Informer:
+            return Informer(kube, selection, log, metrics=metrics, seconds=settings.watch_seconds)
 
         keep = partial(keep_source, by_name=settings.sources_by_name)
         namespaces = dict.fromkeys((*settings.source_namespaces, names.CLUSTERS_NAMESPACE))
         return cls(
-            local_clusters=watch(Selection(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)),
+            local_clusters=watch(WatchSpec(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)),
             cluster_secrets=watch(
-                Selection(SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster")
+                WatchSpec(SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster")
             ),
             environments=watch(
-                Selection(
+                WatchSpec(
                     CONFIG_MAP,
                     names.CLUSTERS_NAMESPACE,
                     fields=f"metadata.name={names.ENVIRONMENTS}",
                 )
             ),
-            sources={each: watch(Selection(SECRET, each, keep=keep)) for each in namespaces},
+            sources={each: watch(WatchSpec(SECRET, each, keep=keep)) for each in namespaces},
         )
 
-    def __iter__(self) -> Iterator[Watch]:
+    def __iter__(self) -> Iterator[Informer]:
         yield from (self.local_clusters, self.cluster_secrets, self.environments)
         yield from self.sources.values()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.kube import Object
-from k8s_ucp.reconciler.access.authenticators.base import Facts
+from k8s_ucp.reconciler.access.authenticators.base import ClusterInfo
 
 # Groups whose managed resources write kubeconfigs as connection Secrets.
 OWNER_GROUPS = (".upbound.io", ".crossplane.io")
@@ -75,7 +75,7 @@ class OwnerRef:
 
 
 @dataclass(frozen=True)
-class Source:
+class KubeconfigSource:
     """A kubeconfig that may become a registration."""
 
     key: str
@@ -89,7 +89,7 @@ class Source:
     facts: Mapping[str, str] = field(default_factory=dict)
     """Labels for the cluster Secret, without the environment."""
     kubeconfig: bytes = b""
-    known: Facts = field(default_factory=Facts)
+    known: ClusterInfo = field(default_factory=ClusterInfo)
     """What authenticators may want to know."""
     disowned: str = ""
     """Why the owner doesn't vouch for this Secret although it claims so; empty: it does."""
@@ -139,7 +139,7 @@ def _labelled_by_name(secret: Object) -> Object:
     return {**secret, "metadata": {**metadata, "labels": labels}}
 
 
-def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Source:
+def describe(secret: Object, owner: Object, cluster: Object | None = None) -> KubeconfigSource:
     """What a Secret and the object that vouches for it (itself, where a person did) declare.
 
     cluster: the object that knows the cluster, where the owner only points to it.
@@ -159,7 +159,7 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> So
         names.PROTECTED: "true" if labels.get(names.PROTECTED) == "true" else None,
     }
     named = (metadata.get("annotations") or {}).get(names.NAMESPACES, "")
-    return Source(
+    return KubeconfigSource(
         key=f"{secret['metadata']['namespace']}/{secret['metadata']['name']}",
         cluster=_cluster_name(ref),
         owner=ref,
@@ -218,7 +218,9 @@ def _disowned(secret: Object, ref: OwnerRef, owner: Object) -> str:
     )
 
 
-def _known(ref: OwnerRef, owner: Object, cluster: Object, facts: Mapping[str, str | None]) -> Facts:
+def _known(
+    ref: OwnerRef, owner: Object, cluster: Object, facts: Mapping[str, str | None]
+) -> ClusterInfo:
     spec = (owner.get("spec") or {}).get("forProvider") or {}
     at = (cluster.get("status") or {}).get("atProvider") or {}
     notes: Mapping[str, str] = cluster["metadata"].get("annotations") or {}
@@ -228,7 +230,7 @@ def _known(ref: OwnerRef, owner: Object, cluster: Object, facts: Mapping[str, st
     if not ref.local_cluster and not _is_person_s(ref):
         distrust = _distrust(ref, cloud, servers, authority)
     own: Mapping[str, str] = owner["metadata"].get("annotations") or {}
-    return Facts(
+    return ClusterInfo(
         provider=cloud or facts[names.PROVIDER] or "",
         region=facts[names.REGION]
         or _text(spec.get("region"))

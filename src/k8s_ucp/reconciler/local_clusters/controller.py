@@ -26,10 +26,10 @@ from k8s_ucp.reconciler.access.owners import same_but_status
 from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.local_clusters.kubeconfigs import Kubeconfigs
 from k8s_ucp.reconciler.local_clusters.rules import (
-    Need,
-    Refused,
-    Unwanted,
-    Wanted,
+    CannotCreate,
+    Delete,
+    Ensure,
+    NextAction,
     judge,
     need,
     not_ready,
@@ -37,7 +37,7 @@ from k8s_ucp.reconciler.local_clusters.rules import (
     waits_for,
 )
 from k8s_ucp.reconciler.runtime.conditions import Condition, is_true
-from k8s_ucp.reconciler.runtime.informer import Watch
+from k8s_ucp.reconciler.runtime.informer import Informer
 from k8s_ucp.reconciler.runtime.settings import LOCAL_CLUSTERS
 from k8s_ucp.reconciler.runtime.status import StatusWriter
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
@@ -77,7 +77,7 @@ class LocalClustersController:
         views.cluster_secrets.listen(self._cluster_secret_changed)
         views.sources[names.CLUSTERS_NAMESPACE].listen(self._secret_changed)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Informer, ...]:
         """The shared ones are enough."""
         return ()
 
@@ -121,16 +121,16 @@ class LocalClustersController:
             return None
         verdict = judge(item, self._settings, self._providers.keys())
         match verdict:
-            case Wanted():
+            case Ensure():
                 return self._keep_up(key, item, verdict)
-            case Unwanted(provider):
+            case Delete(provider):
                 return self._let_go(item, self._providers[provider])
-            case Refused(reason, message):
+            case CannotCreate(reason, message):
                 if self._show(item, not_ready(reason, message)):
                     self._log.warning("refused", object=key, reason=reason, why=message)
         return None
 
-    def _keep_up(self, key: str, item: Object, wanted: Wanted) -> float:
+    def _keep_up(self, key: str, item: Object, wanted: Ensure) -> float:
         provider, name = self._providers[wanted.provider], wanted.request.name
         if names.FINALIZER not in (item["metadata"].get("finalizers") or []):
             item = self._add_finalizer(item)
@@ -147,11 +147,11 @@ class LocalClustersController:
             waited=self._unready_for(key, state),
             patience=PATIENCE,
         )
-        if what is Need.CREATE:
+        if what is NextAction.CREATE:
             self._create(item, provider, wanted, state)
             state = provider.state(name)
             self._unready_for(key, state)
-        if what is Need.WAIT:
+        if what is NextAction.WAIT:
             self._show(item, readiness(state), self._facts(item))
             return self._look_again(key, state)
         config = provider.kubeconfig(name)
@@ -176,7 +176,7 @@ class LocalClustersController:
         return self._settings.resync_seconds if state.ready else self._look_again(key, state)
 
     def _create(
-        self, item: Object, provider: ClusterProvider, wanted: Wanted, state: ClusterState
+        self, item: Object, provider: ClusterProvider, wanted: Ensure, state: ClusterState
     ) -> None:
         name = wanted.request.name
         verb = "starting" if state.exists else "creating"

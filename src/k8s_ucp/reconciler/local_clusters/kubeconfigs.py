@@ -9,8 +9,8 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.kube import SECRET, Kube, Object
-from k8s_ucp.reconciler.access.shared_informers import Views
-from k8s_ucp.reconciler.local_clusters.rules import Found, compare, kubeconfig_secret, owned
+from k8s_ucp.reconciler.access.shared_informers import SharedInformers
+from k8s_ucp.reconciler.local_clusters.rules import SecretState, compare, kubeconfig_secret, owned
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.workspace import make_private_folder, write_private_file
 
@@ -18,7 +18,7 @@ from k8s_ucp.workspace import make_private_folder, write_private_file
 class Kubeconfigs:
     """Writes both, repairs both, and removes what is ours."""
 
-    def __init__(self, kube: Kube, views: Views, folder: Path | None, log: Log) -> None:
+    def __init__(self, kube: Kube, views: SharedInformers, folder: Path | None, log: Log) -> None:
         self._kube = kube
         self._views = views
         self._folder = folder
@@ -38,13 +38,13 @@ class Kubeconfigs:
         wanted = kubeconfig_secret(item, shared, version)
         metadata = wanted["metadata"]
         found = self._views.source(f"{metadata['namespace']}/{metadata['name']}")
-        if compare(found, wanted) is not Found.CURRENT:
+        if compare(found, wanted) is not SecretState.CURRENT:
             # The watch shows sources only, and may lag: what is really there decides.
             found = self._kube.find(SECRET, metadata["name"], metadata["namespace"])
             there = compare(found, wanted)
-            if there is Found.FOREIGN:
+            if there is SecretState.FOREIGN:
                 return False
-            if there is not Found.CURRENT:
+            if there is not SecretState.CURRENT:
                 self._write_secret(found, wanted)
         self._write_file(item["metadata"]["name"], config)
         return True

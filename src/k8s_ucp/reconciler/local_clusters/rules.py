@@ -23,7 +23,7 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class Refused:
+class CannotCreate:
     """It can't be made; the condition says why."""
 
     reason: str
@@ -31,7 +31,7 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Ensure:
     """It should run."""
 
     request: ClusterRequest
@@ -39,13 +39,13 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Unwanted:
+class Delete:
     """It is being deleted, and waits for us."""
 
     provider: str
 
 
-Verdict = Foreign | Refused | Wanted | Unwanted
+Verdict = Foreign | CannotCreate | Ensure | Delete
 
 
 def judge(item: Object, settings: Settings, providers: Collection[str]) -> Verdict:
@@ -61,23 +61,23 @@ def judge(item: Object, settings: Settings, providers: Collection[str]) -> Verdi
         return Foreign()
     if name == settings.core_cluster or not name.startswith(f"{settings.topology}-"):
         # Without our finalizer nothing was ever made for it: the core is never deleted by this.
-        return Refused(
+        return CannotCreate(
             "NameRefused",
             f"the name must be {settings.topology}-<environment> and differ from that "
             "of the core cluster",
         )
     if provider not in providers:
         known = ", ".join(sorted(providers)) or "none"
-        return Refused(
+        return CannotCreate(
             "ProviderMissing", f"provider {provider} is not available here (available: {known})"
         )
     if going:
-        return Unwanted(provider)
+        return Delete(provider)
     parameters = {name: str(spec[name]) for name in ("nodes", "context") if name in spec}
-    return Wanted(ClusterRequest(name, spec.get("version"), parameters), provider)
+    return Ensure(ClusterRequest(name, spec.get("version"), parameters), provider)
 
 
-class Need(Enum):
+class NextAction(Enum):
     """What has to be done with the control plane."""
 
     CREATE = "create"
@@ -87,7 +87,9 @@ class Need(Enum):
     NOTHING = "nothing"
 
 
-def need(item: Object, state: ClusterState, *, done: int, waited: float, patience: float) -> Need:
+def need(
+    item: Object, state: ClusterState, *, done: int, waited: float, patience: float
+) -> NextAction:
     """What the control plane needs.
 
     done: the generation that we know to be brought about, which the status we see may not show
@@ -95,15 +97,15 @@ def need(item: Object, state: ClusterState, *, done: int, waited: float, patienc
     """
     observed = max(done, (item.get("status") or {}).get("observedGeneration") or 0)
     if not state.exists or not state.running:
-        return Need.CREATE
+        return NextAction.CREATE
     if observed != item["metadata"].get("generation"):
-        return Need.CREATE
+        return NextAction.CREATE
     if not state.ready:
-        return Need.CREATE if waited > patience else Need.WAIT
-    return Need.NOTHING
+        return NextAction.CREATE if waited > patience else NextAction.WAIT
+    return NextAction.NOTHING
 
 
-class Found(Enum):
+class SecretState(Enum):
     """What is there under the name of the kubeconfig Secret."""
 
     ABSENT = "absent"
@@ -148,18 +150,18 @@ def kubeconfig_secret(item: Object, config: Mapping[str, Any], version: str | No
     }
 
 
-def compare(found: Object | None, wanted: Object) -> Found:
+def compare(found: Object | None, wanted: Object) -> SecretState:
     """How the Secret that is there relates to the one that should be."""
     if found is None:
-        return Found.ABSENT
+        return SecretState.ABSENT
     if not owned(found, wanted["metadata"]["ownerReferences"][0]["name"]):
-        return Found.FOREIGN
+        return SecretState.FOREIGN
     same = (
         (found.get("data") or {}).get(names.KUBECONFIG_KEY) == wanted["data"][names.KUBECONFIG_KEY]
         and found["metadata"].get("ownerReferences") == wanted["metadata"]["ownerReferences"]
         and wanted["metadata"]["labels"].items() <= (found["metadata"].get("labels") or {}).items()
     )
-    return Found.CURRENT if same else Found.OUTDATED
+    return SecretState.CURRENT if same else SecretState.OUTDATED
 
 
 def owned(secret: Object, cluster: str) -> bool:
@@ -173,7 +175,7 @@ def owned(secret: Object, cluster: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Hold:
+class DeletionBlocked:
     """Deletion waits for this."""
 
     condition: Condition
@@ -181,7 +183,7 @@ class Hold:
 
 def waits_for(
     item: Object, *, registered: bool, holding: Collection[str], now: float, limit: float
-) -> Hold | None:
+) -> DeletionBlocked | None:
     """What a leaving cluster still waits for; None: go on and delete it.
 
     registered: a cluster Secret of ours is still there. holding: load balancers and volumes.
@@ -191,9 +193,11 @@ def waits_for(
     if now - asked > limit:
         return None
     if registered and not is_true(item, names.DRAINED):
-        return Hold(not_ready("Draining", "waiting until Argo CD has removed its Applications"))
+        return DeletionBlocked(
+            not_ready("Draining", "waiting until Argo CD has removed its Applications")
+        )
     if holding:
-        return Hold(not_ready("Draining", "still exists: " + ", ".join(sorted(holding))))
+        return DeletionBlocked(not_ready("Draining", "still exists: " + ", ".join(sorted(holding))))
     return None
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 
 from k8s_ucp.kube import KubeError, Unauthorized, Unreachable
 from k8s_ucp.reconciler.controller import Runtime
-from k8s_ucp.reconciler.mirrors.bulk_queue import Lines
+from k8s_ucp.reconciler.mirrors.bulk_queue import BulkQueue
 from k8s_ucp.reconciler.mirrors.copy_sync import Copier
-from k8s_ucp.reconciler.mirrors.deletion_guard import Proof
-from k8s_ucp.reconciler.mirrors.plan import Destination, Plan, Spot
+from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
+from k8s_ucp.reconciler.mirrors.plan import Destination, MirrorIndex, Spot
 from k8s_ucp.reconciler.mirrors.session import CONNECTING, Session
-from k8s_ucp.reconciler.mirrors.status import Tally
+from k8s_ucp.reconciler.mirrors.status import SyncCounters
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
 
 WIDTH = 4
@@ -34,9 +34,9 @@ class Mirrors:
         self,
         runtime: Runtime,
         queue: WorkQueue,
-        plan: Plan,
-        tally: Tally,
-        proof: Proof,
+        plan: MirrorIndex,
+        tally: SyncCounters,
+        proof: DeletionGuard,
         unsettled: Callable[[], None],
     ) -> None:
         """unsettled: called when a cluster came or went, so that every status says so."""
@@ -47,7 +47,7 @@ class Mirrors:
         self._proof = proof
         self._unsettled = unsettled
         self._copier = Copier(plan, tally, proof, runtime.log)
-        self._lines = Lines()
+        self._lines = BulkQueue()
         self._later: dict[str, float] = {}
         """Keys of copies that are to be left alone until a time."""
         self._warned: set[tuple[str, str]] = set()

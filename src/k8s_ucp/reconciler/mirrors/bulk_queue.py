@@ -14,7 +14,7 @@ BATCH = 16
 """Places that one thread takes at a time."""
 
 
-class Lines:
+class BulkQueue:
     """One line of places for each cluster. Safe to share between threads."""
 
     def __init__(self) -> None:

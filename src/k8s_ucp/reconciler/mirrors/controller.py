@@ -17,14 +17,14 @@ from k8s_ucp.kube import CONFIG_MAP, SECRET, SYNCER, NotFound, Object
 from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.mirrors.app_clusters import BULK, COPY, WIDTH, Mirrors
 from k8s_ucp.reconciler.mirrors.copies import keep_source_of
-from k8s_ucp.reconciler.mirrors.deletion_guard import Proof
-from k8s_ucp.reconciler.mirrors.plan import Destination, Plan
-from k8s_ucp.reconciler.mirrors.rules import Problem
+from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
+from k8s_ucp.reconciler.mirrors.plan import Destination, MirrorIndex
+from k8s_ucp.reconciler.mirrors.rules import CopyProblem
 from k8s_ucp.reconciler.mirrors.spec import Syncer, parse
-from k8s_ucp.reconciler.mirrors.status import Count, Tally, status_of
+from k8s_ucp.reconciler.mirrors.status import Count, SyncCounters, status_of
 from k8s_ucp.reconciler.runtime.clock import parse_stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition, find
-from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.settings import MIRRORS
 from k8s_ucp.reconciler.runtime.status import StatusWriter
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
@@ -52,9 +52,9 @@ class MirrorsController:
         settings = runtime.settings
         home = frozenset(settings.source_namespaces) | {names.CLUSTERS_NAMESPACE}
         self._allowed = home | set(settings.mirror_namespaces)
-        self._plan = Plan()
-        self._tally = Tally(self._dirty)
-        self._proof = Proof(runtime.kube, self._shown, self._plan)
+        self._plan = MirrorIndex()
+        self._tally = SyncCounters(self._dirty)
+        self._proof = DeletionGuard(runtime.kube, self._shown, self._plan)
         self._status = StatusWriter(runtime.kube, "k8s-ucp-mirrors", runtime.clock)
         self._mirrors = Mirrors(
             runtime, self.queue, self._plan, self._tally, self._proof, self._all_dirty
@@ -64,22 +64,22 @@ class MirrorsController:
         self._written_at: dict[str, float] = {}
         self._primed = False
         self._lock = threading.Lock()
-        self._syncers: dict[str, Watch] = {}
-        self._watches: list[Watch] = []
+        self._syncers: dict[str, Informer] = {}
+        self._watches: list[Informer] = []
         for namespace in sorted(home):
-            syncers = runtime.watch(Selection(SYNCER, namespace))
+            syncers = runtime.watch(WatchSpec(SYNCER, namespace))
             syncers.listen(self._syncer_changed)
             self._syncers[namespace] = syncers
             self._watches.append(syncers)
         keep = partial(keep_source_of, by_name=runtime.settings.sources_by_name)
         for namespace in sorted(self._allowed):
             for kind in (SECRET, CONFIG_MAP):
-                sources = runtime.watch(Selection(kind, namespace, keep=keep))
+                sources = runtime.watch(WatchSpec(kind, namespace, keep=keep))
                 sources.listen(self._source_changed)
                 self._watches.append(sources)
         runtime.targets.listen(self._cluster_changed)
 
-    def watches(self) -> list[Watch]:
+    def watches(self) -> list[Informer]:
         return self._watches
 
     def take_over(self) -> None:
@@ -198,9 +198,9 @@ class MirrorsController:
 
     def _targets(
         self, syncer: Syncer
-    ) -> dict[str, tuple[Destination | None, Count, Problem | None]]:
+    ) -> dict[str, tuple[Destination | None, Count, CopyProblem | None]]:
         known, unknown = self._plan.targets_of(syncer)
-        found: dict[str, tuple[Destination | None, Count, Problem | None]] = {
+        found: dict[str, tuple[Destination | None, Count, CopyProblem | None]] = {
             each: (None, Count(), _NOT_REGISTERED) for each in unknown
         }
         for name in {*known, *self._tally.clusters(syncer.key)}:
@@ -266,7 +266,7 @@ class MirrorsController:
         return watch.store.get(key) if watch else None
 
 
-_NOT_REGISTERED = Problem("NotRegistered", "no app cluster with this name is registered")
+_NOT_REGISTERED = CopyProblem("NotRegistered", "no app cluster with this name is registered")
 
 
 def _lane(key: str) -> str:

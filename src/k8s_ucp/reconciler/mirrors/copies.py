@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from k8s_ucp import names
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.access.sources import keep_source
-from k8s_ucp.reconciler.mirrors.spec import Entry
+from k8s_ucp.reconciler.mirrors.spec import SyncerEntry
 
 LARGEST = 1_048_576
 """Bytes of content that Kubernetes takes in one Secret or ConfigMap."""
@@ -28,7 +28,7 @@ _NEVER = {
 }
 
 
-class Place(NamedTuple):
+class ObjectRef(NamedTuple):
     """Where a copy lies within its cluster."""
 
     kind: str
@@ -39,12 +39,12 @@ class Place(NamedTuple):
         return f"{self.kind}/{self.namespace}/{self.name}"
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> ObjectRef:
         return cls(*text.split("/", 2))
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CopySource:
     """A Secret or ConfigMap of the core cluster."""
 
     kind: str
@@ -108,11 +108,11 @@ class KeyMissing(Exception):
     """The source lacks a key that the entry wants."""
 
 
-def source_of(item: Object, *, by_name: bool = False) -> Source:
+def source_of(item: Object, *, by_name: bool = False) -> CopySource:
     """Reduce an object of the core."""
     metadata = item["metadata"]
     data = _content(item)
-    return Source(
+    return CopySource(
         kind=sys.intern(item["kind"]),
         namespace=sys.intern(metadata["namespace"]),
         name=metadata["name"],
@@ -178,7 +178,7 @@ def keep_copy_of(item: Object, cluster: str) -> Object | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredContent:
     """How a copy should be."""
 
     type: str
@@ -190,17 +190,19 @@ class Wanted:
     """Bytes of the decoded content."""
 
 
-def wanted(source: Source, entry: Entry) -> Wanted:
+def wanted(source: CopySource, entry: SyncerEntry) -> DesiredContent:
     """The copy of a source under an entry. Raises KeyMissing."""
     content: dict[str, dict[str, str]] = json.loads(source.content)
     digest = source.digest
     if entry.keys is not None:
         content = _renamed(content, entry, source)
         digest = _digest(source.type, source.immutable, content)
-    return Wanted(source.type, source.immutable, content, digest, _size(source.kind, content))
+    return DesiredContent(
+        source.type, source.immutable, content, digest, _size(source.kind, content)
+    )
 
 
-def wanted_digest(source: Source, entry: Entry) -> bytes:
+def wanted_digest(source: CopySource, entry: SyncerEntry) -> bytes:
     """The digest alone; empty where a key is missing. Cheap where keys stay as they are."""
     if entry.keys is None:
         return source.digest
@@ -211,7 +213,7 @@ def wanted_digest(source: Source, entry: Entry) -> bytes:
 
 
 def _renamed(
-    content: Mapping[str, Mapping[str, str]], entry: Entry, source: Source
+    content: Mapping[str, Mapping[str, str]], entry: SyncerEntry, source: CopySource
 ) -> dict[str, dict[str, str]]:
     renamed: dict[str, dict[str, str]] = {}
     missing = []

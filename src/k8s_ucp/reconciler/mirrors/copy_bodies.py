@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from k8s_ucp import names
 from k8s_ucp.kube import Object
-from k8s_ucp.reconciler.mirrors.copies import Place, Source, copy_of, wanted
-from k8s_ucp.reconciler.mirrors.spec import Entry
+from k8s_ucp.reconciler.mirrors.copies import CopySource, ObjectRef, copy_of, wanted
+from k8s_ucp.reconciler.mirrors.spec import SyncerEntry
 
 _PARTS = {"Secret": ("data",), "ConfigMap": ("data", "binaryData")}
 
 
-def build(place: Place, cluster: str, topology: str, entry: Entry, source: Source) -> Object:
+def build(
+    place: ObjectRef, cluster: str, topology: str, entry: SyncerEntry, source: CopySource
+) -> Object:
     """A whole new copy. Raises KeyMissing. Labels and annotations of the source stay behind."""
     want = wanted(source, entry)
     body: Object = {
@@ -32,7 +34,12 @@ def build(place: Place, cluster: str, topology: str, entry: Entry, source: Sourc
 
 
 def change(
-    place: Place, cluster: str, topology: str, entry: Entry, source: Source, version: str
+    place: ObjectRef,
+    cluster: str,
+    topology: str,
+    entry: SyncerEntry,
+    source: CopySource,
+    version: str,
 ) -> list[Object]:
     """A JSON patch that makes a copy of ours right again, if it still is of that version.
 
@@ -62,7 +69,12 @@ def change(
 
 
 def taken_over(
-    live: Object, place: Place, cluster: str, topology: str, entry: Entry, source: Source
+    live: Object,
+    place: ObjectRef,
+    cluster: str,
+    topology: str,
+    entry: SyncerEntry,
+    source: CopySource,
 ) -> Object:
     """An object that is there, as the copy. Raises KeyMissing."""
     want = wanted(source, entry)
@@ -115,7 +127,9 @@ def _labels(topology: str) -> dict[str, str]:
     return {names.MANAGED_BY: names.OURS, names.MIRROR: topology}
 
 
-def _annotations(place: Place, cluster: str, entry: Entry, source: Source) -> dict[str, str]:
+def _annotations(
+    place: ObjectRef, cluster: str, entry: SyncerEntry, source: CopySource
+) -> dict[str, str]:
     notes = {
         names.SYNCER: entry.syncer,
         names.MIRROR_SOURCE: f"{source.namespace}/{source.name}",

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from k8s_ucp import names
 from k8s_ucp.kube import Conflict, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
-from k8s_ucp.reconciler.mirrors.copies import Copy, Place, wanted_digest
-from k8s_ucp.reconciler.mirrors.deletion_guard import Proof, Standing
-from k8s_ucp.reconciler.mirrors.plan import Plan, Wish
+from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef, wanted_digest
+from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard, DeletionVerdict
+from k8s_ucp.reconciler.mirrors.plan import DesiredCopy, MirrorIndex
 from k8s_ucp.reconciler.mirrors.rules import (
     Action,
-    Nothing,
-    Problem,
-    Release,
+    CopyFailed,
+    CopyProblem,
+    InSync,
+    NoCopy,
+    Orphan,
     Remove,
-    Settled,
-    Trouble,
     decide,
     duplicate,
 )
 from k8s_ucp.reconciler.mirrors.session import Session
-from k8s_ucp.reconciler.mirrors.status import State, Tally
+from k8s_ucp.reconciler.mirrors.status import State, SyncCounters
 from k8s_ucp.reconciler.runtime.logs import Log
 
 SOON = 0.3
@@ -32,7 +32,9 @@ TROUBLE_SECONDS = 30.0
 class Copier:
     """Safe to share between threads; a place is in one hand at a time."""
 
-    def __init__(self, plan: Plan, tally: Tally, proof: Proof, log: Log) -> None:
+    def __init__(
+        self, plan: MirrorIndex, tally: SyncCounters, proof: DeletionGuard, log: Log
+    ) -> None:
         self._plan = plan
         self._tally = tally
         self._proof = proof
@@ -48,7 +50,7 @@ class Copier:
     def settled(self, session: Session, text: str) -> bool:
         """A look without any effort: all is as it should be. Tells so."""
         wishes = self._plan.wishes(session.cluster, text)
-        found = session.found(Place.parse(text))
+        found = session.found(ObjectRef.parse(text))
         if len(wishes) != 1 or found is None:
             return False
         entry, source = wishes[0].entry, self._plan.source(wishes[0].source)
@@ -66,12 +68,12 @@ class Copier:
 
     def reconcile(self, session: Session, text: str) -> float | None:
         """Answers when to look again; None for at the next change. Raises Unreachable."""
-        place = Place.parse(text)
+        place = ObjectRef.parse(text)
         wishes = self._plan.wishes(session.cluster, text)
         wish = wishes[0] if wishes else None
         refusal = session.refusal(place.namespace)
         if refusal:
-            problem = Problem("NamespaceRefused", f"namespace {place.namespace}: {refusal}")
+            problem = CopyProblem("NamespaceRefused", f"namespace {place.namespace}: {refusal}")
             self._tell(session, place, wishes, problem)
             return None
         if not session.ready(place):
@@ -89,7 +91,11 @@ class Copier:
             return self._refused(session, place, wishes, error)
 
     def _bring(
-        self, session: Session, place: Place, wishes: tuple[Wish, ...], wish: Wish | None
+        self,
+        session: Session,
+        place: ObjectRef,
+        wishes: tuple[DesiredCopy, ...],
+        wish: DesiredCopy | None,
     ) -> float | None:
         source = self._plan.source(wish.source) if wish else None
         action = decide(place, wish, source, session.found(place))
@@ -101,21 +107,21 @@ class Copier:
             return self._act(session, place, wishes, decide(place, wish, source, found))
 
     def _act(
-        self, session: Session, place: Place, wishes: tuple[Wish, ...], action: Action
+        self, session: Session, place: ObjectRef, wishes: tuple[DesiredCopy, ...], action: Action
     ) -> float | None:
         match action:
-            case Settled():
+            case InSync():
                 self._altered.pop((session.cluster, str(place)), None)
                 self._tell(session, place, wishes, True)
                 return None
-            case Nothing():
+            case NoCopy():
                 self._altered.pop((session.cluster, str(place)), None)
                 self._tell(session, place, wishes, False)
                 return None
-            case Trouble(problem):
+            case CopyFailed(problem):
                 self._tell(session, place, wishes, problem)
                 return TROUBLE_SECONDS if problem.reason in _OTHERS else None
-            case Remove() | Release():
+            case Remove() | Orphan():
                 return self._remove(session, place, wishes, action)
         spot = (session.cluster, str(place))
         want = wanted_digest(action.source, action.wish.entry)
@@ -133,20 +139,24 @@ class Copier:
         return None
 
     def _remove(
-        self, session: Session, place: Place, wishes: tuple[Wish, ...], action: Remove | Release
+        self,
+        session: Session,
+        place: ObjectRef,
+        wishes: tuple[DesiredCopy, ...],
+        action: Remove | Orphan,
     ) -> float | None:
         try:
             standing = self._standing(session, place, wishes, action.found)
         except KubeError:
             # The core doesn't answer: what stands behind the copy can't be known.
-            standing = Standing.UNSURE
-        if standing is not Standing.NOTHING:
-            return UNSURE_SECONDS if standing is Standing.UNSURE else TROUBLE_SECONDS
+            standing = DeletionVerdict.UNSURE
+        if standing is not DeletionVerdict.NOTHING:
+            return UNSURE_SECONDS if standing is DeletionVerdict.UNSURE else TROUBLE_SECONDS
         session.writer().perform(place, action)
         self._altered.pop((session.cluster, str(place)), None)
         self._tell(session, place, wishes, action.problem or False)
         self._log.info(
-            "copy released" if isinstance(action, Release) else "copy removed",
+            "copy released" if isinstance(action, Orphan) else "copy removed",
             cluster=session.cluster,
             copy=str(place),
             syncer=action.found.syncer,
@@ -154,8 +164,8 @@ class Copier:
         return None
 
     def _standing(
-        self, session: Session, place: Place, wishes: tuple[Wish, ...], found: Copy
-    ) -> Standing:
+        self, session: Session, place: ObjectRef, wishes: tuple[DesiredCopy, ...], found: Copy
+    ) -> DeletionVerdict:
         wish = wishes[0] if wishes else None
         mine = wish and (wish.entry.syncer, wish.source) == (
             found.syncer,
@@ -164,10 +174,10 @@ class Copier:
         if not mine:
             return self._proof.behind(found, session.cluster, place)
         gone = self._proof.live_source(wishes[0].source) is None
-        return Standing.NOTHING if gone else Standing.UNSURE
+        return DeletionVerdict.NOTHING if gone else DeletionVerdict.UNSURE
 
     def _refused(
-        self, session: Session, place: Place, wishes: tuple[Wish, ...], error: KubeError
+        self, session: Session, place: ObjectRef, wishes: tuple[DesiredCopy, ...], error: KubeError
     ) -> float:
         lacks_rights = isinstance(error, Forbidden) and names.MIRROR_IDENTITY in error.message
         if lacks_rights or isinstance(error, NotFound):
@@ -176,11 +186,13 @@ class Copier:
             self._tell(session, place, wishes, False)
             return SOON
         reason = "TooLarge" if error.status == 413 else "Refused"
-        problem = Problem(reason, f"the cluster rejected it: {error.message}")
+        problem = CopyProblem(reason, f"the cluster rejected it: {error.message}")
         self._tell(session, place, wishes, problem)
         return TROUBLE_SECONDS
 
-    def _tell(self, session: Session, place: Place, wishes: tuple[Wish, ...], state: State) -> None:
+    def _tell(
+        self, session: Session, place: ObjectRef, wishes: tuple[DesiredCopy, ...], state: State
+    ) -> None:
         shares: dict[str, State] = {}
         if wishes:
             shares[wishes[0].entry.syncer] = state
@@ -189,7 +201,7 @@ class Copier:
         self._tally.record(session.cluster, str(place), tuple(shares.items()))
 
 
-_ALTERED = Problem(
+_ALTERED = CopyProblem(
     "Altered", "the cluster modifies the written object (an admission webhook?); not overwritten"
 )
 

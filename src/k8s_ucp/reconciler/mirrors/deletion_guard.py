@@ -12,12 +12,12 @@ from enum import Enum
 from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, SYNCER, Kube, NotFound, Object
 from k8s_ucp.reconciler.mirrors import copies
-from k8s_ucp.reconciler.mirrors.copies import Copy, Place
-from k8s_ucp.reconciler.mirrors.plan import Plan
+from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef
+from k8s_ucp.reconciler.mirrors.plan import MirrorIndex
 from k8s_ucp.reconciler.mirrors.writes import KINDS
 
 
-class Standing(Enum):
+class DeletionVerdict(Enum):
     """What stands behind a copy that no entry asks for."""
 
     NOTHING = "nothing"
@@ -28,36 +28,38 @@ class Standing(Enum):
     """Something is wrong, or the Syncer vanished without having left: nothing is removed."""
 
 
-class Proof:
+class DeletionGuard:
     """Asks the core; safe to share between threads."""
 
-    def __init__(self, kube: Kube, shown: Callable[[str], Object | None], plan: Plan) -> None:
+    def __init__(
+        self, kube: Kube, shown: Callable[[str], Object | None], plan: MirrorIndex
+    ) -> None:
         """shown: a Syncer as the watch shows it."""
         self._kube = kube
         self._shown = shown
         self._plan = plan
 
-    def behind(self, found: Copy, cluster: str, place: Place) -> Standing:
+    def behind(self, found: Copy, cluster: str, place: ObjectRef) -> DeletionVerdict:
         """Whether a copy of ours may be removed. Raises KubeError."""
         item = self._shown(found.syncer)
         if item is None:
             return self._syncer_missing(found.syncer, cluster)
         if item["metadata"].get("deletionTimestamp"):
-            return Standing.NOTHING
+            return DeletionVerdict.NOTHING
         syncer = self._plan.syncer(found.syncer)
         if syncer is None or syncer.generation != item["metadata"]["generation"]:
-            return Standing.UNSURE
+            return DeletionVerdict.UNSURE
         if syncer.mistakes:
-            return Standing.KEPT
+            return DeletionVerdict.KEPT
         key = f"{place.kind}/{found.source}"
         if self._plan.source(key) is not None:
-            return Standing.NOTHING
+            return DeletionVerdict.NOTHING
         live = self.live_source(key)
         if live is None:
-            return Standing.NOTHING
+            return DeletionVerdict.NOTHING
         spot = (cluster, str(place))
         wanted = self._plan.wanted_by(copies.source_of(live), found.syncer, spot)
-        return Standing.UNSURE if wanted else Standing.NOTHING
+        return DeletionVerdict.UNSURE if wanted else DeletionVerdict.NOTHING
 
     def live_source(self, key: str) -> Object | None:
         """The source as it is now; None only if the server said that there is none."""
@@ -81,12 +83,12 @@ class Proof:
             raise
         return False
 
-    def _syncer_missing(self, key: str, cluster: str) -> Standing:
+    def _syncer_missing(self, key: str, cluster: str) -> DeletionVerdict:
         if not self.syncer_gone(key):
-            return Standing.UNSURE
+            return DeletionVerdict.UNSURE
         # A Syncer that left properly while the cluster was away is noted. Any other vanished with
         # its core, or by force: its copies may be all that an app has.
-        return Standing.NOTHING if key in self.left(cluster) else Standing.KEPT
+        return DeletionVerdict.NOTHING if key in self.left(cluster) else DeletionVerdict.KEPT
 
     # Syncers that left while a cluster was away.
 

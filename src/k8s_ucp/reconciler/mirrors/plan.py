@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from k8s_ucp.reconciler.mirrors.copies import Source
-from k8s_ucp.reconciler.mirrors.spec import Entry, Syncer, forbidden_namespace
+from k8s_ucp.reconciler.mirrors.copies import CopySource
+from k8s_ucp.reconciler.mirrors.spec import Syncer, SyncerEntry, forbidden_namespace
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Destination:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-class Wish(NamedTuple):
+class DesiredCopy(NamedTuple):
     """One entry wants a copy of one source; the source may be missing."""
 
-    entry: Entry
+    entry: SyncerEntry
     source: str
     """`<kind>/<namespace>/<name>`."""
 
@@ -38,20 +38,20 @@ Spot = tuple[str, str]
 """(cluster, place): where one copy lies in the world."""
 
 
-class Plan:
+class MirrorIndex:
     """Safe to share between threads. Every setter answers with the spots to look at again."""
 
     def __init__(self) -> None:
         self._syncers: dict[str, Syncer] = {}
         self._targets: dict[str, Destination] = {}
-        self._sources: dict[str, Source] = {}
-        self._named: dict[str, list[Entry]] = {}
+        self._sources: dict[str, CopySource] = {}
+        self._named: dict[str, list[SyncerEntry]] = {}
         """Entries by the source that they name."""
-        self._selecting: dict[tuple[str, str], list[Entry]] = {}
+        self._selecting: dict[tuple[str, str], list[SyncerEntry]] = {}
         """Entries with a selector, by kind and namespace."""
-        self._spots: dict[str, dict[Spot, tuple[Entry, ...]]] = {}
+        self._spots: dict[str, dict[Spot, tuple[SyncerEntry, ...]]] = {}
         """What each source is wanted for."""
-        self._wishes: dict[str, dict[str, tuple[Wish, ...]]] = defaultdict(dict)
+        self._wishes: dict[str, dict[str, tuple[DesiredCopy, ...]]] = defaultdict(dict)
         """By cluster and place, the one that is granted first."""
         self._fields: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         """How many places are wanted in each (namespace, kind), by cluster."""
@@ -59,7 +59,7 @@ class Plan:
 
     # What the world says.
 
-    def set_source(self, key: str, source: Source | None) -> set[Spot]:
+    def set_source(self, key: str, source: CopySource | None) -> set[Spot]:
         """A source appeared, changed or went."""
         with self._lock:
             if source is None:
@@ -92,7 +92,7 @@ class Plan:
 
     # What is wanted.
 
-    def wishes(self, cluster: str, place: str) -> tuple[Wish, ...]:
+    def wishes(self, cluster: str, place: str) -> tuple[DesiredCopy, ...]:
         """Who wants something there; the first is granted.
 
         Without its source, or a right to it, nobody is first.
@@ -103,11 +103,11 @@ class Plan:
                 return tuple(sorted(found, key=lambda each: not self._can_be_had(each)))
             return found
 
-    def _can_be_had(self, wish: Wish) -> bool:
+    def _can_be_had(self, wish: DesiredCopy) -> bool:
         source = self._sources.get(wish.source)
         return source is not None and source.may_be_copied_by(wish.entry.syncer)
 
-    def source(self, key: str) -> Source | None:
+    def source(self, key: str) -> CopySource | None:
         with self._lock:
             return self._sources.get(key)
 
@@ -130,7 +130,7 @@ class Plan:
         with self._lock:
             return [each for each in self._wishes.get(cluster, ()) if each.startswith(prefix)]
 
-    def wanted_by(self, source: Source, syncer: str, spot: Spot) -> bool:
+    def wanted_by(self, source: CopySource, syncer: str, spot: Spot) -> bool:
         """This Syncer would want a copy of such a source there."""
         with self._lock:
             return any(each.syncer == syncer for each in self._places_of(source).get(spot, ()))
@@ -165,7 +165,7 @@ class Plan:
                     place = (entry.kind, entry.namespace)
                     self._selecting.setdefault(place, []).append(entry)
 
-    def _touched(self, entries: Iterable[Entry]) -> set[str]:
+    def _touched(self, entries: Iterable[SyncerEntry]) -> set[str]:
         """Keys of the sources that entries may speak of."""
         keys = set()
         selecting = set()
@@ -207,7 +207,7 @@ class Plan:
         for cluster, place in changed:
             wishes = [
                 each for each in self._wishes[cluster].get(place, ()) if each.source != key
-            ] + [Wish(entry, key) for entry in now.get((cluster, place), ())]
+            ] + [DesiredCopy(entry, key) for entry in now.get((cluster, place), ())]
             kind, namespace, _ = place.split("/", 2)
             fields = self._fields[cluster]
             if wishes:
@@ -220,13 +220,13 @@ class Plan:
                     del fields[namespace, kind]
         return changed
 
-    def _rank(self, wish: Wish) -> tuple[tuple[str, str], int, str]:
+    def _rank(self, wish: DesiredCopy) -> tuple[tuple[str, str], int, str]:
         syncer = self._syncers.get(wish.entry.syncer)
         # In the middle of a change a wish may be about to go: last, until it does.
         precedence = syncer.precedence if syncer else ("~", "")
         return precedence, wish.entry.number, wish.source
 
-    def _places_of(self, source: Source) -> dict[Spot, tuple[Entry, ...]]:
+    def _places_of(self, source: CopySource) -> dict[Spot, tuple[SyncerEntry, ...]]:
         entries = [
             *self._named.get(source.key, ()),
             *(
@@ -237,8 +237,10 @@ class Plan:
         ]
         return self._places(source.key, entries)
 
-    def _places(self, key: str, entries: Iterable[Entry]) -> dict[Spot, tuple[Entry, ...]]:
-        found: dict[Spot, tuple[Entry, ...]] = {}
+    def _places(
+        self, key: str, entries: Iterable[SyncerEntry]
+    ) -> dict[Spot, tuple[SyncerEntry, ...]]:
+        found: dict[Spot, tuple[SyncerEntry, ...]] = {}
         for entry in entries:
             for target in self._targets_of(entry):
                 place = place_of(entry, key, target)
@@ -247,7 +249,7 @@ class Plan:
                     found[spot] = (*found.get(spot, ()), entry)
         return found
 
-    def _targets_of(self, entry: Entry) -> Iterator[Destination]:
+    def _targets_of(self, entry: SyncerEntry) -> Iterator[Destination]:
         if entry.clusters is None:
             target = self._targets.get(entry.cluster or "")
             if target is not None:
@@ -258,7 +260,7 @@ class Plan:
                 yield target
 
 
-def place_of(entry: Entry, source: str, target: Destination) -> str | None:
+def place_of(entry: SyncerEntry, source: str, target: Destination) -> str | None:
     """Where the copy of a source lies in a cluster; None where nothing may lie."""
     kind, namespace, name = source.split("/", 2)
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from k8s_ucp import names
-from k8s_ucp.reconciler.mirrors.copies import LARGEST, Copy, KeyMissing, Place, Source, wanted
-from k8s_ucp.reconciler.mirrors.plan import Wish
+from k8s_ucp.reconciler.mirrors.copies import (
+    LARGEST,
+    Copy,
+    CopySource,
+    KeyMissing,
+    ObjectRef,
+    wanted,
+)
+from k8s_ucp.reconciler.mirrors.plan import DesiredCopy
 
 
 @dataclass(frozen=True)
-class Problem:
+class CopyProblem:
     """Why a copy is not as it should be. The message stays the same while nothing changes."""
 
     reason: str
@@ -22,27 +29,27 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Settled:
+class InSync:
     """It is as it should be."""
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoCopy:
     """Nobody wants anything there, and nothing of ours is there."""
 
 
 @dataclass(frozen=True)
 class Create:
-    wish: Wish
-    source: Source
+    wish: DesiredCopy
+    source: CopySource
 
 
 @dataclass(frozen=True)
 class Update:
     """A copy of ours: its content or its marks are put right."""
 
-    wish: Wish
-    source: Source
+    wish: DesiredCopy
+    source: CopySource
     found: Copy
 
 
@@ -50,8 +57,8 @@ class Update:
 class TakeOver:
     """Adopted, or ours without its label: written as a whole, over exactly what was read."""
 
-    wish: Wish
-    source: Source
+    wish: DesiredCopy
+    source: CopySource
     found: Copy
 
 
@@ -59,8 +66,8 @@ class TakeOver:
 class Recreate:
     """A copy of ours that can't be changed: deleted and made anew."""
 
-    wish: Wish
-    source: Source
+    wish: DesiredCopy
+    source: CopySource
     found: Copy
 
 
@@ -69,36 +76,38 @@ class Remove:
     """A copy of ours that nothing stands behind any more. To be confirmed first."""
 
     found: Copy
-    problem: Problem | None = None
+    problem: CopyProblem | None = None
     """What is left to say afterwards."""
 
 
 @dataclass(frozen=True)
-class Release:
+class Orphan:
     """As Remove, but the copy stays, with what it holds, and loses our marks."""
 
     found: Copy
-    problem: Problem | None = None
+    problem: CopyProblem | None = None
 
 
 @dataclass(frozen=True)
-class Trouble:
-    problem: Problem
+class CopyFailed:
+    problem: CopyProblem
 
 
-Action = Settled | Nothing | Create | Update | TakeOver | Recreate | Remove | Release | Trouble
+Action = InSync | NoCopy | Create | Update | TakeOver | Recreate | Remove | Orphan | CopyFailed
 
 
-def decide(place: Place, wish: Wish | None, source: Source | None, found: Copy | None) -> Action:
+def decide(
+    place: ObjectRef, wish: DesiredCopy | None, source: CopySource | None, found: Copy | None
+) -> Action:
     """What one place needs. source: of the wish; found: what is there."""
     if wish is None:
         if found is None or not found.ours:
-            return Nothing()
+            return NoCopy()
         return _end(found)
     if source is None:
         return _without_source(wish, found)
     if source.barred:
-        problem = Problem("NotMirrored", f"{_named(source)}: {source.barred}")
+        problem = CopyProblem("NotMirrored", f"{_named(source)}: {source.barred}")
         return _no_copy(wish, found, problem)
     if not source.may_be_copied_by(wish.entry.syncer):
         return _no_copy(wish, found, _not_shared(source, wish))
@@ -106,13 +115,13 @@ def decide(place: Place, wish: Wish | None, source: Source | None, found: Copy |
         want = wanted(source, wish.entry)
     except KeyMissing as error:
         text = f"{error}; the copy is unchanged until the source is complete"
-        return _no_copy(wish, found, Problem("KeyMissing", text))
+        return _no_copy(wish, found, CopyProblem("KeyMissing", text))
     if want.size > LARGEST:
         text = (
             f"the copy of {_named(source)} would have {want.size} bytes; the limit of "
             f"Kubernetes is {LARGEST}"
         )
-        return _no_copy(wish, found, Problem("TooLarge", text))
+        return _no_copy(wish, found, CopyProblem("TooLarge", text))
     if found is None:
         return Create(wish, source)
     if not found.ours:
@@ -126,21 +135,21 @@ def decide(place: Place, wish: Wish | None, source: Source | None, found: Copy |
     marked = (found.syncer, found.source, found.retain)
     if marked != (wish.entry.syncer, f"{source.namespace}/{source.name}", wish.entry.retain):
         return Update(wish, source, found) if found.labelled else TakeOver(wish, source, found)
-    return Settled() if found.labelled else TakeOver(wish, source, found)
+    return InSync() if found.labelled else TakeOver(wish, source, found)
 
 
-def _no_copy(wish: Wish, found: Copy | None, problem: Problem) -> Action:
+def _no_copy(wish: DesiredCopy, found: Copy | None, problem: CopyProblem) -> Action:
     """The wish can't be granted. Its former copy stays; one that another entry left goes."""
     if found is None or not found.ours or _is_of(found, wish):
-        return Trouble(problem)
+        return CopyFailed(problem)
     return _end(found, problem)
 
 
-def _not_shared(source: Source, wish: Wish) -> Problem:
+def _not_shared(source: CopySource, wish: DesiredCopy) -> CopyProblem:
     namespace = wish.entry.syncer.partition("/")[0]
     # A selector must not tell the names of what it may not see.
     what = _named(source) if wish.entry.name else f"a {source.kind} in {source.namespace}"
-    return Problem(
+    return CopyProblem(
         "NotShared",
         f"{what} is not shared with Syncers in namespace {namespace}; annotate it with "
         f"{names.SYNCER_NAMESPACES}={namespace}, or move the Syncer to "
@@ -148,9 +157,11 @@ def _not_shared(source: Source, wish: Wish) -> Problem:
     )
 
 
-def _without_source(wish: Wish, found: Copy | None) -> Action:
+def _without_source(wish: DesiredCopy, found: Copy | None) -> Action:
     kind, namespace, name = wish.source.split("/", 2)
-    problem = Problem("SourceMissing", f"the source {kind} {namespace}/{name} does not exist yet")
+    problem = CopyProblem(
+        "SourceMissing", f"the source {kind} {namespace}/{name} does not exist yet"
+    )
     if found is None or not _is_of(found, wish):
         return _no_copy(wish, found, problem)
     if wish.entry.retain or found.retain:
@@ -161,18 +172,18 @@ def _without_source(wish: Wish, found: Copy | None) -> Action:
     return _end(found, problem)
 
 
-def _end(found: Copy, problem: Problem | None = None) -> Action:
+def _end(found: Copy, problem: CopyProblem | None = None) -> Action:
     if found.retain or found.adopted:
-        return Release(found, problem)
+        return Orphan(found, problem)
     return Remove(found, problem)
 
 
-def _is_of(found: Copy, wish: Wish) -> bool:
+def _is_of(found: Copy, wish: DesiredCopy) -> bool:
     return (found.syncer, found.source) == (wish.entry.syncer, wish.source.split("/", 1)[1])
 
 
 def _adoption(
-    place: Place, wish: Wish, source: Source, found: Copy, digest: bytes, type: str
+    place: ObjectRef, wish: DesiredCopy, source: CopySource, found: Copy, digest: bytes, type: str
 ) -> Action:
     there = f"{place.kind} {place.namespace}/{place.name} already exists"
     if not wish.entry.adopt:
@@ -187,7 +198,7 @@ def _adoption(
     return TakeOver(wish, source, found)
 
 
-def _undeletable(place: Place, found: Copy, type: str) -> Trouble:
+def _undeletable(place: ObjectRef, found: Copy, type: str) -> CopyFailed:
     """It would have to be deleted and made anew, and is somebody else's."""
     there = f"{place.kind} {place.namespace}/{place.name} already exists"
     if place.kind == "Secret" and found.type != (type or "Opaque"):
@@ -199,11 +210,11 @@ def _undeletable(place: Place, found: Copy, type: str) -> Trouble:
     return _trouble("Immutable", f"{there} and is immutable: delete it by hand to have it copied")
 
 
-def duplicate(place: Place, granted: Wish, other: Wish) -> Problem:
+def duplicate(place: ObjectRef, granted: DesiredCopy, other: DesiredCopy) -> CopyProblem:
     """What is said of a wish that another one stands before."""
     where = f"{place.kind} {place.namespace}/{place.name}"
     first = f"data[{granted.entry.number}] of Syncer {granted.entry.syncer}"
-    return Problem(
+    return CopyProblem(
         "Duplicate",
         f"{where} is already a copy of {granted.source.split('/', 1)[1]} by {first}; "
         "choose another targetName or targetNamespace for "
@@ -211,9 +222,9 @@ def duplicate(place: Place, granted: Wish, other: Wish) -> Problem:
     )
 
 
-def _trouble(reason: str, message: str) -> Trouble:
-    return Trouble(Problem(reason, message))
+def _trouble(reason: str, message: str) -> CopyFailed:
+    return CopyFailed(CopyProblem(reason, message))
 
 
-def _named(source: Source) -> str:
+def _named(source: CopySource) -> str:
     return f"{source.kind} {source.namespace}/{source.name}"

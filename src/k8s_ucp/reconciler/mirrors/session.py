@@ -13,10 +13,10 @@ from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.mirrors import copies
 from k8s_ucp.reconciler.mirrors import rights as mirror_rights
-from k8s_ucp.reconciler.mirrors.copies import Copy, Place
-from k8s_ucp.reconciler.mirrors.rules import Problem
+from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef
+from k8s_ucp.reconciler.mirrors.rules import CopyProblem
 from k8s_ucp.reconciler.mirrors.writes import KINDS, Writer
-from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.work_queue import BackOff
 
 Changed = Callable[[str, str], None]
@@ -39,13 +39,13 @@ class Session:
 
     def __init__(self, cluster: str, runtime: Runtime, changed: Changed) -> None:
         self.cluster = cluster
-        self.away: Problem | None = Problem(CONNECTING, "not connected yet")
+        self.away: CopyProblem | None = CopyProblem(CONNECTING, "not connected yet")
         """Why nothing can be done there now; None: it answers."""
         self.began = time.monotonic()
         self._runtime = runtime
         self._changed = changed
         self._kube: Kube | None = None
-        self._watches: dict[Field, Watch] = {}
+        self._watches: dict[Field, Informer] = {}
         self._ready: set[Field] = set()
         self._refused: dict[str, str] = {}
         """Namespaces that we were refused, and why."""
@@ -65,7 +65,7 @@ class Session:
         """Every copy of ours there is known."""
         return self.away is None and bool(self._kube) and set(self._watches) == self._ready
 
-    def ready(self, place: Place) -> bool:
+    def ready(self, place: ObjectRef) -> bool:
         return (place.namespace, place.kind) in self._ready
 
     @property
@@ -77,7 +77,7 @@ class Session:
         """Why the namespace can't be had."""
         return self._refused.get(namespace)
 
-    def found(self, place: Place) -> Copy | None:
+    def found(self, place: ObjectRef) -> Copy | None:
         """What our label leads to there."""
         watch = self._watches.get((place.namespace, place.kind))
         item = watch.store.get(f"{place.namespace}/{place.name}") if watch else None
@@ -103,7 +103,7 @@ class Session:
         assert self._kube is not None, "only asked once connected"
         return Writer(self._kube, self.cluster, self._runtime.settings.topology)
 
-    def watches(self) -> list[Watch]:
+    def watches(self) -> list[Informer]:
         return list(self._watches.values())
 
     # What happens to it.
@@ -111,9 +111,9 @@ class Session:
     def lost(self, error: KubeError) -> None:
         """It did not answer, or turned us down."""
         if isinstance(error, Unauthorized | Forbidden):
-            problem = Problem("AccessDenied", "the cluster rejected the mirror identity")
+            problem = CopyProblem("AccessDenied", "the cluster rejected the mirror identity")
         else:
-            problem = Problem("Unreachable", "the cluster is not responding")
+            problem = CopyProblem("Unreachable", "the cluster is not responding")
         if self.away is None:
             self._runtime.log.warning(
                 "mirror target lost", cluster=self.cluster, error=error.message
@@ -150,7 +150,7 @@ class Session:
             if isinstance(error, KubeError):
                 self.lost(error)
             else:
-                self.away = Problem("NoAccess", error.message)
+                self.away = CopyProblem("NoAccess", error.message)
             return [], _AGAIN.delay(self._failures, 0.5)
         self._failures = 0
         if self._watches.keys() - self._ready:
@@ -201,7 +201,7 @@ class Session:
             return
         namespace, kind = field
         watch = self._runtime.watch(
-            Selection(
+            WatchSpec(
                 KINDS[kind],
                 namespace,
                 labels=f"{names.MIRROR}={self._runtime.settings.topology}",

@@ -64,7 +64,7 @@ class Selector:
 
 
 @dataclass(frozen=True)
-class Entry:
+class SyncerEntry:
     """One of `spec.data`: which objects go where."""
 
     syncer: str
@@ -102,7 +102,7 @@ class Syncer:
     generation: int
     created: str
     leaving: bool
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[SyncerEntry, ...] = ()
     mistakes: tuple[str, ...] = field(default=())
 
     @property
@@ -137,10 +137,10 @@ def parse(item: Object, allowed: frozenset[str]) -> Syncer:
     )
 
 
-def _entry(syncer: str, number: int, written: Mapping[str, Any], own: str) -> Entry:
+def _entry(syncer: str, number: int, written: Mapping[str, Any], own: str) -> SyncerEntry:
     sources, clusters = written.get("sourceSelector"), written.get("targetSelector")
     keys = written.get("keys")
-    return Entry(
+    return SyncerEntry(
         syncer=syncer,
         number=number,
         kind=KINDS[written.get("kinds", "secret")],
@@ -157,7 +157,7 @@ def _entry(syncer: str, number: int, written: Mapping[str, Any], own: str) -> En
     )
 
 
-def _mistake(entry: Entry, allowed: frozenset[str]) -> str:
+def _mistake(entry: SyncerEntry, allowed: frozenset[str]) -> str:
     if (entry.name is None) == (entry.selector is None):
         return "exactly one of sourceName and sourceSelector is required"
     if (entry.cluster is None) == (entry.clusters is None):

@@ -11,7 +11,7 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.mirrors.plan import Destination
-from k8s_ucp.reconciler.mirrors.rules import Problem
+from k8s_ucp.reconciler.mirrors.rules import CopyProblem
 from k8s_ucp.reconciler.mirrors.spec import Syncer
 from k8s_ucp.reconciler.runtime.clock import Clock, stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition, written
@@ -28,17 +28,17 @@ class Count:
 
     copies: int = 0
     synced: int = 0
-    problems: dict[str, Problem] = field(default_factory=dict)
+    problems: dict[str, CopyProblem] = field(default_factory=dict)
     """By place."""
 
 
-State = Problem | bool
+State = CopyProblem | bool
 """True: synced; False: not yet."""
 Shares = tuple[tuple[str, State], ...]
 """What each Syncer that wants something at one place is told."""
 
 
-class Tally:
+class SyncCounters:
     """What is known of each copy. Safe to share between threads."""
 
     def __init__(self, changed: Callable[[str], None]) -> None:
@@ -97,7 +97,7 @@ class Tally:
         count.copies += sign
         if state is True:
             count.synced += sign
-        elif isinstance(state, Problem):
+        elif isinstance(state, CopyProblem):
             if sign > 0:
                 count.problems[place] = state
             else:
@@ -106,7 +106,7 @@ class Tally:
             del self._counts[syncer, cluster]
 
 
-def target_condition(count: Count, away: Problem | None) -> Condition:
+def target_condition(count: Count, away: CopyProblem | None) -> Condition:
     """Whether one cluster has all copies. away: why nothing can be said or done there now."""
     if away is not None:
         rest = count.copies - count.synced
@@ -135,7 +135,7 @@ def target_condition(count: Count, away: Problem | None) -> Condition:
 def status_of(
     item: Object,
     syncer: Syncer,
-    targets: Mapping[str, tuple[Destination | None, Count, Problem | None]],
+    targets: Mapping[str, tuple[Destination | None, Count, CopyProblem | None]],
     clock: Clock,
 ) -> dict[str, Any]:
     """The whole status. targets: by cluster; None: nobody knows such a cluster."""

@@ -19,8 +19,8 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.reconciler.mirrors import copies, copy_bodies
-from k8s_ucp.reconciler.mirrors.copies import Copy, Place
-from k8s_ucp.reconciler.mirrors.rules import Create, Recreate, Release, Remove, TakeOver, Update
+from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef
+from k8s_ucp.reconciler.mirrors.rules import Create, Orphan, Recreate, Remove, TakeOver, Update
 
 SECONDS = 5.0
 """Longest wait for one answer."""
@@ -38,13 +38,13 @@ class Writer:
     cluster: str
     topology: str
 
-    def look(self, place: Place) -> Copy | None:
+    def look(self, place: ObjectRef) -> Copy | None:
         """What is there now. Raises KubeError."""
         live = self._live(place)
         return copies.copy_of(live, self.cluster) if live else None
 
     def perform(
-        self, place: Place, action: Create | Update | TakeOver | Recreate | Remove | Release
+        self, place: ObjectRef, action: Create | Update | TakeOver | Recreate | Remove | Orphan
     ) -> Copy | None:
         """Answers with what is there afterwards.
 
@@ -73,16 +73,16 @@ class Writer:
             case Remove(found):
                 self._delete(place, found)
                 return None
-            case Release(found):
+            case Orphan(found):
                 self._send(
                     "PUT", _path(place, place.name), copy_bodies.released(self._same(place, found))
                 )
                 return None
 
-    def _create(self, place: Place, body: Object) -> Copy:
+    def _create(self, place: ObjectRef, body: Object) -> Copy:
         return self._send("POST", _path(place), body)
 
-    def _delete(self, place: Place, found: Copy) -> None:
+    def _delete(self, place: ObjectRef, found: Copy) -> None:
         only = {"uid": found.uid, "resourceVersion": found.version}
         try:
             self.kube.request(
@@ -94,13 +94,13 @@ class Writer:
         except NotFound:
             return
 
-    def _same(self, place: Place, found: Copy) -> Object:
+    def _same(self, place: ObjectRef, found: Copy) -> Object:
         live = self._live(place)
         if live is None or live["metadata"]["resourceVersion"] != found.version:
             raise Conflict(f"{place} changed since it was read", status=409)
         return live
 
-    def _live(self, place: Place) -> Object | None:
+    def _live(self, place: ObjectRef) -> Object | None:
         try:
             found: Object = self.kube.request("GET", _path(place, place.name), timeout=SECONDS)
         except NotFound:
@@ -116,5 +116,5 @@ class Writer:
         return copies.copy_of(answer, self.cluster)
 
 
-def _path(place: Place, name: str | None = None) -> str:
+def _path(place: ObjectRef, name: str | None = None) -> str:
     return KINDS[place.kind].path(place.namespace, name)

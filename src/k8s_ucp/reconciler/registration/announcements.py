@@ -22,7 +22,7 @@ from k8s_ucp.reconciler.runtime.metrics import Metrics
 from k8s_ucp.reconciler.runtime.status import StatusWriter
 
 
-class Announcements:
+class StatusReporter:
     """Safe to share between threads; a key is spoken of by one of them at a time."""
 
     def __init__(

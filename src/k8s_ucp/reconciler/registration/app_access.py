@@ -21,10 +21,10 @@ from k8s_ucp.kube import (
     Unreachable,
 )
 from k8s_ucp.reconciler.access import service_accounts, tokens
-from k8s_ucp.reconciler.access.authenticators.base import Login, NoAccess
-from k8s_ucp.reconciler.access.cluster_clients import Logins
+from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, NoAccess
+from k8s_ucp.reconciler.access.cluster_clients import ClusterClients
 from k8s_ucp.reconciler.access.cluster_secret import as_argocd
-from k8s_ucp.reconciler.access.sources import Source
+from k8s_ucp.reconciler.access.sources import KubeconfigSource
 from k8s_ucp.reconciler.access.tokens import Token
 from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.metrics import Metrics
@@ -54,7 +54,9 @@ class _Line:
 class AppAccess:
     """Safe to share between threads; a key is worked on by one of them at a time."""
 
-    def __init__(self, logins: Logins, metrics: Metrics, clock: Clock, topology: str) -> None:
+    def __init__(
+        self, logins: ClusterClients, metrics: Metrics, clock: Clock, topology: str
+    ) -> None:
         self._logins = logins
         self._topology = topology
         self._metrics = metrics
@@ -62,7 +64,9 @@ class AppAccess:
         self._lines: dict[str, _Line] = {}
         self._lock = threading.Lock()
 
-    def grant(self, source: Source, login: Login, *, lifetime: float, fresh: bool) -> Token:
+    def grant(
+        self, source: KubeconfigSource, login: AuthInfo, *, lifetime: float, fresh: bool
+    ) -> Token:
         """Make the identities and take a token for Argo CD's. Raises NoAccess, KubeError.
 
         The cluster is ready afterwards: one that just starts serves before it knows any role, and
@@ -81,7 +85,9 @@ class AppAccess:
         finally:
             self._metrics.renewals.labels(source.cluster, names.ARGOCD_IDENTITY, result).inc()
 
-    def _take(self, admin: Kube, source: Source, *, lifetime: float, fresh: bool) -> Token:
+    def _take(
+        self, admin: Kube, source: KubeconfigSource, *, lifetime: float, fresh: bool
+    ) -> Token:
         service_accounts.establish(admin, source, self._topology, fresh=fresh)
         return tokens.request(
             admin,
@@ -95,14 +101,14 @@ class AppAccess:
         """The kubeconfig's identity was turned down: no token that was remembered is used again."""
         self._logins.refused()
 
-    def withdraw(self, login: Login | NoAccess | None, secret: Object) -> str:
+    def withdraw(self, login: AuthInfo | NoAccess | None, secret: Object) -> str:
         """Take our identities off a cluster that is let go, so that no token of theirs counts.
 
         As the kubeconfig's identity, or as Argo CD's own where there is none any more. Answers why
         they may still be there; empty: they are gone.
         """
         try:
-            if isinstance(login, Login):
+            if isinstance(login, AuthInfo):
                 kube = self._logins.open(login)
             else:
                 config = as_argocd(secret)
@@ -119,7 +125,7 @@ class AppAccess:
             kube.close()
         return ""
 
-    def ready(self, login: Login) -> bool:
+    def ready(self, login: AuthInfo) -> bool:
         """The API server says that it is ready, asked with the kubeconfig's own identity."""
         try:
             admin = self._logins.open(login)

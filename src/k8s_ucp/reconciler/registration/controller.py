@@ -24,17 +24,17 @@ from k8s_ucp.reconciler.access.cluster_secret import (
     label_change,
 )
 from k8s_ucp.reconciler.access.owners import same_but_status
-from k8s_ucp.reconciler.access.sources import Source
+from k8s_ucp.reconciler.access.sources import KubeconfigSource
 from k8s_ucp.reconciler.controller import Runtime
-from k8s_ucp.reconciler.registration.announcements import Announcements
+from k8s_ucp.reconciler.registration.announcements import StatusReporter
 from k8s_ucp.reconciler.registration.app_access import AppAccess
-from k8s_ucp.reconciler.registration.deregistration import Departure
+from k8s_ucp.reconciler.registration.deregistration import Deregistration
 from k8s_ucp.reconciler.registration.observation import Observer
 from k8s_ucp.reconciler.registration.rules import (
     NOT_NAMED,
     UNPROVEN,
+    Deregister,
     Keep,
-    Leave,
     Refuse,
     Register,
     Relabel,
@@ -42,7 +42,7 @@ from k8s_ucp.reconciler.registration.rules import (
 )
 from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
-from k8s_ucp.reconciler.runtime.informer import Watch
+from k8s_ucp.reconciler.runtime.informer import Informer
 from k8s_ucp.reconciler.runtime.settings import REGISTRATION
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
 
@@ -72,15 +72,15 @@ class RegistrationController:
         reserved = Reserved.of(settings.core_cluster, kube.server)
         self._observer = Observer(views, runtime.owners, runtime.logins, clock, reserved)
         self._access = AppAccess(runtime.logins, runtime.metrics, clock, settings.topology)
-        self._told = Announcements(kube, runtime.events, runtime.metrics, clock, self._sources)
-        self._departure = Departure(runtime, self._access, self._told)
+        self._told = StatusReporter(kube, runtime.events, runtime.metrics, clock, self._sources)
+        self._departure = Deregistration(runtime, self._access, self._told)
         views.local_clusters.listen(self._local_cluster_changed)
         views.cluster_secrets.listen(self._cluster_secret_changed)
         views.environments.listen(lambda _before, _after: self._add_all())
         for each in views.sources.values():
             each.listen(self._source_changed)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Informer, ...]:
         """The shared ones are enough."""
         return ()
 
@@ -130,7 +130,7 @@ class RegistrationController:
         except (Forbidden, NotFound) as error:
             return self._owner_unreadable(key, error)
         match decision:
-            case Leave():
+            case Deregister():
                 return self._departure.proceed(key, owner, decision)
             case Refuse():
                 return self._refuse(key, owner, decision)
@@ -253,7 +253,7 @@ class RegistrationController:
         error: KubeError,
         *,
         standing: bool,
-        source: Source | None = None,
+        source: KubeconfigSource | None = None,
     ) -> float:
         """Nothing is taken away from a cluster that doesn't answer."""
         conditions = [_not_reached("Unreachable", error.message)]
@@ -294,7 +294,7 @@ class RegistrationController:
 _REACHED = Condition(names.REACHABLE, "True", "Answers", "the cluster accepts Argo CD's identity")
 
 
-def _registered(source: Source) -> Condition:
+def _registered(source: KubeconfigSource) -> Condition:
     message = f"registered with Argo CD as {source.cluster}, environment {source.environment}"
     return Condition(names.REGISTERED, "True", "Registered", message)
 

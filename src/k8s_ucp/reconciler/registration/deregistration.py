@@ -6,12 +6,12 @@ from k8s_ucp import names
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import APPLICATION, SECRET, NotFound, Object
 from k8s_ucp.reconciler import draining
-from k8s_ucp.reconciler.access.authenticators.base import Login
+from k8s_ucp.reconciler.access.authenticators.base import AuthInfo
 from k8s_ucp.reconciler.access.cluster_secret import Registration, drain_change
 from k8s_ucp.reconciler.controller import Runtime
-from k8s_ucp.reconciler.registration.announcements import Announcements
+from k8s_ucp.reconciler.registration.announcements import StatusReporter
 from k8s_ucp.reconciler.registration.app_access import AppAccess
-from k8s_ucp.reconciler.registration.rules import Leave, why_give_up
+from k8s_ucp.reconciler.registration.rules import Deregister, why_give_up
 from k8s_ucp.reconciler.runtime.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
 
@@ -21,10 +21,10 @@ PAUSE = 0.3
 """Seconds between two looks at the Applications of a leaving cluster."""
 
 
-class Departure:
+class Deregistration:
     """Takes a leaving registration one look further; all it knows is in the cluster Secret."""
 
-    def __init__(self, runtime: Runtime, access: AppAccess, told: Announcements) -> None:
+    def __init__(self, runtime: Runtime, access: AppAccess, told: StatusReporter) -> None:
         self._kube = runtime.kube
         self._settings = runtime.settings
         self._logins = runtime.logins
@@ -34,7 +34,7 @@ class Departure:
         self._access = access
         self._told = told
 
-    def proceed(self, key: str, owner: Object | None, decision: Leave) -> float | None:
+    def proceed(self, key: str, owner: Object | None, decision: Deregister) -> float | None:
         """Answers when to look again, in seconds; None when nothing is left to do."""
         existing = decision.existing
         now = self._clock()
@@ -108,7 +108,7 @@ class Departure:
         self._metrics.forget_cluster(existing.cluster)
         self._log.info("deregistered", cluster=existing.cluster, why=why, identities_left=left)
 
-    def _login(self, key: str) -> Login | None:
+    def _login(self, key: str) -> AuthInfo | None:
         try:
             return self._logins.of(key)
         except UcpError:

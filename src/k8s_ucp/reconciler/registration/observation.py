@@ -6,13 +6,20 @@ import threading
 
 from k8s_ucp import names
 from k8s_ucp.kube import KubeError, Object
-from k8s_ucp.reconciler.access.cluster_clients import Logins
+from k8s_ucp.reconciler.access.cluster_clients import ClusterClients
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.access.owners import Owners
-from k8s_ucp.reconciler.access.shared_informers import Views
+from k8s_ucp.reconciler.access.shared_informers import SharedInformers
 from k8s_ucp.reconciler.access.sources import Fate, OwnerRef, owner_of
 from k8s_ucp.reconciler.registration import rules
-from k8s_ucp.reconciler.registration.rules import Decision, Keep, Register, Relabel, Reserved, Seen
+from k8s_ucp.reconciler.registration.rules import (
+    Decision,
+    Keep,
+    Observation,
+    Register,
+    Relabel,
+    Reserved,
+)
 from k8s_ucp.reconciler.runtime.clock import Clock
 
 
@@ -20,7 +27,12 @@ class Observer:
     """Puts together what rules.decide wants to know."""
 
     def __init__(
-        self, views: Views, owners: Owners, logins: Logins, clock: Clock, reserved: Reserved
+        self,
+        views: SharedInformers,
+        owners: Owners,
+        logins: ClusterClients,
+        clock: Clock,
+        reserved: Reserved,
     ) -> None:
         self._views = views
         self._owners = owners
@@ -39,7 +51,7 @@ class Observer:
         ours = existing if existing and existing.ours and existing.source == key else None
         subject = ref or (ours.owner if ours else None)
         if subject is None:
-            return None, rules.Nothing()
+            return None, rules.NoAction()
         try:
             owner = self._owners.find(subject)
         except KubeError:
@@ -51,7 +63,7 @@ class Observer:
         login = self._logins.login_or_why(source) if source else None
         # One at a time: two sources that claim one environment must not both find it free.
         with self._lock:
-            seen = Seen(
+            seen = Observation(
                 fate=fate,
                 source=source,
                 login=login,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from k8s_ucp.reconciler.access.authenticators.base import Login, NoAccess
+from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, NoAccess
 from k8s_ucp.reconciler.access.cluster_secret import Registration, wanted_access
 from k8s_ucp.reconciler.access.kubeconfig_proof import address
-from k8s_ucp.reconciler.access.sources import Fate, Source
+from k8s_ucp.reconciler.access.sources import Fate, KubeconfigSource
 from k8s_ucp.reconciler.runtime.settings import Settings
 
 
@@ -40,14 +40,14 @@ _INSIDE = (
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """All that decides about one source."""
 
     fate: Fate
     """Of what declares the cluster that `existing` speaks of, or of the source's owner."""
-    source: Source | None
+    source: KubeconfigSource | None
     """None: the kubeconfig Secret isn't there."""
-    login: Login | NoAccess | None
+    login: AuthInfo | NoAccess | None
     """What the kubeconfig says, or why it can't be used."""
     environments: frozenset[str]
     holders: Mapping[str, str]
@@ -62,12 +62,12 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoAction:
     """There is nothing to do and nobody to tell."""
 
 
 @dataclass(frozen=True)
-class Leave:
+class Deregister:
     """Drain and deregister."""
 
     existing: Registration
@@ -99,8 +99,8 @@ class Refuse:
 class Register:
     """Make the two identities, take a token, write the cluster Secret."""
 
-    source: Source
-    login: Login
+    source: KubeconfigSource
+    login: AuthInfo
     existing: Registration | None
     why: str
 
@@ -109,7 +109,7 @@ class Register:
 class Relabel:
     """The access is right, the labels are not."""
 
-    source: Source
+    source: KubeconfigSource
     existing: Registration
 
 
@@ -117,8 +117,8 @@ class Relabel:
 class Keep:
     """All is well until `renew_at` (seconds since the epoch)."""
 
-    source: Source
-    login: Login
+    source: KubeconfigSource
+    login: AuthInfo
     existing: Registration
 
 
@@ -129,20 +129,20 @@ NOT_NAMED = "NotNamedByOwner"
 UNPROVEN = "SourceUnproven"
 """Its owner doesn't tell yet where the cluster is; looked at again soon."""
 
-Decision = Nothing | Leave | Refuse | Register | Relabel | Keep
+Decision = NoAction | Deregister | Refuse | Register | Relabel | Keep
 
 
-def decide(seen: Seen) -> Decision:
+def decide(seen: Observation) -> Decision:
     """What to do about one source."""
     existing, source = seen.existing, seen.source
     # Of another source's registration nothing is taken away on the word of this one.
     ours = existing is not None and existing.ours and seen.ours
     if existing and ours and seen.forgotten:
-        return Leave(existing, gone=True, forgotten=True)
+        return Deregister(existing, gone=True, forgotten=True)
     if existing and ours and seen.fate is not Fate.ALIVE:
-        return Leave(existing, gone=seen.fate is Fate.GONE)
+        return Deregister(existing, gone=seen.fate is Fate.GONE)
     if seen.fate is not Fate.ALIVE:
-        return Nothing()
+        return NoAction()
     if seen.forgotten:
         return Refuse(
             "Forgotten",
@@ -163,14 +163,14 @@ def decide(seen: Seen) -> Decision:
     return _environment_refused(seen, source) or _access(seen, source)
 
 
-def _reserved(seen: Seen, source: Source, *, standing: bool) -> Refuse | None:
+def _reserved(seen: Observation, source: KubeconfigSource, *, standing: bool) -> Refuse | None:
     if source.cluster in seen.reserved.names:
         return Refuse(
             "NameReserved",
             f"{source.cluster} is Argo CD's name of the core cluster; choose another name",
             standing=standing,
         )
-    if isinstance(seen.login, Login) and address(seen.login.server) in seen.reserved.addresses:
+    if isinstance(seen.login, AuthInfo) and address(seen.login.server) in seen.reserved.addresses:
         return Refuse(
             "AddressReserved",
             f"{seen.login.server} is the core cluster, which can't be an app cluster",
@@ -179,7 +179,9 @@ def _reserved(seen: Seen, source: Source, *, standing: bool) -> Refuse | None:
     return None
 
 
-def why_give_up(leave: Leave, settings: Settings, *, since: float, silent: float) -> str | None:
+def why_give_up(
+    leave: Deregister, settings: Settings, *, since: float, silent: float
+) -> str | None:
     """Why Applications that are left on a leaving cluster aren't waited for any longer.
 
     since: seconds since the drain began; silent: for which the cluster hasn't answered. None: wait.
@@ -192,7 +194,7 @@ def why_give_up(leave: Leave, settings: Settings, *, since: float, silent: float
     return f"the cluster has not responded for {limit:g} s" if silent > limit else None
 
 
-def _name_taken(source: Source, existing: Registration | None) -> Refuse | None:
+def _name_taken(source: KubeconfigSource, existing: Registration | None) -> Refuse | None:
     if existing is None or (existing.ours and existing.source == source.key):
         return None
     if existing.ours:
@@ -205,7 +207,7 @@ def _name_taken(source: Source, existing: Registration | None) -> Refuse | None:
     return Refuse("NameTaken", message, standing=False)
 
 
-def _environment_refused(seen: Seen, source: Source) -> Refuse | None:
+def _environment_refused(seen: Observation, source: KubeconfigSource) -> Refuse | None:
     existing, environment = seen.existing, source.environment
     if not environment:
         return Refuse(
@@ -232,7 +234,7 @@ def _environment_refused(seen: Seen, source: Source) -> Refuse | None:
     return None
 
 
-def _access(seen: Seen, source: Source) -> Decision:
+def _access(seen: Observation, source: KubeconfigSource) -> Decision:
     existing, login = seen.existing, seen.login
     if isinstance(login, NoAccess):
         return Refuse(login.reason, login.message, standing=existing is not None)

@@ -46,7 +46,7 @@ def identifier(item: Mapping[str, object]) -> str:
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
-class Store:
+class InformerStore:
     """Objects by identifier. Objects in it are never changed in place, only replaced."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Selection:
+class WatchSpec:
     """Which objects are watched. keep: which of them, and what of each, is worth its memory."""
 
     kind: Kind
@@ -92,13 +92,13 @@ class Selection:
         return f"{self.kind.plural}{f' in {self.namespace}' if self.namespace else ''}"
 
 
-class Watch:
+class Informer:
     """One thread that keeps a Store current and tells of every change."""
 
     def __init__(
         self,
         kube: Kube,
-        selection: Selection,
+        selection: WatchSpec,
         log: Log,
         *,
         metrics: Metrics,
@@ -109,7 +109,7 @@ class Watch:
         self.selection = selection
         self.name = str(selection) if where == "core" else f"{selection} on {where}"
         self._metrics = metrics
-        self.store = Store()
+        self.store = InformerStore()
         self.synced = threading.Event()
         self._kube = kube
         self._log = log

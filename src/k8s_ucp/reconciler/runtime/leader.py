@@ -64,7 +64,7 @@ class Holder:
 
 
 @dataclass
-class Standing:
+class LeaseState:
     """What is known of a Lease, and what to do about it. Pure."""
 
     holder: Holder
@@ -107,7 +107,7 @@ class Election:
         self._turn = turn
         self._now = now
         self._lasts = lasts
-        self._standing = Standing(holder, lasts)
+        self._standing = LeaseState(holder, lasts)
         self._renewed = 0.0
         self._leading = False
         self._stop = threading.Event()

@@ -1,8 +1,8 @@
 """What is to be looked at next: keys, each at most once in line and never in two hands.
 
 Keys stand in lanes, one for each app cluster. Lanes take turns, and only so many keys of a lane are
-in hand at once, so that one slow cluster holds up nobody else. `Backlog` is the rules alone, with
-time handed in; `WorkQueue` adds the lock and the waiting.
+in hand at once, so that one slow cluster holds up nobody else. `RateLimitedQueue` is the rules
+alone, with time handed in; `WorkQueue` adds the lock and the waiting.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Lane = Callable[[str], str]
 """The lane that a key stands in: usually the app cluster that it is about."""
 
 
-class Backlog:
+class RateLimitedQueue:
     """The rules of the queue. Not safe to share between threads.
 
     A key is in line, in hand (taken, not yet given back), waiting for a time, or unknown. A key
@@ -205,7 +205,7 @@ class WorkQueue:
         rate: RetryRate | None = None,
     ) -> None:
         """See Backlog."""
-        self._backlog = Backlog(back_off or BackOff(), lane=lane, width=width, rate=rate)
+        self._backlog = RateLimitedQueue(back_off or BackOff(), lane=lane, width=width, rate=rate)
         self._changed = threading.Condition()
         self._stopped = False
         self._held = False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
-from k8s_ucp.tools.installer import Installer, Phase, Source, ToolProgress
+from k8s_ucp.tools.installer import Installer, Phase, ProgramSource, ToolProgress
 from k8s_ucp.tools.needed import needed_tools
 from k8s_ucp.workspace import cache_folder
 
@@ -31,7 +31,7 @@ class InstallTools:
         installer = Installer(
             cache_folder(),
             heard,
-            source=Source(context.topology.spec.tools.source),
+            source=ProgramSource(context.topology.spec.tools.source),
             programs=context.cancel.programs,
         )
         context.toolbox = installer.install(needed_tools(context.topology))

@@ -12,7 +12,7 @@ from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.git.leftovers import sweep_temporary
 from k8s_ucp.gitops.check.repositories import check_rendered, refuse, transports
 from k8s_ucp.gitops.check_hook import ensure_check_hook
-from k8s_ucp.gitops.publish.repositories import Credentials, publish, read_addresses
+from k8s_ucp.gitops.publish.repositories import RepositoryCredentials, publish, read_addresses
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.render.values.addon_credentials import find_missing
 from k8s_ucp.topology import Topology
@@ -45,7 +45,7 @@ class PublishRepositories:
             context.topology,
             rendered,
             context.gitops,
-            credentials=Credentials(credential, credential),
+            credentials=RepositoryCredentials(credential, credential),
             settled=context.settled,
             leaving=context.leaving,
             before_push=context.before_push,

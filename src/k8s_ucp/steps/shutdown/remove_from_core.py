@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from k8s_ucp.clusters import local
 from k8s_ucp.components import argocd
-from k8s_ucp.components.ownership.belongings import Belongings, is_on_core, services_of
-from k8s_ucp.components.ownership.ledger import Entry, Ledger, find
+from k8s_ucp.components.ownership.belongings import Inventory, is_on_core, services_of
+from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.components.pods.component import POD, WORKLOADS
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
@@ -69,7 +69,7 @@ class RemoveFromCore:
 @dataclass(frozen=True)
 class _Removal:
     context: Context
-    belongings: Belongings
+    belongings: Inventory
     report: Report
 
     def run(self) -> None:
@@ -82,7 +82,7 @@ class _Removal:
         workloads = [each for each in things if each["kind"] in WORKLOADS]
         # Applications and workloads go first. A stop that is cut off then must still know whose the
         # rest is that they kept or wrote.
-        ours = map(Entry.of, [*found.brought, *found.made_inside()])
+        ours = map(LedgerEntry.of, [*found.brought, *found.made_inside()])
         Ledger(self.context.state.ledger).add(ours)
         self.report("what Argo CD keeps")
         self._let_rest(applications)
@@ -216,7 +216,7 @@ class _Removal:
             there = [
                 (each, now)
                 for each in items
-                if (now := find(self.kube, Entry.of(each))) is not None
+                if (now := find(self.kube, LedgerEntry.of(each))) is not None
             ]
             same = [now for each, now in there if now["metadata"]["uid"] == each["metadata"]["uid"]]
             return "; ".join(map(_what_keeps, same[:SHOWN]))

@@ -19,7 +19,7 @@ from k8s_ucp.clusters.user_contexts import forget_contexts
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.kube import read_kubeconfig
-from k8s_ucp.process import Identity
+from k8s_ucp.process import ProcessIdentity
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _here(context: Context) -> list[ClusterProvider]:
     return [maker for name, maker in context.providers.items() if name != "gke"]
 
 
-def running(context: Context) -> list[Identity]:
+def running(context: Context) -> list[ProcessIdentity]:
     """Processes of the topology's control planes."""
     return [
         process

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from k8s_ucp.clusters import local
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.manifests import only_yaml, read
-from k8s_ucp.components.ownership.belongings import Belongings
-from k8s_ucp.components.ownership.ledger import Entry, Ledger, find
+from k8s_ucp.components.ownership.belongings import Inventory
+from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import UcpError
@@ -37,7 +37,7 @@ class ClaimCore:
         new = sorted(set(intended(context)) - known)
         adopted = local.existing(context.workspace, context.topology)
         since = adopted.since(context.topology.core_cluster)
-        ours = Belongings(context.kube, known, since, context.topology.name)
+        ours = Inventory(context.kube, known, since, context.topology.name)
         with ThreadPoolExecutor(WORKERS, "claim") as pool:
             found = dict(
                 zip(new, pool.map(lambda each: find(context.kube, each), new), strict=True)
@@ -56,26 +56,26 @@ class ClaimCore:
             ledger.add(claimed)
 
 
-def intended(context: Context) -> Iterable[Entry]:
+def intended(context: Context) -> Iterable[LedgerEntry]:
     """What `ucp start` applies by hand, and the namespaces that Argo CD makes for add-ons."""
     core = context.published.core
     for name in (argocd.NAME, crossplane.NAME, reconciler.NAME):
         files = core.read(f"platform/{name}")
-        yield from map(Entry.of, read(only_yaml(files)))
-    yield from map(Entry.of, read(only_yaml(core.read("projects"))))
-    yield from map(Entry.of, first_applications(context))
-    yield from map(Entry.of, context.repository_secrets())
+        yield from map(LedgerEntry.of, read(only_yaml(files)))
+    yield from map(LedgerEntry.of, read(only_yaml(core.read("projects"))))
+    yield from map(LedgerEntry.of, first_applications(context))
+    yield from map(LedgerEntry.of, context.repository_secrets())
     for cloud in clouds(context.topology):
-        yield Entry("v1", "Secret", crossplane.NAMESPACE, SECRETS[cloud])
+        yield LedgerEntry("v1", "Secret", crossplane.NAMESPACE, SECRETS[cloud])
     yield from addon_namespaces(context)
 
 
-def is_shared(entry: Entry) -> bool:
+def is_shared(entry: LedgerEntry) -> bool:
     """A namespace that may be there: an add-on moves in, a mirror reads there. It stays theirs."""
     own = (argocd.NAMESPACE, crossplane.NAMESPACE, CLUSTERS_NAMESPACE)
     return entry.kind == "Namespace" and entry.name not in own
 
 
-def addon_namespaces(context: Context) -> list[Entry]:
+def addon_namespaces(context: Context) -> list[LedgerEntry]:
     names = {each.namespace for each in chosen(context.topology) if on_core(context.topology, each)}
-    return [Entry("v1", "Namespace", "", each) for each in sorted(names)]
+    return [LedgerEntry("v1", "Namespace", "", each) for each in sorted(names)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Core:
+class CoreCombination:
     """What goes with one provider of core clusters."""
 
     git: tuple[str, ...]
@@ -25,10 +25,12 @@ class Core:
 
 
 COMBINATIONS = {
-    "embedded": Core(("local", "url"), ("embedded", "kind", "existing"), CLOUD_PROVIDERS),
-    "kind": Core(("local", "url"), ("kind", "existing", *CLOUD_PROVIDERS)),
-    "gke": Core(("url",), ("existing", *CLOUD_PROVIDERS)),
-    "existing": Core(("url",), ("existing", *CLOUD_PROVIDERS)),
+    "embedded": CoreCombination(
+        ("local", "url"), ("embedded", "kind", "existing"), CLOUD_PROVIDERS
+    ),
+    "kind": CoreCombination(("local", "url"), ("kind", "existing", *CLOUD_PROVIDERS)),
+    "gke": CoreCombination(("url",), ("existing", *CLOUD_PROVIDERS)),
+    "existing": CoreCombination(("url",), ("existing", *CLOUD_PROVIDERS)),
 }
 
 

@@ -26,13 +26,13 @@ from k8s_ucp.clusters.embedded.processes import find_component, find_down, find_
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.errors import DeadlineExceeded, ProgramMissing, UcpError
 from k8s_ucp.kube import NAMESPACE, NODE, Kube
-from k8s_ucp.process import Identity, is_running
+from k8s_ucp.process import ProcessIdentity, is_running
 from tests.control_planes import ControlPlanes, eventually, made, namespace, quiet
 
 pytestmark = pytest.mark.engines
 
 
-def kill(identities: list[Identity]) -> None:
+def kill(identities: list[ProcessIdentity]) -> None:
     for identity in identities:
         os.kill(identity.pid, signal.SIGKILL)
     for identity in identities:
@@ -83,7 +83,7 @@ def test_nodes_are_made_as_wanted(provider: EmbeddedProvider) -> None:
 
 
 def test_a_reboot_keeps_the_data_and_no_stranger_is_touched(
-    provider: EmbeddedProvider, folder: ClusterFolder, stranger: Identity
+    provider: EmbeddedProvider, folder: ClusterFolder, stranger: ProcessIdentity
 ) -> None:
     made(provider, "one").create(namespace("precious"))
     kill(find_own(folder))
@@ -100,7 +100,7 @@ def test_a_reboot_keeps_the_data_and_no_stranger_is_touched(
 
 @pytest.mark.parametrize("verb", ["stop", "delete"])
 def test_a_pid_file_of_a_stranger_spares_him_and_ends_ours(
-    provider: EmbeddedProvider, folder: ClusterFolder, stranger: Identity, verb: str
+    provider: EmbeddedProvider, folder: ClusterFolder, stranger: ProcessIdentity, verb: str
 ) -> None:
     made(provider, "one")
     own = find_own(folder)

@@ -16,10 +16,10 @@ from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_component, find_down, find_own
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
-from k8s_ucp.clusters.embedded.watching import Watch
+from k8s_ucp.clusters.embedded.watching import ProcessMonitor
 from k8s_ucp.kube import DEPLOYMENT, NAMESPACE, Kube
 from k8s_ucp.locks import locked
-from k8s_ucp.process import Identity, is_running
+from k8s_ucp.process import ProcessIdentity, is_running
 from tests.control_planes import ControlPlanes, deployment, eventually, made, namespace
 
 pytestmark = pytest.mark.engines
@@ -32,15 +32,15 @@ def lines() -> list[str]:
 
 
 @pytest.fixture
-def watch(planes: ControlPlanes, lines: list[str]) -> Iterator[Watch]:
+def watch(planes: ControlPlanes, lines: list[str]) -> Iterator[ProcessMonitor]:
     """A watch whose ticks the test makes itself."""
-    found = Watch(planes.folder(), lines.append)
+    found = ProcessMonitor(planes.folder(), lines.append)
     yield found
     found.close()
 
 
 @pytest.fixture
-def watched(watch: Watch) -> Iterator[Watch]:
+def watched(watch: ProcessMonitor) -> Iterator[ProcessMonitor]:
     """The same, running by itself."""
     stop = threading.Event()
     thread = threading.Thread(target=watch.run, args=(stop,))
@@ -51,7 +51,7 @@ def watched(watch: Watch) -> Iterator[Watch]:
     assert not thread.is_alive()
 
 
-def kill(folder: ClusterFolder, component: str) -> Identity:
+def kill(folder: ClusterFolder, component: str) -> ProcessIdentity:
     identity = find_component(folder, component)
     assert identity is not None
     os.kill(identity.pid, signal.SIGKILL)
@@ -60,7 +60,7 @@ def kill(folder: ClusterFolder, component: str) -> Identity:
 
 
 def test_every_process_comes_back_with_the_data(
-    provider: EmbeddedProvider, folder: ClusterFolder, watched: Watch, lines: list[str]
+    provider: EmbeddedProvider, folder: ClusterFolder, watched: ProcessMonitor, lines: list[str]
 ) -> None:
     made(provider, "one").create(namespace("precious"))
     for component in COMPONENTS:
@@ -82,7 +82,7 @@ def test_every_process_comes_back_with_the_data(
 
 
 def test_all_at_once_come_back(
-    provider: EmbeddedProvider, folder: ClusterFolder, watched: Watch
+    provider: EmbeddedProvider, folder: ClusterFolder, watched: ProcessMonitor
 ) -> None:
     made(provider, "one").create(namespace("precious"))
     for own in find_own(folder):
@@ -92,7 +92,7 @@ def test_all_at_once_come_back(
 
 
 def test_what_was_stopped_stays_so(
-    provider: EmbeddedProvider, folder: ClusterFolder, watch: Watch, lines: list[str]
+    provider: EmbeddedProvider, folder: ClusterFolder, watch: ProcessMonitor, lines: list[str]
 ) -> None:
     made(provider, "one")
     assert watch.tick(0) == []
@@ -104,7 +104,7 @@ def test_what_was_stopped_stays_so(
 
 
 def test_a_cluster_that_somebody_works_on_is_left_to_them(
-    provider: EmbeddedProvider, folder: ClusterFolder, watch: Watch
+    provider: EmbeddedProvider, folder: ClusterFolder, watch: ProcessMonitor
 ) -> None:
     made(provider, "one")
     kill(folder, "kube-scheduler")
@@ -116,7 +116,10 @@ def test_a_cluster_that_somebody_works_on_is_left_to_them(
 
 
 def test_a_reused_pid_is_seen_as_a_death_and_its_process_spared(
-    provider: EmbeddedProvider, folder: ClusterFolder, watch: Watch, stranger: Identity
+    provider: EmbeddedProvider,
+    folder: ClusterFolder,
+    watch: ProcessMonitor,
+    stranger: ProcessIdentity,
 ) -> None:
     made(provider, "one")
     assert watch.tick(0) == []
@@ -132,7 +135,7 @@ def test_a_start_that_fails_is_told_and_pauses(
 ) -> None:
     made(provider, "one")
     now = [0.0]
-    watch = Watch(planes.folder(), lines.append, clock=lambda: now[0])
+    watch = ProcessMonitor(planes.folder(), lines.append, clock=lambda: now[0])
     real = folder.kwokctl.readlink()
     folder.link(folder.kwokctl, Path("/nowhere/kwokctl"))
     kill(folder, "kube-scheduler")

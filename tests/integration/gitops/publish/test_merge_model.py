@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from k8s_ucp.git.objects import blob_id
-from k8s_ucp.gitops.publish.merge import Choices, Known, merge
+from k8s_ucp.gitops.publish.merge import Choices, Scope, merge
 from k8s_ucp.gitops.publish.text_merge import merge_text
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import App, Environment, Topology
@@ -116,8 +116,8 @@ def edited(draw: st.DrawFn, files: Files, repository: str) -> Person:
     return person
 
 
-def known(topology: Topology) -> Known:
-    return Known(
+def known(topology: Topology) -> Scope:
+    return Scope(
         frozenset(each.name for each in topology.spec.environments),
         frozenset(each.name for each in topology.spec.apps),
     )

@@ -13,7 +13,7 @@ from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.failures import Declined
 from k8s_ucp.git.repository import RENDERED, Repository
 from k8s_ucp.gitops.publish.merge import MergeConflict
-from k8s_ucp.gitops.publish.repositories import Settled, settle
+from k8s_ucp.gitops.publish.repositories import Resolutions, settle
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import App, Environment
 from tests.integration.gitops.conftest import World
@@ -321,7 +321,7 @@ def test_two_starts_and_people_at_once(world: World) -> None:
     def person(number: int) -> None:
         clone = make_clone(world.person / str(number), world.folder.apps_remote.as_uri())
         from k8s_ucp.git.failures import Rejected
-        from k8s_ucp.git.repository import Update
+        from k8s_ucp.git.repository import RefUpdate
 
         for count in range(6):
             path = f"notes/{number}-{count}"
@@ -331,7 +331,7 @@ def test_two_starts_and_people_at_once(world: World) -> None:
                     "note", {path: b"x"}, parent=clone.resolve("origin/main")
                 )
                 try:
-                    clone.push([Update("refs/heads/main", commit)])
+                    clone.push([RefUpdate("refs/heads/main", commit)])
                 except Rejected:
                     continue
                 pushed.append(path)
@@ -357,16 +357,16 @@ def test_settle_reads_repositories() -> None:
     assert settled.core.ours == {"a", "b"}
     assert settled.apps.ours == {"a"}
     assert (settled.core.theirs, settled.apps.theirs) == (frozenset(), {"c"})
-    assert Settled() == settle([], [])
+    assert Resolutions() == settle([], [])
 
 
 def test_the_published_tree_is_the_render(world: World) -> None:
-    from k8s_ucp.gitops.render.repositories import Facts
+    from k8s_ucp.gitops.render.repositories import RenderInputs
     from tests.unit.gitops.topologies import FACTS
 
     world.start()
     topology = demo()
-    facts = Facts(
+    facts = RenderInputs(
         machine=FACTS.machine,
         core_url=world.folder.core_remote.as_uri(),
         apps_url=world.folder.apps_remote.as_uri(),

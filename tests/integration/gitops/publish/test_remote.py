@@ -17,14 +17,19 @@ from k8s_ucp.git.failures import (
     RepositoryMissing,
 )
 from k8s_ucp.git.repository import RENDERED, Repository
-from k8s_ucp.gitops.publish.repositories import Credentials, PublishResult, addresses, publish
-from k8s_ucp.gitops.render.repositories import Facts, render
+from k8s_ucp.gitops.publish.repositories import (
+    PublishResult,
+    RepositoryCredentials,
+    addresses,
+    publish,
+)
+from k8s_ucp.gitops.render.repositories import RenderInputs, render
 from k8s_ucp.topology import Git, Topology
 from k8s_ucp.workspace import GitopsFolder
 from tests.integration.gitops.promotion.git_servers import TOKEN, USER, HttpGit, http_git
 from tests.unit.gitops.topologies import FACTS, demo
 
-BOTH = Credentials(Credential(USER, TOKEN), Credential(USER, TOKEN))
+BOTH = RepositoryCredentials(Credential(USER, TOKEN), Credential(USER, TOKEN))
 
 
 class Forge:
@@ -46,10 +51,12 @@ class Forge:
         )
         return demo(git=git, **spec)
 
-    def start(self, credentials: Credentials | None = BOTH, **spec: object) -> PublishResult:
+    def start(
+        self, credentials: RepositoryCredentials | None = BOTH, **spec: object
+    ) -> PublishResult:
         topology = self.topology(**spec)
         urls = addresses(topology, self.folder)
-        facts = Facts(FACTS.machine, urls.core, urls.apps, b"# topology\n")
+        facts = RenderInputs(FACTS.machine, urls.core, urls.apps, b"# topology\n")
         return publish(topology, render(topology, facts), self.folder, credentials=credentials)
 
 
@@ -90,7 +97,7 @@ def test_without_a_credential_nobody_is_asked(forge: Forge) -> None:
         forge.start(None)
     wrong = Credential(USER, "wrong-secret")
     with pytest.raises(AuthenticationFailed) as caught:
-        forge.start(Credentials(wrong, wrong))
+        forge.start(RepositoryCredentials(wrong, wrong))
     assert "wrong-secret" not in str(caught.value)
     assert forge.start().changed, "once it is right, it works"
 
@@ -146,7 +153,7 @@ def test_a_protected_branch(forge: Forge) -> None:
 def test_moving_from_local_remotes_to_a_forge_takes_the_history_along(forge: Forge) -> None:
     local = demo()
     urls = addresses(local, forge.folder)
-    facts = Facts(FACTS.machine, urls.core, urls.apps, b"# topology\n")
+    facts = RenderInputs(FACTS.machine, urls.core, urls.apps, b"# topology\n")
     first = publish(local, render(local, facts), forge.folder)
     forge.start()
     assert [each.id for each in forge.apps.history("main")][-1] == first.apps.commit

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.publish.vendor import ChartFailed, commit, vendor
-from k8s_ucp.gitops.render.repositories import Facts, render
+from k8s_ucp.gitops.render.repositories import RenderInputs, render
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.gitops.render.values.addons import Addon
 from k8s_ucp.process import run
@@ -116,7 +116,7 @@ def test_a_password_does_not_get_into_git(charts: str, helm: Path) -> None:
 
 def test_it_is_committed_and_stays(charts: str, helm: Path, world: World) -> None:
     world.start(topology())
-    facts = Facts(
+    facts = RenderInputs(
         machine=FACTS.machine,
         core_url=world.folder.core_remote.as_uri(),
         apps_url=world.folder.apps_remote.as_uri(),

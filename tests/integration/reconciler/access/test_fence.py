@@ -11,7 +11,7 @@ from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, SERVICE_ACCOUNT, Forbidden, Kube, KubeError, Object
 from k8s_ucp.reconciler.access import service_accounts
 from k8s_ucp.reconciler.access.fence import NAME, fence
-from k8s_ucp.reconciler.access.sources import OwnerRef, Source
+from k8s_ucp.reconciler.access.sources import KubeconfigSource, OwnerRef
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.control_planes import control_planes, eventually, made, namespace
 
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.engines
 TRACKED = "argocd.argoproj.io/tracking-id"
 
 
-def source(**changes: Any) -> Source:
+def source(**changes: Any) -> KubeconfigSource:
     owner = OwnerRef("k8s-ucp.io/v1alpha1", "LocalCluster", "ucp-clusters", "demo-stage", "1")
     fields: dict[str, Any] = {"scoped": False, "namespaces": (), "environment": "stage"}
-    return Source(key="x/y", cluster="demo-stage", owner=owner, **{**fields, **changes})
+    return KubeconfigSource(key="x/y", cluster="demo-stage", owner=owner, **{**fields, **changes})
 
 
 def pod_of(application: str | None, where: str, name: str = "evil") -> Object:

@@ -16,7 +16,7 @@ from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_own
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.kube import DEPLOYMENT, LOCAL_CLUSTER, SECRET, Invalid, Kube
-from k8s_ucp.process import Identity, is_running
+from k8s_ucp.process import ProcessIdentity, is_running
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.world import (
@@ -39,7 +39,7 @@ def provider(planes: Planes, toolbox: Toolbox) -> Iterator[EmbeddedProvider]:
         found.delete(name)
 
 
-def processes(planes: Planes, name: str) -> list[Identity]:
+def processes(planes: Planes, name: str) -> list[ProcessIdentity]:
     return find_own(ClusterFolder(planes.folder / "made", name))
 
 

@@ -108,14 +108,14 @@ def test_a_taken_health_port_is_named(world: World) -> None:
 def test_a_process_that_lost_a_part_ends_to_be_started_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = manager.Reconciler.start
+    start = manager.Manager.start
 
-    def start_and_lose(self: manager.Reconciler) -> None:
+    def start_and_lose(self: manager.Manager) -> None:
         start(self)
         self.views.local_clusters.stop()
 
     monkeypatch.setattr(manager, "CHECK_SECONDS", 0.2)
-    monkeypatch.setattr(manager.Reconciler, "start", start_and_lose)
+    monkeypatch.setattr(manager.Manager, "start", start_and_lose)
     path = world.folder / "config"
     path.write_text(json.dumps(world.core_config))
     settings = Settings(kubeconfig=path, machine="here", topology="demo", watch_seconds=1)

@@ -10,14 +10,14 @@ import pytest
 
 from k8s_ucp import names
 from k8s_ucp.kube import LEASE, SECRET
-from k8s_ucp.reconciler.manager import Reconciler
+from k8s_ucp.reconciler.manager import Manager
 from tests.integration.reconciler.silent_proxy import SilentProxy
 from tests.integration.reconciler.world import CLUSTERS, World, eventually
 
 pytestmark = pytest.mark.engines
 
 
-def leads(reconciler: Reconciler) -> bool:
+def leads(reconciler: Manager) -> bool:
     metrics = reconciler.runtime.metrics
     return all(
         metrics.value("k8s_ucp_leading", controller=each.name) == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.clusters.container_engine import MARKS, Node, read_facts, read_node
+from k8s_ucp.clusters.container_engine import MARKS, ContainerNode, read_facts, read_node
 from k8s_ucp.clusters.kind.config import KindSettings, config_text, image_version, kubeconfig
 from k8s_ucp.clusters.kind.nodes import addresses
 from k8s_ucp.errors import UcpError
@@ -132,7 +132,7 @@ def test_a_node_without_one_mark_belongs_to_nobody(mounts: Any) -> None:
 
 
 def test_a_bare_node_does_not_confuse_us() -> None:
-    assert read_node({"Id": "a", "Name": "b"}) == Node("a", "b", "", False, "")
+    assert read_node({"Id": "a", "Name": "b"}) == ContainerNode("a", "b", "", False, "")
 
 
 def test_what_engines_say_of_themselves() -> None:

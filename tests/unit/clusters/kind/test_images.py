@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.clusters.container_engine import ContainerEngine, Node
+from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode
 from k8s_ucp.clusters.images import mirrored
 from k8s_ucp.clusters.kind.images import KindImages
 from k8s_ucp.clusters.kind.node_import import snapshotter_of
@@ -43,13 +43,13 @@ class Engine(ContainerEngine):
         self.saved.append(list(images))
         archive.write_text(" ".join(images))
 
-    def execute(self, node: Node, *words: str, timeout: float = 20) -> str:
+    def execute(self, node: ContainerNode, *words: str, timeout: float = 20) -> str:
         self.executed.append(words)
         if words[0] in self.failing:
             raise CommandFailed(words, 1, "flag provided but not defined")
         return self.config if words[0] == "containerd" else ""
 
-    def copy_in(self, node: Node, file: Path, path: str, *, timeout: float) -> None:
+    def copy_in(self, node: ContainerNode, file: Path, path: str, *, timeout: float) -> None:
         self.copied.append(file.read_text())
 
 
@@ -61,13 +61,13 @@ class Nodes(KindNodes):
         self.there, self.note = False, None  # type: bool, dict[str, Any] | None
         self.running = True
 
-    def of(self, cluster: str | None = None) -> list[Node]:
-        return [Node("1", "n", "core", self.running, "us")] if self.there else []
+    def of(self, cluster: str | None = None) -> list[ContainerNode]:
+        return [ContainerNode("1", "n", "core", self.running, "us")] if self.there else []
 
-    def read_note(self, node: Node) -> dict[str, Any] | None:
+    def read_note(self, node: ContainerNode) -> dict[str, Any] | None:
         return self.note
 
-    def write_note(self, nodes: Sequence[Node], note: dict[str, Any]) -> None:
+    def write_note(self, nodes: Sequence[ContainerNode], note: dict[str, Any]) -> None:
         self.note = note
 
 

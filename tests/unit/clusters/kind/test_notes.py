@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.container_engine import ContainerEngine, EngineFacts, Node
+from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode, EngineInfo
 from k8s_ucp.clusters.kind import provider as kind
 from k8s_ucp.clusters.kind.nodes import KindNodes
 from k8s_ucp.clusters.kind.provider import KindProvider
@@ -51,15 +51,15 @@ class Engine(ContainerEngine):
     def note(self) -> Path:
         return self.root / "kind/k8s-ucp.json"
 
-    def facts(self) -> EngineFacts:
-        return EngineFacts(memory=16 * 10**9, cgroup=2, rootless=False)
+    def facts(self) -> EngineInfo:
+        return EngineInfo(memory=16 * 10**9, cgroup=2, rootless=False)
 
-    def nodes(self, cluster: str | None = None) -> list[Node]:
+    def nodes(self, cluster: str | None = None) -> list[ContainerNode]:
         ports = {6443: ("127.0.0.1", self.api_port)}
-        node = Node("1", f"{NAME}-control-plane", NAME, True, "us", ports=ports)
+        node = ContainerNode("1", f"{NAME}-control-plane", NAME, True, "us", ports=ports)
         return [node] if self.there else []
 
-    def remove(self, nodes: Sequence[Node], *, timeout: float) -> None:
+    def remove(self, nodes: Sequence[ContainerNode], *, timeout: float) -> None:
         self.there, self.removed = False, True
 
     def network(self, name: str) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.components.adoption.adopted import Found
+from k8s_ucp.components.adoption.adopted import Installation
 from k8s_ucp.components.adoption.adopted_argocd import (
     lacking,
     of_ours,
@@ -15,7 +15,7 @@ from k8s_ucp.components.adoption.adopted_argocd import (
     untracked,
 )
 from k8s_ucp.components.ownership.generated_kinds import MAKER, GeneratedKinds, is_declared_by_us
-from k8s_ucp.components.ownership.ledger import Entry
+from k8s_ucp.components.ownership.ledger import LedgerEntry
 from k8s_ucp.kube import NotFound, Object
 from k8s_ucp.preflight.adoption import unserved
 from k8s_ucp.preflight.collisions import package_in, package_of
@@ -38,12 +38,12 @@ def workload(part: str, namespace: str = "argocd", image: str = "q.io/argocd:v3.
 
 
 def test_workloads_are_found_by_their_labels_whatever_their_names() -> None:
-    found = Found("argocd", [*map(workload, PARTS), workload("server", "elsewhere")])
+    found = Installation("argocd", [*map(workload, PARTS), workload("server", "elsewhere")])
     assert found.missing == []
     assert [each.name for each in found.workloads] == [f"my-{each}" for each in PARTS]
     assert found.namespaces == ["argocd", "elsewhere"]
-    assert Found("argocd", []).missing[0] == "argocd-application-controller"
-    half = Found("argocd", [workload("server"), workload("repo-server", "elsewhere")])
+    assert Installation("argocd", []).missing[0] == "argocd-application-controller"
+    half = Installation("argocd", [workload("server"), workload("repo-server", "elsewhere")])
     assert "argocd-repo-server" in half.missing
 
 
@@ -60,8 +60,8 @@ def test_workloads_are_found_by_their_labels_whatever_their_names() -> None:
 def test_the_version_is_that_of_the_image_or_of_the_label(image: str, version: str) -> None:
     item = workload(PARTS[0], image=image)
     item["metadata"]["labels"]["app.kubernetes.io/version"] = "v3.0.0"
-    assert Found("argocd", [item]).version == version
-    assert Found("argocd", []).version == ""
+    assert Installation("argocd", [item]).version == version
+    assert Installation("argocd", []).version == ""
 
 
 def keys(settings: dict[str, str], parameters: dict[str, str], **more: Any) -> list[str]:
@@ -164,7 +164,7 @@ def test_kinds_of_a_crossplane_of_others_go_with_packages_of_ours_only() -> None
         {"metadata": {"name": "plain"}},
     ]
     uids = {"uid-of-package", "uid-of-definition"}
-    entries = {Entry("v1", "Namespace", "", "ucp-clusters")}
+    entries = {LedgerEntry("v1", "Namespace", "", "ucp-clusters")}
     theirs = GeneratedKinds(kube, entries, uids)
     assert [theirs.go(each) for each in crds] == [True, False, False, True, False, False]
     ours = GeneratedKinds(kube, {*entries, MAKER}, uids)

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.components.ownership.belongings import Belongings, services_of
+from k8s_ucp.components.ownership.belongings import Inventory, services_of
 from k8s_ucp.components.ownership.generated_kinds import MAKER, kind_of_crd
-from k8s_ucp.components.ownership.ledger import Entry, Ledger
+from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, Kube, NotFound, Object
 
@@ -83,12 +83,12 @@ def crd(kind: str, **more: Any) -> Object:
     return item(CRD.kind, f"{kind.lower()}s.a.example", api=CRD.api_version, spec=spec, **more)
 
 
-def looked_at(cluster: Cluster, *entries: Entry) -> Belongings:
-    return Belongings(cast(Kube, cluster), frozenset(entries), MARKED, "demo")
+def looked_at(cluster: Cluster, *entries: LedgerEntry) -> Inventory:
+    return Inventory(cast(Kube, cluster), frozenset(entries), MARKED, "demo")
 
 
-NAMESPACE = Entry("v1", "Namespace", "", "argocd")
-ROOT = Entry("argoproj.io/v1alpha1", "Application", "argocd", "root")
+NAMESPACE = LedgerEntry("v1", "Namespace", "", "argocd")
+ROOT = LedgerEntry("argoproj.io/v1alpha1", "Application", "argocd", "root")
 
 
 def names(items: Any) -> list[str]:
@@ -143,7 +143,7 @@ def test_what_argocd_brought_is_ours_where_it_keeps_it_for_us() -> None:
 
 
 def test_what_others_would_lose_is_named() -> None:
-    kind = Entry(CRD.api_version, CRD.kind, "", "things.a.example")
+    kind = LedgerEntry(CRD.api_version, CRD.kind, "", "things.a.example")
     set_ = item("StatefulSet", "loki", "argocd", annotations=kept_by("root"), api="apps/v1")
     cluster = Cluster(
         item("Namespace", "argocd"),
@@ -246,7 +246,7 @@ def test_what_we_the_cluster_and_our_workloads_made_is_nobodys() -> None:
     )
     assert not {"default", "kube-root-ca.crt", "argocd-server"} & set(names(ours.made_inside()))
     left = [each for each in cluster.items if each["kind"] not in ("Deployment", "Application")]
-    written = [Entry.of(each) for each in ours.made_inside()]
+    written = [LedgerEntry.of(each) for each in ours.made_inside()]
     assert looked_at(Cluster(*left), NAMESPACE, ROOT, *written).foreign() == []
 
 
@@ -265,7 +265,7 @@ def test_a_strangers_workload_vouches_for_nothing() -> None:
 
 
 def test_an_argocd_that_stays_keeps_what_is_not_ours() -> None:
-    entry = Entry("argoproj.io/v1alpha1", "AppProject", "argocd", "applications")
+    entry = LedgerEntry("argoproj.io/v1alpha1", "AppProject", "argocd", "applications")
     theirs = application("theirs", annotations=kept_by("theirs-too"))
     leaning = application("leaning")
     leaning["spec"]["project"] = "applications"

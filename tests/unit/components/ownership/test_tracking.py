@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from k8s_ucp.components.manifests import read
-from k8s_ucp.components.ownership.tracking import TRACKED, Keeper, keepers, tracked
+from k8s_ucp.components.ownership.tracking import TRACKED, TrackingApp, keepers, tracked
 
 URL = "http://git/core.git"
-KEEPER = Keeper("argocd", "platform/argocd", deep=True, namespace="argocd")
+KEEPER = TrackingApp("argocd", "platform/argocd", deep=True, namespace="argocd")
 APPLICATION = """\
 apiVersion: argoproj.io/v1alpha1
 kind: Application
@@ -122,7 +122,7 @@ def test_a_folder_that_kustomize_makes_something_of_is_not_marked() -> None:
 
 
 def test_one_that_does_not_recurse_keeps_its_folder_alone() -> None:
-    flat = Keeper("argocd", "platform/argocd", deep=False, namespace="argocd")
+    flat = TrackingApp("argocd", "platform/argocd", deep=False, namespace="argocd")
     near, far = read({f"platform/argocd/{each}.yaml": SERVER.encode() for each in ("a", "b/c")})
     assert flat.keeps(near)
     assert not flat.keeps(far)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k8s_ucp.gitops.manifests.reachable import Place, images_of, moved_up, taken_in
+from k8s_ucp.gitops.manifests.reachable import FolderTree, images_of, moved_up, taken_in
 
 DEPLOYMENT = (
     b"kind: Deployment\nspec: {containers: [{image: 'reg/web:1'}, {image: 'reg/side:2'}]}\n"
@@ -23,11 +23,11 @@ TREE = {
 }
 
 
-def place(files: dict[str, bytes]) -> Place:
+def place(files: dict[str, bytes]) -> FolderTree:
     def names(folder: str) -> list[str]:
         return [each[len(folder) + 1 :] for each in files if each.startswith(f"{folder}/")]
 
-    return Place(names, files.get)
+    return FolderTree(names, files.get)
 
 
 def test_images_are_those_that_come_out() -> None:
@@ -68,5 +68,5 @@ def test_nothing_outside_of_the_tree_is_looked_at() -> None:
             b"resources: [../../etc/passwd, /etc/passwd, https://x/y]" if path[0] == "k" else None
         )
 
-    taken_in(Place(lambda _: [], read), [""])
+    taken_in(FolderTree(lambda _: [], read), [""])
     assert not any(each.startswith(("/", "..")) for each in asked)

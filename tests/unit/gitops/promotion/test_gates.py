@@ -14,7 +14,7 @@ from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.decision import Decision, all_or_none
 from k8s_ucp.gitops.promotion.gates import judge, promotes_from
 from k8s_ucp.gitops.promotion.health import HealthGate, find_kubeconfig
-from k8s_ucp.gitops.promotion.message import Note
+from k8s_ucp.gitops.promotion.message import PromotionNote
 
 SHA = "sha256:" + "ab" * 32
 WANTED = {"ealen/echo": Pin("2")}
@@ -124,7 +124,10 @@ class World:
 
 
 DECISION = Decision(
-    "promoted", Note("promote", "echo", "prod"), writes={"x": b""}, required=(("stage", WANTED),)
+    "promoted",
+    PromotionNote("promote", "echo", "prod"),
+    writes={"x": b""},
+    required=(("stage", WANTED),),
 )
 
 
@@ -197,7 +200,7 @@ def test_a_missing_application_shuts_the_gate() -> None:
 
 
 def test_one_unhealthy_app_stops_a_batch() -> None:
-    other = Decision("promoted", Note("promote", "x", "prod"), writes={"y": b""})
+    other = Decision("promoted", PromotionNote("promote", "x", "prod"), writes={"y": b""})
     gated = World([(0, application(sync="OutOfSync"))]).gate(0).hold_up(DECISION)
 
     decisions = all_or_none([other, gated])
@@ -208,7 +211,7 @@ def test_one_unhealthy_app_stops_a_batch() -> None:
 
 def test_nothing_to_be_healthy_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="no promotesFrom environment"):
-        World([]).gate(0).hold_up(Decision("promoted", Note("promote", "echo", "stage")))
+        World([]).gate(0).hold_up(Decision("promoted", PromotionNote("promote", "echo", "stage")))
 
 
 def test_no_kubeconfig_names_both_places(tmp_path: Any) -> None:

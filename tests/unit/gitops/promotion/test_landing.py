@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
-from k8s_ucp.gitops.promotion.landing import Interrupted, Landing, Pace, Refused, TooLate, land
+from k8s_ucp.gitops.promotion.landing import (
+    Landing,
+    Pace,
+    PushInterrupted,
+    PushRefused,
+    TooLate,
+    land,
+)
 from k8s_ucp.gitops.promotion.order import Order
 from tests.unit.gitops.promotion.tips import IMMEDIATE, MemoryBranch, MemoryTip, shop
 
@@ -152,7 +159,7 @@ class Troubled(MemoryBranch):
         super().push(commit)
 
 
-@pytest.mark.parametrize("answer", [Interrupted("hung up"), TooLate("late"), Refused("?")])
+@pytest.mark.parametrize("answer", [PushInterrupted("hung up"), TooLate("late"), PushRefused("?")])
 def test_a_lost_answer_is_looked_up_not_pushed_twice(answer: UcpError) -> None:
     """TooLate: HTTP repeats a push by itself, and the second one comes after the first."""
     branch = Troubled([shop(stage="1")], troubles=[answer], lands=True)
@@ -165,7 +172,7 @@ def test_a_lost_answer_is_looked_up_not_pushed_twice(answer: UcpError) -> None:
 
 def test_a_lost_answer_is_found_below_somebody_elses_commit() -> None:
     """Promoting again would put the older tag over the newer one."""
-    branch = Troubled([shop(stage="1")], troubles=[Interrupted("")], lands=True, moves=True)
+    branch = Troubled([shop(stage="1")], troubles=[PushInterrupted("")], lands=True, moves=True)
 
     result = promote(branch, wanting("2"))
 
@@ -174,29 +181,31 @@ def test_a_lost_answer_is_found_below_somebody_elses_commit() -> None:
 
 
 def test_a_push_that_broke_before_it_landed_is_made_again() -> None:
-    branch = Troubled([shop(stage="1")], troubles=[Interrupted(""), Interrupted("")])
+    branch = Troubled([shop(stage="1")], troubles=[PushInterrupted(""), PushInterrupted("")])
 
     assert promote(branch, wanting("2")).attempts == 3
     assert [tag_of(tip) for tip in branch.history] == ["1", "2"]
 
 
 def test_a_connection_that_keeps_breaking_ends_the_command() -> None:
-    branch = Troubled([shop(stage="1")], troubles=[Interrupted("hung up")] * 10)
+    branch = Troubled([shop(stage="1")], troubles=[PushInterrupted("hung up")] * 10)
 
-    with pytest.raises(Interrupted, match="hung up"):
+    with pytest.raises(PushInterrupted, match="hung up"):
         promote(branch, wanting("2"))
     assert len(branch.history) == 1
 
 
 def test_unknown_words_mean_late_where_the_branch_moved() -> None:
-    branch = Troubled([shop(stage="1")], troubles=[Refused("TF999: computer says no")], moves=True)
+    branch = Troubled(
+        [shop(stage="1")], troubles=[PushRefused("TF999: computer says no")], moves=True
+    )
 
     assert promote(branch, wanting("2")).decisions[0].status == "promoted"
     assert tag_of(branch.history[-1]) == "2"
 
 
 def test_unknown_words_are_final_where_the_branch_did_not_move() -> None:
-    branch = Troubled([shop(stage="1")], troubles=[Refused("TF999: computer says no")] * 9)
+    branch = Troubled([shop(stage="1")], troubles=[PushRefused("TF999: computer says no")] * 9)
 
     with pytest.raises(UcpError, match="computer says no"):
         promote(branch, wanting("2"))

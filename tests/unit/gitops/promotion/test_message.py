@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from k8s_ucp.gitops.manifests.image_edit import Pin
-from k8s_ucp.gitops.promotion.message import Change, Entry, Note, message, read_trailers
+from k8s_ucp.gitops.promotion.message import (
+    Change,
+    NoteTrailers,
+    PromotionNote,
+    message,
+    read_trailers,
+)
 
 SHA = "sha256:" + "ab" * 32
-ONE = Note("promote", "echo", "stage", (Change("ealen/echo", Pin("1"), Pin("2")),), 42)
+ONE = PromotionNote("promote", "echo", "stage", (Change("ealen/echo", Pin("1"), Pin("2")),), 42)
 
 
 def test_one_promotion() -> None:
@@ -25,7 +31,7 @@ def test_one_promotion() -> None:
 
 
 def test_several_images_are_listed() -> None:
-    note = Note(
+    note = PromotionNote(
         "promote", "shop", "prod",
         (Change("web", Pin("1"), Pin("2")), Change("db", Pin(), Pin(digest=SHA))),
     )  # fmt: skip
@@ -36,7 +42,7 @@ def test_several_images_are_listed() -> None:
 
 
 def test_a_batch_is_one_commit() -> None:
-    notes = [ONE, Note("promote", "shop", "stage", (Change("web", Pin("1"), Pin("2")),))]
+    notes = [ONE, PromotionNote("promote", "shop", "stage", (Change("web", Pin("1"), Pin("2")),))]
 
     assert message(notes).startswith(
         "promote echo to stage, shop to stage\n\npromote echo to stage: 1 -> 2\n"
@@ -46,7 +52,7 @@ def test_a_batch_is_one_commit() -> None:
 
 
 def test_digests_are_cut_in_the_subject_only() -> None:
-    note = Note("rollback", "echo", "prod", (Change("echo", Pin(digest=SHA), Pin("1")),))
+    note = PromotionNote("rollback", "echo", "prod", (Change("echo", Pin(digest=SHA), Pin("1")),))
     text = message([note])
 
     assert text.splitlines()[0] == "roll back echo in prod: sha256:abababababab -> 1"
@@ -54,16 +60,18 @@ def test_digests_are_cut_in_the_subject_only() -> None:
 
 
 def test_subjects_of_the_rest() -> None:
-    assert message([Note("release", "a", "b")]).startswith("release the hold on a in b\n")
-    assert message([Note("mark", "a", "b", sequence=3)]).startswith("note sequence of a in b\n")
+    assert message([PromotionNote("release", "a", "b")]).startswith("release the hold on a in b\n")
+    assert message([PromotionNote("mark", "a", "b", sequence=3)]).startswith(
+        "note sequence of a in b\n"
+    )
 
 
 def test_trailers_are_read_back() -> None:
-    notes = [ONE, Note("rollback", "shop", "prod")]
+    notes = [ONE, PromotionNote("rollback", "shop", "prod")]
 
     assert read_trailers(message(notes, "https://ci.example/1")) == [
-        Entry("promote", "echo", "stage", 42, "https://ci.example/1"),
-        Entry("rollback", "shop", "prod", None, "https://ci.example/1"),
+        NoteTrailers("promote", "echo", "stage", 42, "https://ci.example/1"),
+        NoteTrailers("rollback", "shop", "prod", None, "https://ci.example/1"),
     ]
 
 

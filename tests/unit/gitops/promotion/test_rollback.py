@@ -9,14 +9,20 @@ from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Intent, decide
 from k8s_ucp.gitops.promotion.order import Order
 from k8s_ucp.gitops.promotion.overlay import read_overlay
-from k8s_ucp.gitops.promotion.rollback import Past, Rollback, decide_rollback, named, previous
+from k8s_ucp.gitops.promotion.rollback import (
+    PinsAtCommit,
+    Rollback,
+    decide_rollback,
+    named,
+    previous,
+)
 from tests.unit.gitops.promotion.tips import MemoryTip, kustomization, shop, tip
 
 STAGE = "apps/echo/overlays/stage/kustomization.yaml"
 
 
-def past(*tags: str) -> list[Past]:
-    return [Past(f"{place:040x}", {"echo": Pin(tag)}) for place, tag in enumerate(tags)]
+def past(*tags: str) -> list[PinsAtCommit]:
+    return [PinsAtCommit(f"{place:040x}", {"echo": Pin(tag)}) for place, tag in enumerate(tags)]
 
 
 def back(to: str, bad: str, **more: bool) -> Rollback:
@@ -95,7 +101,7 @@ def test_going_back_twice_goes_further_back() -> None:
 def test_all_images_go_back_together() -> None:
     there = tip({STAGE: kustomization(web="2", worker="2", new="1")})
     overlay = read_overlay(there, "echo", "stage")
-    before = Past("c", {"web": Pin("1"), "worker": Pin("1")})
+    before = PinsAtCommit("c", {"web": Pin("1"), "worker": Pin("1")})
 
     assert previous(overlay, [before]) == {"web": Pin("1"), "worker": Pin("1")}
 
@@ -119,8 +125,8 @@ def test_a_named_version_has_to_have_been_there() -> None:
 def test_a_tag_that_looks_like_a_commit_is_a_tag_first() -> None:
     overlay = read_overlay(shop(stage="x"), "echo", "stage")
     pasts = [
-        Past("abcdef0" + "0" * 33, {"echo": Pin("of-the-commit")}),
-        Past("1" * 40, {"echo": Pin("abcdef0")}),
+        PinsAtCommit("abcdef0" + "0" * 33, {"echo": Pin("of-the-commit")}),
+        PinsAtCommit("1" * 40, {"echo": Pin("abcdef0")}),
     ]
 
     assert named(overlay, pasts, "abcdef0") == {"echo": Pin("abcdef0")}

@@ -8,9 +8,9 @@ import pytest
 
 from k8s_ucp.git.objects import blob_id
 from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
-from k8s_ucp.gitops.publish.merge import Choices, Known, MergeConflict, Merged, merge, with_tags
+from k8s_ucp.gitops.publish.merge import Choices, MergeConflict, Merged, Scope, merge, with_tags
 
-KNOWN = Known(frozenset({"stage", "prod"}), frozenset({"echo"}))
+KNOWN = Scope(frozenset({"stage", "prod"}), frozenset({"echo"}))
 OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"
 
 
@@ -24,7 +24,7 @@ def three(
     ours: Mapping[str, bytes],
     theirs: Mapping[str, bytes],
     choices: Choices | None = None,
-    known: Known = KNOWN,
+    known: Scope = KNOWN,
 ) -> Merged:
     store = {blob_id(text): text for side in (base, ours) for text in side.values()}
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.build_many import objects
-from k8s_ucp.gitops.render.repositories import Facts, Rendered, render
+from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.topology import Topology, parse
 
 FILE = Path("/workspace/ucp.yaml")
@@ -245,7 +245,7 @@ def everywhere(part: Any, old: str, new: str) -> Any:
 def rendered(topology: Topology) -> Rendered:
     git = topology.spec.git
     own = {each.name: {"a.yaml": OWN} for each in topology.spec.apps if each.form == "path"}
-    facts = Facts(
+    facts = RenderInputs(
         machine="m",
         core_url=git.core or "",
         apps_url=git.apps or "",

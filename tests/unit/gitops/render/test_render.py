@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.render.repositories import Facts, Rendered, render, seconds
+from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render, seconds
 from k8s_ucp.gitops.render.scalars import scalar
 from k8s_ucp.gitops.render.values.permissions import SET_PROJECT
 from k8s_ucp.topology import App, CoreCluster, Environment
@@ -261,7 +261,9 @@ def test_a_scalar_of_no_known_type_is_a_bug() -> None:
 
 def test_an_address_that_argo_cd_would_render_is_refused() -> None:
     with pytest.raises(UsageError, match="template"):
-        render(demo(), Facts(machine="m", core_url="u", apps_url="a{{ . }}", topology_file=b""))
+        render(
+            demo(), RenderInputs(machine="m", core_url="u", apps_url="a{{ . }}", topology_file=b"")
+        )
 
 
 def test_durations() -> None:

@@ -14,8 +14,8 @@ from k8s_ucp import names
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess, choose, kubeconfig
 from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS, login_of
 from k8s_ucp.reconciler.access.kubeconfig_proof import digest_of
-from k8s_ucp.reconciler.access.sources import Fate, Source, describe, pointed_to
-from k8s_ucp.reconciler.registration.rules import NOT_NAMED, Leave, Refuse, decide
+from k8s_ucp.reconciler.access.sources import Fate, KubeconfigSource, describe, pointed_to
+from k8s_ucp.reconciler.registration.rules import NOT_NAMED, Deregister, Refuse, decide
 from tests.unit.reconciler.access.authenticators.clouds import Answering, NoCloud
 from tests.unit.reconciler.objects import (
     AUTHORITY,
@@ -88,7 +88,7 @@ def secret(owner: Object, server: str, *, user: Any = None, **cluster: Any) -> O
     return kubeconfig_secret(owner, kubeconfig(parts, user or {}))
 
 
-def refused(one: Source, reason: str) -> str:
+def refused(one: KubeconfigSource, reason: str) -> str:
     with pytest.raises(NoAccess) as caught:
         found = login_of(one)
         choose(found, AUTHENTICATORS).connect(found, NoCloud())
@@ -273,4 +273,4 @@ def test_another_source_takes_no_registration_away(fate: Fate, forgotten: bool) 
     """Such as a Secret whose claimed owner, of the same name and another kind, never was."""
     one = source()
     view = seen(source=one, existing=registration(one), fate=fate, forgotten=forgotten, ours=False)
-    assert not isinstance(decide(view), Leave)
+    assert not isinstance(decide(view), Deregister)

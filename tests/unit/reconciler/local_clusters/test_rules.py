@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterState
 from k8s_ucp.reconciler.local_clusters.rules import (
+    CannotCreate,
+    Delete,
+    Ensure,
     Foreign,
-    Found,
-    Need,
-    Refused,
-    Unwanted,
-    Wanted,
+    NextAction,
+    SecretState,
     compare,
     judge,
     kubeconfig_secret,
@@ -41,7 +41,7 @@ def settings(tmp: Any = None) -> Settings:
 def test_what_it_wants_is_handed_to_the_provider() -> None:
     item = local_cluster(spec={"version": "v1.35.4", "nodes": 3})
     verdict = judge(item, settings(), PROVIDERS)
-    assert isinstance(verdict, Wanted)
+    assert isinstance(verdict, Ensure)
     assert verdict.provider == "embedded"
     assert verdict.request.name == "demo-stage"
     assert verdict.request.version == "v1.35.4"
@@ -57,24 +57,24 @@ def test_another_machine_s_is_not_touched(metadata: Object) -> None:
 @pytest.mark.parametrize("name", ["demo-core", "stage", "other-stage"])
 def test_names_that_are_not_an_environment_s_are_refused(name: str) -> None:
     verdict = judge(local_cluster(name), settings(), PROVIDERS)
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, CannotCreate)
     assert verdict.reason == "NameRefused"
 
 
 def test_the_core_cluster_is_never_deleted_by_a_declaration() -> None:
     verdict = judge(local_cluster("demo-core", metadata=GOING), settings(), PROVIDERS)
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, CannotCreate)
 
 
 def test_a_provider_that_is_not_here_is_named() -> None:
     verdict = judge(local_cluster(spec={"provider": "kind"}), settings(), PROVIDERS)
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, CannotCreate)
     assert "kind" in verdict.message
     assert "embedded" in verdict.message
 
 
 def test_going_with_our_finalizer_waits_for_us() -> None:
-    assert judge(local_cluster(metadata=GOING), settings(), PROVIDERS) == Unwanted("embedded")
+    assert judge(local_cluster(metadata=GOING), settings(), PROVIDERS) == Delete("embedded")
 
 
 def test_going_without_our_finalizer_never_was_ours() -> None:
@@ -92,24 +92,24 @@ OBSERVED = {"observedGeneration": 1}
 @pytest.mark.parametrize(
     ("seen", "status", "waited", "expected"),
     [
-        (state(exists=False, running=False, ready=False), {}, 0, Need.CREATE),
-        (state(running=False, ready=False), OBSERVED, 0, Need.CREATE),
-        (state(), {}, 0, Need.CREATE),
-        (state(), {"observedGeneration": 0}, 0, Need.CREATE),
-        (state(), OBSERVED, 0, Need.NOTHING),
-        (state(ready=False), OBSERVED, 5, Need.WAIT),
-        (state(ready=False), OBSERVED, 25, Need.CREATE),
+        (state(exists=False, running=False, ready=False), {}, 0, NextAction.CREATE),
+        (state(running=False, ready=False), OBSERVED, 0, NextAction.CREATE),
+        (state(), {}, 0, NextAction.CREATE),
+        (state(), {"observedGeneration": 0}, 0, NextAction.CREATE),
+        (state(), OBSERVED, 0, NextAction.NOTHING),
+        (state(ready=False), OBSERVED, 5, NextAction.WAIT),
+        (state(ready=False), OBSERVED, 25, NextAction.CREATE),
     ],
 )
 def test_what_the_control_plane_needs(
-    seen: ClusterState, status: Object, waited: float, expected: Need
+    seen: ClusterState, status: Object, waited: float, expected: NextAction
 ) -> None:
     item = local_cluster(status=status)
     assert need(item, seen, done=0, waited=waited, patience=20) is expected
 
 
 def test_what_was_just_made_is_not_made_again_before_the_status_shows() -> None:
-    assert need(local_cluster(), state(), done=1, waited=0, patience=20) is Need.NOTHING
+    assert need(local_cluster(), state(), done=1, waited=0, patience=20) is NextAction.NOTHING
 
 
 def test_readiness_tells_the_provider_s_reason() -> None:
@@ -133,23 +133,23 @@ def test_the_same_kubeconfig_gives_the_same_secret() -> None:
 
 def test_a_secret_is_compared_by_what_is_ours() -> None:
     wanted = secret()
-    assert compare(None, wanted) is Found.ABSENT
-    assert compare(wanted, wanted) is Found.CURRENT
+    assert compare(None, wanted) is SecretState.ABSENT
+    assert compare(wanted, wanted) is SecretState.CURRENT
     more = secret()
     more["metadata"]["labels"]["someone"] = "else"
-    assert compare(more, wanted) is Found.CURRENT
+    assert compare(more, wanted) is SecretState.CURRENT
     other = secret()
     other["data"] = {"kubeconfig": ""}
-    assert compare(other, wanted) is Found.OUTDATED
+    assert compare(other, wanted) is SecretState.OUTDATED
     former = secret(local_cluster(uid="another life"))
-    assert compare(former, wanted) is Found.OUTDATED
+    assert compare(former, wanted) is SecretState.OUTDATED
 
 
 @pytest.mark.parametrize("part", ["labels", "ownerReferences"])
 def test_somebody_else_s_secret_is_foreign(part: str) -> None:
     stranger = secret()
     del stranger["metadata"][part]
-    assert compare(stranger, secret()) is Found.FOREIGN
+    assert compare(stranger, secret()) is SecretState.FOREIGN
     assert not owned(stranger, "demo-stage")
 
 

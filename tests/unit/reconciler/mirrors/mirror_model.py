@@ -14,12 +14,12 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, SECRET, Conflict, Kube, NotFound, Object
 from k8s_ucp.reconciler.mirrors import copies
-from k8s_ucp.reconciler.mirrors.copies import Copy, Place
+from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef
 from k8s_ucp.reconciler.mirrors.copy_sync import Copier
-from k8s_ucp.reconciler.mirrors.deletion_guard import Proof
-from k8s_ucp.reconciler.mirrors.plan import Destination, Plan
+from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
+from k8s_ucp.reconciler.mirrors.plan import Destination, MirrorIndex
 from k8s_ucp.reconciler.mirrors.spec import parse
-from k8s_ucp.reconciler.mirrors.status import Tally
+from k8s_ucp.reconciler.mirrors.status import SyncCounters
 from k8s_ucp.reconciler.mirrors.writes import Writer
 from k8s_ucp.reconciler.runtime.logs import Log
 from tests.unit.reconciler.fake_api import FakeApi
@@ -63,10 +63,10 @@ class ModelSession:
                         self.seen[f"{kind.kind}/{namespace}/{name}"] = copies.copy_of(item, CLUSTER)
             assert plural
 
-    def found(self, place: Place) -> Copy | None:
+    def found(self, place: ObjectRef) -> Copy | None:
         return self.seen.get(str(place))
 
-    def ready(self, place: Place) -> bool:
+    def ready(self, place: ObjectRef) -> bool:
         return True
 
     def refusal(self, namespace: str) -> str | None:
@@ -96,9 +96,9 @@ class History:
 
     def restart(self) -> None:
         """Everything in memory is lost; all of it comes back from the API servers."""
-        self.plan = Plan()
-        self.tally = Tally(lambda syncer: None)
-        proof = Proof(self.core, self._shown, self.plan)  # type: ignore[arg-type]
+        self.plan = MirrorIndex()
+        self.tally = SyncCounters(lambda syncer: None)
+        proof = DeletionGuard(self.core, self._shown, self.plan)  # type: ignore[arg-type]
         self.copier = Copier(self.plan, self.tally, proof, Log(Unheard()))  # type: ignore[arg-type]
         self.session = ModelSession(self.app, self.namespaces)
         self.session.look()

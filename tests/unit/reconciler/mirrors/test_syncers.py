@@ -10,26 +10,26 @@ import pytest
 from k8s_ucp import names
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.mirrors import copies, copy_bodies
-from k8s_ucp.reconciler.mirrors.copies import Copy, Place, Source
-from k8s_ucp.reconciler.mirrors.plan import Destination, Plan, Wish
+from k8s_ucp.reconciler.mirrors.copies import Copy, CopySource, ObjectRef
+from k8s_ucp.reconciler.mirrors.plan import DesiredCopy, Destination, MirrorIndex
 from k8s_ucp.reconciler.mirrors.rules import (
     Action,
+    CopyFailed,
+    CopyProblem,
     Create,
-    Nothing,
-    Problem,
+    InSync,
+    NoCopy,
+    Orphan,
     Recreate,
-    Release,
     Remove,
-    Settled,
     TakeOver,
-    Trouble,
     Update,
     decide,
 )
-from k8s_ucp.reconciler.mirrors.spec import Entry, Syncer, parse
-from k8s_ucp.reconciler.mirrors.status import Count, Tally, target_condition
+from k8s_ucp.reconciler.mirrors.spec import Syncer, SyncerEntry, parse
+from k8s_ucp.reconciler.mirrors.status import Count, SyncCounters, target_condition
 
-PLACE = Place("Secret", "quote", "db")
+PLACE = ObjectRef("Secret", "quote", "db")
 STAGE = Destination("demo-stage", "stage", {names.ENVIRONMENT: "stage"})
 PROD = Destination("demo-prod", "prod", {names.ENVIRONMENT: "prod"})
 
@@ -60,18 +60,18 @@ def entry(**fields: Any) -> Object:
     return {name: value for name, value in {**base, **fields}.items() if value is not None}
 
 
-def wish(**fields: Any) -> Wish:
-    return Wish(syncer(entry(**fields)).entries[0], "Secret/src/db")
+def wish(**fields: Any) -> DesiredCopy:
+    return DesiredCopy(syncer(entry(**fields)).entries[0], "Secret/src/db")
 
 
-def made(want: Wish, source: Source, **metadata: Any) -> Copy:
+def made(want: DesiredCopy, source: CopySource, **metadata: Any) -> Copy:
     """The copy as it is right after it was made."""
     body = copy_bodies.build(PLACE, "demo-stage", "demo", want.entry, source)
     body["metadata"].update({"uid": "c", "resourceVersion": "9", **metadata})
     return copies.copy_of(body, "demo-stage")
 
 
-def decided(want: Wish | None, source: Source | None, found: Copy | None) -> Action:
+def decided(want: DesiredCopy | None, source: CopySource | None, found: Copy | None) -> Action:
     return decide(PLACE, want, source, found)
 
 
@@ -79,7 +79,7 @@ def test_a_copy_is_made_kept_put_right_and_made_anew() -> None:
     want, source = wish(), copies.source_of(secret({"a": "1"}))
     assert decided(want, source, None) == Create(want, source)
     found = made(want, source)
-    assert decided(want, source, found) == Settled()
+    assert decided(want, source, found) == InSync()
     changed = copies.source_of(secret({"a": "2"}))
     assert decided(want, changed, found) == Update(want, changed, found)
     typed = copies.source_of(secret({"a": "1"}, type="kubernetes.io/tls"))
@@ -97,7 +97,7 @@ def test_what_others_made_is_refused_or_adopted_and_never_deleted() -> None:
     foreign = copies.copy_of(secret({"b": "2"}, metadata={"namespace": "quote"}), "demo-stage")
     assert not foreign.ours
     refused = decided(wish(), source, foreign)
-    assert isinstance(refused, Trouble)
+    assert isinstance(refused, CopyFailed)
     assert refused.problem.reason == "Taken"
     adopting = wish(conflictPolicy="Adopt")
     assert decided(adopting, source, foreign) == TakeOver(adopting, source, foreign)
@@ -106,12 +106,12 @@ def test_what_others_made_is_refused_or_adopted_and_never_deleted() -> None:
             secret({"b": "2"}, metadata={"namespace": "quote"}, **parts), "demo-stage"
         )
         answer = decided(adopting, source, other)
-        assert isinstance(answer, Trouble)
+        assert isinstance(answer, CopyFailed)
         assert answer.problem.reason == reason
-    assert decided(None, None, foreign) == Nothing()
+    assert decided(None, None, foreign) == NoCopy()
 
 
-def adopted(want: Wish, source: Source, theirs: Object) -> Copy:
+def adopted(want: DesiredCopy, source: CopySource, theirs: Object) -> Copy:
     """Somebody else's object, right after it was taken over."""
     body = copy_bodies.taken_over(theirs, PLACE, "demo-stage", "demo", want.entry, source)
     return copies.copy_of(body, "demo-stage")
@@ -123,19 +123,19 @@ def test_what_was_adopted_is_released_and_never_deleted() -> None:
     theirs = secret({"b": "2"}, metadata={"namespace": "quote", "labels": {"mine": "yes"}})
     found = adopted(want, source, theirs)
     assert found.ours
-    assert decided(want, source, found) == Settled()
-    assert isinstance(decided(None, None, found), Release)
+    assert decided(want, source, found) == InSync()
+    assert isinstance(decided(None, None, found), Orphan)
     gone = decided(want, None, found)
-    assert isinstance(gone, Release)
+    assert isinstance(gone, Orphan)
     assert gone.problem is not None
     typed = copies.source_of(secret({"a": "1"}, type="kubernetes.io/tls"))
-    assert isinstance(decided(want, typed, found), Trouble)
+    assert isinstance(decided(want, typed, found), CopyFailed)
     body = copy_bodies.taken_over(theirs, PLACE, "demo-stage", "demo", want.entry, source)
     bare = copy_bodies.released(body)["metadata"]
     assert (bare["labels"], bare["annotations"]) == ({"mine": "yes"}, {})
     # One of ours that lost its label is taken over too, and stays ours to delete.
     again = made(want, source)
-    assert isinstance(decided(None, None, adopted(want, source, body)), Release)
+    assert isinstance(decided(None, None, adopted(want, source, body)), Orphan)
     whole = copy_bodies.build(PLACE, "demo-stage", "demo", want.entry, source)
     whole["metadata"].update({"uid": "c", "resourceVersion": "9", "labels": {}})
     assert decided(None, None, adopted(want, source, whole)) == Remove(again)
@@ -144,16 +144,16 @@ def test_what_was_adopted_is_released_and_never_deleted() -> None:
 OTHERS = "team-a/one"
 
 
-def from_elsewhere(syncer: str = OTHERS, **fields: Any) -> Wish:
+def from_elsewhere(syncer: str = OTHERS, **fields: Any) -> DesiredCopy:
     """An entry of a Syncer that lies in another namespace than its source, src."""
     written = {"metadata": {"namespace": syncer.split("/")[0], "name": "one", "generation": 1}}
     spec = {"data": [entry(sourceNamespace="src", **fields)]}
     parsed = parse({**written, "spec": spec}, frozenset({"src", "team-a", "ucp-clusters"}))
     assert not parsed.mistakes
-    return Wish(parsed.entries[0], "Secret/src/db")
+    return DesiredCopy(parsed.entries[0], "Secret/src/db")
 
 
-def shared(text: str | None) -> Source:
+def shared(text: str | None) -> CopySource:
     notes = {} if text is None else {names.SYNCER_NAMESPACES: text}
     return copies.source_of(secret({"a": "1"}, metadata={"annotations": notes}))
 
@@ -162,13 +162,13 @@ def shared(text: str | None) -> Source:
 def test_a_syncer_gets_nothing_of_a_namespace_that_does_not_agree(text: str | None) -> None:
     want, source = from_elsewhere(), shared(text)
     refused = decided(want, source, None)
-    assert isinstance(refused, Trouble)
+    assert isinstance(refused, CopyFailed)
     assert refused.problem.reason == "NotShared"
     before = made(want, shared("*"))
-    assert isinstance(decided(want, source, before), Trouble), "what was copied before stays"
+    assert isinstance(decided(want, source, before), CopyFailed), "what was copied before stays"
     by_label = from_elsewhere(sourceName=None, sourceSelector={})
     answer = decided(by_label, source, None)
-    assert isinstance(answer, Trouble)
+    assert isinstance(answer, CopyFailed)
     assert "db" not in answer.problem.message, "a name that it may not see"
 
 
@@ -188,7 +188,7 @@ def test_a_source_that_agrees_is_copied(syncer: str, text: str | None) -> None:
 
 def test_whoever_may_not_have_it_holds_nobody_up() -> None:
     """An older Syncer without a right to its source, and one with: the second has the place."""
-    plan = Plan()
+    plan = MirrorIndex()
     plan.set_targets([Destination("demo-stage", "stage")])
     plan.set_source("Secret/src/db", shared(None))
     for namespace, created in (("team-a", "1"), ("src", "2")):
@@ -230,9 +230,9 @@ def test_copies_leave_or_are_released() -> None:
     assert gone.problem is not None
     assert gone.problem.reason == "SourceMissing"
     retained = made(wish(deletionPolicy="Retain"), source)
-    assert decided(None, None, retained) == Release(retained)
+    assert decided(None, None, retained) == Orphan(retained)
     kept = decided(wish(deletionPolicy="Retain"), None, retained)
-    assert isinstance(kept, Trouble)
+    assert isinstance(kept, CopyFailed)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_what_cannot_be_mirrored_says_why(
     source: Object, fields: dict[str, Any], reason: str
 ) -> None:
     answer = decided(wish(**fields), copies.source_of(source), None)
-    assert isinstance(answer, Trouble)
+    assert isinstance(answer, CopyFailed)
     assert answer.problem.reason == reason
 
 
@@ -271,7 +271,7 @@ def test_labels_and_annotations_of_the_source_stay_behind() -> None:
 
 
 def test_the_plan_follows_sources_syncers_and_clusters() -> None:
-    plan = Plan()
+    plan = MirrorIndex()
     for name in ("db", "web"):
         item = secret({"a": "1"}, metadata={"name": name, "labels": {"tier": name}})
         plan.set_source(f"Secret/src/{name}", copies.source_of(item))
@@ -298,7 +298,7 @@ def test_the_plan_follows_sources_syncers_and_clusters() -> None:
 
 
 def test_the_older_syncer_is_granted_and_one_with_its_source() -> None:
-    plan = Plan()
+    plan = MirrorIndex()
     plan.set_targets([STAGE])
     for name in ("db", "web"):
         item = secret({"a": "1"}, metadata={"name": name})
@@ -326,8 +326,8 @@ def test_mistakes_are_said_and_leave_the_entry_out() -> None:
 
 def test_the_tally_counts() -> None:
     told: list[str] = []
-    tally = Tally(told.append)
-    problem = Problem("Taken", "t")
+    tally = SyncCounters(told.append)
+    problem = CopyProblem("Taken", "t")
     tally.record("c", "p", (("s", False),))
     tally.record("c", "q", (("s", True), ("other", problem)))
     assert tally.count("s", "c") == Count(2, 1, {})
@@ -343,15 +343,15 @@ def test_the_tally_counts() -> None:
 
 
 def test_what_a_target_is_told() -> None:
-    def reason(count: Count, away: Problem | None = None) -> str:
+    def reason(count: Count, away: CopyProblem | None = None) -> str:
         return target_condition(count, away).reason
 
-    problem = Problem("Taken", "t")
+    problem = CopyProblem("Taken", "t")
     assert reason(Count(2, 2)) == "Synced"
     assert reason(Count(2, 1)) == "Copying"
     assert reason(Count(2, 1, {"p": problem})) == "Taken"
     assert reason(Count(0, 0)) == "NothingToCopy"
-    assert reason(Count(2, 2), Problem("Unreachable", "u")) == "Unreachable"
+    assert reason(Count(2, 2), CopyProblem("Unreachable", "u")) == "Unreachable"
     several = {str(number): problem for number in range(5)}
     assert "and 2 more" in target_condition(Count(5, 0, several), None).message
 
@@ -359,7 +359,7 @@ def test_what_a_target_is_told() -> None:
 def test_an_entry_takes_what_its_selector_says() -> None:
     def takes(expression: Object, labels: dict[str, str]) -> bool:
         written = entry(sourceName=None, sourceSelector={"matchExpressions": [expression]})
-        found: Entry = syncer(written).entries[0]
+        found: SyncerEntry = syncer(written).entries[0]
         return found.takes(labels, "any")
 
     assert takes({"key": "a", "operator": "In", "values": ["1"]}, {"a": "1"})

@@ -16,14 +16,14 @@ from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.access.sources import Fate, describe
 from k8s_ucp.reconciler.registration.rules import (
+    Deregister,
     Keep,
-    Leave,
-    Nothing,
+    NoAction,
+    Observation,
     Refuse,
     Register,
     Relabel,
     Reserved,
-    Seen,
     decide,
     why_give_up,
 )
@@ -39,11 +39,11 @@ from tests.unit.reconciler.objects import (
 )
 
 
-def seen(**changes: Any) -> Seen:
+def seen(**changes: Any) -> Observation:
     """A source in order, its environment in the list, nothing registered yet."""
     one = changes.pop("source", source())
     return replace(
-        Seen(
+        Observation(
             fate=Fate.ALIVE,
             source=one,
             login=login(one) if one else None,
@@ -183,17 +183,17 @@ def test_only_what_is_gone_or_going_leaves(fate: Fate, gone: bool, with_secret: 
     one = source()
     changes: dict[str, Any] = {} if with_secret else {"source": None, "login": None}
     decision = decide(seen(**changes, fate=fate, existing=registration(one)))
-    assert decision == Leave(registration(one), gone=gone)
+    assert decision == Deregister(registration(one), gone=gone)
 
 
 SETTINGS = Settings(kubeconfig=None, machine="here", topology="demo")
 
 
-def leave(owner: str = "LocalCluster", **changes: Any) -> Leave:
+def leave(owner: str = "LocalCluster", **changes: Any) -> Deregister:
     one = registration(source())
     assert one.owner
     existing = replace(one, owner=replace(one.owner, kind=owner))
-    return Leave(existing, **{"gone": False, **changes})
+    return Deregister(existing, **{"gone": False, **changes})
 
 
 def test_a_leaving_cluster_that_is_silent_is_waited_for_as_long_as_a_restart_takes() -> None:
@@ -221,20 +221,22 @@ def test_a_drain_on_a_cluster_that_answers_has_a_limit_of_its_own() -> None:
         (leave(), False),
     ],
 )
-def test_nobody_waits_for_a_cluster_that_is_known_to_be_gone(decision: Leave, dead: bool) -> None:
+def test_nobody_waits_for_a_cluster_that_is_known_to_be_gone(
+    decision: Deregister, dead: bool
+) -> None:
     """A kubeconfig that a person deleted does not say that."""
     assert (why_give_up(decision, SETTINGS, since=20.0, silent=11.0) is not None) is dead
 
 
 def test_a_person_who_forgets_a_cluster_need_not_wait_for_it() -> None:
     decision = decide(seen(existing=registration(source()), forgotten=True))
-    assert isinstance(decision, Leave)
+    assert isinstance(decision, Deregister)
     assert decision.is_known_dead
 
 
 def test_nothing_is_done_for_what_left_before_it_was_registered() -> None:
-    assert decide(seen(fate=Fate.LEAVING)) == Nothing()
-    assert decide(seen(fate=Fate.GONE, existing=foreign())) == Nothing()
+    assert decide(seen(fate=Fate.LEAVING)) == NoAction()
+    assert decide(seen(fate=Fate.GONE, existing=foreign())) == NoAction()
 
 
 def test_another_environment_is_registered_anew() -> None:
@@ -279,10 +281,10 @@ EXISTING = st.one_of(
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> Seen:
+def situations(draw: st.DrawFn) -> Observation:
     one = draw(st.none() | SOURCES)
     broken = draw(st.booleans())
-    return Seen(
+    return Observation(
         fate=draw(st.sampled_from(Fate)),
         source=one,
         login=None if one is None else NoAccess("Reason", "words") if broken else login(one),
@@ -294,7 +296,7 @@ def situations(draw: st.DrawFn) -> Seen:
 
 
 @given(situations())
-def test_a_stranger_s_secret_is_never_written_to(one: Seen) -> None:
+def test_a_stranger_s_secret_is_never_written_to(one: Observation) -> None:
     existing = one.existing
     stranger = existing is not None and not (
         existing.ours and existing.source == "ucp-clusters/demo-stage-kubeconfig"
@@ -302,19 +304,19 @@ def test_a_stranger_s_secret_is_never_written_to(one: Seen) -> None:
     if stranger and one.fate is Fate.ALIVE:
         assert isinstance(decide(one), Refuse)
     if existing and not existing.ours:
-        assert isinstance(decide(one), Refuse | Nothing)
+        assert isinstance(decide(one), Refuse | NoAction)
 
 
 @given(situations())
-def test_only_gone_or_going_deregisters(one: Seen) -> None:
-    if isinstance(decide(one), Leave):
+def test_only_gone_or_going_deregisters(one: Observation) -> None:
+    if isinstance(decide(one), Deregister):
         assert one.fate is not Fate.ALIVE
     if isinstance(decide(one), Register | Relabel | Keep):
         assert one.fate is Fate.ALIVE
 
 
 @given(situations())
-def test_a_new_environment_is_taken_only_when_listed_and_free(one: Seen) -> None:
+def test_a_new_environment_is_taken_only_when_listed_and_free(one: Observation) -> None:
     decision = decide(one)
     if isinstance(decision, Register | Relabel):
         held = one.existing.environment or one.existing.draining if one.existing else None
@@ -326,11 +328,11 @@ def test_a_new_environment_is_taken_only_when_listed_and_free(one: Seen) -> None
 
 
 @given(situations())
-def test_deciding_twice_changes_nothing(one: Seen) -> None:
+def test_deciding_twice_changes_nothing(one: Observation) -> None:
     assert decide(one) == decide(one)
 
 
-def named_source(name: str, server: str = "https://127.0.0.1:6443") -> Seen:
+def named_source(name: str, server: str = "https://127.0.0.1:6443") -> Observation:
     """A cluster that a person vouches for under a name of their own."""
     secret = {
         "metadata": {

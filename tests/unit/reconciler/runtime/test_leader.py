@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp import process
-from k8s_ucp.reconciler.runtime.leader import LASTS, Holder, Standing
+from k8s_ucp.reconciler.runtime.leader import LASTS, Holder, LeaseState
 
 HERE = Holder.here("machine")
 
@@ -25,15 +25,15 @@ def lease(holder: str, renewed: str = "t0", seconds: int = 15) -> dict[str, Any]
 
 @pytest.mark.parametrize("spec", [{}, {"holderIdentity": ""}, {"holderIdentity": None}])
 def test_what_nobody_holds_is_taken(spec: dict[str, Any]) -> None:
-    assert Standing(HERE).may_take({"spec": spec}, 0)
+    assert LeaseState(HERE).may_take({"spec": spec}, 0)
 
 
 def test_our_own_is_renewed() -> None:
-    assert Standing(HERE).may_take(lease(str(HERE)), 0)
+    assert LeaseState(HERE).may_take(lease(str(HERE)), 0)
 
 
 def test_another_s_is_taken_once_it_stood_still_for_its_whole_life() -> None:
-    standing = Standing(HERE)
+    standing = LeaseState(HERE)
     other = lease("elsewhere/1/1.00")
     assert not standing.may_take(other, 100)
     assert not standing.may_take(other, 100 + LASTS)
@@ -41,13 +41,13 @@ def test_another_s_is_taken_once_it_stood_still_for_its_whole_life() -> None:
 
 
 def test_each_renewal_counts_anew_whatever_its_time_says() -> None:
-    standing = Standing(HERE)
+    standing = LeaseState(HERE)
     for number in range(10):
         assert not standing.may_take(lease("elsewhere/1/1.00", f"t{number}"), number * LASTS)
 
 
 def test_a_longer_life_is_respected() -> None:
-    standing = Standing(HERE)
+    standing = LeaseState(HERE)
     other = lease("elsewhere/1/1.00", seconds=60)
     assert not standing.may_take(other, 0)
     assert not standing.may_take(other, 59)

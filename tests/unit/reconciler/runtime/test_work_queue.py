@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from k8s_ucp.reconciler.runtime.work_queue import Backlog, BackOff, RetryRate, WorkQueue
+from k8s_ucp.reconciler.runtime.work_queue import BackOff, RateLimitedQueue, RetryRate, WorkQueue
 
 KEYS = st.sampled_from(["a", "b", "c", "d"])
 
@@ -20,7 +20,7 @@ class BacklogModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.back_off = BackOff(start=1, cap=8, jitter=0)
-        self.backlog = Backlog(self.back_off, chance=lambda: 0.0)
+        self.backlog = RateLimitedQueue(self.back_off, chance=lambda: 0.0)
         self.now = 0.0
         self.wanted: set[str] = set()
         """Keys that must be handed out as soon as somebody takes."""
@@ -113,7 +113,7 @@ def test_delay_never_shrinks_with_more_failures(first: int, second: int) -> None
 
 
 def test_success_forgets_failures() -> None:
-    backlog = Backlog(BackOff(start=1, cap=100, jitter=0))
+    backlog = RateLimitedQueue(BackOff(start=1, cap=100, jitter=0))
     for _ in range(5):
         backlog.add("a")
         assert backlog.take(0) == "a"
@@ -126,14 +126,14 @@ def test_success_forgets_failures() -> None:
 
 
 def test_keys_come_in_the_order_they_were_added() -> None:
-    backlog = Backlog(BackOff())
+    backlog = RateLimitedQueue(BackOff())
     for key in ("c", "a", "b", "a"):
         backlog.add(key)
     assert [backlog.take(0) for _ in range(4)] == ["c", "a", "b", None]
 
 
 def test_a_failure_that_changes_its_own_object_does_not_spin() -> None:
-    backlog = Backlog(BackOff(start=1, cap=8, jitter=0))
+    backlog = RateLimitedQueue(BackOff(start=1, cap=8, jitter=0))
     backlog.add("a")
     now = 0.0
     for _ in range(3):
@@ -206,7 +206,7 @@ class LanesModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.backlog = Backlog(
+        self.backlog = RateLimitedQueue(
             BackOff(start=1, cap=1, jitter=0), lambda: 0.0, lane=lambda key: key[0], width=2
         )
         self.line: set[str] = set()
@@ -252,14 +252,14 @@ TestLanes = LanesModel.TestCase
 
 
 def test_lanes_take_turns() -> None:
-    backlog = Backlog(BackOff(), lane=lambda key: key[0], width=9)
+    backlog = RateLimitedQueue(BackOff(), lane=lambda key: key[0], width=9)
     for key in ("a1", "a2", "a3", "b1"):
         backlog.add(key)
     assert [backlog.take(0) for _ in range(4)] == ["a1", "b1", "a2", "a3"]
 
 
 def test_convergence_counts_from_the_oldest_change_that_was_not_caught_up_with() -> None:
-    backlog = Backlog(BackOff(start=1, jitter=0), chance=lambda: 0.0)
+    backlog = RateLimitedQueue(BackOff(start=1, jitter=0), chance=lambda: 0.0)
     backlog.add("a", 10)
     backlog.add("a", 11)
     assert backlog.take(12) == "a"

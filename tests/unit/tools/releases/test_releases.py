@@ -10,7 +10,7 @@ import pytest
 from k8s_ucp.tools.catalogue import CATALOGUE, Tool
 from k8s_ucp.tools.go.compiler import ModuleSource
 from k8s_ucp.tools.go.module_archive import module_version, proxies
-from k8s_ucp.tools.recipe import MODULES, Source, release_of, ways
+from k8s_ucp.tools.recipe import MODULES, ProgramSource, release_of, ways
 from k8s_ucp.tools.releases.locks import COMMITTED
 from k8s_ucp.tools.releases.publishers import ALL, LINUX, published_checksum
 
@@ -92,18 +92,18 @@ def test_the_source_of_kept_files_is_pinned_by_a_hash(tool: Tool) -> None:
 
 @RELEASED
 def test_ways_follow_the_source(tool: Tool) -> None:
-    built, released = ways(tool, Source.AUTO)
+    built, released = ways(tool, ProgramSource.AUTO)
     assert built.is_built
     assert released == release_of(tool)
-    assert ways(tool, Source.SOURCES) == (built,)
-    assert ways(tool, Source.RELEASES) == (released,)
+    assert ways(tool, ProgramSource.SOURCES) == (built,)
+    assert ways(tool, ProgramSource.RELEASES) == (released,)
     assert built.entry_name(None) != released.entry_name(None)
 
 
 def test_what_nobody_releases_is_had_as_ever() -> None:
     redis = CATALOGUE["redis"]
     assert release_of(redis) is None
-    assert ways(redis, Source.RELEASES) == ways(redis, Source.SOURCES)
+    assert ways(redis, ProgramSource.RELEASES) == ways(redis, ProgramSource.SOURCES)
 
 
 @pytest.mark.parametrize(

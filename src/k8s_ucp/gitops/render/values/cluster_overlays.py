@@ -62,7 +62,7 @@ _NO_DELETE = ("Observe", "Create", "Update", "LateInitialize")
 
 
 @dataclass(frozen=True)
-class Overlay:
+class ClusterOverlay:
     """What makes bases into the objects of one environment."""
 
     bases: tuple[str, ...] = ()
@@ -71,11 +71,11 @@ class Overlay:
     patches: Patches = field(default_factory=list)
 
 
-def cluster_overlay(topology: Topology, environment: Environment) -> Overlay:
+def cluster_overlay(topology: Topology, environment: Environment) -> ClusterOverlay:
     """The overlay of an environment's cluster, on whatever provider."""
     provider = environment.cluster.provider
     if provider not in CLOUD_OF:
-        return Overlay((provider,), patches=_local_patches(topology, environment))
+        return ClusterOverlay((provider,), patches=_local_patches(topology, environment))
     region = region_of(environment)
     patches = _CLUSTER_PATCHES[provider](environment, region)
     if environment.access == "scoped":
@@ -91,7 +91,7 @@ def cluster_overlay(topology: Topology, environment: Environment) -> Overlay:
         patches.append((_kind("ClusterAuth"), [("remove", _POLICIES, None)]))
     if provider == "gke" and environment.cluster.network:
         patches.append(_existing_network(environment.cluster.network))
-    return Overlay(bases_of(environment), region, REFERENCES[provider], patches)
+    return ClusterOverlay(bases_of(environment), region, REFERENCES[provider], patches)
 
 
 def bases_of(environment: Environment) -> tuple[str, ...]:

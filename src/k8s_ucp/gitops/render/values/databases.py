@@ -6,7 +6,7 @@ from k8s_ucp.gitops.render.values.clouds import CLOUD_OF, region_of, without_zon
 from k8s_ucp.gitops.render.values.cluster_overlays import (
     EVERYTHING,
     REFERENCES,
-    Overlay,
+    ClusterOverlay,
     Patches,
     bases_of,
     common_operations,
@@ -46,7 +46,7 @@ def database_region(database: Database, environment: Environment) -> str:
     return _REGIONS[database.provider]
 
 
-def database_access(topology: Topology, environment: Environment) -> Overlay:
+def database_access(topology: Topology, environment: Environment) -> ClusterOverlay:
     """What databases need of a network: a peering, and the network itself on another cloud."""
     found = databases_of(topology, environment.name)
     here = CLOUD_OF.get(environment.cluster.provider)
@@ -72,7 +72,7 @@ def database_access(topology: Topology, environment: Environment) -> Overlay:
         common = common_operations(environment, flagged=True)
         if common:
             patches.append((EVERYTHING, common))
-    return Overlay(tuple(bases), None, tuple(sorted(references)), patches)
+    return ClusterOverlay(tuple(bases), None, tuple(sorted(references)), patches)
 
 
 def base_folders(topology: Topology) -> set[str]:

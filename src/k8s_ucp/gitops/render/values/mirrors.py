@@ -15,7 +15,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class SyncerEntry:
+class RenderedSyncerEntry:
     """One of `spec.data`, as a template writes it. Empty: left out."""
 
     namespace: str
@@ -36,7 +36,7 @@ class SyncerFile:
     """`mirrors/<name>.yaml`."""
 
     name: str
-    entries: tuple[SyncerEntry, ...]
+    entries: tuple[RenderedSyncerEntry, ...]
 
 
 def syncers(topology: Topology) -> list[SyncerFile]:
@@ -55,7 +55,7 @@ def syncers(topology: Topology) -> list[SyncerFile]:
 
 def _of_mirror(mirror: Mirror) -> SyncerFile:
     source, targets = mirror.source, mirror.targets
-    entry = SyncerEntry(
+    entry = RenderedSyncerEntry(
         namespace=source.namespace,
         name=source.name or "",
         labels=tuple(sorted(source.labels.items())),
@@ -75,7 +75,7 @@ def _of_database(topology: Topology, app: App, database: Database) -> SyncerFile
     return SyncerFile(
         database_syncer(app.name),
         tuple(
-            SyncerEntry(
+            RenderedSyncerEntry(
                 namespace=connections.NAMESPACE,
                 name=connections.connection_secret(database.name, each),
                 cluster=topology.app_cluster(each),

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from k8s_ucp.reconciler.access.authenticators.base import AWS, Cloud, Login, NoAccess, kubeconfig
+from k8s_ucp.reconciler.access.authenticators.base import AWS, AuthInfo, Cloud, NoAccess, kubeconfig
 from k8s_ucp.reconciler.access.authenticators.cloud_access import unusable
 
 CLUSTER_HEADER = "x-k8s-aws-id"
@@ -45,10 +45,10 @@ class Aws:
 
     name = AWS
 
-    def recognises(self, login: Login) -> bool:
+    def recognises(self, login: AuthInfo) -> bool:
         return login.way == AWS
 
-    def connect(self, login: Login, cloud: Cloud) -> dict[str, Any]:
+    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         cluster = login.argument("--cluster-name", "--cluster-id", "-i") or login.facts.name
         region = _region(login)
         if not cluster or not region:
@@ -157,7 +157,7 @@ def _take_on(role: str, keys: Keys, region: str, cloud: Cloud) -> Keys:
         raise NoAccess("TokenRefused", f"STS returned no credentials of {role}") from error
 
 
-def _region(login: Login) -> str:
+def _region(login: AuthInfo) -> str:
     told = login.argument("--region") or login.facts.region
     if not told:
         # https://<id>.<..>.<region>.eks.amazonaws.com

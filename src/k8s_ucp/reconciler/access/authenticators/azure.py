@@ -6,7 +6,13 @@ import hashlib
 from typing import Any
 from urllib.parse import quote
 
-from k8s_ucp.reconciler.access.authenticators.base import AZURE, Cloud, Login, NoAccess, kubeconfig
+from k8s_ucp.reconciler.access.authenticators.base import (
+    AZURE,
+    AuthInfo,
+    Cloud,
+    NoAccess,
+    kubeconfig,
+)
 from k8s_ucp.reconciler.access.authenticators.cloud_access import as_mapping
 
 AUTHORITY = "https://login.microsoftonline.com"
@@ -19,10 +25,10 @@ class Azure:
 
     name = AZURE
 
-    def recognises(self, login: Login) -> bool:
+    def recognises(self, login: AuthInfo) -> bool:
         return login.way == AZURE
 
-    def connect(self, login: Login, cloud: Cloud) -> dict[str, Any]:
+    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         text = cloud.credential(AZURE)
         server = login.argument("--server-id") or AKS
         key = f"{AZURE} {server} {hashlib.sha256(text.encode()).hexdigest()}"

@@ -39,7 +39,7 @@ class NoAccess(UcpError):
 
 
 @dataclass(frozen=True)
-class Facts:
+class ClusterInfo:
     """What the object that vouches for a kubeconfig tells about the cluster; empty: nothing."""
 
     provider: str = ""
@@ -62,12 +62,12 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Login:
+class AuthInfo:
     """What a kubeconfig says, reduced to its current context."""
 
     cluster: Mapping[str, Any]
     user: Mapping[str, Any]
-    facts: Facts = field(default_factory=Facts)
+    facts: ClusterInfo = field(default_factory=ClusterInfo)
 
     @property
     def server(self) -> str:
@@ -149,10 +149,10 @@ class Authenticator(Protocol):
     @property
     def name(self) -> str: ...
 
-    def recognises(self, login: Login) -> bool:
+    def recognises(self, login: AuthInfo) -> bool:
         """This is the way for such a kubeconfig."""
 
-    def connect(self, login: Login, cloud: Cloud) -> dict[str, Any]:
+    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         """A kubeconfig with inlined credentials, for Kube. Raises NoAccess, KubeError."""
 
 
@@ -161,20 +161,20 @@ class Static:
 
     name = "static"
 
-    def recognises(self, login: Login) -> bool:
+    def recognises(self, login: AuthInfo) -> bool:
         user = login.user
         return bool(
             user.get("token")
             or (user.get("client-certificate-data") and user.get("client-key-data"))
         )
 
-    def connect(self, login: Login, cloud: Cloud) -> dict[str, Any]:  # noqa: ARG002 (the shape)
+    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:  # noqa: ARG002 (the shape)
         kept = ("token", "client-certificate-data", "client-key-data")
         user = {name: login.user[name] for name in kept if login.user.get(name)}
         return kubeconfig(login.cluster, user)
 
 
-def choose(login: Login, known: tuple[Authenticator, ...]) -> Authenticator:
+def choose(login: AuthInfo, known: tuple[Authenticator, ...]) -> Authenticator:
     """The first authenticator that recognises the kubeconfig.
 
     Raises NoAccess that names what is missing.

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from k8s_ucp.reconciler.access.authenticators.base import (
     DIGITALOCEAN,
+    AuthInfo,
     Cloud,
-    Login,
     NoAccess,
     kubeconfig,
 )
@@ -26,10 +26,10 @@ class DigitalOcean:
 
     name = DIGITALOCEAN
 
-    def recognises(self, login: Login) -> bool:
+    def recognises(self, login: AuthInfo) -> bool:
         return login.way == DIGITALOCEAN
 
-    def connect(self, login: Login, cloud: Cloud) -> dict[str, Any]:
+    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         cluster = _cluster(login)
         if not cluster:
             raise NoAccess(
@@ -45,7 +45,7 @@ class DigitalOcean:
         return kubeconfig(login.cluster, {"token": token})
 
 
-def _cluster(login: Login) -> str:
+def _cluster(login: AuthInfo) -> str:
     if login.plugin is None or not login.facts.as_a_whole:
         return login.facts.id
     # doctl kubernetes cluster kubeconfig exec-credential --version=... <id>

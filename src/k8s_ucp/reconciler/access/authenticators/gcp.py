@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.reconciler.access.authenticators.base import GCP, Cloud, Login, NoAccess, kubeconfig
+from k8s_ucp.reconciler.access.authenticators.base import GCP, AuthInfo, Cloud, NoAccess, kubeconfig
 from k8s_ucp.reconciler.access.authenticators.cloud_access import as_mapping, unusable
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -23,10 +23,10 @@ class Gcp:
 
     name = GCP
 
-    def recognises(self, login: Login) -> bool:
+    def recognises(self, login: AuthInfo) -> bool:
         return login.way == GCP
 
-    def connect(self, login: Login, cloud: Cloud) -> dict[str, Any]:
+    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         text = cloud.credential(GCP)
         key = f"{GCP} {hashlib.sha256(text.encode()).hexdigest()}"
         token = cloud.remembered(key, lambda: _take(text, cloud))

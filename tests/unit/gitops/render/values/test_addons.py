@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.render.repositories import Facts, render
+from k8s_ucp.gitops.render.repositories import RenderInputs, render
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.steps.preparation.publish_repositories import warnings
 from k8s_ucp.topology import Topology
@@ -34,7 +34,7 @@ def documents(core: dict[str, bytes], path: str) -> list[Any]:
     return [each for each in YAML(typ="safe").load_all(core[path].decode()) if each]
 
 
-def applications(topology: Topology, facts: Facts = FACTS) -> dict[tuple[str, str], Any]:
+def applications(topology: Topology, facts: RenderInputs = FACTS) -> dict[tuple[str, str], Any]:
     """The Applications and ApplicationSets of add-ons."""
     core = render(topology, facts).core
     folder = f"bootstrap/{topology.spec.core.provider}"
@@ -151,7 +151,7 @@ def test_velero_that_was_vendored_is_found(
 ) -> None:
     """By older versions a folder for each provider; they work until they are rendered anew."""
     vendored = {f"platform/velero/vendored/{each}/manifests.yaml": b"a: b\n" for each in folders}
-    facts = Facts(**{**FACTS.__dict__, "vendored": vendored})
+    facts = RenderInputs(**{**FACTS.__dict__, "vendored": vendored})
     found = applications(with_addons(velero=True), facts)
     (source,) = sources(found["Application", "platform-velero"])
     assert source["path"] == f"platform/velero/vendored/{core}"
@@ -230,7 +230,7 @@ def test_vendored_manifests_take_the_place_of_the_chart() -> None:
         "platform/traefik/vendored/kind/manifests.yaml": b"kind: Service\n",
         "platform/external-dns/vendored/stage/manifests.yaml": b"kind: Service\n",
     }
-    facts = Facts(**{**FACTS.__dict__, "vendored": vendored})
+    facts = RenderInputs(**{**FACTS.__dict__, "vendored": vendored})
     topology = with_addons(ingress="traefik", external_dns=True)
     core = render(topology, facts).core
     assert core["platform/traefik/vendored/kind/manifests.yaml"] == b"kind: Service\n"

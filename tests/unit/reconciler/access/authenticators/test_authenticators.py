@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from k8s_ucp.kube import SECRET
-from k8s_ucp.reconciler.access.authenticators.base import Facts, NoAccess, choose, kubeconfig
-from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS, Logins
+from k8s_ucp.reconciler.access.authenticators.base import ClusterInfo, NoAccess, choose, kubeconfig
+from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS, ClusterClients
 from k8s_ucp.reconciler.access.kubeconfig import LARGEST, read
-from k8s_ucp.reconciler.access.shared_informers import Views
-from k8s_ucp.reconciler.runtime.informer import Selection, Watch
+from k8s_ucp.reconciler.access.shared_informers import SharedInformers
+from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.metrics import Metrics
 from tests.unit.reconciler.access.authenticators.clouds import NoCloud
@@ -70,9 +70,11 @@ def test_static_credentials_get_in(user: dict[str, str]) -> None:
 def test_a_kubeconfig_is_read_once_and_again_when_it_changed() -> None:
     """At every look, the largest that is taken would cost half a second."""
     nobody: Any = None
-    selection = Selection(SECRET, "ucp-clusters")
-    watch = Watch(nobody, selection, Log(StringIO()), metrics=Metrics(), seconds=6)
-    logins = Logins(Views(nobody, nobody, nobody, {"ucp-clusters": watch}), nobody, nobody)
+    selection = WatchSpec(SECRET, "ucp-clusters")
+    watch = Informer(nobody, selection, Log(StringIO()), metrics=Metrics(), seconds=6)
+    logins = ClusterClients(
+        SharedInformers(nobody, nobody, nobody, {"ucp-clusters": watch}), nobody, nobody
+    )
     watch.store.put(kubeconfig_secret(local_cluster()))
     padding = "".join(f"# {number}\nk{number}: v\n" for number in range(2_400))
     owner = local_cluster()
@@ -113,13 +115,13 @@ def test_a_plugin_is_recognised_and_never_run(command: str, way: str) -> None:
     [("gke", "gcp"), ("eks", "aws"), ("aks", "azure"), ("digitalocean", "digitalocean")],
 )
 def test_a_kubeconfig_without_a_user_goes_by_its_owner(provider: str, way: str) -> None:
-    login = read(with_user(), Facts(provider=provider))
+    login = read(with_user(), ClusterInfo(provider=provider))
     assert choose(login, AUTHENTICATORS).name == way
 
 
 def test_our_cloud_credentials_are_not_used_on_the_word_of_a_label() -> None:
     user = {"exec": {"command": "gke-gcloud-auth-plugin"}}
-    login = read(with_user(**user), Facts(provider="gke", trusted=False))
+    login = read(with_user(**user), ClusterInfo(provider="gke", trusted=False))
     with pytest.raises(NoAccess, match="label") as caught:
         choose(login, AUTHENTICATORS)
     assert caught.value.reason == "CredentialsMissing"

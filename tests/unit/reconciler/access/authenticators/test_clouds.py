@@ -11,7 +11,7 @@ import pytest
 
 from k8s_ucp.reconciler.access.authenticators import aws as authenticator_aws
 from k8s_ucp.reconciler.access.authenticators.aws import Keys, presign, read_keys
-from k8s_ucp.reconciler.access.authenticators.base import Facts, Login, NoAccess, choose
+from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, ClusterInfo, NoAccess, choose
 from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS
 from tests.unit.reconciler.access.authenticators.clouds import Answering
 
@@ -20,12 +20,12 @@ AWS_FILE = f"[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key =
 CLUSTER = {"server": "https://a:1"}
 
 
-def plugin(command: str, *arguments: str, **facts: Any) -> Login:
+def plugin(command: str, *arguments: str, **facts: Any) -> AuthInfo:
     user = {"exec": {"command": command, "args": list(arguments)}}
-    return Login(CLUSTER, user, Facts(**facts))
+    return AuthInfo(CLUSTER, user, ClusterInfo(**facts))
 
 
-def token(login: Login, cloud: Answering) -> str:
+def token(login: AuthInfo, cloud: Answering) -> str:
     config = choose(login, AUTHENTICATORS).connect(login, cloud)
     assert config["clusters"][0]["cluster"] == CLUSTER
     return str(config["users"][0]["user"]["token"])
@@ -61,11 +61,11 @@ def asked_of_sts(text: str) -> dict[str, str]:
     [
         plugin("aws", "--region", "eu-west-3", "eks", "get-token", "--cluster-name", "shop"),
         plugin("/bin/aws-iam-authenticator", "token", "-i", "shop", region="eu-west-3"),
-        Login(CLUSTER, {}, Facts(provider="eks", name="shop", region="eu-west-3")),
-        Login(CLUSTER, {}, Facts(provider="eks", name="shop", region="eu-west-3")),
+        AuthInfo(CLUSTER, {}, ClusterInfo(provider="eks", name="shop", region="eu-west-3")),
+        AuthInfo(CLUSTER, {}, ClusterInfo(provider="eks", name="shop", region="eu-west-3")),
     ],
 )
-def test_eks_gets_a_signed_question_for_its_cluster(login: Login) -> None:
+def test_eks_gets_a_signed_question_for_its_cluster(login: AuthInfo) -> None:
     asked = asked_of_sts(token(login, Answering(AWS_FILE)))
     assert asked["host"] == "sts.eu-west-3.amazonaws.com"
     assert asked["Action"] == "GetCallerIdentity"
@@ -106,7 +106,7 @@ def test_a_role_is_taken_on_first() -> None:
 
 def test_the_region_may_be_read_from_the_address() -> None:
     cluster = {"server": "https://ABC.gr7.eu-west-3.eks.amazonaws.com"}
-    login = Login(cluster, {}, Facts(provider="eks", name="shop"))
+    login = AuthInfo(cluster, {}, ClusterInfo(provider="eks", name="shop"))
     config = choose(login, AUTHENTICATORS).connect(login, Answering(AWS_FILE))
     asked = asked_of_sts(config["users"][0]["user"]["token"])
     assert asked["host"] == "sts.eu-west-3.amazonaws.com"
@@ -114,7 +114,7 @@ def test_the_region_may_be_read_from_the_address() -> None:
 
 @pytest.mark.parametrize("facts", [{"name": "shop"}, {"region": "eu-west-3"}, {"region": "../x"}])
 def test_eks_without_name_or_region_is_explained(facts: dict[str, str]) -> None:
-    login = Login(CLUSTER, {}, Facts(provider="eks", **facts))
+    login = AuthInfo(CLUSTER, {}, ClusterInfo(provider="eks", **facts))
     with pytest.raises(NoAccess) as caught:
         token(login, Answering(AWS_FILE))
     assert caught.value.reason == "ClusterUnknown"
@@ -162,9 +162,9 @@ def test_digitalocean_is_asked_for_the_cluster_s_token(text: str) -> None:
     ],
 )
 def test_a_credential_of_no_use_is_explained_and_not_shown(provider: str, text: str) -> None:
-    facts = Facts(provider=provider, name="shop", region="eu-west-3", id="1")
+    facts = ClusterInfo(provider=provider, name="shop", region="eu-west-3", id="1")
     with pytest.raises(NoAccess) as caught:
-        token(Login(CLUSTER, {}, facts), Answering(text))
+        token(AuthInfo(CLUSTER, {}, facts), Answering(text))
     assert caught.value.reason == "CredentialsInvalid"
     assert "crossplane-system/" in caught.value.message
     assert CANARY not in str(caught.value)
