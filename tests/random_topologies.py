@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.providers import PROVIDERS, cloud_providers, core_providers
 from k8s_ucp.topology import Topology, parse
-from k8s_ucp.topology.parts import CLOUD_PROVIDERS
-from k8s_ucp.topology.rules.combinations import COMBINATIONS
+from k8s_ucp.topology.rules.combinations import environments_of, git_of, rendered_only
 
 FILE = Path("/workspace/ucp.yaml")
 _REGIONS = {
@@ -41,7 +41,7 @@ def versions(provider: str) -> st.SearchStrategy[Any]:
 
 @st.composite
 def clusters(draw: st.DrawFn, provider: str, *, core: bool = False) -> dict[str, Any]:
-    cloud = provider in CLOUD_PROVIDERS
+    cloud = provider in cloud_providers()
     return written(
         provider=provider,
         context="mine" if provider == "existing" else None,
@@ -120,13 +120,13 @@ RECONCILER = st.fixed_dictionaries(
 
 @st.composite
 def specs(draw: st.DrawFn) -> dict[str, Any]:
-    provider = draw(st.sampled_from(sorted(COMBINATIONS)))
-    core = COMBINATIONS[provider]
-    git = draw(st.sampled_from(core.git))
+    provider = draw(st.sampled_from(sorted(core_providers())))
+    core = PROVIDERS[provider]
+    git = draw(st.sampled_from(git_of(core)))
     names = draw(st.lists(st.sampled_from(_NAMES), unique=True, max_size=4))
     environments = []
     for place, name in enumerate(names):
-        where = draw(st.sampled_from([*core.environments, *core.rendered_only]))
+        where = draw(st.sampled_from([*environments_of(core), *rendered_only(core)]))
         environments.append(
             written(
                 name=name,
@@ -135,7 +135,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
                 access=draw(maybe(st.sampled_from(["admin", "scoped"]))),
                 deletionProtection=draw(maybe(st.booleans())),
                 managementPolicies=draw(maybe(st.just(["Observe", "Create", "Update"])))
-                if where in CLOUD_PROVIDERS
+                if where in cloud_providers()
                 else None,
                 state=draw(maybe(st.sampled_from(["running", "stopped"]))),
             )

@@ -1,4 +1,4 @@
-"""What a maker of clusters can do: the one protocol behind embedded, kind, GKE and existing.
+"""What a maker of clusters can do, and what a provider is like: the protocol behind all of them.
 
 The contract is held by tests/contracts, which every provider runs.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,17 +15,94 @@ Report = Callable[[str], None]
 """Called with one line about what is going on; never with a secret."""
 
 
+class Network(IntEnum):
+    """Who reaches the clusters of a provider, and whom they reach; each with those before it."""
+
+    LOOPBACK = 1
+    """Programs of this machine."""
+    CONTAINERS = 2
+    """Containers of this machine."""
+    WORLD = 3
+    """Other machines; this machine's folders and loopback addresses are out of their reach."""
+
+
+class Placement(Enum):
+    """Where the components of a core cluster run."""
+
+    HOST = "host"
+    """As processes of this machine."""
+    PODS = "pods"
+
+
+class Declaration(Enum):
+    """As what the core repository declares an environment's cluster."""
+
+    LOCAL_CLUSTER = "LocalCluster"
+    """The reconciler on this machine asks the provider's maker for it."""
+    CROSSPLANE = "Crossplane"
+    """Crossplane makes its managed resources."""
+
+
 @dataclass(frozen=True)
 class ProviderInfo:
-    """What a provider is like, for tables and for the checks of combinations."""
+    """What a provider is like: everything that others decide by it. Its row is in providers.py."""
 
     name: str
-    simulated: bool
+    maker: str = ""
+    """`module:function` that makes its ClusterProvider (clusters/local.py says of what); empty
+    where this machine makes none of its clusters."""
+    core: bool = False
+    """Core clusters can be of it."""
+    environments: Declaration | None = None
+    """How those of environments are declared; None: it makes none."""
+    network: Network = Network.WORLD
+    placement: Placement = Placement.PODS
+    """Of a core's components."""
+    simulated: bool = False
     """Workloads are simulated: pods become Ready without running."""
     adopts: bool = False
-    """Its clusters are other people's: deleting one here lets it go, with all that is on it."""
+    """Its clusters are other people's, found by a context of the user's kubeconfig: deleting one
+    here lets it go, with all that is on it."""
+    loads_images: bool = False
+    """Images of this machine can be copied into its nodes; other nodes pull them."""
+    removed_by_stop: bool = False
+    """`ucp stop` deletes its clusters; others keep their data."""
+    remote: bool = False
+    """Looking at its clusters means asking somebody far away, with a credential."""
+    linux_only: bool = False
+    keys: tuple[str, ...] = ()
+    """Keys of the topology, beside version, that a cluster of it may have."""
+    longest_name: int | None = None
+    """Of a cluster, where it is shorter than a label."""
+    tools: tuple[str, ...] = ()
+    """Pinned programs that its clusters need."""
+    megabytes: int = 0
+    """Memory of this machine for one cluster, about."""
+    create_seconds: float = 600.0
+    """Within which a core cluster must be up; an image may have to be pulled."""
     access_seconds: float | None = None
     """How long an admin kubeconfig is good for; None where it lasts."""
+    comment: str = ""
+    """Written beside it into a new ucp.yaml."""
+    offer: str = ""
+    """How the wizard offers it; empty where more must be said than flags and answers can."""
+    folder: str = ""
+    """Of its files, in the state of a topology; its name without it."""
+
+    @property
+    def state_folder(self) -> str:
+        return self.folder or self.name
+
+    @property
+    def makes_nodes(self) -> bool:
+        """Environments get real nodes on this machine: their images may have to be pulled first."""
+        local = self.environments is Declaration.LOCAL_CLUSTER
+        return local and not (self.simulated or self.adopts)
+
+    @property
+    def takes_traffic(self) -> bool:
+        """Ports 80 and 443 of its nodes are ports of this machine's loopback interface."""
+        return "ports" in self.keys
 
 
 class Reach(Enum):

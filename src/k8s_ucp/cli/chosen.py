@@ -72,7 +72,9 @@ def chosen_context(call: Invocation) -> Context:
     from k8s_ucp.context import Context
 
     context = Context(workspace=call.workspace, topology=chosen_topology(call))
-    if context.topology.spec.core.provider == "gke":
+    from k8s_ucp.providers import PROVIDERS
+
+    if PROVIDERS[context.topology.spec.core.provider].access_seconds is not None:
         _renew(call, context)
     return context
 

@@ -15,7 +15,9 @@ from typing import Any
 import questionary
 from prompt_toolkit.output import create_output
 
+from k8s_ucp.providers import DEFAULT, PROVIDERS
 from k8s_ucp.topology import APP_WORDS, APPS, NAME_PATTERN
+from k8s_ucp.topology.rules.combinations import environments_of
 
 
 @dataclass(frozen=True)
@@ -25,16 +27,10 @@ class Answers:
     core: str
     environments: tuple[str, ...]
     apps: tuple[str, ...]
-    provider: str = "embedded"
+    provider: str = DEFAULT
     """Of the environments' clusters."""
     ports: tuple[int, int] | None = None
     """Of a kind core, where 80 and 443 are not to be had: http, https."""
-
-
-_CORES = {
-    "kind": "kind: clusters in containers, with real pods",
-    "embedded": "embedded: control planes as processes on this machine, with simulated workloads",
-}
 
 
 def can_ask() -> bool:
@@ -59,7 +55,8 @@ def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str
         instruction="(comma-separated names; each gets its own cluster) ",
     )
     # Pods of a kind core don't reach control planes that listen on loopback.
-    usable = [each for each in clusters if core != "kind" or each == "kind"]
+    fed = environments_of(PROVIDERS[core])
+    usable = [each for each in clusters if each in fed]
     provider = usable[0] if usable else core
     if len(usable) > 1:
         provider = _ask_provider("Provider of the environments' clusters:", usable, core)
@@ -84,7 +81,10 @@ def _ask_provider(question: str, providers: Sequence[str], proposed: str) -> str
         _ask(
             questionary.select,
             question,
-            choices=[questionary.Choice(_CORES[each], value=each) for each in providers],
+            choices=[
+                questionary.Choice(f"{each}: {PROVIDERS[each].offer}", value=each)
+                for each in providers
+            ],
             default=proposed if proposed in providers else None,
             instruction="(arrows select, Enter confirms)",
         )

@@ -29,13 +29,13 @@ from k8s_ucp.kube import (
     KubeError,
     Object,
 )
+from k8s_ucp.providers import DEFAULT, is_simulated
 from k8s_ucp.reconciler.registration.announcements import read_notes
 from k8s_ucp.reconciler.runtime.conditions import find, is_true
 from k8s_ucp.topology import Topology
 
 APP = f"{names.GROUP}/app"
 ANSWER_SECONDS = 2.0
-SIMULATED = ("embedded",)
 """Providers whose workloads don't really run."""
 
 
@@ -185,7 +185,7 @@ def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, A
     for name in [*declared, *others]:
         item = clusters.get(name)
         note = noted.get(name) if item is None else None
-        provider = declared[name].cluster.provider if name in declared else "embedded"
+        provider = declared[name].cluster.provider if name in declared else DEFAULT
         cluster = topology.app_cluster(name)
         if item is not None:
             provider, cluster = item["spec"]["provider"], item["metadata"]["name"]
@@ -211,7 +211,7 @@ def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, A
                     "registered": secret is not None and _environment_of(secret) == name,
                     "reachable": answers and (item is None or is_true(item, names.REACHABLE)),
                     "tokenExpiresAt": _annotation(secret, names.TOKEN_EXPIRES),
-                    "simulated": provider in SIMULATED,
+                    "simulated": is_simulated(provider),
                     "addresses": dict(((item or {}).get("status") or {}).get("addresses") or {}),
                 },
             }

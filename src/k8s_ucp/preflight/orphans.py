@@ -15,6 +15,7 @@ from k8s_ucp.components.ownership.generated_kinds import is_declared_by_us, kind
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, KubeError, Object
+from k8s_ucp.providers import PROVIDERS
 
 SHOWN = 5
 
@@ -25,7 +26,8 @@ def check_orphans(context: Context) -> None:
     A kind core that doesn't answer is asked again by the stop itself, once it was started.
     """
     core = context.topology.core_cluster
-    keeps = context.topology.spec.core.provider == "gke"
+    info = PROVIDERS[context.topology.spec.core.provider]
+    keeps = not (info.removed_by_stop or info.adopts)
     if not context.in_pods or keeps or not context.state.kubeconfig(core).exists():
         return
     try:

@@ -202,7 +202,6 @@ every chart that a commit brings."""
 PODS = ("kubernetes", "argocd", "crossplane", "helm", "kustomize")
 """What a core whose components are pods needs: kubectl, and the engines' manifests."""
 
-KIND = ("kind",)
 """What kind clusters need besides; the container engine is the user's own."""
 
 ROLLOUTS = ("argo-rollouts",)

@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.providers import DEFAULT
 from k8s_ucp.topology.model import Metadata, Spec, Topology
 from k8s_ucp.topology.parts import (
     App,
@@ -84,7 +85,7 @@ def default(
             environments=tuple(
                 Environment(
                     name=each,
-                    cluster=AppCluster.model_validate({"provider": made_by.get(each, "embedded")}),
+                    cluster=AppCluster.model_validate({"provider": made_by.get(each, DEFAULT)}),
                     promotes_from=names[place - 1] if place else None,
                 )
                 for place, each in enumerate(names)

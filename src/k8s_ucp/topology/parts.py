@@ -6,10 +6,11 @@ show for it (schema.py).
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from k8s_ucp.providers import DEFAULT, core_providers, environment_providers
 from k8s_ucp.topology.values import (
     Branch,
     ChartName,
@@ -28,6 +29,7 @@ from k8s_ucp.topology.values import (
     Namespace,
     NodeImage,
     ObjectName,
+    OneOf,
     OnePassword,
     Package,
     Path,
@@ -42,11 +44,6 @@ from k8s_ucp.topology.values import (
     Version,
     Word,
 )
-
-LOCAL_PROVIDERS = ("embedded", "kind", "existing")
-"""Providers whose clusters are LocalCluster objects."""
-CLOUD_PROVIDERS = ("gke", "eks", "aks", "digitalocean")
-"""Providers whose clusters are Crossplane's managed resources."""
 
 
 class Part(BaseModel):
@@ -70,7 +67,7 @@ class CorePorts(Part):
 class CoreCluster(Part):
     """Core cluster, which creates, registers and manages the app clusters."""
 
-    provider: Literal["embedded", "kind", "gke", "existing"] = "embedded"
+    provider: Annotated[str, OneOf(core_providers)] = DEFAULT
     """Provider of the cluster. embedded: processes on this machine; kind: containers."""
     context: Word | None = None
     """For existing: context of your kubeconfig."""
@@ -108,9 +105,7 @@ class Git(Part):
 class AppCluster(Part):
     """Cluster of an environment."""
 
-    provider: Literal["embedded", "kind", "existing", "gke", "eks", "aks", "digitalocean"] = (
-        "embedded"
-    )
+    provider: Annotated[str, OneOf(environment_providers)] = DEFAULT
     """Provider of the cluster."""
     context: Word | None = None
     """For existing: context of your kubeconfig."""

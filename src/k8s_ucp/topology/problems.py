@@ -9,7 +9,7 @@ import difflib
 import itertools
 import re
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +81,8 @@ def _translate(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     if kind == "missing":
         return Problem(loc[:-1], f"{shown(loc[:-1])} requires the key '{loc[-1]}'")
     if kind in ("literal_error", "enum"):
-        return Problem(loc, _wrong_value(loc, value, context["expected"]))
+        allowed = re.findall(r"'([^']*)'", context["expected"])
+        return Problem(loc, f"{shown(loc)}: {unknown_value(value, allowed)}")
     if kind == "string_pattern_mismatch":
         return Problem(loc, f"{shown(loc)}: '{value}' is not {_MEANING[context['pattern']]}")
     if kind == "string_type" and isinstance(value, int | float | bool):
@@ -116,11 +117,12 @@ def _unknown_key(loc: Loc, model: type[BaseModel]) -> str:
     return f"unknown key '{key}'{where}: {hint}allowed: {', '.join(known)}"
 
 
-def _wrong_value(loc: Loc, value: Any, expected: str) -> str:
-    allowed = re.findall(r"'([^']*)'", expected)
+def unknown_value(value: Any, allowed: Sequence[str]) -> str:
+    """What is wrong with a value that isn't one of those allowed."""
+    value = _repeatable((), value)
     near = nearest(str(value), allowed) if isinstance(value, str) else None
     hint = f"did you mean '{near}'? " if near and len(allowed) > 1 else ""
-    return f"{shown(loc)}: unknown value {_yaml(value)}: {hint}allowed: {', '.join(allowed)}"
+    return f"unknown value {_yaml(value)}: {hint}allowed: {', '.join(allowed)}"
 
 
 def _keys(model: type[BaseModel], loc: Loc) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from k8s_ucp.providers import PROVIDERS
+
 if TYPE_CHECKING:
     from k8s_ucp.topology.model import Topology
     from k8s_ucp.topology.parts import App, CoreCluster, Environment
@@ -52,14 +54,8 @@ def topology_text(topology: Topology) -> str:
     return text
 
 
-_CORES = {
-    "embedded": "control planes as processes on this machine; workloads are simulated",
-    "kind": "clusters in containers of Docker, podman or nerdctl",
-}
-
-
 def _core(core: CoreCluster) -> str:
-    words = _CORES.get(core.provider)
+    words = PROVIDERS[core.provider].comment
     lines = [f"    provider: {core.provider}" + (f"  # {words}" if words else "")]
     if core.ports:
         ports = f"{{http: {core.ports.http}, https: {core.ports.https}}}"

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, StringConstraints
 
-from k8s_ucp.topology.problems import means
+from k8s_ucp.topology.problems import means, unknown_value
+
+
+class OneOf:
+    """One of the names that a table has when the file is read."""
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self._names = names
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        return BeforeValidator(self._checked).__get_pydantic_core_schema__(source, handler)
+
+    def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
+        return {"enum": list(self._names()), "type": "string"}
+
+    def _checked(self, value: Any) -> str:
+        names = list(self._names())
+        if isinstance(value, str) and value in names:
+            return value
+        raise ValueError(unknown_value(value, names))
+
 
 NAME_PATTERN = means(
     r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$",

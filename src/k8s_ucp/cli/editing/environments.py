@@ -15,6 +15,7 @@ from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
+from k8s_ucp.providers import DEFAULT
 from k8s_ucp.topology import Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
 
@@ -78,7 +79,7 @@ def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
     provider: Annotated[
         str, typer.Option("--cluster", metavar="P", help="Provider of the environment's cluster.")
-    ] = "embedded",
+    ] = DEFAULT,
     source: Annotated[
         str | None,
         typer.Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from k8s_ucp.cli.console import table
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.context import Context
-from k8s_ucp.inspect.status import SIMULATED
+from k8s_ucp.providers import DEFAULT, is_simulated
 from k8s_ucp.steps.waiting.await_environments import all_environments
 
 COMPONENTS = (argocd.NAME, crossplane.NAME, reconciler.NAME)
@@ -23,13 +23,13 @@ def closing_table(context: Context, seconds: float) -> str:
         for each in COMPONENTS
     ]
     rows += [
-        [f"environment {each}", topology.app_cluster(each), _how(providers.get(each, "embedded"))]
+        [f"environment {each}", topology.app_cluster(each), _how(providers.get(each, DEFAULT))]
         for each in environments
     ]
     overlays = _overlays(context)
     for app in sorted({app for app, _ in overlays}):
         places = [each for each in environments if (app, each) in overlays]
-        how = {_how(providers.get(each, "embedded")) for each in places}
+        how = {_how(providers.get(each, DEFAULT)) for each in places}
         rows.append([f"app {app}", ", ".join(places), "; ".join(sorted(how))])
     lines = [
         "",
@@ -67,4 +67,4 @@ def _overlays(context: Context) -> set[tuple[str, str]]:
 
 
 def _how(provider: str) -> str:
-    return f"{provider}, simulated" if provider in SIMULATED else provider
+    return f"{provider}, simulated" if is_simulated(provider) else provider

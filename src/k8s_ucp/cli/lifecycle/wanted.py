@@ -10,7 +10,8 @@ from pathlib import Path
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UsageError
-from k8s_ucp.topology import AppCluster, CoreCluster, Topology, default, load
+from k8s_ucp.providers import DEFAULT, PROVIDERS, core_providers, environment_providers
+from k8s_ucp.topology import CoreCluster, Topology, default, load
 from k8s_ucp.topology.edit import with_words
 from k8s_ucp.topology.parts import ADOPTABLE, CorePorts
 from k8s_ucp.topology.problems import nearest
@@ -23,8 +24,6 @@ if typing.TYPE_CHECKING:
 PROPOSED_NAME = "demo"
 PROPOSED_ENVIRONMENTS = ("stage", "prod")
 PROPOSED_APPS = ("echo",)
-BY_FLAGS = ("embedded", "kind")
-"""Cores that flags describe. Of others more must be said: the repositories, an image."""
 _KIND_TOO = "use an embedded core (its pods are simulated), or a kind core: ucp start --core kind"
 _EXAMPLE = "ucp start --topology demo --env stage=embedded --env prod=embedded --app echo"
 
@@ -75,12 +74,12 @@ def parse_flags(
 ) -> Flags:
     """Check the flags by themselves. Raises UsageError."""
     if core is not None:
-        _check_provider("--core", core, CoreCluster)
+        _check_provider("--core", core, core_providers())
     pairs = []
     for each in environments or ():
         name, _, provider = each.partition("=")
         provider = provider or _beside(core)
-        _check_provider(f"--env {name}", provider, AppCluster)
+        _check_provider(f"--env {name}", provider, environment_providers())
         pairs.append((name, provider))
     return Flags(
         yes,
@@ -93,9 +92,14 @@ def parse_flags(
     )
 
 
+def _offered() -> list[str]:
+    """Cores that flags describe. Of others more must be said: the repositories, an image."""
+    return [name for name, each in PROVIDERS.items() if each.offer]
+
+
 def _beside(core: str | None) -> str:
     """Who makes app clusters where nothing is said of them."""
-    return core or "embedded"
+    return core or DEFAULT
 
 
 def _ports(text: str) -> tuple[int, int]:
@@ -130,7 +134,7 @@ def find_wanted(call: Invocation, flags: Flags) -> StartRequest:
     if flags.file or path.exists():
         return _from_file(call, flags, path)
     name = call.topology or PROPOSED_NAME
-    if flags.yes or flags.core not in (None, *BY_FLAGS):
+    if flags.yes or flags.core not in (None, *_offered()):
         wanted = _new(name, flags, path)
         if flags.core is None and "kind" in _choices()[0]:
             call.console.say(_KIND_TOO)
@@ -150,7 +154,7 @@ def find_wanted(call: Invocation, flags: Flags) -> StartRequest:
         call.console.say(f"The core cluster uses the embedded provider ({not_kind}).")
     try:
         answers = questions.ask_topology(proposed, cores, clusters)
-        if answers.core == "kind" and not flags.ports:
+        if PROVIDERS[answers.core].takes_traffic and not flags.ports:
             answers = _with_ports(answers)
         wanted = _new(name, _answered(answers, flags), path)
         call.console.say(f"\nContent of the new file {path}:\n\n{_indented(wanted.text)}")
@@ -230,7 +234,7 @@ def _new(name: str, flags: Flags, path: Path) -> StartRequest:
             next=_EXAMPLE,
         ) from error
     if problems := find_problems(topology):
-        by_flags = topology.spec.core.provider in BY_FLAGS
+        by_flags = topology.spec.core.provider in _offered()
         raise UsageError(
             "; ".join(each.message for each in problems),
             next=_EXAMPLE
@@ -247,7 +251,7 @@ def _names(flags: Flags) -> tuple[str, ...]:
 
 
 def _core(flags: Flags) -> CoreCluster:
-    settings: dict[str, typing.Any] = {"provider": flags.core or "embedded"}
+    settings: dict[str, typing.Any] = {"provider": flags.core or DEFAULT}
     if flags.ports:
         settings["ports"] = {"http": flags.ports[0], "https": flags.ports[1]}
     if flags.adopt:
@@ -294,8 +298,7 @@ def _with_ports(answers: Answers) -> Answers:
     return replace(answers, ports=offer) if questions.confirm(question) else answers
 
 
-def _check_provider(flag: str, value: str, model: typing.Any) -> None:
-    known = typing.get_args(model.model_fields["provider"].annotation)
+def _check_provider(flag: str, value: str, known: typing.Sequence[str]) -> None:
     if value in known:
         return
     near = nearest(value, known) or known[0]

@@ -30,6 +30,7 @@ from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, can_listen, default_registry
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.locks import locked
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.workspace import make_private_folder
 
 CLOSING_SECONDS = 5.0
@@ -77,7 +78,7 @@ class EmbeddedProvider:
 
     @property
     def info(self) -> ProviderInfo:
-        return ProviderInfo(name="embedded", simulated=True)
+        return PROVIDERS["embedded"]
 
     def preflight(self, request: ClusterRequest) -> None:
         """Check everything checkable before the first change. Raises UcpError."""

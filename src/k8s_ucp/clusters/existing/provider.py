@@ -23,6 +23,7 @@ from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable
 from k8s_ucp.locks import locked
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.workspace import make_private_folder
 
 CONTEXT = "context"
@@ -53,7 +54,7 @@ class ExistingProvider:
 
     @property
     def info(self) -> ProviderInfo:
-        return ProviderInfo(name="existing", simulated=False, adopts=True)
+        return PROVIDERS["existing"]
 
     def preflight(self, request: ClusterRequest) -> None:
         """Check everything checkable before the first change. Raises UcpError."""

@@ -30,6 +30,7 @@ from k8s_ucp.clusters.gke.settings import (
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.locks import locked
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.workspace import make_private_folder
 
 CREATE_SECONDS = 1200.0
@@ -37,7 +38,6 @@ DELETE_SECONDS = 900.0
 CLEANING_SECONDS = 1500.0
 """To be rid of a cluster whose creation failed: Google ends its making first."""
 PAUSE = 5.0
-TOKEN_SECONDS = 3600.0
 
 Cluster = Mapping[str, Any]
 
@@ -66,7 +66,7 @@ class GkeProvider:
 
     @property
     def info(self) -> ProviderInfo:
-        return ProviderInfo(name="gke", simulated=False, access_seconds=TOKEN_SECONDS)
+        return PROVIDERS["gke"]
 
     def preflight(self, request: ClusterRequest) -> None:
         """Check everything checkable before the first change. Raises UcpError."""

@@ -27,6 +27,7 @@ from k8s_ucp.clusters.kind.program import KindProgram
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.locks import locked
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
 
@@ -78,7 +79,7 @@ class KindProvider:
 
     @property
     def info(self) -> ProviderInfo:
-        return ProviderInfo(name="kind", simulated=False)
+        return PROVIDERS["kind"]
 
     def preflight(self, request: ClusterRequest) -> None:
         """Check everything checkable before the first change. Raises UcpError."""

@@ -18,6 +18,7 @@ from k8s_ucp.gitops.render.brought import (
 from k8s_ucp.gitops.render.values import connections
 from k8s_ucp.gitops.render.values.addons import INGRESS_CLASSES, gateway
 from k8s_ucp.gitops.render.values.pipelines import pipeline_values, provider_of
+from k8s_ucp.providers import PROVIDERS
 
 VALUES = "values-{environment}.yaml"
 
@@ -125,7 +126,7 @@ def _overlay(
         "values_file": values_file(own, environment.name),
         "hosts": [f"{host}.{environment.name}.{domain}" for host in app.hosts],
         # Nothing serves hosts: simulated, or no ingress controller.
-        "simulated": environment.cluster.provider == "embedded"
+        "simulated": PROVIDERS[environment.cluster.provider].simulated
         or topology.spec.addons.ingress in (None, "none"),
     }
 

@@ -15,7 +15,7 @@ from k8s_ucp.gitops.render.values import (
     policies,
 )
 from k8s_ucp.gitops.render.values.cluster_overlays import cluster_overlay
-from k8s_ucp.topology.parts import CLOUD_PROVIDERS, LOCAL_PROVIDERS
+from k8s_ucp.providers import local_providers
 from k8s_ucp.topology.placement import in_pods, served
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _clusters(path: str, topology: Topology) -> Iterator[Place]:
     spec = topology.spec
     if path.startswith("clusters/base/{provider}/"):
         used = {each.cluster.provider for each in spec.environments}
-        for provider in LOCAL_PROVIDERS:
+        for provider in local_providers():
             if provider in used:
                 yield path.replace("{provider}", provider), {"provider": provider}
     elif path.startswith("clusters/base/"):
@@ -139,8 +139,6 @@ def _clusters(path: str, topology: Topology) -> Iterator[Place]:
             yield path, {}
     elif "{environment}" in path:
         for environment in spec.environments:
-            if environment.cluster.provider not in (*LOCAL_PROVIDERS, *CLOUD_PROVIDERS):
-                continue
             overlay = cluster_overlay(topology, environment)
             if overlay.references or not path.endswith("/names.yaml"):
                 values = {"environment": environment, "cluster": overlay}

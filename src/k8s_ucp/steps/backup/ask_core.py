@@ -19,11 +19,11 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.kube import KubeError
 from k8s_ucp.preflight.orphans import refuse_orphans
-from k8s_ucp.topology.parts import CLOUD_PROVIDERS
+from k8s_ucp.providers import cloud_providers
 
 SECONDS = 120.0
 """That a node gets to start and its API server to answer."""
-_BASE = re.compile(rf"/base/({'|'.join(CLOUD_PROVIDERS)})\b")
+_BASE = re.compile(rf"/base/({'|'.join(cloud_providers())})\b")
 """In an environment's folder: on whose cloud its cluster is."""
 
 
@@ -78,7 +78,7 @@ def at_stake(context: Context) -> list[str]:
         *(
             f"environment {each.name} ({each.cluster.provider})"
             for each in spec.environments
-            if each.cluster.provider in CLOUD_PROVIDERS
+            if each.cluster.provider in cloud_providers()
         ),
         *(
             f"database {each.name} of {environment}"

@@ -10,10 +10,6 @@ from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.workspace import make_private_folder
 
-SECONDS = 600.0
-"""An image may have to be pulled."""
-CLOUD_SECONDS = 1800.0
-
 
 @dataclass(frozen=True)
 class StartCore:
@@ -26,6 +22,6 @@ class StartCore:
         for folder in request.mounts.values():
             # Else the engine would make it, and as root.
             make_private_folder(folder)
-        far = context.topology.spec.core.provider == "gke"
-        context.provider.create(request, report, timeout=CLOUD_SECONDS if far else SECONDS)
+        timeout = context.provider.info.create_seconds
+        context.provider.create(request, report, timeout=timeout)
         write_access(context.provider, name, context.state.kubeconfig(name))

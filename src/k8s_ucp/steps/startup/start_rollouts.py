@@ -10,6 +10,7 @@ from k8s_ucp.components.manifests import apply_all, read, wait_served
 from k8s_ucp.context import Context, await_ready
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.kube import Kube
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import Topology
 
 
@@ -41,5 +42,5 @@ def with_rollouts(topology: Topology) -> list[str]:
     return [
         each.name
         for each in topology.spec.environments
-        if each.cluster.provider == "embedded" and each.state == "running"
+        if PROVIDERS[each.cluster.provider].simulated and each.state == "running"
     ]

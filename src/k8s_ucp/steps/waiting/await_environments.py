@@ -13,10 +13,10 @@ from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import troubles
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
+from k8s_ucp.providers import PROVIDERS, cloud_providers
 from k8s_ucp.reconciler.runtime.conditions import find
 from k8s_ucp.steps.waiting.look_again import LookAgain
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.parts import CLOUD_PROVIDERS
 
 SECONDS = 180.0
 POD_SECONDS = 600.0
@@ -92,9 +92,8 @@ def _patience(context: Context, *, clouds: bool) -> float:
 
 def in_clouds(topology: Topology) -> set[str]:
     """Environments whose clusters Crossplane makes: no LocalCluster stands for them."""
-    return {
-        each.name for each in topology.spec.environments if each.cluster.provider in CLOUD_PROVIDERS
-    }
+    clouds = cloud_providers()
+    return {each.name for each in topology.spec.environments if each.cluster.provider in clouds}
 
 
 def unregistered(wanted: Iterable[str], secrets: Iterable[Object]) -> list[str]:
@@ -106,7 +105,8 @@ def unregistered(wanted: Iterable[str], secrets: Iterable[Object]) -> list[str]:
 def pulls_images(context: Context) -> bool:
     """Real nodes are made or real pods started: images of a gigabyte may have to come first."""
     environments = context.topology.spec.environments
-    return context.in_pods or any(each.cluster.provider == "kind" for each in environments)
+    used = (PROVIDERS[each.cluster.provider] for each in environments)
+    return context.in_pods or any(each.makes_nodes for each in used)
 
 
 def running_environments(context: Context) -> list[str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from k8s_ucp.cluster_provider import Placement
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.problems import Loc, Problem, shown
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.model import Spec
-
-_NAME_LIMITS = {"gke": 40, "digitalocean": 63, "aks": 63, "eks": 63}
-"""Longest name of a cluster."""
 
 
 def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
@@ -30,8 +29,8 @@ def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
                 "DigitalOcean offers few versions at a time and has no default",
             )
         name = f"{topology}-{each.name}"
-        if len(name) > _NAME_LIMITS.get(cluster.provider, len(name)):
-            limit = _NAME_LIMITS[cluster.provider]
+        limit = PROVIDERS[cluster.provider].longest_name
+        if limit is not None and len(name) > limit:
             words = f"'{name}' has {len(name)} characters, but {cluster.provider} allows"
             yield Problem(("spec", "environments", index, "name"), f"{words} {limit}")
     source = spec.credentials.gcp
@@ -45,7 +44,7 @@ def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
 
 def find_unstartable_parts(spec: Spec) -> Iterator[Problem]:
     """Databases and add-ons that need pods on a core that has none."""
-    if spec.core.provider != "embedded":
+    if PROVIDERS[spec.core.provider].placement is Placement.PODS:
         return
     for index, each in enumerate(spec.databases):
         if each.provider != "local":

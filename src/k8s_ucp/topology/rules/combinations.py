@@ -1,12 +1,12 @@
-"""Which core, which git and which environments go together, as a table. Pure."""
+"""Which core, which git and which environments go together, by what each reaches. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from k8s_ucp.topology.parts import CLOUD_PROVIDERS
+from k8s_ucp.cluster_provider import Network, Placement, ProviderInfo
+from k8s_ucp.providers import PROVIDERS, cloud_providers, environment_providers
 from k8s_ucp.topology.problems import Problem
 from k8s_ucp.topology.rules.clouds import find_unstartable_parts
 
@@ -14,43 +14,40 @@ if TYPE_CHECKING:
     from k8s_ucp.topology.model import Topology
 
 
-@dataclass(frozen=True)
-class CoreCombination:
-    """What goes with one provider of core clusters."""
+def environments_of(core: ProviderInfo) -> tuple[str, ...]:
+    """Providers of environments that this core can feed: it reaches their API servers."""
+    reached = (each for each in environment_providers() if PROVIDERS[each].network >= core.network)
+    return tuple(each for each in reached if each not in rendered_only(core))
 
-    git: tuple[str, ...]
-    environments: tuple[str, ...]
-    rendered_only: tuple[str, ...] = ()
+
+def git_of(core: ProviderInfo) -> tuple[str, ...]:
+    """Repositories that this core can read: those in a folder only where it is on this machine."""
+    return ("url",) if core.network is Network.WORLD else ("local", "url")
+
+
+def rendered_only(core: ProviderInfo) -> tuple[str, ...]:
     """Environments that are rendered and checked, but can't be started from this core."""
-
-
-COMBINATIONS = {
-    "embedded": CoreCombination(
-        ("local", "url"), ("embedded", "kind", "existing"), CLOUD_PROVIDERS
-    ),
-    "kind": CoreCombination(("local", "url"), ("kind", "existing", *CLOUD_PROVIDERS)),
-    "gke": CoreCombination(("url",), ("existing", *CLOUD_PROVIDERS)),
-    "existing": CoreCombination(("url",), ("existing", *CLOUD_PROVIDERS)),
-}
+    return cloud_providers() if core.placement is Placement.HOST else ()
 
 
 def find_impossible(topology: Topology) -> Iterator[Problem]:
     """Combinations that can never work, each with the nearest that does."""
     spec = topology.spec
-    core = COMBINATIONS[spec.core.provider]
-    if spec.git.provider not in core.git:
+    core = PROVIDERS[spec.core.provider]
+    repositories, environments = git_of(core), environments_of(core)
+    if spec.git.provider not in repositories:
         yield Problem(
             ("spec", "git", "provider"),
             f"git: {spec.git.provider} is not reachable from {_a(spec.core.provider)} "
-            f"core; use provider: {core.git[0]} with the keys core and apps",
+            f"core; use provider: {repositories[0]} with the keys core and apps",
         )
     for index, each in enumerate(spec.environments):
         provider = each.cluster.provider
-        if provider not in (*core.environments, *core.rendered_only):
+        if provider not in (*environments, *rendered_only(core)):
             yield Problem(
                 ("spec", "environments", index, "cluster", "provider"),
                 f"{_a(provider)} environment is not supported with "
-                f"{_a(spec.core.provider)} core; use provider: {core.environments[0]}",
+                f"{_a(spec.core.provider)} core; use provider: {environments[0]}",
             )
 
 
@@ -60,10 +57,10 @@ def _a(provider: str) -> str:
 
 def find_unstartable(topology: Topology) -> Iterator[Problem]:
     """What is rendered and checked but can't run from this core."""
-    core = COMBINATIONS[topology.spec.core.provider]
+    unstartable = rendered_only(PROVIDERS[topology.spec.core.provider])
     for index, each in enumerate(topology.spec.environments):
         provider = each.cluster.provider
-        if provider in core.rendered_only and each.state == "running":
+        if provider in unstartable and each.state == "running":
             yield Problem(
                 ("spec", "environments", index, "cluster", "provider"),
                 f"the environment {each.name} on {provider} needs Crossplane provider "

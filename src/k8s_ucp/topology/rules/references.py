@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from k8s_ucp.topology.parts import CLOUD_PROVIDERS
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.problems import Loc, Problem, nearest, shown, some
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.model import Spec
     from k8s_ucp.topology.parts import App, AppCluster, CoreCluster
 
+_EVERYWHERE = {"provider", "version"}
+"""Keys of a cluster that no provider needs to name."""
 SHIPPED = ("quote", "echo-client")
 """Apps whose manifests come with ucp: `path: ucp:<name>`."""
 
@@ -162,25 +164,17 @@ def find_bad_clusters(spec: Spec) -> Iterator[Problem]:
 
 
 def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem]:
-    provider = cluster.provider
-    if provider == "existing" and not cluster.context:
+    info = PROVIDERS[cluster.provider]
+    if info.adopts and not cluster.context:
         yield Problem(at, f"{shown(at)} requires the key 'context' (a context of your kubeconfig)")
-    allowed = {
-        "context": ("existing",),
-        "region": CLOUD_PROVIDERS,
-        "size": CLOUD_PROVIDERS,
-        "network": ("gke",),
-        "autopilot": ("gke",),
-        "ports": ("kind",),
-        "adopt": ("existing",),
-    }
-    for key, providers in allowed.items():
-        if getattr(cluster, key, None) and provider not in providers:
+    for key in type(cluster).model_fields.keys() - _EVERYWHERE:
+        if getattr(cluster, key) and key not in info.keys:
+            providers = [name for name, each in PROVIDERS.items() if key in each.keys]
             yield Problem(
                 (*at, key),
                 f"{shown(at)}: '{key}' is valid for provider {' or '.join(providers)} only",
             )
-    if provider == "existing" and cluster.version:
+    if info.adopts and cluster.version:
         yield Problem(
             (*at, "version"), f"{shown(at)}: 'version' can't be set for an existing cluster"
         )

@@ -23,9 +23,10 @@ from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.gitops.render.repositories import Rendered, render
 from k8s_ucp.kube import Kube, KubeError
+from k8s_ucp.providers import PROVIDERS, core_providers
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.rules.combinations import COMBINATIONS
+from k8s_ucp.topology.rules.combinations import environments_of, git_of, rendered_only
 from tests import provider_fields
 from tests.control_planes import namespace
 from tests.integration.gitops.core_kinds import serving
@@ -245,8 +246,9 @@ def test_many_are_all_there_is() -> None:
         with_examples(SOAKED // PIECES, SEED + number)(note)()
     allowed = {
         (name, each)
-        for name, core in COMBINATIONS.items()
-        for each in (*core.git, *core.environments, *core.rendered_only)
+        for name in core_providers()
+        for core in (PROVIDERS[name],)
+        for each in (*git_of(core), *environments_of(core), *rendered_only(core))
     }
     allowed |= {("ingress", each) for each in ("traefik", "nginx", "gateway", "none")}
     assert pairs == allowed

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.gitops.render.values.clouds import CLOUD_OF, SECRETS
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.topology.placement import in_pods
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -24,8 +26,8 @@ class Addon:
     """It runs on the core cluster."""
     environments: bool = False
     """It runs on app clusters."""
-    by_host: tuple[str, ...] = ()
-    """Providers of app clusters where `ucp start` runs it as a host process instead."""
+    by_host: bool = False
+    """On simulated app clusters `ucp start` runs it as a host process instead."""
     wave: int = 0
     oci: bool = False
     parameters: tuple[tuple[str, str], ...] = ()
@@ -138,7 +140,7 @@ _ARGO_ROLLOUTS = Addon(
     "2.41.0",
     "argo-rollouts",
     environments=True,
-    by_host=("embedded",),
+    by_host=True,
 )
 _VELERO = Addon(
     "velero",
@@ -209,7 +211,7 @@ def parameters(topology: Topology, addon: Addon, environment: str) -> list[tuple
 
 def on_core(topology: Topology, addon: Addon) -> bool:
     """It runs on the core cluster. An embedded core runs no pods, so nothing does there."""
-    return addon.core and topology.spec.core.provider != "embedded"
+    return addon.core and in_pods(topology)
 
 
 def leads_to_argocd(topology: Topology) -> bool:
@@ -218,7 +220,8 @@ def leads_to_argocd(topology: Topology) -> bool:
     Only where the way in is this machine's loopback: a cloud's load balancer would show the page
     for logging in to everybody, without TLS.
     """
-    return topology.spec.core.provider == "kind" and bool(_INGRESS[topology.spec.addons.ingress])
+    here = PROVIDERS[topology.spec.core.provider].takes_traffic
+    return here and bool(_INGRESS[topology.spec.addons.ingress])
 
 
 def environment_providers(topology: Topology, addon: Addon) -> list[str]:
@@ -226,7 +229,7 @@ def environment_providers(topology: Topology, addon: Addon) -> list[str]:
     if not addon.environments:
         return []
     used = {each.cluster.provider for each in topology.spec.environments}
-    return sorted(used - set(addon.by_host))
+    return sorted(each for each in used if not (addon.by_host and PROVIDERS[each].simulated))
 
 
 def targets(topology: Topology, addon: Addon) -> list[str]:
@@ -273,6 +276,7 @@ def values(topology: Topology, provider: str) -> dict[str, Any]:
     gcp = topology.spec.credentials.gcp
     return {
         "provider": provider,
+        "info": PROVIDERS[provider],
         "in_cloud": provider in CLOUD_OF,
         "gateway": gateway(topology),
         "loki": topology.spec.addons.loki,

@@ -1,0 +1,108 @@
+"""The providers of clusters, a row each: the one place where a provider is added.
+
+A row says all that others decide by; nobody asks for a name. What makes the clusters is a room of
+its own, which the row names: `clusters/<name>/`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from k8s_ucp.cluster_provider import Declaration, Network, Placement, ProviderInfo
+
+DEFAULT = "embedded"
+"""Of a topology that names none."""
+
+_ROWS = (
+    ProviderInfo(
+        "embedded",
+        "k8s_ucp.clusters.embedded.maker:make",
+        core=True,
+        environments=Declaration.LOCAL_CLUSTER,
+        network=Network.LOOPBACK,
+        placement=Placement.HOST,
+        simulated=True,
+        linux_only=True,
+        megabytes=550,
+        comment="control planes as processes on this machine; workloads are simulated",
+        offer="control planes as processes on this machine, with simulated workloads",
+        folder="clusters",
+    ),
+    ProviderInfo(
+        "kind",
+        "k8s_ucp.clusters.kind.maker:make",
+        core=True,
+        environments=Declaration.LOCAL_CLUSTER,
+        network=Network.CONTAINERS,
+        loads_images=True,
+        removed_by_stop=True,
+        keys=("ports",),
+        tools=("kind",),
+        megabytes=900,
+        comment="clusters in containers of Docker, podman or nerdctl",
+        offer="clusters in containers, with real pods",
+    ),
+    ProviderInfo(
+        "gke",
+        "k8s_ucp.clusters.gke.maker:make",
+        core=True,
+        environments=Declaration.CROSSPLANE,
+        remote=True,
+        keys=("region", "size", "network", "autopilot"),
+        longest_name=40,
+        create_seconds=1800.0,
+        access_seconds=3600.0,
+    ),
+    ProviderInfo(
+        "existing",
+        "k8s_ucp.clusters.existing.maker:make",
+        core=True,
+        environments=Declaration.LOCAL_CLUSTER,
+        adopts=True,
+        keys=("context", "adopt"),
+    ),
+    ProviderInfo(
+        "eks", environments=Declaration.CROSSPLANE, keys=("region", "size"), longest_name=63
+    ),
+    ProviderInfo(
+        "aks", environments=Declaration.CROSSPLANE, keys=("region", "size"), longest_name=63
+    ),
+    ProviderInfo(
+        "digitalocean",
+        environments=Declaration.CROSSPLANE,
+        keys=("region", "size"),
+        longest_name=63,
+    ),
+)
+
+PROVIDERS = {each.name: each for each in _ROWS}
+"""By name, in the order in which messages list them."""
+
+
+def core_providers() -> tuple[str, ...]:
+    """Of core clusters."""
+    return tuple(each.name for each in PROVIDERS.values() if each.core)
+
+
+def local_providers() -> tuple[str, ...]:
+    """Of environments whose clusters are LocalCluster objects."""
+    return tuple(_declared(Declaration.LOCAL_CLUSTER))
+
+
+def cloud_providers() -> tuple[str, ...]:
+    """Of environments whose clusters are Crossplane's managed resources."""
+    return tuple(_declared(Declaration.CROSSPLANE))
+
+
+def environment_providers() -> tuple[str, ...]:
+    """Of environments."""
+    return (*local_providers(), *cloud_providers())
+
+
+def _declared(as_: Declaration) -> Iterator[str]:
+    return (each.name for each in PROVIDERS.values() if each.environments is as_)
+
+
+def is_simulated(name: str) -> bool:
+    """Also of a name that a cluster tells, which may be of another version."""
+    return name in PROVIDERS and PROVIDERS[name].simulated
