@@ -64,8 +64,8 @@ def placed(advice: str, given: Mapping[str, str]) -> str:
 
 
 _COMMAND = re.compile(
-    r"(?P<command>(?<![\w/.-])ucp (?:app|check|clusters|doctor|env|get|history|kubeconfig|logs"
-    r"|mirror|open|promote|reconciler|render|rollback|start|status|stop|tools)\b"
+    r"(?P<command>(?<![\w/.-])ucp (?:app|board|check|clusters|doctor|env|get|history|kubeconfig"
+    r"|logs|mirror|open|promote|reconciler|render|rollback|start|status|stop|tools)\b"
     r"(?: (?:add|argocd|forget|install|list|remove|run|secrets)\b)?"
     r"(?: --[a-z-]+(?:[= ][\w./,:=-]+)?)*)(?P<rest>[^;,`\n]*)"
 )

@@ -48,6 +48,9 @@ COMMANDS: dict[str, CommandEntry] = {
         "k8s_ucp.cli.inspection.graph", "Draw the topology as mermaid, svg or dot."
     ),
     "doctor": CommandEntry("k8s_ucp.cli.inspection.doctor", "Find problems and how to fix them."),
+    "board": CommandEntry(
+        "k8s_ucp.cli.board", "Serve a page that shows the topology as it changes."
+    ),
     "logs": CommandEntry("k8s_ucp.cli.inspection.logs", "Print a component's logs."),
     "promote": CommandEntry(
         "k8s_ucp.cli.promotion.promote", "Write an image tag to an environment."

@@ -189,13 +189,13 @@ def promote(
     gate = _gate(call, seconds("--soak", soak or "0s")) if require_healthy else None
     proposing = Proposing(forge, merge_when_green) if pr else None
     deadline = seconds("--timeout", timeout)
-    landing, warning = _land(call, intents, gate, run, repo, branch, deadline, proposing)
+    landing, warning = land_promotions(call, intents, gate, run, repo, branch, deadline, proposing)
     if warning:
         call.console.warn(warning)
     return show_landing(call.console, landing, output, batch=bool(batch))
 
 
-def _land(
+def land_promotions(
     call: Invocation,
     intents: Sequence[Intent],
     gate: HealthGate | None,

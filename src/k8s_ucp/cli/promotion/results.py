@@ -35,7 +35,7 @@ def person(run: Run) -> Author | None:
 def show_landing(console: Console, landing: Landing, output: Output, *, batch: bool) -> int:
     """Say what came of it, in words and as data; the exit code."""
     for decision in landing.decisions:
-        console.say(_words(decision, landing))
+        console.say(words(decision, landing))
     if output is not Output.table:
         console.data(notation(result(landing, batch=batch), output))
     return 1 if _worst(landing.decisions).status in REFUSALS else 0
@@ -78,7 +78,7 @@ def _worst(decisions: Sequence[Decision]) -> Decision:
     return min(decisions, key=lambda decision: rank.index(decision.status))
 
 
-def _words(decision: Decision, landing: Landing) -> str:
+def words(decision: Decision, landing: Landing) -> str:
     note = decision.note
     if decision.status in ("promoted", "pr"):
         old, new = from_to(decision.asked) if decision.asked else ("", "")

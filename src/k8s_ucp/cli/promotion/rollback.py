@@ -63,7 +63,7 @@ def rollback(
         raise UsageError("the environment is not specified", next=f"ucp rollback {app} --env ENV")
     check_name("environment", env)
     call = invocation(ctx)
-    landing, warning = _land(
+    landing, warning = land_rollback(
         call, app, env, to, release_hold, repo, branch, seconds("--timeout", timeout)
     )
     if warning:
@@ -71,7 +71,7 @@ def rollback(
     return show_landing(call.console, landing, output, batch=False)
 
 
-def _land(
+def land_rollback(
     call: Invocation,
     app: str,
     env: str,

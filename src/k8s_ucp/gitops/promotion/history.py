@@ -60,6 +60,26 @@ def events(repository: Repository, tip: str, app: str, env: str = "") -> list[Hi
     return found
 
 
+def latest_events(
+    repository: Repository, tip: str, *, since: str = ""
+) -> dict[tuple[str, str], HistoryEvent]:
+    """The newest change of each app in each environment, after the commit `since`: for all apps."""
+    touches = list(_touches(repository, f"{since}..{tip}" if since else tip, "apps"))
+    ids = [id for touch in touches for pair in touch.files.values() for id in pair]
+    contents = repository.contents(id for id in ids if _exists(id))
+    found: dict[tuple[str, str], HistoryEvent] = {}
+    for touch in touches:
+        entries = {(each.app, each.env): each for each in read_trailers(touch.message)}
+        for path, (before, after) in touch.files.items():
+            _, app, folder, env, _ = path.split("/")
+            if folder != "overlays" or (app, env) in found:
+                continue
+            changes = _changes(contents.get(before, b""), contents.get(after, b""), path)
+            if changes:
+                found[app, env] = _event(touch, env, changes, entries.get((app, env)))
+    return found
+
+
 def pasts(repository: Repository, tip: str, app: str, env: str) -> list[PinsAtCommit]:
     """The overlay's pins at each commit that changed them, newest first."""
     touches = list(_touches(repository, tip, overlay_folder(app, env)))

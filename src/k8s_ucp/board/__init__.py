@@ -1,0 +1,1 @@
+"""`ucp board`: one page on loopback that shows a topology as it changes."""

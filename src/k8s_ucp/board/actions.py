@@ -1,0 +1,66 @@
+"""What people may do on the board: what the commands do, with their checks and their words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.promotion.decision import parse_version
+from k8s_ucp.gitops.promotion.overlay import check_name
+
+KINDS = ("promote", "rollback", "release-hold")
+
+
+@dataclass(frozen=True)
+class Action:
+    """One change that somebody asks for, of what that person saw."""
+
+    kind: str
+    app: str
+    env: str
+    images: Mapping[str, str] = field(default_factory=dict)
+    """To promote: {image: tag or digest}."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it, as the command says it."""
+
+    ok: bool
+    message: str
+
+
+Run = Callable[[Action], Outcome]
+
+
+def parse(body: bytes) -> Action:
+    """What the page sent. Raises UsageError."""
+    try:
+        data: Any = json.loads(body)
+    except ValueError as error:
+        raise UsageError("the request's body can't be parsed as JSON") from error
+    if not isinstance(data, dict) or data.get("kind") not in KINDS:
+        raise UsageError(f"the request asks for none of {', '.join(KINDS)}")
+    kind, app, env = (str(data.get(name, "")) for name in ("kind", "app", "env"))
+    check_name("app", app)
+    check_name("environment", env)
+    images = data.get("images") or {}
+    if not isinstance(images, dict):
+        raise UsageError("the request's images are not a mapping")
+    images = {str(name): str(version) for name, version in images.items()}
+    if kind == "promote" and not images:
+        raise UsageError("the tag to promote is not specified")
+    for version in images.values():
+        parse_version(version)
+    return Action(kind, app, env, images)
+
+
+def attempt(run: Run, body: bytes) -> Outcome:
+    """Parse and run it; what is raised on purpose is an outcome, too."""
+    try:
+        return run(parse(body))
+    except UcpError as error:
+        return Outcome(False, str(error))

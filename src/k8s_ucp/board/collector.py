@@ -1,0 +1,123 @@
+"""Collects what the board shows, only while somebody looks, and hands it to everybody who does."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from k8s_ucp.board.snapshot import Snapshot
+from k8s_ucp.errors import UcpError
+
+LINGER_SECONDS = 5.0
+"""After the last one has gone: a page that is loaded again finds everything there."""
+SETTLE_SECONDS = 0.1
+"""Changes come in bursts; so many of them as come meanwhile are one."""
+MOST_VIEWERS = 32
+
+
+class TooManyViewers(UcpError):
+    """More pages than the board serves at once."""
+
+
+class Source(Protocol):
+    """Where the board's data come from."""
+
+    def open(
+        self, changed: Callable[[], None]
+    ) -> contextlib.AbstractContextManager[Callable[[], Snapshot]]:
+        """Follow the topology until it ends: what gives the newest snapshot, at once.
+
+        changed: called, from any thread, whenever there may be a new one.
+        """
+
+
+class Collector:
+    """One thread, from the first viewer to a little after the last one."""
+
+    def __init__(self, source: Source, *, linger: float = LINGER_SECONDS) -> None:
+        self._source = source
+        self._linger = linger
+        self._state = threading.Condition()
+        self._viewers = 0
+        self._thread: threading.Thread | None = None
+        self._version = 0
+        self._snapshot: Snapshot = {}
+        self._wake = threading.Event()
+        self._closed = False
+
+    @property
+    def working(self) -> bool:
+        """Something is asked of the topology."""
+        with self._state:
+            return self._thread is not None
+
+    @contextlib.contextmanager
+    def viewer(self) -> Iterator[None]:
+        """Somebody looks. Raises TooManyViewers."""
+        with self._state:
+            if self._viewers >= MOST_VIEWERS:
+                raise TooManyViewers(f"{MOST_VIEWERS} pages are open", next="close some of them")
+            self._viewers += 1
+            if self._thread is None and not self._closed:
+                # What was shown before nobody looked is old.
+                self._version, self._snapshot = self._version + 1, {}
+                self._thread = threading.Thread(target=self._collect, name="board", daemon=True)
+                self._thread.start()
+            self._state.notify_all()
+        try:
+            yield
+        finally:
+            with self._state:
+                self._viewers -= 1
+            self._wake.set()
+
+    def after(self, version: int, timeout: float) -> tuple[int, Snapshot] | None:
+        """The newest snapshot with its version; None where none came after `version` in time."""
+
+        def is_newer() -> bool:
+            return self._closed or (self._version > version and bool(self._snapshot))
+
+        with self._state:
+            self._state.wait_for(is_newer, timeout)
+            newer = self._version > version and self._snapshot
+            return (self._version, self._snapshot) if newer else None
+
+    @property
+    def closed(self) -> bool:
+        with self._state:
+            return self._closed
+
+    def close(self) -> None:
+        """Let everybody go."""
+        with self._state:
+            self._closed = True
+            self._state.notify_all()
+        self._wake.set()
+
+    def _collect(self) -> None:
+        with self._source.open(self._wake.set) as read:
+            while True:
+                self._wake.clear()
+                self._publish(read())
+                if self._ends():
+                    return
+                self._wake.wait()
+                time.sleep(SETTLE_SECONDS)
+
+    def _ends(self) -> bool:
+        """Nobody has looked for a while."""
+        with self._state:
+            self._state.wait_for(lambda: self._closed or self._viewers > 0, self._linger)
+            if self._viewers > 0 and not self._closed:
+                return False
+            self._thread = None
+            return True
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        with self._state:
+            if snapshot != self._snapshot:
+                self._version, self._snapshot = self._version + 1, snapshot
+                self._state.notify_all()

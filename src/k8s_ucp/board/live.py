@@ -1,0 +1,216 @@
+"""What the board shows of a topology that runs: followed while somebody looks, else left alone.
+
+Applications and Events are watched, so they are on the screen as soon as the API server tells of
+them. All else is asked for every few seconds by the functions behind `ucp status` and `ucp doctor`,
+and the app repository is read again when its tip has moved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from k8s_ucp.board.snapshot import Known, Snapshot, snapshot
+from k8s_ucp.board.versions import Overview
+from k8s_ucp.components.adoption.adopted_argocd import of_ours
+from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.crossplane_objects import crossplane_objects
+from k8s_ucp.inspect.doctor import Examined, Finding, findings
+from k8s_ucp.inspect.status import ClusterSnapshot
+from k8s_ucp.kube import APPLICATION, EVENT, Kind, Kube, Object
+from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE
+from k8s_ucp.topology import Topology
+
+ASK_SECONDS = 5.0
+"""Between two looks at everything that isn't watched."""
+TIP_SECONDS = 2.0
+"""Between two looks at the tip of the app repository."""
+RESOURCE_SECONDS = 30.0
+WATCH_SECONDS = 30.0
+"""A watch lives so long at most after the last viewer has gone."""
+RETRY_SECONDS = 1.0
+
+Versions = Callable[[Overview | None], Overview]
+"""Reads the app repository, given what was read before. Raises UcpError."""
+
+
+@dataclass(frozen=True)
+class LiveSource:
+    """A topology that was started."""
+
+    topology: Topology
+    connect: Callable[[], Kube]
+    """A new client of the core. Raises UcpError."""
+    examine: Callable[[], Examined]
+    """Asks all that `ucp doctor` asks."""
+    versions: Versions
+    advice: Callable[[Finding], Finding] = lambda finding: finding
+    """The finding with commands that work where `ucp board` was typed."""
+    may_change: bool = False
+
+    @contextlib.contextmanager
+    def open(self, changed: Callable[[], None]) -> Iterator[Callable[[], Snapshot]]:
+        following = _Following(self, changed)
+        following.start()
+        try:
+            yield following.read
+        finally:
+            following.stop()
+
+
+class _Following:
+    """What is known at any time, and the threads that find it out."""
+
+    def __init__(self, source: LiveSource, changed: Callable[[], None]) -> None:
+        self._source = source
+        self._changed = changed
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._examined: Examined | None = None
+        self._core_lost = False
+        self._overview: Overview | None = None
+        self._problem = ""
+        self._resources: Sequence[Object] = ()
+        self._applications: Mapping[str, Object] | None = None
+        self._events: Mapping[str, Object] = {}
+
+    def start(self) -> None:
+        jobs: dict[str, Callable[[], None]] = {
+            "applications": self._follow_applications,
+            "events of Argo CD": lambda: self._follow_events(ARGOCD_NAMESPACE),
+            "events of clusters": lambda: self._follow_events(CLUSTERS_NAMESPACE),
+            "state": lambda: self._repeat(self._examine, ASK_SECONDS),
+            "versions": lambda: self._repeat(self._read_versions, TIP_SECONDS),
+            "resources": lambda: self._repeat(self._list_resources, RESOURCE_SECONDS),
+        }
+        for name, job in jobs.items():
+            threading.Thread(target=job, name=f"board {name}", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def read(self) -> Snapshot:
+        """What is known now. Asks nothing."""
+        with self._lock:
+            examined, applications = self._examined, self._applications
+            overview, events = self._overview, list(self._events.values())
+            lost, problem, resources = self._core_lost, self._problem, self._resources
+        topology = self._source.topology
+        seen = examined.seen if examined else None
+        if applications is not None:
+            ours = of_ours(list(applications.values()), topology.spec.core.adopt)
+            seen = replace(seen or ClusterSnapshot(core_ready=not lost), applications=ours)
+            examined = replace(examined, seen=seen) if examined else None
+        found = findings(examined) if examined else []
+        return snapshot(
+            Known(
+                topology,
+                seen,
+                core_lost=lost,
+                findings=[self._source.advice(each) for each in found],
+                versions=overview.deployed if overview else {},
+                versions_problem=problem,
+                resources=resources,
+                events=events,
+                may_change=self._source.may_change,
+            )
+        )
+
+    def _examine(self) -> None:
+        found = self._source.examine()
+        with self._lock:
+            self._core_lost = not found.seen.core_ready
+            before = self._examined
+            if self._core_lost and before is not None:
+                # What it said last is more than nothing, and is shown as old.
+                seen = replace(before.seen, core_ready=False, components=found.seen.components)
+                found = replace(found, seen=seen)
+            self._examined = found
+
+    def _read_versions(self) -> None:
+        try:
+            found, problem = self._source.versions(self._overview), ""
+        except UcpError as error:
+            found, problem = self._overview or Overview(), error.message
+        with self._lock:
+            self._overview, self._problem = found, problem
+
+    def _list_resources(self) -> None:
+        kube = self._source.connect()
+        try:
+            found = crossplane_objects(kube)
+        finally:
+            kube.close()
+        with self._lock:
+            self._resources = found
+
+    def _repeat(self, job: Callable[[], None], pause: float) -> None:
+        while not self._stop.is_set():
+            with contextlib.suppress(UcpError):
+                job()
+                self._changed()
+            self._stop.wait(pause)
+
+    def _follow_applications(self) -> None:
+        def keep(items: Mapping[str, Object]) -> None:
+            self._applications = items
+
+        self._follow(APPLICATION, ARGOCD_NAMESPACE, keep)
+
+    def _follow_events(self, namespace: str) -> None:
+        def keep(items: Mapping[str, Object]) -> None:
+            mine = f"{namespace}/"
+            others = {key: each for key, each in self._events.items() if not key.startswith(mine)}
+            self._events = {**others, **{f"{mine}{key}": each for key, each in items.items()}}
+
+        self._follow(EVENT, namespace, keep)
+
+    def _follow(
+        self,
+        kind: Kind,
+        namespace: str,
+        keep: Callable[[Mapping[str, Object]], None],
+    ) -> None:
+        """List, then watch, until it ends; `keep` is called under the lock."""
+        while not self._stop.is_set():
+            kube = None
+            try:
+                kube = self._source.connect()
+                found, version = kube.list_with_version(kind, namespace)
+                items = {each["metadata"]["name"]: each for each in found}
+                self._tell(keep, items)
+                for what, item in kube.watch(
+                    kind, namespace, since=version, seconds=WATCH_SECONDS, silence=WATCH_SECONDS + 5
+                ):
+                    if self._stop.is_set():
+                        return
+                    self._take(items, what, item, keep)
+            except UcpError:
+                self._stop.wait(RETRY_SECONDS)
+            finally:
+                if kube is not None:
+                    kube.close()
+
+    def _take(
+        self,
+        items: dict[str, Object],
+        what: str,
+        item: Object,
+        keep: Callable[[Mapping[str, Object]], None],
+    ) -> None:
+        name = item["metadata"].get("name")
+        if what == "DELETED":
+            items.pop(name, None)
+        elif what in ("ADDED", "MODIFIED"):
+            items[name] = item
+        else:
+            return
+        self._tell(keep, items)
+
+    def _tell(self, keep: Callable[[Any], None], items: Mapping[str, Object]) -> None:
+        with self._lock:
+            keep(dict(items))
+        self._changed()

@@ -1,0 +1,249 @@
+"""What the board shows at one moment, as rows by key in sections; and what differs between two.
+
+Pure. The data are those of `ucp status`, `ucp doctor` and `ucp history`, put together. Texts that
+others wrote are redacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from k8s_ucp.board.versions import Deployed
+from k8s_ucp.gitops.promotion.message import from_to
+from k8s_ucp.inspect import status
+from k8s_ucp.inspect.bundle import event_line
+from k8s_ucp.inspect.doctor import Finding
+from k8s_ucp.inspect.status import ClusterSnapshot, Status
+from k8s_ucp.kube import Object
+from k8s_ucp.redaction import without_secrets
+from k8s_ucp.topology import Topology
+
+Row = dict[str, Any]
+Snapshot = dict[str, dict[str, Row]]
+"""{section: {key: row}}"""
+
+EVENTS = 100
+"""Events shown, the newest."""
+_LONGEST = 600
+"""Characters of a text that others wrote."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """All that is known at one moment; what could not be asked is empty, or as it was."""
+
+    topology: Topology
+    seen: ClusterSnapshot | None = None
+    """None: nothing was asked yet."""
+    core_lost: bool = False
+    """The core doesn't answer: `seen` is what it said last."""
+    findings: Sequence[Finding] = ()
+    versions: Mapping[tuple[str, str], Deployed] = field(default_factory=dict)
+    versions_problem: str = ""
+    """Why the app repository could not be read."""
+    resources: Sequence[Object] = ()
+    """Crossplane's."""
+    events: Sequence[Object] = ()
+    may_change: bool = False
+
+
+def snapshot(known: Known) -> Snapshot:
+    """The sections of the board."""
+    seen = known.seen or ClusterSnapshot(core_ready=False)
+    data = status.summarize(known.topology, seen)
+    why = status.reasons(seen)
+    applications = {each["metadata"]["name"]: each for each in seen.applications}
+    apps = [each for each in data["applications"] if each["app"] and each["environment"]]
+    return {
+        "about": {"": _about(known, data, apps)},
+        "apps": _apps(apps, applications, why, known.versions),
+        "environments": {each["name"]: _environment(each, why) for each in data["environments"]},
+        "components": {
+            each["name"]: {**each, "why": _text(why.get(each["name"], ""))}
+            for each in data["components"]
+        },
+        "applications": {
+            each["name"]: {
+                "name": each["name"],
+                "sync": each["sync"] or "Unknown",
+                "health": each["health"] or "Unknown",
+                "revision": (each["revision"] or "")[:12],
+                "why": _text(why.get(each["name"], "")),
+            }
+            for each in data["applications"]
+            if not (each["app"] and each["environment"])
+        },
+        "mirrors": {each["name"]: _mirror(each, why) for each in data["mirrors"]},
+        "findings": {each.id: _finding(each) for each in known.findings},
+        "resources": dict(_resources(known.resources)),
+        "events": dict(_events(known.events)),
+    }
+
+
+def difference(before: Snapshot, after: Snapshot) -> dict[str, dict[str, Any]]:
+    """What leads from one to the other: {section: {"put": {key: row}, "drop": [key]}}."""
+    found: dict[str, dict[str, Any]] = {}
+    for section in {**before, **after}:
+        old, new = before.get(section, {}), after.get(section, {})
+        put = {key: row for key, row in new.items() if old.get(key) != row}
+        drop = [key for key in old if key not in new]
+        if put or drop:
+            found[section] = {"put": put, "drop": drop}
+    return found
+
+
+def _about(known: Known, data: Status, apps: Sequence[Status]) -> Row:
+    environments = [each["name"] for each in data["environments"]]
+    others = {each["environment"] for each in apps} | {env for _, env in known.versions}
+    return {
+        "topology": data["topology"],
+        "core": data["core"],
+        "environments": [*environments, *sorted(others - set(environments))],
+        "asked": known.seen is not None,
+        "lost": known.core_lost,
+        "problem": _text(known.versions_problem),
+        "write": known.may_change,
+    }
+
+
+def _apps(
+    found: Iterable[Status],
+    applications: Mapping[str, Object],
+    why: Mapping[str, str],
+    versions: Mapping[tuple[str, str], Deployed],
+) -> dict[str, Row]:
+    running = {(each["app"], each["environment"]): each for each in found}
+    rows = {}
+    for app, env in sorted({*running, *versions}):
+        each, version = running.get((app, env)), versions.get((app, env))
+        name = each["name"] if each else ""
+        rows[f"{app}/{env}"] = {
+            "app": app,
+            "env": env,
+            "application": name,
+            "sync": (each and each["sync"]) or ("Unknown" if each else "Missing"),
+            "health": (each and each["health"]) or ("Unknown" if each else "Missing"),
+            "since": _since(applications[name]) if each else None,
+            "why": _text(why.get(name, "")) if each else "no Application in Argo CD yet",
+            "images": each["images"] if each else [],
+            **(_version(version, versions) if version else _NO_VERSION),
+        }
+    return rows
+
+
+_NO_VERSION: Row = {"tag": "", "held": [], "changed": None, "newer": None, "problem": ""}
+
+
+def _version(version: Deployed, all_versions: Mapping[tuple[str, str], Deployed]) -> Row:
+    tags = {str(pin) for pin in version.pins.values()}
+    tag = tags.pop() if len(tags) == 1 else ", ".join(
+        f"{name}={pin}" for name, pin in version.pins.items()
+    )  # fmt: skip
+    newer = None
+    if version.newer:
+        source = all_versions.get((version.app, version.source))
+        newer = {
+            "env": version.source,
+            "tag": from_to(version.newer)[1],
+            "images": {each.image: str(each.new) for each in version.newer},
+            "changed": _change(source),
+        }
+    return {
+        "tag": tag,
+        "held": list(version.held),
+        "changed": _change(version),
+        "newer": newer,
+        "problem": _text(version.problem),
+    }
+
+
+def _change(version: Deployed | None) -> Row | None:
+    """Who brought the tags that are there, as `ucp history` tells it."""
+    event = version.changed if version else None
+    if event is None:
+        return None
+    return {
+        "by": _text(event.author.name),
+        "time": event.time,
+        "kind": event.kind,
+        "commit": event.commit[:12],
+        "from": from_to(event.changes)[0],
+    }
+
+
+def _since(application: Object) -> str | None:
+    """Since when its health is as it is; else when it was deployed last."""
+    found = application.get("status") or {}
+    deployed = [str(each.get("deployedAt") or "") for each in found.get("history") or []]
+    return (
+        (found.get("health") or {}).get("lastTransitionTime") or max(deployed, default="") or None
+    )
+
+
+def _environment(each: Status, why: Mapping[str, str]) -> Row:
+    cluster = each["cluster"]
+    return {
+        "name": each["name"],
+        "state": each["state"],
+        **{name: cluster[name] for name in ("provider", "ready", "registered", "reachable")},
+        "cluster": cluster["name"],
+        "simulated": cluster["simulated"],
+        "tokenExpiresAt": cluster["tokenExpiresAt"],
+        "why": _text(why.get(cluster["name"], "")),
+    }
+
+
+def _mirror(each: Status, why: Mapping[str, str]) -> Row:
+    return {
+        "name": each["name"],
+        "ready": each["ready"],
+        "done": [target["cluster"] for target in each["targets"] if target["ready"]],
+        "pending": [target["cluster"] for target in each["targets"] if not target["ready"]],
+        "why": _text(why.get(f"mirror {each['name']}", "")),
+    }
+
+
+def _finding(each: Finding) -> Row:
+    return {**each.data(), "message": _text(each.message), "next": _text(each.next)}
+
+
+def _resources(items: Sequence[Object]) -> Iterable[tuple[str, Row]]:
+    for each in items:
+        about = each["metadata"]
+        conditions = {
+            condition.get("type"): condition
+            for condition in (each.get("status") or {}).get("conditions") or []
+        }
+        bad = [
+            f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
+            for name in ("Synced", "Ready")
+            if (condition := conditions.get(name)) and condition.get("status") != "True"
+        ]
+        namespace = about.get("namespace") or ""
+        yield (
+            f"{each['kind']}/{namespace}/{about['name']}",
+            {
+                "kind": each["kind"],
+                "name": f"{namespace}/{about['name']}" if namespace else about["name"],
+                "synced": (conditions.get("Synced") or {}).get("status", "Unknown"),
+                "ready": (conditions.get("Ready") or {}).get("status", "Unknown"),
+                "deleting": bool(about.get("deletionTimestamp")),
+                "why": _text(bad[0] if bad else ""),
+            },
+        )
+
+
+def _events(items: Sequence[Object]) -> Iterable[tuple[str, Row]]:
+    lines = [(each["metadata"].get("uid") or each["metadata"]["name"], event_line(each))
+             for each in items]  # fmt: skip
+    lines.sort(key=lambda pair: str(pair[1]["last"] or ""), reverse=True)
+    for key, line in lines[:EVENTS]:
+        yield str(key), {**line, "message": _text(str(line["message"] or ""))}
+
+
+def _text(words: str) -> str:
+    """Words that others wrote: without secrets, and not without end."""
+    clean = without_secrets(words[: 4 * _LONGEST])
+    return clean if len(clean) <= _LONGEST else clean[:_LONGEST] + " ..."

@@ -1,0 +1,139 @@
+"""Which version each app has in each environment, all of them at once: for the board.
+
+Everything comes from one commit of the app repository in a few git calls, however many apps there
+are; the last changes come from the log, and for a next commit from what was added to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, promotes_from
+from k8s_ucp.gitops.promotion.history import HistoryEvent, latest_events
+from k8s_ucp.gitops.promotion.message import Change
+from k8s_ucp.gitops.promotion.order import MARKS_FILE
+from k8s_ucp.gitops.promotion.overlay import KUSTOMIZATIONS, Overlay, read_overlay
+
+Place = tuple[str, str]
+"""(app, environment)"""
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """One app in one environment, as the repository says."""
+
+    app: str
+    env: str
+    pins: Mapping[str, Pin] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
+    """Tags or digests that were rolled back from and may not come again."""
+    source: str = ""
+    """The environment that its tags come from."""
+    newer: tuple[Change, ...] = ()
+    """What that one has and this one hasn't."""
+    changed: HistoryEvent | None = None
+    """What brought the present pins."""
+    problem: str = ""
+    """Why its overlay can't be read."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Of one commit."""
+
+    commit: str = ""
+    deployed: Mapping[Place, Deployed] = field(default_factory=dict)
+    events: Mapping[Place, HistoryEvent] = field(default_factory=dict)
+
+
+def overview(repository: Repository, commit: str, before: Overview | None = None) -> Overview:
+    """What a commit says. before: of an earlier one, whose log need not be read again."""
+    if before is not None and before.commit == commit:
+        return before
+    since = before.commit if before and _is_ancestor(repository, before.commit, commit) else ""
+    known = dict(before.events) if before and since else {}
+    events = {**known, **latest_events(repository, commit, since=since)}
+    files = _Files(repository, commit)
+    overlays: dict[Place, Overlay] = {}
+    found: dict[Place, Deployed] = {}
+    for app, env in files.places():
+        try:
+            overlays[app, env] = read_overlay(files, app, env)
+            found[app, env] = _deployed(files, overlays[app, env], events.get((app, env)))
+        except UcpError as error:
+            found[app, env] = Deployed(app, env, problem=error.message)
+    return Overview(
+        commit,
+        {place: replace(each, newer=_newer(each, overlays)) for place, each in found.items()},
+        events,
+    )
+
+
+def _deployed(files: _Files, overlay: Overlay, changed: HistoryEvent | None) -> Deployed:
+    held = dict.fromkeys(each for mark in overlay.marks.values() for each in mark.held)
+    source = files.source_of(overlay.env)
+    return Deployed(
+        overlay.app, overlay.env, overlay.pins, tuple(held), source=source, changed=changed
+    )
+
+
+def _newer(each: Deployed, overlays: Mapping[Place, Overlay]) -> tuple[Change, ...]:
+    """What a promotion from the environment before would change."""
+    source = overlays.get((each.app, each.source))
+    if source is None:
+        return ()
+    return tuple(
+        Change(name, each.pins[name], pin)
+        for name, pin in source.pins.items()
+        if pin and name in each.pins and each.pins[name] != pin
+    )
+
+
+def _is_ancestor(repository: Repository, commit: str, tip: str) -> bool:
+    if not repository.resolve(commit):
+        return False
+    return not repository.git("rev-list", "--max-count=1", commit, "--not", tip).strip()
+
+
+class _Files:
+    """The small files that versions are read from, as a Tip."""
+
+    def __init__(self, repository: Repository, commit: str) -> None:
+        wanted = (*KUSTOMIZATIONS, MARKS_FILE)
+        listing = {
+            path: entry
+            for path, entry in repository.listing(commit).items()
+            if entry.mode.startswith("100")
+            and (path == ENVIRONMENTS_FILE or _is_overlay_file(path, wanted))
+        }
+        contents = repository.contents(entry.id for entry in listing.values())
+        self._files = {path: contents[entry.id] for path, entry in listing.items()}
+        environments = self._files.get(ENVIRONMENTS_FILE)
+        self._environments = (environments or b"").decode("utf-8", "replace")
+        self._sources: dict[str, str] = {}
+
+    def places(self) -> list[Place]:
+        found = {(path.split("/")[1], path.split("/")[3]) for path in self._files if "/" in path}
+        return sorted(found)
+
+    def source_of(self, env: str) -> str:
+        """The environment that `env` takes its tags from. Raises NotEditable."""
+        if env not in self._sources:
+            self._sources[env] = promotes_from(self._environments, env)
+        return self._sources[env]
+
+    def read(self, path: str) -> bytes | None:
+        return self._files.get(path)
+
+    def folders(self, path: str) -> list[str]:  # noqa: ARG002 (a Tip has it)
+        """None: only asked for the names of what is missing."""
+        return []
+
+
+def _is_overlay_file(path: str, names: tuple[str, ...]) -> bool:
+    parts = path.split("/")
+    return len(parts) == 5 and (parts[0], parts[2]) == ("apps", "overlays") and parts[4] in names

@@ -1,0 +1,137 @@
+"""`ucp board`: the topology as a page in the browser, with changes where `--write` allows them."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from k8s_ucp.board.actions import Action, Outcome
+from k8s_ucp.board.collector import Collector
+from k8s_ucp.board.live import LiveSource
+from k8s_ucp.board.repository import AppRepository
+from k8s_ucp.board.server import Board, BoardServer
+from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.command import Invocation, declare, invocation, placed
+from k8s_ucp.cli.git_credentials import app_credential
+from k8s_ucp.cli.inspection.doctor import examined
+from k8s_ucp.cli.inspection.status import look
+from k8s_ucp.cli.promotion.promote import land_promotions
+from k8s_ucp.cli.promotion.results import words
+from k8s_ucp.cli.promotion.rollback import land_rollback
+from k8s_ucp.context import Context
+from k8s_ucp.gitops.promotion.ci import find_run
+from k8s_ucp.gitops.promotion.decision import REFUSALS, Intent, parse_version
+from k8s_ucp.gitops.promotion.landing import Landing
+from k8s_ucp.inspect import status
+from k8s_ucp.inspect.doctor import Finding
+from k8s_ucp.kube import Kube
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology_graph.graph import topology_graph
+from k8s_ucp.topology_graph.svg import svg
+
+app = declare()
+
+PUSH_SECONDS = 60.0
+"""How long a change is tried: somebody waits for it in the browser."""
+
+
+@app.command()
+def board(
+    ctx: typer.Context,
+    write: Annotated[
+        bool,
+        typer.Option("--write", help="Allow promotions and rollbacks (default: read-only)."),
+    ] = False,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port",
+            metavar="N",
+            min=0,
+            max=65535,
+            show_default=False,
+            help="Port on 127.0.0.1 (default: a free one).",
+        ),
+    ] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the URL without opening a browser.")
+    ] = False,
+) -> None:
+    """Serve a page that shows the topology as it changes, until Ctrl-C.
+
+    The page is served on 127.0.0.1 only. Each printed URL admits one browser; the next URL is
+    printed once it is used.
+    """
+    call = invocation(ctx)
+    server = BoardServer(_board(call, write=write), port, call.console.data)
+    try:
+        call.console.data(server.url)
+        if not no_browser and not webbrowser.open(server.url):
+            call.console.say("no browser found: open the URL yourself")
+        server.serve_forever()
+    except KeyboardInterrupt:
+        # Its end, not a failure.
+        return
+    finally:
+        server.server_close()
+
+
+def _board(call: Invocation, *, write: bool) -> Board:
+    context = chosen_context(call)
+    # Only ports and places are looked up: no program is started.
+    context.toolbox = Toolbox({}, {})
+    call = replace(call, topology=context.topology.name)
+    kubeconfig = context.state.kubeconfig(context.topology.core_cluster)
+    repository = AppRepository(
+        context.gitops, context.topology.spec.git.branch, app_credential(call, "")
+    )
+
+    def advice(finding: Finding) -> Finding:
+        return replace(finding, next=placed(finding.next, call.given))
+
+    source = LiveSource(
+        context.topology,
+        connect=lambda: Kube.from_file(kubeconfig),
+        examine=lambda: examined(context),
+        versions=repository.read,
+        advice=advice,
+        may_change=write,
+    )
+    return Board(
+        context.topology.name,
+        Collector(source),
+        picture=lambda: _picture(context),
+        run=(lambda action: _run(call, action)) if write else None,
+    )
+
+
+def _picture(context: Context) -> str:
+    """As `ucp graph -o svg` draws it."""
+    found = look(context)
+    data = status.summarize(context.topology, found) if found.core_ready else {}
+    return svg(topology_graph(context.topology, data))
+
+
+def _run(call: Invocation, action: Action) -> Outcome:
+    """What `ucp promote` or `ucp rollback` does, and says. Raises UcpError."""
+    if action.kind == "promote":
+        run = find_run(os.environ)
+        images = {name: parse_version(version) for name, version in action.images.items()}
+        intent = Intent(action.app, action.env, images=images)
+        landing, warning = land_promotions(call, [intent], None, run, "", "", PUSH_SECONDS, None)
+    else:
+        release = action.kind == "release-hold"
+        landing, warning = land_rollback(
+            call, action.app, action.env, "", release, "", "", PUSH_SECONDS
+        )
+    return _outcome(call, landing, warning)
+
+
+def _outcome(call: Invocation, landing: Landing, warning: str) -> Outcome:
+    said = [placed(words(each, landing), call.given) for each in landing.decisions]
+    refused = any(each.status in REFUSALS for each in landing.decisions)
+    return Outcome(not refused, "\n".join([*said, *filter(None, [warning])]))

@@ -1,0 +1,251 @@
+"""A source of snapshots that a test writes itself, and a client that keeps a browser's manners."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from k8s_ucp.board.actions import Action, Outcome
+from k8s_ucp.board.collector import Collector
+from k8s_ucp.board.server import Board, BoardServer
+from k8s_ucp.board.snapshot import Snapshot
+
+ENVIRONMENTS = ("dev", "stage", "preprod", "prod")
+
+
+def app_row(app: str, env: str, tag: str = "1.0.0", **more: Any) -> dict[str, Any]:
+    return {
+        "app": app,
+        "env": env,
+        "application": f"{app}-{env}",
+        "sync": "Synced",
+        "health": "Healthy",
+        "since": "2026-01-01T00:00:00Z",
+        "why": "",
+        "images": [f"registry.example.org/{app}:{tag}"],
+        "tag": tag,
+        "held": [],
+        "changed": {
+            "by": "Ada",
+            "time": 1_760_000_000,
+            "kind": "promote",
+            "commit": "0123456789ab",
+            "from": "0.9.0",
+        },
+        "newer": None,
+        "problem": "",
+        **more,
+    }
+
+
+def board_data(apps: int = 2, environments: tuple[str, ...] = ("stage", "prod")) -> Snapshot:
+    """A topology where all is well."""
+    return {
+        "about": {
+            "": {
+                "topology": "demo",
+                "core": {"name": "demo-core", "provider": "embedded", "ready": True},
+                "environments": list(environments),
+                "asked": True,
+                "lost": False,
+                "problem": "",
+                "write": False,
+            }
+        },
+        "apps": {
+            f"app-{number:03}/{env}": app_row(f"app-{number:03}", env)
+            for number in range(apps)
+            for env in environments
+        },
+        "environments": {
+            env: {
+                "name": env,
+                "state": "running",
+                "provider": "embedded",
+                "ready": True,
+                "registered": True,
+                "reachable": True,
+                "cluster": f"demo-{env}",
+                "simulated": True,
+                "tokenExpiresAt": "2100-01-01T00:00:00Z",
+                "why": "",
+            }
+            for env in environments
+        },
+        "components": {
+            "argocd": {
+                "name": "argocd",
+                "version": "v3.5.7",
+                "ready": True,
+                "placement": "host",
+                "why": "",
+            }
+        },
+        "applications": {
+            "root": {
+                "name": "root",
+                "sync": "Synced",
+                "health": "Healthy",
+                "revision": "0123456789ab",
+                "why": "",
+            }
+        },
+        "mirrors": {
+            "ca": {"name": "ca", "ready": True, "done": ["demo-stage"], "pending": [], "why": ""}
+        },
+        "findings": {
+            "mirror/ca": {
+                "id": "mirror/ca",
+                "severity": "warning",
+                "message": "mirror ca: 1 copy pending",
+                "next": "ucp mirror list",
+            }
+        },
+        "resources": {
+            "Provider//cloud": {
+                "kind": "Provider",
+                "name": "cloud",
+                "synced": "Unknown",
+                "ready": "True",
+                "deleting": False,
+                "why": "",
+            }
+        },
+        "events": {
+            "1": {
+                "last": "2026-01-01T00:00:00Z",
+                "count": 3,
+                "type": "Warning",
+                "about": "Application argocd/app-000-prod",
+                "reason": "OperationCompleted",
+                "message": "sync failed",
+            }
+        },
+    }
+
+
+@dataclass
+class WrittenSource:
+    """Shows `data`; a change of it is shown once `tell` is called."""
+
+    data: Snapshot = field(default_factory=board_data)
+    opened: int = 0
+    open_now: int = 0
+    _changed: Callable[[], None] = lambda: None
+
+    @contextlib.contextmanager
+    def open(self, changed: Callable[[], None]) -> Iterator[Callable[[], Snapshot]]:
+        self._changed = changed
+        self.opened += 1
+        self.open_now += 1
+        try:
+            yield lambda: json.loads(json.dumps(self.data))
+        finally:
+            self.open_now -= 1
+
+    def change(self, section: str, key: str, **fields: Any) -> None:
+        self.data[section][key] = {**self.data[section].get(key, {}), **fields}
+        self._changed()
+
+
+@dataclass
+class Actor:
+    """Notes what it is asked to do, and does nothing."""
+
+    asked: list[Action] = field(default_factory=list)
+    answer: Outcome = field(default_factory=lambda: Outcome(True, "promoted: echo in prod"))
+
+    def __call__(self, action: Action) -> Outcome:
+        self.asked.append(action)
+        return self.answer
+
+
+def make_server(source: WrittenSource, actor: Actor | None = None) -> BoardServer:
+    picture = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
+    board = Board("demo", Collector(source, linger=0.2), lambda: picture, actor)
+    return BoardServer(board)
+
+
+@dataclass
+class Answer:
+    code: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+
+@dataclass
+class Client:
+    """One browser without a page."""
+
+    port: int
+    cookie: str = ""
+    base: str = ""
+    csrf: str = ""
+
+    def ask(
+        self,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        method: str = "GET",
+        body: bytes | None = None,
+    ) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        cookie = {"Cookie": self.cookie} if self.cookie else {}
+        try:
+            connection.request(method, path, body, {**cookie, **(headers or {})})
+            found = connection.getresponse()
+            return Answer(found.status, found.headers, found.read())
+        finally:
+            connection.close()
+
+    def enter(self, url: str) -> Answer:
+        """Exchange the token, take the cookie, load the page."""
+        parts = urlsplit(url)
+        answer = self.ask(f"{parts.path}?{parts.query}")
+        assert answer.code == 303, answer
+        self.cookie = answer.headers["Set-Cookie"].partition(";")[0]
+        self.base = answer.headers["Location"].rstrip("/")
+        page = self.ask(f"{self.base}/")
+        self.csrf = page.body.decode().partition('name="csrf" content="')[2].partition('"')[0]
+        return page
+
+    def change(self, data: Any, **headers: str) -> Answer:
+        """A change as the page asks for it, but for these headers; "" leaves one out."""
+        given = {
+            "Origin": f"http://127.0.0.1:{self.port}",
+            "Sec-Fetch-Site": "same-origin",
+            "Content-Type": "application/json",
+            "X-UCP-Board": self.csrf,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        kept = {name: value for name, value in given.items() if value}
+        return self.ask(f"{self.base}/actions", kept, method="POST", body=json.dumps(data).encode())
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[Iterator[tuple[str, Any]]]:
+        """(name, data) of each event that the server sends."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", f"{self.base}/events", headers={"Cookie": self.cookie})
+        found = connection.getresponse()
+        assert found.status == 200
+        try:
+            yield _events(found)
+        finally:
+            found.close()
+            connection.close()
+
+
+def _events(stream: Any) -> Iterator[tuple[str, Any]]:
+    name = ""
+    for line in stream:
+        text = line.decode().rstrip("\n")
+        if text.startswith("event: "):
+            name = text.removeprefix("event: ")
+        elif text.startswith("data: "):
+            yield name, json.loads(text.removeprefix("data: "))

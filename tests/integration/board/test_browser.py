@@ -1,0 +1,184 @@
+"""The board in a real browser: what a person sees, types and clicks, on which screen ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from k8s_ucp.board.actions import Action, Outcome
+from k8s_ucp.board.server import BoardServer
+from tests.chromium import Page, browser
+from tests.integration.board.conftest import Serve
+from tests.integration.board.sources import ENVIRONMENTS, Actor, WrittenSource, board_data
+
+AXE = files("axe_core_python") / "axe.min.js"
+NEWER = {
+    "env": "stage",
+    "tag": "1.0.1",
+    "images": {"app": "1.0.1"},
+    "changed": {"by": "Grace", "time": 1_760_000_000, "kind": "promote", "commit": "1", "from": ""},
+}
+CELL = "document.querySelector('[data-key=\"{}\"]')"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with browser(tmp_path_factory.mktemp("browser") / "profile") as found:
+        yield found
+
+
+def show(page: Page, server: BoardServer) -> None:
+    page.requests.clear()
+    page.complaints.clear()
+    page.size(1280, 900)
+    page.theme("light")
+    page.open(server.url)
+    page.until("location.search === '' && document.querySelector('.cell') !== null")
+
+
+def well(page: Page, server: BoardServer) -> None:
+    """Nothing went wrong in the page, and no request left loopback."""
+    assert page.complaints == []
+    web = [urlsplit(each) for each in page.requests if each.startswith(("http", "ws"))]
+    assert web
+    assert {each.netloc for each in web} == {f"127.0.0.1:{server.port}"}
+
+
+def violations(page: Page) -> list[Any]:
+    """What axe finds, by rule and place."""
+    page.run(AXE.read_text("utf-8"))
+    found = page.run("axe.run().then((result) => result.violations)")
+    return [(each["id"], [node["target"] for node in each["nodes"]][:5]) for each in found]
+
+
+def test_a_look_at_a_change_and_at_a_lost_server(page: Page, serve: Serve) -> None:
+    source = WrittenSource()
+    source.change("apps", "app-001/prod", newer=NEWER, held=["0.9.9"])
+    server = serve(source)
+    show(page, server)
+    assert page.run("document.querySelectorAll('.cell').length") == 4
+    text = page.run("document.body.innerText")
+    words = (
+        "demo", "app-000", "stage", "prod", "argocd", "mirror ca: 1 copy pending", "cloud",
+        "sync failed", "1.0.1 in stage", "held: 0.9.9", "1 can be promoted",
+    )  # fmt: skip
+    assert [each for each in words if each not in text] == []
+    source.change("apps", "app-001/stage", tag="2.0.0", health="Progressing")
+    page.until(CELL.format("app-001/stage") + ".innerText.includes('2.0.0')")
+    page.until("document.getElementById('announcement').textContent.includes('2.0.0')")
+    source.data["about"][""]["lost"] = True
+    source.change("apps", "app-001/stage", health="Unknown")
+    page.until("document.getElementById('alert').innerText.includes('does not respond')")
+    well(page, server)
+    server.shutdown()
+    server.server_close()
+    page.until("document.getElementById('connection').textContent.includes('trying again')")
+
+
+def test_promote_is_confirmed_and_its_result_shown(page: Page, serve: Serve) -> None:
+    actor = Actor()
+    source = WrittenSource()
+    source.change("apps", "app-001/prod", newer=NEWER, held=["0.9.9"])
+    server = serve(source, actor)
+    show(page, server)
+    page.run(CELL.format("app-001/prod") + ".click()")
+    assert "by Grace" in page.run("document.getElementById('facts').innerText")
+    button = "document.querySelector('#actions [data-kind={}]')"
+    page.run(button.format("promote") + ".click()")
+    assert actor.asked == []
+    page.run(button.format("promote") + ".click()")
+    outcome = "document.getElementById('outcome').textContent"
+    page.until(f"{outcome}.startsWith('promoted:')")
+    assert actor.asked == [Action("promote", "app-001", "prod", {"app": "1.0.1"})]
+    actor.answer = Outcome(False, "held: app-001 in prod was rolled back\n  next: ucp rollback")
+    for kind in ("rollback", "release-hold"):
+        page.run(
+            f"document.getElementById('outcome').textContent = '', {button.format(kind)}.click()"
+        )
+        page.run(button.format(kind) + ".click()")
+        page.until(f"{outcome}.startsWith('held:')")
+        assert actor.asked[-1] == Action(kind, "app-001", "prod")
+    assert violations(page) == []
+    well(page, server)
+
+
+def test_without_write_there_are_only_commands(page: Page, serve: Serve) -> None:
+    source = WrittenSource()
+    source.change("apps", "app-001/prod", newer=NEWER)
+    server = serve(source)
+    show(page, server)
+    page.run(CELL.format("app-001/prod") + ".click()")
+    assert page.run("document.querySelectorAll('#actions button').length") == 0
+    commands = page.run("document.getElementById('commands').textContent")
+    assert "ucp promote app-001 --env prod --from stage" in commands
+
+
+def test_a_keyboard_is_enough(page: Page, serve: Serve) -> None:
+    show(page, serve(WrittenSource()))
+    focused = "document.activeElement.dataset.key || document.activeElement.id"
+    page.run("document.getElementById('promotable').focus()")
+    page.press("Tab", 9)
+    assert page.run(focused) == "app-000/stage"
+    page.press("ArrowRight", 39)
+    page.press("ArrowDown", 40)
+    assert page.run(focused) == "app-001/prod"
+    page.press("Enter", 13, "\r")
+    page.until("document.getElementById('details').open")
+    page.press("Escape", 27)
+    page.until("!document.getElementById('details').open")
+    assert page.run(focused) == "app-001/prod"
+    page.press("/", 191, "/")
+    assert page.run(focused) == "words"
+    page.press("1", 49, "1")
+    page.until("[...document.querySelectorAll('#grid-body tr')].length === 2")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_width_in_both_themes(page: Page, serve: Serve, theme: str) -> None:
+    source = WrittenSource(board_data(3, ENVIRONMENTS))
+    source.change("apps", "app-001/prod", newer=NEWER, held=["0.9.9"], health="Degraded")
+    source.change("apps", "app-002/prod", sync="OutOfSync")
+    server = serve(source)
+    show(page, server)
+    page.theme(theme)
+    for width, height in ((360, 740), (820, 1180), (1440, 900)):
+        page.size(width, height, phone=width < 500)
+        wide = page.run("document.documentElement.scrollWidth")
+        assert wide <= width, f"{wide} pixels at {width}"
+        assert violations(page) == [], (theme, width)
+        box = CELL.format("app-001/prod") + ".getBoundingClientRect()"
+        assert min(page.run(f"[{box}.width, {box}.height]")) >= 24
+    back = page.run("getComputedStyle(document.body).backgroundColor")
+    assert (back == "rgb(255, 255, 255)") is (theme == "light")
+    well(page, server)
+
+
+def test_the_map_is_fetched_when_it_is_opened(page: Page, serve: Serve) -> None:
+    server = serve(WrittenSource())
+    show(page, server)
+    assert not [each for each in page.requests if "map.svg" in each]
+    page.run("document.querySelector('#map-details summary').click()")
+    page.until("document.querySelector('#map-frame img').naturalWidth === 9")
+    well(page, server)
+
+
+def test_a_hundred_apps_in_four_environments(page: Page, serve: Serve, tmp_path: Path) -> None:
+    source = WrittenSource(board_data(100, ENVIRONMENTS))
+    server = serve(source)
+    show(page, server)
+    assert page.run("document.querySelectorAll('.cell').length") == 400
+    page.run("window.before = [...document.querySelectorAll('.cell')]")
+    source.change("apps", "app-050/prod", tag="7.7.7")
+    page.until(CELL.format("app-050/prod") + ".innerText.includes('7.7.7')")
+    kept = "window.before.filter((each) => each.isConnected).length"
+    assert page.run(kept) == 399
+    page.run("(() => { const w = document.getElementById('words'); w.value = 'app-05';"
+             " w.dispatchEvent(new Event('input')) })()")  # fmt: skip
+    shown = "[...document.querySelectorAll('#grid-body tr')].filter((each) => !each.hidden).length"
+    assert page.run(shown) == 10
+    well(page, server)

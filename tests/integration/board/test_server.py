@@ -1,0 +1,238 @@
+"""The board over HTTP: who gets in, what they get, and when something is asked of the topology."""
+
+from __future__ import annotations
+
+import json
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from k8s_ucp.board.actions import Action, Outcome
+from k8s_ucp.board.server import BoardServer
+from tests.integration.board.conftest import Serve
+from tests.integration.board.sources import (
+    ENVIRONMENTS,
+    Actor,
+    Client,
+    WrittenSource,
+    board_data,
+)
+
+PROMOTE = {"kind": "promote", "app": "echo", "env": "prod", "images": {"echo": "1.2.3"}}
+
+
+@pytest.fixture
+def source() -> WrittenSource:
+    return WrittenSource()
+
+
+@pytest.fixture
+def server(serve: Serve, source: WrittenSource) -> BoardServer:
+    return serve(source)
+
+
+@pytest.fixture
+def client(server: BoardServer) -> Client:
+    """One that has come in."""
+    found = Client(server.port)
+    assert found.enter(server.url).code == 200
+    return found
+
+
+def test_a_token_is_exchanged_once_for_a_cookie(server: BoardServer) -> None:
+    url = urlsplit(server.url)
+    first, second = Client(server.port), Client(server.port)
+    page = first.enter(server.url)
+    assert page.code == 200
+    assert b"demo" in page.body
+    assert "token" not in first.base
+    assert second.ask(f"/?{url.query}").code == 403
+    assert urlsplit(server.url).query != url.query
+    assert second.enter(server.url).code == 200
+    assert second.cookie != first.cookie
+
+
+def test_the_next_url_is_told_when_one_was_used(server: BoardServer) -> None:
+    told: list[str] = []
+    server.announce = told.append
+    Client(server.port).enter(server.url)
+    assert told == [server.url]
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", "/?token=%C3%A4", "/board.js"])
+def test_without_the_token_there_is_nothing(server: BoardServer, path: str) -> None:
+    answer = Client(server.port).ask(path)
+    assert answer.code == 403
+    assert b"demo" not in answer.body
+
+
+def test_knowing_the_path_without_the_cookie_gives_nothing(client: Client) -> None:
+    other = Client(client.port, base=client.base)
+    for path in ("/", "/board.js", "/events", "/map.svg"):
+        assert other.ask(f"{client.base}{path}").code == 403
+    other.cookie = "ucp-board=guess"
+    assert other.ask(f"{client.base}/").code == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "[::1]:{port}", ""]
+)
+def test_a_name_of_others_that_leads_here_gets_nothing(
+    server: BoardServer, client: Client, host: str
+) -> None:
+    headers = {"Host": host.format(port=client.port)}
+    assert client.ask(f"{client.base}/", headers).code == 403
+    url = urlsplit(server.url)
+    assert Client(client.port).ask(f"/?{url.query}", headers).code == 403
+
+
+def test_localhost_is_us_too(client: Client) -> None:
+    assert client.ask(f"{client.base}/", {"Host": f"localhost:{client.port}"}).code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_another_page_gets_nothing(client: Client, headers: dict[str, str]) -> None:
+    for path in ("/", "/events", "/map.svg"):
+        assert client.ask(f"{client.base}{path}", headers).code == 403
+
+
+def test_every_answer_says_how_it_may_be_used(client: Client) -> None:
+    for path in ("/", "/board.js", "/board.css", "/icon.svg", "/map.svg", "/nothing"):
+        answer = client.ask(f"{client.base}{path}")
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+    policy = client.ask(f"{client.base}/").headers["Content-Security-Policy"]
+    assert f"script-src http://127.0.0.1:{client.port}{client.base}/board.js;" in policy
+    assert "unsafe" not in policy
+
+
+def test_cookies_are_for_this_board_only(server: BoardServer) -> None:
+    url = urlsplit(server.url)
+    cookie = Client(server.port).ask(f"/?{url.query}").headers["Set-Cookie"]
+    base = server.board.sessions.base
+    assert cookie.endswith(f"; Path={base}/; HttpOnly; SameSite=Strict")
+
+
+def test_a_viewer_gets_everything_and_then_what_changed(
+    client: Client, source: WrittenSource
+) -> None:
+    with client.stream() as events:
+        name, data = next(events)
+        assert (name, data) == ("snapshot", board_data())
+        source.change("apps", "app-001/prod", tag="1.0.1")
+        name, data = next(events)
+        assert name == "change"
+        assert list(data) == ["apps"]
+        assert list(data["apps"]["put"]) == ["app-001/prod"]
+        assert data["apps"]["put"]["app-001/prod"]["tag"] == "1.0.1"
+
+
+def test_a_hundred_apps_in_four_environments(serve: Serve) -> None:
+    source = WrittenSource(board_data(100, ENVIRONMENTS))
+    server = serve(source)
+    client = Client(server.port)
+    client.enter(server.url)
+    with client.stream() as events:
+        _, data = next(events)
+        assert len(data["apps"]) == 400
+        assert len(json.dumps(data)) < 300_000
+        source.change("apps", "app-099/prod", health="Degraded")
+        _, change = next(events)
+        assert len(json.dumps(change)) < 1000
+
+
+def test_nothing_is_asked_while_nobody_looks(client: Client, source: WrittenSource) -> None:
+    client.ask(f"{client.base}/board.js")
+    assert source.opened == 0
+    with client.stream() as events:
+        next(events)
+        with client.stream() as others:
+            next(others)
+            assert (source.opened, source.open_now) == (1, 1)
+    source.change("apps", "app-000/prod", tag="2")  # writes to a reader that has gone
+    source.change("apps", "app-000/prod", tag="3")
+    deadline = time.monotonic() + 30
+    while source.open_now and time.monotonic() < deadline:
+        source.change("apps", "app-000/prod", tag=str(time.monotonic()))
+        time.sleep(0.05)
+    assert source.open_now == 0
+    with client.stream() as events:
+        assert next(events)[0] == "snapshot"
+    assert source.opened == 2
+
+
+def test_a_change_is_made_and_what_came_of_it_is_told(serve: Serve) -> None:
+    actor = Actor()
+    server = serve(WrittenSource(), actor)
+    client = Client(server.port)
+    page = client.enter(server.url)
+    assert b'data-mode="write"' in page.body
+    answer = client.change(PROMOTE)
+    assert answer.code == 200
+    assert json.loads(answer.body) == {"ok": True, "message": "promoted: echo in prod"}
+    assert actor.asked == [Action("promote", "echo", "prod", {"echo": "1.2.3"})]
+    actor.answer = Outcome(False, "held: echo in prod was rolled back from 1.2.3 and held")
+    assert json.loads(client.change(PROMOTE).body)["ok"] is False
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": ""},
+        {"Origin": "http://evil.example"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"X_UCP_Board": ""},
+        {"X_UCP_Board": "guess"},
+        {"Content_Type": "text/plain"},
+        {"Host": "evil.example"},
+        {"Cookie": "ucp-board=guess"},
+    ],
+)
+def test_a_change_that_is_not_of_the_page_is_refused(serve: Serve, headers: dict[str, str]) -> None:
+    actor = Actor()
+    server = serve(WrittenSource(), actor)
+    client = Client(server.port)
+    client.enter(server.url)
+    assert client.change(PROMOTE, **headers).code == 403
+    assert actor.asked == []
+
+
+def test_a_page_s_second_token_is_of_its_own_session(serve: Serve) -> None:
+    actor = Actor()
+    server = serve(WrittenSource(), actor)
+    one, other = Client(server.port), Client(server.port)
+    one.enter(server.url)
+    other.enter(server.url)
+    assert one.change(PROMOTE, X_UCP_Board=other.csrf).code == 403
+    assert actor.asked == []
+
+
+def test_a_board_without_write_changes_nothing(client: Client) -> None:
+    answer = client.change(PROMOTE)
+    assert json.loads(answer.body) == {
+        "ok": False,
+        "message": "the board is read-only\n  next: ucp board --write",
+    }
+
+
+def test_what_is_no_change_is_told(serve: Serve) -> None:
+    actor = Actor()
+    server = serve(WrittenSource(), actor)
+    client = Client(server.port)
+    client.enter(server.url)
+    for data in ([], {"kind": "delete"}, {**PROMOTE, "app": "../x"}, {**PROMOTE, "images": {}}):
+        assert json.loads(client.change(data).body)["ok"] is False
+    large = {**PROMOTE, "images": {"echo": "1" * 20_000}}
+    assert client.change(large).code == 413
+    assert actor.asked == []

@@ -1,0 +1,58 @@
+"""The page as it is put together."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from k8s_ucp.board.actions import Action, Outcome, attempt, parse
+from k8s_ucp.board.page import TYPES, asset, page
+from k8s_ucp.errors import UcpError, UsageError
+
+
+def test_the_page_holds_what_it_is_given_as_text() -> None:
+    text = page("<demo>", 'a"b', may_change=False).decode()
+    assert "<title>&lt;demo&gt; - ucp board</title>" in text
+    assert 'content="a&quot;b"' in text
+    assert 'data-mode="read-only"' in text
+    assert not re.findall(r"{\w+}", text)
+
+
+def test_the_page_has_nothing_from_elsewhere_and_nothing_inline() -> None:
+    text = page("demo", "x", may_change=True).decode()
+    own = set(re.findall(r'(?:src|href)="([^"#]+)"', text))
+    assert own == {"board.css", "board.js", "icon.svg"}
+    assert " style=" not in text
+    assert not re.search(r"\son\w+=", text)
+    for name in TYPES:
+        found = re.findall(r"https?://[^\"' ]+", asset(name).decode())
+        assert set(found) <= {"http://www.w3.org/2000/svg"}
+    assert "innerHTML" not in asset("board.js").decode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"kind": "delete", "app": "a", "env": "b"}',
+        b'{"kind": "rollback", "app": "../a", "env": "b"}',
+        b'{"kind": "rollback", "app": "a"}',
+        b'{"kind": "promote", "app": "a", "env": "b"}',
+        b'{"kind": "promote", "app": "a", "env": "b", "images": {"i": "not a tag"}}',
+        b'{"kind": "promote", "app": "a", "env": "b", "images": ["i"]}',
+    ],
+)
+def test_what_is_no_action_is_refused(body: bytes) -> None:
+    with pytest.raises(UsageError):
+        parse(body)
+
+
+def test_what_fails_on_purpose_is_an_outcome() -> None:
+    def run(action: Action) -> Outcome:
+        raise UcpError(f"{action.app} is not there", next="look")
+
+    found = attempt(run, b'{"kind": "rollback", "app": "a", "env": "b"}')
+    assert found == Outcome(False, "a is not there\n  next: look")
