@@ -82,8 +82,7 @@ def delete_applications(kube: Kube, applications: Iterable[Object]) -> None:
 def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:
     """What on a cluster still stands for something outside of it, in words, sorted.
 
-    A load balancer that nobody provisioned, and a volume that nothing would remove, hold nothing:
-    on a simulated cluster that is all of them, and waiting would never end.
+    A load balancer that nobody provisioned, and a volume that nothing would remove, hold nothing.
     """
     found = [f"load balancer of Service {_name(each)}" for each in services if _balances(each)]
     found += [f"PersistentVolume {_name(each)}" for each in volumes if _occupies(each)]
@@ -93,10 +92,11 @@ def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:
 def held_on(provider: ClusterProvider, cluster: str) -> list[str]:
     """What `holding` finds on a cluster now.
 
-    Nothing where it doesn't answer: nobody could take it away there either; and nothing on a
-    cluster that stays, where such things are its people's.
+    Nothing where it doesn't answer: nobody could take it away there either; nothing on a cluster
+    that stays, where such things are its people's; and nothing where all is simulated: no address
+    and no volume is behind it.
     """
-    if provider.info.adopts:
+    if provider.info.adopts or provider.info.simulated:
         return []
     try:
         if not provider.state(cluster).ready:

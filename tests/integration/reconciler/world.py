@@ -73,10 +73,11 @@ def eventually(check: Callable[[], T | None], what: str, *, seconds: float = 60)
 class Standing:
     """Hands out app clusters that stand already, instead of making one for every test.
 
-    What a provider does for real is tested with the real one, in test_local_clusters.py.
+    What a provider does for real is tested with the real one, in test_local_clusters.py. They stand
+    for clusters whose load balancers and volumes are real.
     """
 
-    info = ProviderInfo("embedded", simulated=True)
+    info = ProviderInfo("embedded", simulated=False)
 
     def __init__(self, configs: Mapping[str, dict[str, Any]]) -> None:
         self.configs = dict(configs)

@@ -71,6 +71,11 @@ class ClusterFolder:
         return self.kwok / "kwok.yaml"
 
     @property
+    def stages(self) -> Path:
+        """What kwok does to the cluster's objects, as it is told when it starts."""
+        return self.root / "stages.yaml"
+
+    @property
     def kwokctl(self) -> Path:
         """A link to the kwokctl that made the cluster: the watch starts processes with it."""
         return self.root / "kwokctl"

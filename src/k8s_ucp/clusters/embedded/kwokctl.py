@@ -6,6 +6,7 @@ starts processes and returns at once; waiting for them is done in provider.py, a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -42,14 +43,19 @@ def write_settings(
     version: of Kubernetes, with its v. gogc: how far Go lets the API server's memory grow, in
     percent of what is in use.
     """
-    text = json.dumps(settings(ports, programs, version=version, gogc=gogc), indent=1)
-    write_private_file(folder.kwok_config, text + "\n")
+    found = settings(ports, programs, stages=folder.stages, version=version, gogc=gogc)
+    write_private_file(folder.kwok_config, json.dumps(found, indent=1) + "\n")
 
 
 def settings(
-    ports: Mapping[str, int], programs: Mapping[str, Path], *, version: str, gogc: int
+    ports: Mapping[str, int],
+    programs: Mapping[str, Path],
+    *,
+    stages: Path,
+    version: str,
+    gogc: int,
 ) -> dict[str, Any]:
-    """kwokctl's configuration of one cluster."""
+    """kwokctl's configuration of one cluster. stages: the file that kwok reads them from."""
     return {
         "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
         "kind": "KwokctlConfiguration",
@@ -77,12 +83,20 @@ def settings(
         "componentsPatches": [
             *({"name": name, "extraArgs": _replaced(each)} for name, each in _SOCKETS.items()),
             *({"name": name, "extraArgs": _added(_ALONE)} for name in _CONTROLLERS),
-            {"name": "kwok-controller", "extraArgs": _replaced(_NO_LEASE)},
-            {"name": "kube-controller-manager", "extraArgs": _replaced(_LONG_GRACE)},
+            {
+                "name": "kwok-controller",
+                "extraArgs": _replaced({**_NO_LEASE, "config": str(stages)}),
+                "extraEnvs": _collecting(_KWOK_GOGC),
+            },
+            {
+                "name": "kube-controller-manager",
+                "extraArgs": [*_replaced(_LONG_GRACE), *_added(_FEWER)],
+                "extraEnvs": _collecting(_MANAGER_GOGC),
+            },
             {
                 "name": "kube-apiserver",
                 "extraArgs": _added(_HERE),
-                "extraEnvs": [{"name": "GOGC", "value": str(gogc)}],
+                "extraEnvs": _collecting(gogc),
             },
         ],
     }
@@ -114,6 +128,20 @@ _ALONE: Mapping[str, str] = {"leader-elect": "false"}
 _NO_LEASE: Mapping[str, str] = {"node-lease-duration-seconds": "0"}
 _LONG_GRACE: Mapping[str, str] = {"node-monitor-grace-period": "87600h0m0s"}
 
+# Without metrics the first would call every autoscaler broken; a stage gives them their numbers. No
+# kubelet attaches volumes; and what the type check of policies says nobody reads, though it takes
+# 7 MiB.
+_OFF = (
+    "horizontal-pod-autoscaler-controller",
+    "persistentvolume-attach-detach-controller",
+    "validatingadmissionpolicy-status-controller",
+)
+_FEWER: Mapping[str, str] = {"controllers": ",".join(["*", *(f"-{each}" for each in _OFF)])}
+
+# kwok holds the whole API group of each kind that it plays, and neither has much to do: Go collects
+# more often, so that both together take no more memory than without the stages.
+_KWOK_GOGC, _MANAGER_GOGC = 25, 50
+
 # Bound to loopback alone, it looks for another address to tell clients of, and ends itself on a
 # machine without a network. As loopback can't be an endpoint of the Service `kubernetes`, nobody
 # would get it there; simulated pods ask for none.
@@ -128,8 +156,13 @@ def _replaced(arguments: Mapping[str, str]) -> list[dict[str, Any]]:
     return [{**each, "override": True} for each in _added(arguments)]
 
 
+def _collecting(gogc: int) -> list[dict[str, str]]:
+    return [{"name": "GOGC", "value": str(gogc)}]
+
+
 def create(folder: ClusterFolder, *, timeout: float) -> None:
     """Make keys and settings and start the processes. Raises UcpError, DeadlineExceeded."""
+    write_stages(folder)
     _call(folder, "create", ["--kubeconfig", ""], timeout)
 
 
@@ -139,24 +172,48 @@ def start(folder: ClusterFolder, *, timeout: float) -> None:
     Raises UcpError, DeadlineExceeded.
     """
     forget_strangers(folder)
-    _advertise_here(folder)
     _call(folder, "start", [], timeout)
 
 
-def _advertise_here(folder: ClusterFolder) -> None:
-    """Have a cluster of an older version start without a network, too."""
+def update(folder: ClusterFolder) -> list[str]:
+    """Bring the settings of a cluster that an older version made up to date.
+
+    Returns the components that have to start again to follow them.
+    """
+    changed = ["kwok-controller"] if write_stages(folder) else []
     file = folder.home / "kwok.yaml"
     try:
         text = file.read_text("utf-8")
     except FileNotFoundError:
-        return
-    if "--advertise-address=" in text:
-        return
-    more = "".join(rf"\n\g<1>--{name}={value}" for name, value in _HERE.items())
-    # Of all components only the API server has this argument.
-    changed = re.sub(r"^( *- )--etcd-prefix=.*$", rf"\g<0>{more}", text, count=1, flags=re.M)
-    if changed != text:
-        write_private_file(file, changed)
+        return changed
+    after = updated(text, folder)
+    if after != text:
+        write_private_file(file, after)
+        changed = ["kube-controller-manager", "kwok-controller"]
+    return changed
+
+
+def updated(text: str, folder: ClusterFolder) -> str:
+    """What kwokctl keeps of a cluster's components, as this version would have it."""
+    # Of all components only the API server has the first argument, and so on.
+    for after, arguments in (
+        ("etcd-prefix", _HERE),
+        ("node-monitor-grace-period", _FEWER),
+    ):
+        missing = [name for name in arguments if not re.search(rf"^ *- '?--{name}=", text, re.M)]
+        more = "".join(rf"\n\g<1>'--{name}={arguments[name]}'" for name in missing)
+        text = re.sub(rf"^( *- )'?--{after}=.*$", rf"\g<0>{more}", text, count=1, flags=re.M)
+    return text.replace(f"--config={folder.home / 'kwok.yaml'}", f"--config={folder.stages}")
+
+
+def write_stages(folder: ClusterFolder) -> bool:
+    """Write what kwok does to objects where that isn't what it was told; returns whether."""
+    text = Path(__file__).with_name("stages.yaml").read_text("utf-8")
+    with contextlib.suppress(FileNotFoundError):
+        if folder.stages.read_text("utf-8") == text:
+            return False
+    write_private_file(folder.stages, text)
+    return True
 
 
 def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float) -> None:

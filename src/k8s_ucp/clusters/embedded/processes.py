@@ -8,6 +8,7 @@ its executable is that of the component. Both also hold when the folder itself w
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from k8s_ucp import process
@@ -86,6 +87,12 @@ def end_all(folder: ClusterFolder, *, grace: float) -> None:
     process.terminate_all(stores, grace=grace)
     for component in COMPONENTS:
         folder.pid_file(component).unlink(missing_ok=True)
+
+
+def end_components(folder: ClusterFolder, components: Iterable[str]) -> None:
+    """End some of a cluster's processes, where they run, to start them anew."""
+    found = [find_component(folder, each) for each in components]
+    process.terminate_all([each for each in found if each], grace=0)
 
 
 def keep_last_words(folder: ClusterFolder, component: str) -> None:

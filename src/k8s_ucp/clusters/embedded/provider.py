@@ -25,7 +25,13 @@ from k8s_ucp.cluster_provider import (
 from k8s_ucp.clusters.api_server import not_ready
 from k8s_ucp.clusters.embedded import api_server, kwokctl
 from k8s_ucp.clusters.embedded.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
-from k8s_ucp.clusters.embedded.processes import end_all, find_down, find_exposed, forget_strangers
+from k8s_ucp.clusters.embedded.processes import (
+    end_all,
+    end_components,
+    find_down,
+    find_exposed,
+    forget_strangers,
+)
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, can_listen, default_registry
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
@@ -225,6 +231,7 @@ class EmbeddedProvider:
 
     def _start(self, folder: ClusterFolder, record: Record, until: float) -> None:
         self._ports.claim(str(folder.root), record.ports)
+        end_components(folder, kwokctl.update(folder))
         if down := find_down(folder):
             self._link_programs(folder)
             forget_strangers(folder)

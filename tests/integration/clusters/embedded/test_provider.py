@@ -25,7 +25,7 @@ from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_component, find_down, find_own
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.errors import DeadlineExceeded, ProgramMissing, UcpError
-from k8s_ucp.kube import NAMESPACE, NODE, Kube
+from k8s_ucp.kube import NAMESPACE, Kube
 from k8s_ucp.process import ProcessIdentity, is_running
 from tests.control_planes import ControlPlanes, eventually, made, namespace, quiet
 
@@ -64,22 +64,6 @@ def test_it_is_private_to_this_machine_and_user(
         if not path.is_symlink()
     }
     assert {path: mode for path, mode in modes.items() if mode & 0o077} == {}
-
-
-def test_nodes_are_made_as_wanted(provider: EmbeddedProvider) -> None:
-    provider.create(ClusterRequest("one", parameters={"nodes": "3"}), quiet)
-    kube = Kube(provider.kubeconfig("one"))
-
-    def ready() -> int:
-        return sum(
-            condition["type"] == "Ready" and condition["status"] == "True"
-            for node in kube.list_all(NODE)
-            for condition in node["status"].get("conditions", [])
-        )
-
-    eventually(lambda: ready() == 3, ready)
-    provider.create(ClusterRequest("one", parameters={"nodes": "4"}), quiet)
-    eventually(lambda: ready() == 4, ready)
 
 
 def test_a_reboot_keeps_the_data_and_no_stranger_is_touched(
@@ -352,11 +336,14 @@ try:
     provider.stop("one")
     made = ClusterFolder(root / "clusters", "one").home / "kwok.yaml"
     lines = made.read_text().splitlines(keepends=True)
-    newer = ("--advertise-address=", "--endpoint-reconciler-type=")
+    newer = ("--advertise-address=", "--endpoint-reconciler-type=", "--controllers=")
     older = [each for each in lines if not any(word in each for word in newer)]
-    assert len(older) == len(lines) - 2
-    made.write_text("".join(older))
+    assert len(older) == len(lines) - 3
+    stages = f"--config={root}/clusters/one/stages.yaml"
+    made.write_text("".join(older).replace(stages, f"--config={made}"))
     provider.start("one")
+    after = made.read_text().replace("'", "").split()
+    assert sorted(after) == sorted("".join(lines).replace("'", "").split())
     print("both started")
 finally:
     provider.delete("one")

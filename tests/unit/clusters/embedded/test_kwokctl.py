@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from k8s_ucp.clusters.embedded.folder import PORTS
-from k8s_ucp.clusters.embedded.kwokctl import PROGRAMS, explain, settings
+from ruamel.yaml import YAML
+
+from k8s_ucp.clusters.embedded.folder import PORTS, ClusterFolder
+from k8s_ucp.clusters.embedded.kwokctl import PROGRAMS, explain, settings, updated
 
 PROGRAM_PATHS = {each: Path("/tools") / each for each in (*PROGRAMS, "true")}
 
 
 def told() -> dict[str, object]:
     ports = {name: 20000 + number for number, name in enumerate(PORTS)}
-    return settings(ports, PROGRAM_PATHS, version="v1.35.4", gogc=150)
+    stages = Path("/clusters/one/stages.yaml")
+    return settings(ports, PROGRAM_PATHS, stages=stages, version="v1.35.4", gogc=150)
 
 
 def test_every_port_is_given_and_every_address_is_loopback() -> None:
@@ -37,6 +40,30 @@ def test_etcd_has_no_port() -> None:
     assert "http" not in text
     assert text.count("unix://client.sock") == 3
     assert text.count("unix://peer.sock") == 3
+
+
+def test_a_cluster_of_an_older_version_follows_the_stages() -> None:
+    folder = ClusterFolder(Path("/my files"), "one")
+    older = """components:
+- args:
+  - --etcd-prefix=/registry
+  - --etcd-servers=unix://client.sock
+  name: kube-apiserver
+- args:
+  - --node-monitor-grace-period=87600h0m0s
+  name: kube-controller-manager
+- args:
+  - --config=/my files/one/.kwok/clusters/one/kwok.yaml
+  name: kwok-controller
+"""
+    text = updated(older, folder)
+    arguments = {each["name"]: each["args"] for each in YAML(typ="safe").load(text)["components"]}
+    assert "--advertise-address=127.0.0.1" in arguments["kube-apiserver"]
+    assert "--etcd-servers=unix://client.sock" in arguments["kube-apiserver"]
+    off = arguments["kube-controller-manager"][1]
+    assert off.startswith("--controllers=*,-horizontal-pod-autoscaler-controller,")
+    assert arguments["kwok-controller"] == ["--config=/my files/one/stages.yaml"]
+    assert updated(text, folder) == text
 
 
 def test_errors_are_taken_out_of_the_log() -> None:

@@ -1,0 +1,219 @@
+"""Workloads of an embedded cluster: one of each kind becomes what Argo CD calls healthy.
+
+And what an annotation lets go wrong does. One control plane for all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.clusters.embedded import kwokctl
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
+from k8s_ucp.kube import NODE, Kind, Kube
+from tests.control_planes import eventually, quiet
+
+pytestmark = pytest.mark.engines
+
+Status = dict[str, Any]
+
+OBJECTS = """
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: default},
+ spec: {type: LoadBalancer, ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: broken, namespace: default,
+   annotations: {k8s-ucp.io/simulate: fail}},
+ spec: {type: LoadBalancer, ports: [{port: 80}]}}
+---
+{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web, namespace: default},
+ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: plain, namespace: default},
+ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: classy, namespace: default},
+ spec: {storageClassName: late, accessModes: [ReadWriteMany],
+   resources: {requests: {storage: 1Gi}}}}
+---
+{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: late},
+ provisioner: example.org/disk, volumeBindingMode: WaitForFirstConsumer}
+---
+{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: store, namespace: default},
+ spec: {replicas: 2, serviceName: web, selector: {matchLabels: {app: store}},
+   template: {metadata: {labels: {app: store}},
+     spec: {containers: [{name: main, image: store}]}},
+   volumeClaimTemplates: [{metadata: {name: data},
+     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}
+---
+{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent, namespace: default},
+ spec: {selector: {matchLabels: {app: agent}}, template: {metadata: {labels: {app: agent}},
+   spec: {nodeSelector: {kubernetes.io/os: linux}, containers: [{name: main, image: agent}]}}}}
+---
+{apiVersion: batch/v1, kind: Job, metadata: {name: migrate, namespace: default},
+ spec: {template: {spec: {restartPolicy: OnFailure, containers: [{name: main, image: job}]}}}}
+---
+{apiVersion: batch/v1, kind: Job, metadata: {name: broken, namespace: default},
+ spec: {backoffLimit: 0, template: {metadata: {annotations: {k8s-ucp.io/simulate: fail}},
+   spec: {restartPolicy: Never, containers: [{name: main, image: job}]}}}}
+---
+{apiVersion: batch/v1, kind: CronJob, metadata: {name: report, namespace: default},
+ spec: {schedule: "* * * * *", jobTemplate: {spec: {template: {spec: {
+   restartPolicy: Never, containers: [{name: main, image: job}]}}}}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: hook, namespace: default},
+ spec: {restartPolicy: Never, containers: [{name: main, image: hook}]}}
+---
+{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler,
+ metadata: {name: web, namespace: default},
+ spec: {minReplicas: 2, maxReplicas: 5,
+   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: good},
+   metrics: [{type: Resource,
+     resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]}}
+---
+{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: default},
+ spec: {minAvailable: 1, selector: {matchLabels: {app: good}}}}
+"""
+
+
+def deployed(name: str, annotations: dict[str, str]) -> dict[str, Any]:
+    labels = {"app": name}
+    probe = {"httpGet": {"path": "/", "port": 80}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "progressDeadlineSeconds": 5,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels, "annotations": annotations},
+                "spec": {
+                    "initContainers": [
+                        {"name": "first", "image": "init"},
+                        {"name": "beside", "image": "sidecar", "restartPolicy": "Always"},
+                    ],
+                    "containers": [{"name": "main", "image": "app", "readinessProbe": probe}],
+                },
+            },
+        },
+    }
+
+
+def conditions(status: Status) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in status.get("conditions", [])}
+
+
+def waits(status: Status) -> str:
+    (container,) = status.get("containerStatuses") or [{}]
+    return str(container.get("state", {}).get("waiting", {}).get("reason"))
+
+
+SERVICES, CLAIMS = Kind("v1", "Service", "services"), Kind("v1", "PVC", "persistentvolumeclaims")
+PODS = Kind("v1", "Pod", "pods")
+DEPLOYMENTS = Kind("apps/v1", "Deployment", "deployments")
+JOBS = Kind("batch/v1", "Job", "jobs")
+WANTED: list[tuple[Kind, str, Callable[[Status], object]]] = [
+    (SERVICES, "web", lambda it: it["loadBalancer"]["ingress"][0]["ip"].startswith("192.0.2.")),
+    (
+        Kind("networking.k8s.io/v1", "Ingress", "ingresses"),
+        "web",
+        lambda it: it["loadBalancer"].get("ingress"),
+    ),
+    (CLAIMS, "plain", lambda it: it["phase"] == "Bound"),
+    (CLAIMS, "classy", lambda it: it["phase"] == "Bound"),
+    (CLAIMS, "data-store-1", lambda it: it["phase"] == "Bound"),
+    (
+        Kind("apps/v1", "StatefulSet", "statefulsets"),
+        "store",
+        lambda it: it.get("readyReplicas") == 2,
+    ),
+    (Kind("apps/v1", "DaemonSet", "daemonsets"), "agent", lambda it: it["numberAvailable"] == 3),
+    (JOBS, "migrate", lambda it: conditions(it)["Complete"] == "True"),
+    (PODS, "hook", lambda it: it["phase"] == "Succeeded"),
+    (
+        Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+        "web",
+        lambda it: (
+            conditions(it)["ScalingActive"] == "True"
+            and it["currentMetrics"][0]["resource"]["current"]["averageUtilization"] == 40
+        ),
+    ),
+    (
+        Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+        "web",
+        lambda it: conditions(it)["DisruptionAllowed"] == "False" and it["currentHealthy"] == 1,
+    ),
+    (DEPLOYMENTS, "good", lambda it: it.get("availableReplicas") == 1),
+    (DEPLOYMENTS, "late", lambda it: it.get("availableReplicas") == 1),
+    # What is to fail: Argo CD calls each of these Degraded.
+    (JOBS, "broken", lambda it: conditions(it)["Failed"] == "True"),
+    (DEPLOYMENTS, "crash", lambda it: conditions(it)["Progressing"] == "False"),
+    (DEPLOYMENTS, "unpulled", lambda it: conditions(it)["Progressing"] == "False"),
+    (DEPLOYMENTS, "fading", lambda it: conditions(it)["Available"] == "False"),
+    # Last, as it takes up to a minute.
+    (Kind("batch/v1", "CronJob", "cronjobs"), "report", lambda it: it.get("lastSuccessfulTime")),
+]
+
+
+def ready(kube: Kube) -> int:
+    return sum(conditions(node["status"]).get("Ready") == "True" for node in kube.list_all(NODE))
+
+
+def test_every_common_kind_becomes_healthy_and_fails_when_told(
+    provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
+    provider.create(ClusterRequest("one", parameters={"nodes": "3"}), quiet)
+    kube = Kube(provider.kubeconfig("one"))
+    eventually(lambda: ready(kube) == 3, lambda: ready(kube))
+    for item in YAML(typ="safe").load_all(OBJECTS):
+        kube.apply(item)
+    how, late = "k8s-ucp.io/simulate", "k8s-ucp.io/simulate-delay"
+    for name, marks in {
+        "good": {},
+        "late": {how: "slow", late: "2s"},
+        "crash": {how: "crash-loop"},
+        "unpulled": {how: "image-pull-error"},
+        "fading": {how: "crash-loop", late: "2s"},
+    }.items():
+        kube.apply(deployed(name, marks))
+
+    def state(kind: Kind, name: str) -> Status:
+        found = kube.find(kind, name, "default")
+        return dict(found.get("status") or {}) if found else {}
+
+    def done(kind: Kind, name: str, well: Callable[[Status], object]) -> bool:
+        try:
+            return bool(well(state(kind, name)))
+        except (KeyError, IndexError):
+            return False
+
+    for kind, name, well in WANTED:
+        eventually(
+            lambda kind=kind, name=name, well=well: done(kind, name, well),
+            lambda kind=kind, name=name: (kind.plural, name, state(kind, name)),
+            seconds=90,
+        )
+    waiting = {
+        each["metadata"]["labels"]["app"]: waits(each["status"])
+        for each in kube.list_all(PODS, "default")
+        if "app" in each["metadata"].get("labels", {})
+    }
+    assert waiting["crash"] == waiting["fading"] == "CrashLoopBackOff"
+    assert waiting["unpulled"] == "ImagePullBackOff"
+    assert "ingress" not in state(SERVICES, "broken")["loadBalancer"]
+
+    # A volume goes with its claim.
+    volumes = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+    before = len(kube.list_all(volumes))
+    kube.delete(CLAIMS, "plain", "default")
+    eventually(lambda: len(kube.list_all(volumes)) == before - 1, lambda: kube.list_all(volumes))
+
+    # A rerun finds nothing to change; more nodes come.
+    assert kwokctl.update(folder) == []
+    provider.create(ClusterRequest("one", parameters={"nodes": "4"}), quiet)
+    eventually(lambda: ready(kube) == 4, lambda: ready(kube))
