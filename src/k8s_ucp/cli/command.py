@@ -66,7 +66,7 @@ def placed(advice: str, given: Mapping[str, str]) -> str:
 _COMMAND = re.compile(
     r"(?P<command>(?<![\w/.-])ucp (?:app|board|check|clusters|doctor|env|get|history|kubeconfig"
     r"|logs|mirror|open|promote|reconciler|render|rollback|start|status|stop|tools)\b"
-    r"(?: (?:add|argocd|forget|install|list|remove|run|secrets)\b)?"
+    r"(?: (?:add|argocd|forget|import|install|list|remove|run|secrets)\b)?"
     r"(?: --[a-z-]+(?:[= ][\w./,:=-]+)?)*)(?P<rest>[^;,`\n]*)"
 )
 """A command with its flags: what follows may be its arguments, or the rest of a sentence."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +108,30 @@ def ask_existing(name: str) -> str:
             instruction="(arrows select, Enter confirms)",
         )
     )
+
+
+def choose_many(question: str, choices: Mapping[str, str]) -> list[str]:
+    """Several of {value: words}; all are proposed."""
+    found = _ask(
+        questionary.checkbox,
+        question,
+        choices=[
+            questionary.Choice(words, value=value, checked=True) for value, words in choices.items()
+        ],
+        instruction="(space toggles, Enter confirms)",
+    )
+    return [str(each) for each in found]
+
+
+def choose_one(question: str, choices: Mapping[str, str]) -> str:
+    """One of {value: words}."""
+    found = _ask(
+        questionary.select,
+        question,
+        choices=[questionary.Choice(words, value=value) for value, words in choices.items()],
+        instruction="(arrows select, Enter confirms)",
+    )
+    return str(found)
 
 
 def confirm(question: str, *, default: bool = True) -> bool:

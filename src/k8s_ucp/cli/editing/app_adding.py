@@ -62,7 +62,7 @@ def item_of(call: Invocation, topology: Topology, wanted: AppFlags) -> Iterator[
             item["as"] = _form(call, topology, item)
         environments = [each.name for each in topology.spec.environments]
         if values := _by_environment(wanted.values, environments, "--values"):
-            item["values"] = {
+            item["values"] = dict(item.get("values", {})) | {
                 name: _values_file(call, wanted, each, undone) for name, each in values.items()
             }
         if overlays := _by_environment(wanted.overlays, environments, "--overlay"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.cli.editing.topology_edit import Edit
     from k8s_ucp.gitops.render.facts import Rendered
-    from k8s_ucp.topology import Topology
+    from k8s_ucp.topology import App, Topology
 
 
 def tell(call: Invocation, edit: Edit, name: str) -> None:
@@ -27,38 +27,49 @@ def tell(call: Invocation, edit: Edit, name: str) -> None:
     if app.form == "image" or (app.path or "").startswith("ucp:"):
         return
     files = read_app(app, call.workspace.root, fetcher_of(call, topology))
-    found = find_form(files, app.as_ or ("helm" if app.chart else None))
+    found = find_form(files, app.as_ or ("helm" if app.chart else None), app.overlays)
     call.console.say(f"{name}: {found.words}")
 
 
-def grant(call: Invocation, edit: Edit, name: str, item: dict[str, Any]) -> None:
-    """Ask for what an app needs beyond its namespace; nothing is given silently.
+def grant(
+    call: Invocation, edit: Edit, items: Mapping[str, dict[str, Any]], *, named: bool = False
+) -> None:
+    """Ask for what apps need beyond their namespaces; nothing is given silently.
 
-    item: of ucp.yaml, to which it is added. Raises UcpError where nobody can be asked.
+    items: of ucp.yaml by app, to which it is added. named: the flags name the app as well.
+    Raises UcpError where nobody can be asked.
     """
+    text, topology = _edited(call, edit)
+    apps = [
+        each
+        for each in topology.spec.apps
+        if each.name in items and each.form != "image" and not (each.path or "").startswith("ucp:")
+    ]
+    found = objects_of(call, text, topology, [each.name for each in apps]) if apps else {}
+    for app in apps:
+        _grant(app, found[app.name], items[app.name], f"{app.name}=" if named else "")
+
+
+def _grant(app: App, objects: list[Mapping[str, Any]], item: dict[str, Any], prefix: str) -> None:
     from k8s_ucp.cli.questions import can_ask, confirm
     from k8s_ucp.gitops.check.permissions import needed
 
-    text, topology = _edited(call, edit)
-    app = next(each for each in topology.spec.apps if each.name == name)
-    if app.form == "image" or (app.path or "").startswith("ucp:"):
-        return
-    found = needed(objects_of(call, text, topology, name), app.home)
+    found = needed(objects, app.home)
     kinds = [each for each in found.kinds if not _is_granted(each, app.cluster_kinds)]
     namespaces = [each for each in found.namespaces if each not in app.namespaces]
     if not kinds and not namespaces:
         return
-    flags = [f"--cluster-kind {each}" for each in kinds]
+    flags = [f"--cluster-kind {prefix}{each}" for each in kinds]
     if found.alone and not app.namespace:
-        flags.append(f"--namespace {namespaces[0]}")
+        flags.append(f"--namespace {prefix}{namespaces[0]}")
     else:
-        flags += [f"--also-namespace {each}" for each in namespaces]
+        flags += [f"--also-namespace {prefix}{each}" for each in namespaces]
     words = []
     if kinds:
         words.append(f"it brings {', '.join(kinds)}, which lie outside of namespaces")
     if namespaces:
         words.append(f"it writes to {', '.join(namespaces)}, outside of its namespace {app.home}")
-    what = f"{name}: {' and '.join(words)}"
+    what = f"{app.name}: {' and '.join(words)}"
     if not can_ask():
         raise UsageError(what, next=f"allow it, by the same command with {' '.join(flags)}")
     if not confirm(f"{what}. Allow it?", default=False):
@@ -76,22 +87,23 @@ def _is_granted(kind: str, granted: Collection[str]) -> bool:
 
 
 def objects_of(
-    call: Invocation, text: str, topology: Topology, name: str
-) -> list[Mapping[str, Any]]:
-    """Every object of an app, on all environments. Raises UcpError."""
+    call: Invocation, text: str, topology: Topology, names: Sequence[str]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Every object of apps, on all environments. Raises UcpError."""
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
     from k8s_ucp.gitops.manifests.build_many import objects
     from k8s_ucp.gitops.publish.repositories import render_to
 
     rendered = _rendered(call, text.encode(), topology)
-    found: list[Mapping[str, Any]] = []
+    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory(prefix="ucp-preview-") as folder:
         render_to(Path(folder), rendered)
         for each in topology.spec.environments:
             apps = Path(folder, "apps")
-            shown = _objects(kustomize(), pinned_helm(), apps, name, each.name, topology)
-            found += objects(shown)
+            for name in names:
+                shown = _objects(kustomize(), pinned_helm(), apps, name, each.name, topology)
+                found[name] += objects(shown)
     return found
 
 
@@ -102,7 +114,6 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
     """
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
-    from k8s_ucp.gitops.check.repositories import check_rendered, transports
     from k8s_ucp.gitops.publish.repositories import render_to
 
     tell(call, edit, name)
@@ -111,22 +122,50 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
     before = _rendered(call, path.read_bytes(), None)
     after = _rendered(call, text.encode(), topology)
     call.console.data(f"# {path.name}\n{text}")
-    for repository in ("core", "apps"):
-        old: Mapping[str, bytes] = getattr(before, repository)
-        new: Mapping[str, bytes] = getattr(after, repository)
-        for file in sorted(new):
-            if new[file] != old.get(file):
-                what = "changed" if file in old else "new"
-                call.console.data(f"# {repository}: {file} ({what})")
+    for file, what in _differing(before, after):
+        call.console.data(f"# {file} ({what})")
     program, charts = kustomize(), pinned_helm()
     with tempfile.TemporaryDirectory(prefix="ucp-preview-") as folder:
         render_to(Path(folder), after)
         for environment in topology.spec.environments:
             text = _objects(program, charts, Path(folder, "apps"), name, environment.name, topology)
             call.console.data(f"# {name} on {environment.name}\n{text}")
-    for each in check_rendered(program, after, also=transports(topology), helm=charts):
-        if each.path.startswith(f"apps/{name}/"):
-            call.console.say(f"would be refused: {each}")
+    for each in _refused(after, topology, [name]):
+        call.console.say(f"would be refused: {each}")
+
+
+def changes(
+    call: Invocation, edit: Edit, names: Sequence[str]
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """(files that a commit would add or change, what the check refuses of these apps).
+
+    Raises UcpError.
+    """
+    text, topology = _edited(call, edit)
+    before = _rendered(call, call.workspace.topology_file.read_bytes(), None)
+    after = _rendered(call, text.encode(), topology)
+    return _differing(before, after), _refused(after, topology, names)
+
+
+def _refused(after: Rendered, topology: Topology, names: Sequence[str]) -> list[str]:
+    from k8s_ucp.cli.app_sources import pinned_helm
+    from k8s_ucp.cli.check import kustomize
+    from k8s_ucp.gitops.check.repositories import check_rendered, transports
+
+    found = check_rendered(kustomize(), after, also=transports(topology), helm=pinned_helm())
+    starts = tuple(f"apps/{each}/" for each in names)
+    return [str(each) for each in found if each.path.startswith(starts)]
+
+
+def _differing(before: Rendered, after: Rendered) -> list[tuple[str, str]]:
+    found = []
+    for repository in ("core", "apps"):
+        old: Mapping[str, bytes] = getattr(before, repository)
+        new: Mapping[str, bytes] = getattr(after, repository)
+        for file in sorted(new):
+            if new[file] != old.get(file):
+                found.append((f"{repository}: {file}", "changed" if file in old else "new"))
+    return found
 
 
 def _objects(

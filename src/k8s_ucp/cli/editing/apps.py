@@ -11,6 +11,7 @@ import typer
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
+from k8s_ucp.cli.editing.app_import import import_apps
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell
 from k8s_ucp.cli.editing.leaving import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
@@ -263,9 +264,12 @@ def add(
             # The copies that were made to look at go again.
             raise typer.Exit
         tell(call, edit, name)
-        grant(call, edit, name, item)
+        grant(call, edit, {name: item})
         topology = edit_topology(call, edit)
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
+
+
+app.command("import", short_help="Add the apps of an existing GitOps repository.")(import_apps)
 
 
 @app.command(short_help="Remove an app from every environment.")

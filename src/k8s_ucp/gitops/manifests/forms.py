@@ -30,15 +30,20 @@ class DetectedForm:
     words: str
 
 
-def find_form(files: Files, wanted: AppForm | None = None) -> DetectedForm:
-    """The form of a folder; wanted: as a person says it is. Raises UsageError."""
-    form = wanted or _detected(files)
+def find_form(
+    files: Files, wanted: AppForm | None = None, named: Collection[str] = ()
+) -> DetectedForm:
+    """The form of a folder. Raises UsageError.
+
+    wanted: as a person says it is. named: environments whose overlays a person names.
+    """
+    form = wanted or ("kustomize" if named else _detected(files))
     if form == "helm":
         return DetectedForm(form, _chart_words(files))
     if form == "jsonnet":
         return DetectedForm(form, "jsonnet, rendered by Argo CD")
-    if form == "kustomize" and (is_kustomization(files) or overlays(files)):
-        there = ", ".join(sorted(overlays(files)))
+    if form == "kustomize" and (is_kustomization(files) or overlays(files) or named):
+        there = ", ".join(sorted({*overlays(files), *named}))
         return DetectedForm(
             form, "kustomization" + (f" with overlays for {there}" if there else "")
         )

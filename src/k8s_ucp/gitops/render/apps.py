@@ -47,7 +47,8 @@ def places(
             continue
         place = path.replace("{app}", app.name)
         if "{environment}" not in place:
-            if values["form"] == "kustomize" and not is_kustomization(own) and not overlays(own):
+            brought = is_kustomization(own) or overlays(own) or app.overlays
+            if values["form"] == "kustomize" and not brought:
                 yield place, values
             continue
         for environment in topology.spec.environments:
@@ -96,7 +97,7 @@ def _values(topology: Topology, app: App, own: Mapping[str, bytes]) -> dict[str,
         workload = "Rollout" if addons.argo_rollouts else "Deployment"
     entrance = {"gateway": gateway(topology)}
     form = form_of(app, own)
-    plain = form == "kustomize" and not is_kustomization(own)
+    plain = form == "kustomize" and not is_kustomization(own) and not app.overlays
     return {
         **entrance,
         "app": app,

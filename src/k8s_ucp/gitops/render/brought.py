@@ -37,7 +37,7 @@ def form_of(app: App, own: Mapping[str, bytes]) -> AppForm:
     """How an app's folder is rendered. Raises UsageError."""
     if not own:
         return "kustomize"
-    return find_form(own, app.as_ or ("helm" if app.chart else None)).form
+    return find_form(own, app.as_ or ("helm" if app.chart else None), app.overlays).form
 
 
 def brought_files(
@@ -45,7 +45,7 @@ def brought_files(
 ) -> dict[str, bytes]:
     """{path in the app repository: content} of what people bring."""
     form = form_of(app, own)
-    plain = not is_kustomization(own) and not overlays(own)
+    plain = not is_kustomization(own) and not overlays(own) and not app.overlays
     paths = sorted(own)
     if form == "directory" or (form == "kustomize" and plain and own):
         paths = manifest_files(own)

@@ -1,0 +1,360 @@
+"""Apps that Argo CD's Applications declare: one for each environment becomes one app. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from k8s_ucp.gitops.imports.findings import (
+    ArgoDocument,
+    DiscoveredApp,
+    NotImportable,
+    RefusedApp,
+    RemoteSource,
+    app_name,
+    in_path,
+    in_text,
+    maps,
+    part,
+    without_environment,
+)
+from k8s_ucp.gitops.imports.helm_values import check_settings, merged
+from k8s_ucp.gitops.imports.layouts import plain_finding, values_of
+from k8s_ucp.gitops.imports.trees import RepositoryTree, resolve
+
+MOVING = frozenset(["", "HEAD", "main", "master", "None"])
+"""Revisions that mean the newest commit."""
+_INLINE = ("values", "valuesObject", "parameters")
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """One Application, as far as it can be read by itself."""
+
+    document: ArgoDocument
+    name: str
+    environment: str | None
+    namespace: str | None
+    remote: RemoteSource | None
+    path: str
+    helm: Mapping[str, Any]
+    refs: Mapping[str, bool]
+    """Names of sources that only hold values: whether they are this repository."""
+
+
+@dataclass(frozen=True)
+class DiscoveryContext:
+    """What the reading of an Application looks at."""
+
+    tree: RepositoryTree
+    same: Callable[[str], bool]
+    """An address is this repository."""
+    environments: Collection[str]
+    revision: str | None = None
+    """What was asked for, where it isn't the default branch."""
+
+
+def read_applications(
+    applications: Iterable[tuple[ArgoDocument, str | None]], around: DiscoveryContext
+) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
+    """applications: with the environment where it is known."""
+    findings: list[DiscoveredApp] = []
+    refusals: list[RefusedApp] = []
+    groups: dict[str, list[_Draft]] = {}
+    for document, environment in applications:
+        try:
+            draft = _draft(document, environment, around)
+        except NotImportable as error:
+            refusals.append(error.refusal(document.name, document.where))
+            continue
+        groups.setdefault(draft.name, []).append(draft)
+    for name, drafts in sorted(groups.items()):
+        try:
+            findings.append(_finding(name, drafts, around))
+        except NotImportable as error:
+            refusals.append(error.refusal(name, drafts[0].document.where))
+    return findings, refusals
+
+
+def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryContext) -> _Draft:
+    spec = part(document.content, "spec")
+    listed = maps(spec, "sources") or [part(spec, "source")]
+    refs = {
+        str(each["ref"]): around.same(str(each.get("repoURL")))
+        for each in listed
+        if each.get("ref")
+    }
+    rendering = [each for each in listed if each.get("chart") or each.get("path") is not None]
+    if not rendering and len(listed) == 1 and listed[0].get("repoURL"):
+        rendering = listed
+    if not any(each.get("repoURL") for each in rendering):
+        raise NotImportable("it has no source", "it may be a patch: import what is patched by it")
+    if len(rendering) > 1:
+        raise NotImportable(
+            f"it has {len(rendering)} sources with manifests",
+            "add each as an app of its own by `ucp app add`",
+        )
+    source = rendering[0]
+    _check_source(source)
+    url, path = str(source.get("repoURL", "")), resolve("", str(source.get("path") or ""))
+    if path is None:
+        raise NotImportable(
+            f"its path {source.get('path')} leads out of the repository", "correct it"
+        )
+    remote = _remote(source, url, path, around)
+    destination = part(spec, "destination")
+    helm = part(source, "helm")
+    found = environment or _environment(document, path, helm, destination, around.environments)
+    name = without_environment(document.name, found)
+    if name == found:
+        own = [each for each in path.split("/") if each not in (found, "overlays", "base")]
+        name = own[-1] if own else name
+    namespace = destination.get("namespace")
+    return _Draft(
+        document=document,
+        name=app_name(name),
+        environment=found,
+        namespace=str(namespace) if namespace else None,
+        remote=remote,
+        path=path,
+        helm=helm,
+        refs=refs,
+    )
+
+
+def _check_source(source: Mapping[str, Any]) -> None:
+    if part(source, "plugin") or "plugin" in source:
+        raise NotImportable(
+            "a plugin of Argo CD renders it",
+            "commit what it renders, and add that by `ucp app add`",
+        )
+    if used := sorted(key for key, value in part(source, "kustomize").items() if value):
+        raise NotImportable(
+            f"the Application sets kustomize.{', kustomize.'.join(used)}",
+            "write it to the overlay's kustomization, then import again",
+        )
+    if part(part(source, "directory"), "jsonnet"):
+        raise NotImportable(
+            "the Application gives arguments to jsonnet",
+            "add the app by `ucp app add`, and set them in its .argocd-source.yaml",
+        )
+
+
+def _remote(
+    source: Mapping[str, Any], url: str, path: str, around: DiscoveryContext
+) -> RemoteSource | None:
+    revision = str(source.get("targetRevision") or "")
+    if chart := source.get("chart"):
+        where = url if "://" in url else f"oci://{url}"
+        return RemoteSource(where, None if revision in ("", "*") else revision, str(chart))
+    if not around.same(url):
+        return RemoteSource(url, None if revision in MOVING else revision)
+    if path not in around.tree.folders:
+        raise NotImportable(
+            f"the repository has no folder {path}",
+            "correct the Application, or import another commit",
+        )
+    if revision not in MOVING and revision != around.revision:
+        raise NotImportable(
+            f"it runs the revision {revision} of this repository",
+            f"import with --ref {revision}, or ucp app add with --repo {url} --path {path} "
+            f"--ref {revision}",
+        )
+    return None
+
+
+def _environment(
+    document: ArgoDocument,
+    path: str,
+    helm: Mapping[str, Any],
+    destination: Mapping[str, Any],
+    known: Collection[str],
+) -> str | None:
+    """The first that tells: path, values files, name, folder of the manifest, destination."""
+    if found := in_path(path, known):
+        return found
+    files = helm.get("valueFiles")
+    for each in files if isinstance(files, list) else ():
+        stem = posixpath.basename(str(each)).rpartition(".")[0]
+        found = in_text(stem.removeprefix("values-").removeprefix("values."), known)
+        if found := found or in_path(str(each), known):
+            return found
+    return (
+        in_text(document.name, known)
+        or in_path(document.path, known)
+        or in_text(str(destination.get("name") or ""), known)
+        or in_text(str(destination.get("namespace") or ""), known)
+    )
+
+
+def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> DiscoveredApp:
+    first = drafts[0]
+    seen = [each.environment for each in drafts]
+    if len(set(seen)) < len(seen):
+        where = ", ".join(each.document.where for each in drafts)
+        raise NotImportable(
+            f"several Applications are the app {name} on one environment: {where}",
+            "add them by `ucp app add` under different names",
+        )
+    namespace, notes = _namespace(name, drafts)
+    release = {str(each.helm["releaseName"]) for each in drafts if each.helm.get("releaseName")}
+    if release - {name}:
+        notes = (*notes, f"its release {', '.join(sorted(release))} will be called {name}")
+    common = DiscoveredApp(
+        name=name,
+        form="kustomize",
+        where=first.document.where,
+        namespace=namespace,
+        environments=tuple(sorted(each for each in seen if each)),
+        notes=notes,
+    )
+    if first.remote is not None:
+        return _of_remote(drafts, common, around.tree)
+    if any(each.remote for each in drafts):
+        raise NotImportable(
+            "one environment takes it from here and another from elsewhere", _alone(name)
+        )
+    tree = around.tree
+    kinds = {_kind(tree, each.path) for each in drafts}
+    if len(kinds) > 1:
+        raise NotImportable(
+            f"its environments have different forms: {', '.join(kinds)}", _alone(name)
+        )
+    if kinds == {"kustomize"}:
+        overlays = {each.environment: each.path for each in drafts if each.environment}
+        base = next((each.path for each in drafts if not each.environment), None)
+        return replace(common, path=base, overlays=overlays)
+    if len({each.path for each in drafts}) > 1:
+        raise NotImportable(
+            "each environment has a folder of its own, and an app has one", _alone(name)
+        )
+    if kinds == {"helm"}:
+        read = {each.environment or "": _chart_values(each, tree) for each in drafts}
+        values: dict[str, str | bytes] = {
+            key: text for key, text in read.items() if text is not None
+        }
+        if not common.environments:
+            values = {**values_of(tree, first.path, around.environments)[0], **values}
+        return replace(common, form="helm", path=first.path, values=values)
+    found = plain_finding(tree, name, first.path, first.document.where)
+    return replace(common, form=found.form, path=found.path)
+
+
+def _alone(name: str) -> str:
+    return f"add it by `ucp app add {name}`, and edit its environments in the app repository"
+
+
+def _kind(tree: RepositoryTree, path: str) -> str:
+    if path in tree.kustomizations:
+        return "kustomize"
+    return "helm" if path in tree.charts else "directory"
+
+
+def _of_remote(drafts: list[_Draft], common: DiscoveredApp, tree: RepositoryTree) -> DiscoveredApp:
+    first = drafts[0]
+    name = common.name
+    if len({each.remote for each in drafts}) > 1:
+        raise NotImportable(
+            "its environments run different versions, and an app begins with one",
+            f"add it by `ucp app add {name}` with one, then change the others by commits",
+        )
+    assert first.remote
+    if first.remote.chart is None and len({each.path for each in drafts}) > 1:
+        folder = posixpath.commonpath([f"/{each.path}" for each in drafts]).strip("/")
+        if any(each.environment is None or each.helm for each in drafts):
+            raise NotImportable("its environments have different folders", _alone(name))
+        overlays = {str(each.environment): each.path for each in drafts}
+        return replace(common, path=folder, overlays=overlays, remote=first.remote)
+    values = {each.environment or "": _remote_values(each, tree) for each in drafts}
+    return replace(
+        common,
+        form="helm" if first.remote.chart or any(values.values()) else "kustomize",
+        path=first.path,
+        values={key: text for key, text in values.items() if text is not None},
+        remote=first.remote,
+    )
+
+
+def _namespace(name: str, drafts: list[_Draft]) -> tuple[str | None, tuple[str, ...]]:
+    """An app has one namespace: what the environments' have in common, else its name."""
+    found = {each.namespace for each in drafts if each.namespace}
+    short = {
+        without_environment(each.namespace, each.environment) for each in drafts if each.namespace
+    }
+    if found == short and len(found) <= 1:
+        return next(iter(found), None), ()
+    one = next(iter(short)) if len(short) == 1 else name
+    return one, (f"its namespaces ({', '.join(sorted(found))}) become {one}",)
+
+
+def _chart_values(draft: _Draft, tree: RepositoryTree) -> str | bytes | None:
+    """A values file in the chart, or what several say together. Raises NotImportable."""
+    check_settings(draft.helm)
+    # The chart's own values count anyway.
+    names = [each for each in _value_files(draft.helm) if each != "values.yaml"]
+    found = _existing(draft, names, tree)
+    inline = any(draft.helm.get(key) for key in _INLINE)
+    if not found and not inline:
+        return None
+    start = f"{draft.path}/" if draft.path else ""
+    if len(found) == 1 and not inline and found[0].startswith(start):
+        return found[0].removeprefix(start)
+    return merged([(each, tree.read(each)) for each in found], draft.helm)
+
+
+def _remote_values(draft: _Draft, tree: RepositoryTree) -> str | bytes | None:
+    """Of a chart from elsewhere, whose own files can't be read here. Raises NotImportable."""
+    if not draft.helm:
+        return None
+    check_settings(draft.helm)
+    names = [each for each in _value_files(draft.helm) if each != "values.yaml"]
+    inside = [each for each in names if not each.startswith("$")]
+    here = _existing(draft, [each for each in names if each not in inside], tree)
+    inline = any(draft.helm.get(key) for key in _INLINE)
+    if inside and (len(inside) > 1 or here or inline):
+        raise NotImportable(
+            f"its values files {', '.join(inside)} lie elsewhere, and are merged with others",
+            "write them to one file, then `ucp app add` with --values",
+        )
+    if here or inline:
+        return merged([(each, tree.read(each)) for each in here], draft.helm)
+    return inside[0] if inside else None
+
+
+def _existing(draft: _Draft, names: Iterable[str], tree: RepositoryTree) -> list[str]:
+    """Where values files lie in the tree. Raises NotImportable."""
+    found = []
+    for name in names:
+        path = _file(draft, name)
+        if path is not None and tree.has(path):
+            found.append(path)
+        elif not draft.helm.get("ignoreMissingValueFiles"):
+            raise NotImportable(f"its values file {name} does not exist", "correct the Application")
+    return found
+
+
+def _value_files(helm: Mapping[str, Any]) -> list[str]:
+    found = helm.get("valueFiles")
+    return [str(each) for each in found] if isinstance(found, list) else []
+
+
+def _file(draft: _Draft, name: str) -> str | None:
+    """Where a values file lies in the tree. Raises NotImportable."""
+    if name.startswith("$"):
+        ref, _, rest = name[1:].partition("/")
+        if not draft.refs.get(ref):
+            raise NotImportable(
+                f"its values file {name} lies in another repository",
+                "copy it to a file, then `ucp app add` with --values",
+            )
+        return resolve("", rest)
+    if "://" in name:
+        raise NotImportable(
+            f"its values file {name} lies elsewhere",
+            "copy it to a file, then `ucp app add` with --values",
+        )
+    if name.startswith("/"):
+        return resolve("", name.strip("/"))
+    return resolve(draft.path, name)

@@ -1,0 +1,246 @@
+"""Everything that a GitOps repository holds: what Applications declare, then what folders show.
+
+Pure, but for the helm that it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.imports.application_sets import expand
+from k8s_ucp.gitops.imports.applications import DiscoveryContext, read_applications
+from k8s_ucp.gitops.imports.findings import (
+    NAMES,
+    ArgoDocument,
+    DiscoveredApp,
+    Discovery,
+    NotImportable,
+    RefusedApp,
+    app_name,
+    maps,
+    part,
+)
+from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
+from k8s_ucp.gitops.imports.trees import RepositoryTree, join, read_documents, resolve, within
+from k8s_ucp.gitops.manifests.reachable import FolderTree
+
+Render = Callable[[str, "str | None"], str]
+"""(folder of a chart in the tree, one of its values files) to what helm makes of it."""
+
+_ARGO = "argoproj.io/"
+_FLUX = "fluxcd.io/"
+
+
+def detect(
+    place: FolderTree,
+    *,
+    title: str,
+    urls: Iterable[str] = (),
+    environments: Iterable[str] = (),
+    revision: str | None = None,
+    render: Render | None = None,
+) -> Discovery:
+    """title: name of an app that is the whole repository. urls: addresses of the repository; none:
+    an address with a folder that is here is taken for it. environments: names to be recognized
+    beside the usual ones. render: helm, where it is to be had.
+    """
+    tree = RepositoryTree(place)
+    known = NAMES | frozenset(environments)
+    same = _same(tree, frozenset(map(normal_url, urls)))
+    around = DiscoveryContext(tree, same, known, revision)
+    declared, refusals = _declared(tree, same, known, render)
+    roots = [each for each, _ in declared if each.kind == "Application" and _is_root(tree, each)]
+    refusals += [
+        RefusedApp(
+            each.name, each.where, "it brings Applications, which are listed themselves", "none"
+        )
+        for each in roots
+    ]
+    apps = [each for each in declared if not any(each[0] is root for root in roots)]
+    findings, more = read_applications(apps, around)
+    refusals += more
+    claimed = {path for each in findings if not each.remote for path in folders_of(each)}
+    claimed |= {str(_path(each)) for each, _ in declared}
+    laid, more = find_layouts(tree, title, known)
+    findings = [_with_base(each, laid) for each in findings]
+    findings += [each for each in laid if not claimed & set(folders_of(each))]
+    refusals += [each for each in more if each.where not in claimed]
+    findings, more = _distinct(findings)
+    refusals += more
+
+    def key(each: DiscoveredApp | RefusedApp) -> tuple[str, str]:
+        return each.name, each.where
+
+    return Discovery(tuple(sorted(findings, key=key)), tuple(sorted(refusals, key=key)))
+
+
+def folders_of(finding: DiscoveredApp) -> list[str]:
+    """Folders of the tree that a finding is made of."""
+    return [*finding.overlays.values(), *([] if finding.path is None else [finding.path])]
+
+
+def normal_url(url: str) -> str:
+    """The same for every way to write an address: host and path, in lower case."""
+    found = re.sub(r"^[a-z+]+://", "", url.strip().lower())
+    found = re.sub(r"^[^/@]*@", "", found)
+    found = re.sub(r"^([^/:]+):(?:\d+/)?", r"\1/", found)
+    return found.rstrip("/").removesuffix(".git")
+
+
+def _same(tree: RepositoryTree, urls: Collection[str]) -> Callable[[str], bool]:
+    if urls:
+        return lambda url: normal_url(url) in urls
+    if any(each.content for each in tree.documents_of_argocd):
+        # A folder without a repository: what most Applications name is taken for it.
+        named = Counter(
+            normal_url(str(source.get("repoURL")))
+            for each in tree.documents_of_argocd
+            for source in _sources(each)
+            if source.get("repoURL")
+            and not source.get("chart")
+            and resolve("", str(source.get("path") or "-")) in tree.folders
+        )
+        usual = {each for each, _ in named.most_common(1)}
+        return lambda url: normal_url(url) in usual or not url
+    return lambda url: not url
+
+
+def _sources(document: ArgoDocument) -> list[dict[str, object]]:
+    spec = part(document.content, "spec")
+    if document.kind == "ApplicationSet":
+        spec = part(part(spec, "template"), "spec")
+    return [dict(each) for each in (*maps(spec, "sources"), part(spec, "source"))]
+
+
+def _path(document: ArgoDocument) -> str | None:
+    found = part(part(document.content, "spec"), "source").get("path")
+    return resolve("", str(found)) if found is not None else None
+
+
+def _declared(
+    tree: RepositoryTree, same: Callable[[str], bool], known: Collection[str], render: Render | None
+) -> tuple[list[tuple[ArgoDocument, str | None]], list[RefusedApp]]:
+    """Applications with their environments, where something else than they themselves says it."""
+    found: list[tuple[ArgoDocument, str | None]] = []
+    refusals: list[RefusedApp] = []
+    rendered: list[tuple[ArgoDocument, str | None]] = []
+    for chart in sorted(tree.app_charts):
+        try:
+            rendered += _rendered(tree, chart, known, render)
+        except NotImportable as error:
+            refusals.append(error.refusal(chart or "chart", join(chart, "Chart.yaml")))
+    raw: list[tuple[ArgoDocument, str | None]] = [(each, None) for each in tree.documents_of_argocd]
+    for document, environment in (*raw, *rendered):
+        version = str(document.content.get("apiVersion"))
+        if _FLUX in version:
+            refusals.append(_of_flux(document))
+        if not version.startswith(_ARGO):
+            continue
+        if document.kind == "Application":
+            found.append((document, environment))
+        elif document.kind == "ApplicationSet":
+            try:
+                found += [
+                    (each.document, environment or each.environment)
+                    for each in expand(document, tree, same)
+                ]
+            except NotImportable as error:
+                refusals.append(error.refusal(document.name, document.where))
+        elif document.kind == "AppProject":
+            refusals.append(
+                RefusedApp(
+                    document.name,
+                    document.where,
+                    "each app gets an AppProject of its own",
+                    "none; `clusterKinds` and `namespaces` of the app say what it may do",
+                )
+            )
+    return found, refusals
+
+
+def _of_flux(document: ArgoDocument) -> RefusedApp:
+    return RefusedApp(
+        document.name,
+        document.where,
+        f"{document.kind} is of Flux, and Argo CD runs here",
+        "add the chart or the folder that it names by `ucp app add`",
+    )
+
+
+def _rendered(
+    tree: RepositoryTree, chart: str, known: Collection[str], render: Render | None
+) -> list[tuple[ArgoDocument, str | None]]:
+    """Applications that a chart's templates make, for each environment that it has values of."""
+    where = join(chart, "templates")
+    if render is None:
+        raise NotImportable(
+            "its templates are Applications, and helm is not available",
+            "run it again with a connection, so that helm can be installed",
+        )
+    values, _ = values_of(tree, chart, known)
+    found: list[tuple[ArgoDocument, str | None]] = []
+    for environment, file in values.items() or ((None, None),):
+        try:
+            text = render(chart, file)
+        except UcpError as error:
+            raise NotImportable(
+                f"its templates are Applications, and helm can't render them: {error.message}",
+                "correct its values",
+            ) from error
+        found += [
+            (replace(each, path=where), environment)
+            for each in read_documents(text.encode(), where)
+        ]
+    return found
+
+
+def _is_root(tree: RepositoryTree, document: ArgoDocument) -> bool:
+    """An Application whose folder holds Applications."""
+    path = _path(document)
+    if path is None:
+        return False
+    if path in tree.app_charts:
+        return True
+    holds = any(
+        within(each.path, path) for each in tree.documents_of_argocd if each is not document
+    )
+    return holds and path not in tree.charts
+
+
+def _with_base(finding: DiscoveredApp, laid: list[DiscoveredApp]) -> DiscoveredApp:
+    """An app whose overlays have a base in the folders' layout: other environments take it."""
+    if finding.path is not None or finding.remote:
+        return finding
+    ours = set(finding.overlays.values())
+    for each in laid:
+        if ours & set(each.overlays.values()) and each.path is not None:
+            return replace(finding, path=each.path)
+    return finding
+
+
+def _distinct(findings: list[DiscoveredApp]) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
+    """Apps of one name are told apart by the folder above."""
+    counted = Counter(each.name for each in findings)
+    found: dict[str, DiscoveredApp] = {}
+    refusals = []
+    for each in findings:
+        name = each.name
+        if counted[name] > 1:
+            above = (each.path or each.where).split("/")[:-1]
+            name = app_name("-".join([*above[-1:], name]))
+        if name in found:
+            refusals.append(
+                RefusedApp(
+                    each.name,
+                    each.where,
+                    f"another app is called {name} as well, in {found[name].where}",
+                    "add it by `ucp app add` under another name",
+                )
+            )
+        else:
+            found[name] = replace(each, name=name)
+    return list(found.values()), refusals

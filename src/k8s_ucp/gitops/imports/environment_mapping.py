@@ -1,0 +1,110 @@
+"""A finding as what `ucp app add` is told, with the topology's environments. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable
+from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, taken_in
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """path: in the tree or the remote repository. files: what is taken of the tree instead of the
+    whole folder, relative to path."""
+
+    path: str
+    overlays: Mapping[str, str] = field(default_factory=dict)
+    """{environment of the topology: folder below path}"""
+    values: Mapping[str, str | bytes] = field(default_factory=dict)
+    """{environment of the topology: file in the chart, or values}"""
+    files: Mapping[str, bytes] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def unmapped(
+    findings: Sequence[DiscoveredApp], ours: Sequence[str], mapping: Mapping[str, str | None]
+) -> list[str]:
+    """Environments of the repository of which nobody has said what they are here."""
+    theirs = {name for each in findings for name in each.environments}
+    return sorted(theirs - set(ours) - mapping.keys())
+
+
+def mapped(mapping: Mapping[str, str | None], ours: Sequence[str]) -> dict[str, str]:
+    """{environment here: environment there}; equal names count unless something else is said."""
+    found = {name: name for name in ours if name not in mapping}
+    return found | {here: there for there, here in mapping.items() if here is not None}
+
+
+def request_of(
+    finding: DiscoveredApp,
+    place: FolderTree,
+    mapping: Mapping[str, str],
+    ours: Sequence[str],
+    *,
+    pinned: bool,
+) -> ImportRequest:
+    """mapping: {environment here: environment there}. pinned: the files stay in the repository
+    that they come from, and are read from there. Raises NotImportable.
+    """
+    values = {
+        here: content
+        for here in ours
+        if (content := finding.values.get(mapping.get(here, ""), finding.values.get("")))
+        is not None
+    }
+    if finding.remote or finding.form != "kustomize":
+        overlays = _overlays(finding, mapping, ours) if finding.overlays else {}
+        path = finding.path or ""
+        start = f"{path}/" if path else ""
+        relative = {here: each.removeprefix(start) for here, each in overlays.items()}
+        return ImportRequest(path, relative, values)
+    if finding.generated and pinned:
+        raise NotImportable(
+            "its environments have plain manifests, which need a kustomization each",
+            "clone the repository, then `ucp app import` with the folder",
+        )
+    if not finding.overlays:
+        return ImportRequest(finding.path or "")
+    overlays = _overlays(finding, mapping, ours)
+    whole = replace(place, read=lambda path: finding.generated.get(path) or place.read(path))
+    first, files = _taken(whole, overlays)
+    path = next(iter(overlays.values()))
+    root = path.removesuffix(first).strip("/")
+    start = f"{root}/" if root else ""
+    relative = {here: each.removeprefix(start).strip("/") for here, each in overlays.items()}
+    relative = {here: "" if each == root else each for here, each in relative.items()}
+    relative = {here: each for here, each in relative.items() if each}
+    return ImportRequest(
+        root,
+        {here: each for here, each in relative.items() if each != f"overlays/{here}"},
+        files=None if pinned else files,
+    )
+
+
+def _taken(place: FolderTree, overlays: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
+    """(first folder, files) relative to the nearest folder that holds all of them."""
+    folders = list(overlays.values())
+    found = taken_in(place, folders)
+    if not found:
+        raise NotImportable(f"{folders[0]} holds nothing", "correct the repository")
+    return moved_up(found, folders[0])
+
+
+def _overlays(
+    finding: DiscoveredApp, mapping: Mapping[str, str], ours: Sequence[str]
+) -> dict[str, str]:
+    """{environment here: folder of its kustomization}. Raises NotImportable."""
+    found = {}
+    base = None if finding.remote else finding.path
+    for here in ours:
+        folder = finding.overlays.get(mapping.get(here, ""), base)
+        if folder is None:
+            there = ", ".join(finding.overlays)
+            raise NotImportable(
+                f"it has nothing for the environment {here}, only for {there}",
+                f"--map {min(finding.overlays)}={here}, or write an overlay for {here}",
+            )
+        found[here] = folder
+    return found

@@ -1,0 +1,159 @@
+"""What is found in a repository: apps that can be taken, and what can't with the reason. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.errors import UsageError
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology.parts import AppForm
+
+NAMES = frozenset(
+    [
+        *("dev", "develop", "development", "sandbox", "integration", "int", "test", "testing"),
+        *("qa", "uat", "preview", "stage", "staging", "stg", "preprod", "pre-prod"),
+        *("prod", "production", "prd", "live"),
+    ]
+)
+"""Environment names that are recognized wherever they stand in a path or a name."""
+PARENTS = frozenset(["overlays", "environments", "envs", "env", "stages", "variants"])
+"""Folders whose sub-folders are environments, whatever their names are."""
+_MOST_LETTERS = 40
+
+
+@dataclass(frozen=True)
+class RemoteSource:
+    """Where an app comes from that lies elsewhere. chart: of a chart repository; None: git."""
+
+    url: str
+    revision: str | None = None
+    chart: str | None = None
+
+
+@dataclass(frozen=True)
+class DiscoveredApp:
+    """An app that can be taken."""
+
+    name: str
+    form: AppForm
+    where: str
+    """File (and line) that declares it, or its folder."""
+    path: str | None = None
+    """Its folder in the tree or in the remote repository; of a kustomization with overlays: what
+    environments without one take, None where there is nothing."""
+    overlays: Mapping[str, str] = field(default_factory=dict)
+    """{environment: folder of its kustomization}"""
+    values: Mapping[str, str | bytes] = field(default_factory=dict)
+    """{environment: values file in the chart, or the values themselves}; "" for all others."""
+    environments: tuple[str, ...] = ()
+    """As the repository names them; none: no environment differs."""
+    namespace: str | None = None
+    remote: RemoteSource | None = None
+    """None: the files are in the tree."""
+    generated: Mapping[str, bytes] = field(default_factory=dict)
+    """Kustomizations that plain manifests lack: {path in the tree: content}."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of it."""
+
+
+@dataclass(frozen=True)
+class RefusedApp:
+    """Something that can't be taken. advice: what to do instead."""
+
+    name: str
+    where: str
+    reason: str
+    advice: str
+
+
+class NotImportable(Exception):
+    """Ends the reading of one app: it becomes a RefusedApp."""
+
+    def __init__(self, reason: str, advice: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.advice = advice
+
+    def refusal(self, name: str, where: str) -> RefusedApp:
+        return RefusedApp(name, where, self.reason, self.advice)
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """Everything in a repository, sorted by name."""
+
+    findings: tuple[DiscoveredApp, ...] = ()
+    refusals: tuple[RefusedApp, ...] = ()
+
+
+@dataclass(frozen=True)
+class ArgoDocument:
+    """A YAML document of a file. line: where it begins."""
+
+    path: str
+    line: int
+    content: Mapping[str, Any]
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.line}"
+
+    @property
+    def name(self) -> str:
+        return str(part(self.content, "metadata").get("name") or self.content.get("kind"))
+
+    @property
+    def kind(self) -> str:
+        return str(self.content.get("kind"))
+
+
+def part(content: Any, key: str) -> Mapping[str, Any]:
+    """A map below a map; empty where there is none."""
+    found = content.get(key) if isinstance(content, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def maps(content: Any, key: str) -> list[Mapping[str, Any]]:
+    """The maps of a list below a map."""
+    found = content.get(key) if isinstance(content, dict) else None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def app_name(text: str) -> str:
+    """A name that ucp.yaml takes, as close to the text as possible. Raises UsageError."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:_MOST_LETTERS].strip("-")
+    if not name:
+        raise UsageError(f"{text!r} can't be the name of an app")
+    return name
+
+
+def without_environment(name: str, environment: str | None) -> str:
+    """`web` of `web-prod` and `prod-web`; the name itself where nothing would be left."""
+    if environment:
+        for shorter in (name.removesuffix(f"-{environment}"), name.removeprefix(f"{environment}-")):
+            if shorter != name:
+                return shorter
+    return name
+
+
+def in_text(text: str, environments: Iterable[str]) -> str | None:
+    """The environment that a name begins or ends with, or is; the longest one."""
+    for each in sorted(environments, key=lambda name: (-len(name), name)):
+        if text == each or text.endswith(f"-{each}") or text.startswith(f"{each}-"):
+            return each
+    return None
+
+
+def in_path(path: str, environments: Iterable[str]) -> str | None:
+    """The environment that a path names: below a folder such as `overlays`, or a segment."""
+    segments = [each for each in path.split("/") if each]
+    for parent, name in itertools.pairwise(segments):
+        if parent in PARENTS and name != "base":
+            return name
+    known = frozenset(environments)
+    return next((each for each in reversed(segments) if each in known), None)

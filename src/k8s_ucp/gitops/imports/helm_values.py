@@ -1,0 +1,107 @@
+"""The values that an Application gives to a chart, as one file. Pure.
+
+helm's order: values files, then inline values, then parameters; maps are merged, all else is
+replaced, and null removes a key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.imports.findings import NotImportable, maps
+from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all
+
+_TAKEN = frozenset(
+    [
+        *("valueFiles", "values", "valuesObject", "parameters", "releaseName"),
+        *("ignoreMissingValueFiles", "version", "passCredentials"),
+    ]
+)
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
+
+
+def check_settings(helm: Mapping[str, Any]) -> None:
+    """Raises NotImportable for settings that an app of ucp.yaml can't have."""
+    others = sorted(key for key, value in helm.items() if value and key not in _TAKEN)
+    if others:
+        raise NotImportable(
+            f"the Application sets helm.{', helm.'.join(others)}",
+            "add the app by `ucp app add`, and set it in its .argocd-source.yaml",
+        )
+
+
+def merged(files: Iterable[tuple[str, bytes]], helm: Mapping[str, Any]) -> bytes:
+    """One values file of (path, content) and what stands in the Application.
+
+    Raises NotImportable.
+    """
+    pieces = list(files)
+    inline = _inline(helm)
+    parameters = maps(helm, "parameters")
+    if len(pieces) == 1 and not inline and not parameters:
+        return pieces[0][1]
+    found: dict[str, Any] = {}
+    for path, content in pieces:
+        found = merge(found, _values(content, path))
+    found = merge(found, inline)
+    for each in parameters:
+        _set(found, str(each.get("name")), each)
+    return dump_all([found]).encode()
+
+
+def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """As helm merges values."""
+    found = dict(under)
+    for key, value in over.items():
+        there = found.get(key)
+        if isinstance(there, dict) and isinstance(value, dict):
+            value = merge(there, value)
+        found[key] = value
+    return found
+
+
+def _inline(helm: Mapping[str, Any]) -> Mapping[str, Any]:
+    whole = helm.get("valuesObject")
+    if isinstance(whole, dict):
+        return whole
+    text = helm.get("values")
+    return _values(text.encode(), "helm.values") if isinstance(text, str) and text.strip() else {}
+
+
+def _values(content: bytes, path: str) -> Mapping[str, Any]:
+    try:
+        found = documents(content, path)
+    except UsageError as error:
+        raise NotImportable(error.message, f"correct {path}") from error
+    if not found or found[0] is None:
+        return {}
+    if not isinstance(found[0], dict):
+        raise NotImportable(f"{path} holds no values", f"correct {path}")
+    return found[0]
+
+
+def _set(values: dict[str, Any], name: str, parameter: Mapping[str, Any]) -> None:
+    if re.search(r"[\[\]{},]", name):
+        raise NotImportable(
+            f"the parameter {name} reaches into a list", "write it to a values file instead"
+        )
+    keys = [each.replace("\\.", ".") for each in re.split(r"(?<!\\)\.", name)]
+    for key in keys[:-1]:
+        if not isinstance(values.get(key), dict):
+            values[key] = {}
+        # What was read from a file is not changed in place.
+        values[key] = dict(values[key])
+        values = values[key]
+    text = str(parameter.get("value", ""))
+    values[keys[-1]] = text if parameter.get("forceString") else _typed(text)
+
+
+def _typed(text: str) -> Any:
+    """As helm's --set reads a value."""
+    if text in _WORDS:
+        return _WORDS[text]
+    return int(text) if _INTEGER.fullmatch(text) else text

@@ -1,0 +1,332 @@
+"""Apps by the layout of folders: overlays of environments, charts, plain manifests. Pure.
+
+`<app>/overlays/<environment>`, `overlays/<environment>/<app>`, `environments/<environment>/<app>`
+and the like are one pattern: what stands before and behind the environment's segment is the app.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.imports.findings import (
+    PARENTS,
+    DiscoveredApp,
+    NotImportable,
+    RefusedApp,
+    app_name,
+)
+from k8s_ucp.gitops.imports.trees import RepositoryTree, join, within
+from k8s_ucp.gitops.manifests.forms import chart_file, find_form, manifest_files
+from k8s_ucp.gitops.manifests.yaml_text import dump_all
+
+_PLAIN = frozenset(["apiVersion", "kind", "resources", "bases", "metadata"])
+"""Keys of a kustomization that change nothing."""
+_CONTENT = frozenset(
+    [
+        *("resources", "bases", "components", "helmCharts"),
+        *("generators", "configMapGenerator", "secretGenerator"),
+    ]
+)
+"""Keys by which objects come into a kustomization."""
+_FOREIGN = re.compile(
+    rb"^\s*kind:\s*[\"']?(?:Application|ApplicationSet|AppProject)\b|fluxcd\.io/", re.M
+)
+"""Objects that are no app's: Argo CD's own, which are read for themselves, and those of Flux."""
+_OTHERS = re.compile(rb"argoproj\.io/|fluxcd\.io/|kustomize\.config\.k8s\.io/")
+_VALUES = re.compile(
+    r"(?:values[-._](?P<a>[^/]+?)|(?P<b>[^/]+)-values|values/(?:values-)?(?P<c>[^/]+)"
+    r"|(?:environments|envs|env)/(?P<d>[^/]+))\.ya?ml|(?P<e>[^/]+)/values\.yaml"
+)
+"""Where charts have the values of an environment."""
+
+
+@dataclass
+class _Group:
+    """The folders of one app."""
+
+    base: str | None = None
+    overlays: dict[str, str] = field(default_factory=dict)
+
+
+def find_layouts(
+    tree: RepositoryTree, title: str, environments: Collection[str]
+) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
+    """title: name of an app that is the whole repository. environments: names to be recognized."""
+    findings: list[DiscoveredApp] = []
+    refusals: list[RefusedApp] = []
+    found = (_kustomizations, _charts, _plain)
+    for each in (one for search in found for one in search(tree, title, environments)):
+        if isinstance(each, DiscoveredApp):
+            findings.append(each)
+        else:
+            refusals.append(each)
+    return findings, refusals
+
+
+def place_of(folder: str, environments: Collection[str]) -> tuple[str, str | None]:
+    """(folder of the app, environment) of a folder; the environment is "base" for a base."""
+    segments = [each for each in folder.split("/") if each]
+    for at, each in enumerate(segments):
+        after = segments[at + 1 :]
+        if each in PARENTS and after:
+            return "/".join([*segments[:at], *after[1:]]), after[0]
+        if each == "base" or each in environments:
+            return "/".join([*segments[:at], *after]), each
+    return folder, None
+
+
+def _kustomizations(
+    tree: RepositoryTree, title: str, environments: Collection[str]
+) -> Iterator[DiscoveredApp | RefusedApp]:
+    groups: dict[str, _Group] = {}
+    folders = sorted(
+        each
+        for each in tree.kustomizations
+        if not tree.in_chart(each) and tree.kustomization(each).get("kind") != "Component"
+    )
+    lists = {each for each in folders if _only_lists(tree, each, environments)}
+    taken: dict[str, list[str]] = {}
+    for each in folders:
+        for other in tree.taken_in(each) if each not in lists else ():
+            taken.setdefault(other, []).append(each)
+    for each in folders:
+        app, environment = place_of(each, environments)
+        group = groups.setdefault(app, _Group())
+        takers = taken.get(each, [])
+        if each in lists:
+            continue
+        own = any(place_of(taker, environments)[0] == app for taker in takers)
+        if environment == "base" or (environment is None and (own or not takers)):
+            group.base = group.base if environment is None and group.base is not None else each
+        elif environment and (
+            not takers
+            or (
+                environment in environments
+                and all(place_of(taker, environments)[0] == app for taker in takers)
+            )
+        ):
+            group.overlays[environment] = each
+    for app, group in sorted(groups.items()):
+        if not group.overlays and (group.base is None or group.base in taken):
+            continue
+        folders = [*group.overlays.values(), *([] if group.base is None else [group.base])]
+        if not any(tree.kustomization(each).keys() & _CONTENT for each in folders):
+            continue
+        if any(_FOREIGN.search(content) for content in tree.closure(folders).values()):
+            continue
+        where = group.base if group.base is not None else min(group.overlays.values())
+        yield DiscoveredApp(
+            name=_name(app, title),
+            form="kustomize",
+            where=_or_top(app if group.overlays and app in tree.folders else where),
+            path=group.base,
+            overlays=group.overlays,
+            environments=tuple(sorted(group.overlays)),
+        )
+
+
+def _only_lists(
+    tree: RepositoryTree,
+    folder: str,
+    environments: Collection[str],
+    way: frozenset[str] = frozenset(),
+) -> bool:
+    """A kustomization that takes in other apps, or such lists, and changes nothing of them.
+
+    way: folders from which it was come to, since kustomizations may go round in circles.
+    """
+    content = tree.kustomization(folder)
+    if not content or not content.keys() <= _PLAIN:
+        return False
+    listed = content.get("resources") or content.get("bases")
+    found = tree.taken_in(folder)
+    if not isinstance(listed, list) or not found or len(found) != len(listed):
+        return False
+    app, environment = place_of(folder, environments)
+    way |= {folder}
+    lists = [
+        each for each in found if each not in way and _only_lists(tree, each, environments, way)
+    ]
+    places = {place_of(each, environments) for each in found if each not in lists}
+    if any(each[0] == app for each in places):
+        return False
+    if not places:
+        return True
+    return environment is None or {each[1] for each in places} == {environment}
+
+
+def _charts(
+    tree: RepositoryTree, title: str, environments: Collection[str]
+) -> Iterator[DiscoveredApp | RefusedApp]:
+    by_app: dict[str, list[str]] = {}
+    for folder in sorted(tree.charts - tree.app_charts):
+        app, environment = place_of(folder, environments)
+        by_app.setdefault(app if environment not in (None, "base") else folder, []).append(folder)
+    for app, folders in sorted(by_app.items()):
+        folder = folders[0]
+        if folder != app and place_of(folder, environments)[1] != "base":
+            yield RefusedApp(
+                _name(app, title),
+                folder,
+                "each environment has a chart of its own, and an app has one",
+                f"ucp app add {_name(app, title)} --path {folder}, then edit the copies of the "
+                "environments in the app repository",
+            )
+            continue
+        try:
+            chart = chart_file({"Chart.yaml": tree.read(join(folder, "Chart.yaml"))})
+        except UsageError as error:
+            yield RefusedApp(
+                _name(app, title), folder, error.message, "take the charts that depend on it"
+            )
+            continue
+        values, notes = values_of(tree, folder, environments)
+        yield DiscoveredApp(
+            name=_name(folder, "") if folder else app_name(chart.name),
+            form="helm",
+            where=join(folder, "Chart.yaml"),
+            path=folder,
+            values=values,
+            environments=tuple(sorted(values)),
+            notes=notes,
+        )
+
+
+def values_of(
+    tree: RepositoryTree, chart: str, environments: Collection[str]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """({environment: values file of a chart}, notes on values that belong to none)."""
+    known = known_environments(tree, environments)
+    found: dict[str, str] = {}
+    others = []
+    for path in tree.below(chart):
+        name = path.removeprefix(f"{chart}/" if chart else "")
+        if name.startswith(("templates/", "charts/", "ci/")):
+            continue
+        if match := _VALUES.fullmatch(name):
+            word = next(each for each in match.groupdict().values() if each is not None)
+            if word in known:
+                found.setdefault(word, name)
+            else:
+                others.append((word, name))
+    notes = [
+        f"{name} is not taken: {word} is not known as an environment (--map {word}=ENV takes it)"
+        for word, name in others
+    ]
+    return found, tuple(notes)
+
+
+def _plain(
+    tree: RepositoryTree, title: str, environments: Collection[str]
+) -> Iterator[DiscoveredApp | RefusedApp]:
+    """Folders with manifests that nothing else takes in."""
+    covered = set(tree.closure(sorted(tree.kustomizations)))
+    folders: dict[str, list[str]] = {}
+    for path in tree.names:
+        folder = path.rpartition("/")[0]
+        if path in covered or tree.in_chart(path) or folder in tree.kustomizations:
+            continue
+        if path.endswith(".jsonnet") or (
+            path.endswith((".yaml", ".yml", ".json")) and _is_manifest(tree.read(path), path)
+        ):
+            folders.setdefault(folder, []).append(path)
+    top = [
+        each
+        for each in sorted(folders)
+        if not any(other != each and within(each, other) for other in folders if other)
+    ]
+    groups: dict[str, dict[str | None, str]] = {}
+    for folder in top:
+        app, environment = place_of(folder, environments)
+        groups.setdefault(app, {})[environment] = folder
+    for app, found in sorted(groups.items()):
+        alone = found.keys() <= {None, "base"}
+        for folder in list(found.values()) if alone else [min(found.values())]:
+            name = _name(folder if alone else app, title)
+            try:
+                if alone:
+                    yield plain_finding(tree, name, folder, folder)
+                else:
+                    yield _with_kustomizations(tree, name, found)
+            except NotImportable as error:
+                yield error.refusal(name, _or_top(folder))
+
+
+def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> DiscoveredApp:
+    """A folder without kustomization and chart. Raises NotImportable."""
+    start = f"{folder}/" if folder else ""
+    files = {each.removeprefix(start): tree.read(each) for each in tree.below(folder)}
+    try:
+        form = find_form(files).form
+    except UsageError as error:
+        raise NotImportable(
+            error.message, error.next or "choose its folder by ucp app add"
+        ) from error
+    return DiscoveredApp(name=name, form=form, where=_or_top(where), path=folder)
+
+
+def _with_kustomizations(
+    tree: RepositoryTree, name: str, found: Mapping[str | None, str]
+) -> DiscoveredApp:
+    """Plain manifests of several environments: each folder gets a kustomization.
+
+    Raises NotImportable.
+    """
+    generated: dict[str, bytes] = {}
+    overlays = {}
+    base = found.get("base", found.get(None))
+    for environment, folder in found.items():
+        start = f"{folder}/" if folder else ""
+        files = {each.removeprefix(start): tree.read(each) for each in tree.below(folder)}
+        if any(each.endswith(".jsonnet") for each in files):
+            raise NotImportable(
+                "each environment has jsonnet of its own, and an app has one",
+                f"ucp app add {name} --path {folder}",
+            )
+        content = {"resources": manifest_files(files)}
+        generated[join(folder, "kustomization.yaml")] = dump_all([content]).encode()
+        if environment not in (None, "base"):
+            overlays[str(environment)] = folder
+    return DiscoveredApp(
+        name=name,
+        form="kustomize",
+        where=min(found.values()),
+        path=base,
+        overlays=overlays,
+        environments=tuple(sorted(overlays)),
+        generated=generated,
+        notes=("plain manifests for each environment: each gets a kustomization",),
+    )
+
+
+def _is_manifest(content: bytes, path: str) -> bool:
+    if b"apiVersion" not in content or b"kind" not in content or _OTHERS.search(content):
+        return False
+    try:
+        return bool(manifest_files({path.rpartition("/")[2]: content}))
+    except UsageError:
+        return False
+
+
+def _name(folder: str, title: str) -> str:
+    """Of an app, by its folder."""
+    return app_name(folder.rpartition("/")[2] or title or "app")
+
+
+def _or_top(folder: str) -> str:
+    return folder or "."
+
+
+def known_environments(tree: RepositoryTree, names: Iterable[str]) -> frozenset[str]:
+    """Names with those that the tree's folders tell: below `overlays` and the like."""
+    found = set(names)
+    for folder in tree.folders:
+        segments = folder.split("/")
+        for parent, name in itertools.pairwise(segments):
+            if parent in PARENTS and name != "base" and not tree.in_chart(folder):
+                found.add(name)
+    return frozenset(found)

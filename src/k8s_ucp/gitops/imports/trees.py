@@ -1,0 +1,178 @@
+"""A repository's files as the search sees them: names once, contents when they are needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.imports.findings import ArgoDocument
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, objects
+from k8s_ucp.gitops.manifests.reachable import FolderTree, kustomization, taken_in
+from k8s_ucp.gitops.manifests.sources import entries
+from k8s_ucp.gitops.manifests.yaml_text import documents, plain_text
+
+_BREAK = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+_ARGO = re.compile(r"argoproj\.io/", re.MULTILINE)
+_APPLICATION = re.compile(r"^\s*kind:\s*[\"']?Application(?:Set)?\b", re.MULTILINE)
+_FLUX = re.compile(r"fluxcd\.io/")
+
+
+class RepositoryTree:
+    """The files of a repository."""
+
+    def __init__(self, place: FolderTree) -> None:
+        self.place = place
+        self.names = place.names("")
+
+    def read(self, path: str) -> bytes:
+        return self.place.read(path) or b""
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        found = {""}
+        for name in self.names:
+            while name := name.rpartition("/")[0]:
+                found.add(name)
+        return frozenset(found)
+
+    @cached_property
+    def _all(self) -> frozenset[str]:
+        return frozenset(self.names)
+
+    def has(self, path: str) -> bool:
+        return path in self._all
+
+    def below(self, folder: str) -> list[str]:
+        """Paths of the files below a folder."""
+        start = f"{folder}/" if folder else ""
+        return [each for each in self.names if each.startswith(start)]
+
+    @cached_property
+    def kustomizations(self) -> frozenset[str]:
+        """Folders with a kustomization."""
+        return frozenset(
+            each.rpartition("/")[0]
+            for each in self.names
+            if each.rpartition("/")[2] in KUSTOMIZATIONS
+        )
+
+    @cached_property
+    def charts(self) -> frozenset[str]:
+        """Folders that are a chart, without those inside of another chart."""
+        found = {
+            each.rpartition("/")[0]
+            for each in self.names
+            if each.rpartition("/")[2] == "Chart.yaml"
+        }
+        return frozenset(
+            each
+            for each in found
+            if not any(other != each and within(each, other) for other in found)
+        )
+
+    @cached_property
+    def app_charts(self) -> frozenset[str]:
+        """Charts whose templates are Applications."""
+        return frozenset(
+            chart
+            for chart in self.charts
+            if any(
+                _is_application(self._text(each))
+                for each in self.below(join(chart, "templates"))
+                if each.endswith((".yaml", ".yml"))
+            )
+        )
+
+    def in_chart(self, path: str) -> bool:
+        return any(within(path, each) for each in self.charts)
+
+    def kustomization(self, folder: str) -> dict[str, object]:
+        files = {join(folder, name): self.read(join(folder, name)) for name in KUSTOMIZATIONS}
+        return dict(kustomization({path: text for path, text in files.items() if text}, folder))
+
+    def taken_in(self, folder: str) -> list[str]:
+        """Folders with a kustomization that one takes in directly."""
+        found = []
+        for entry in entries(self.kustomization(folder)):
+            path = resolve(folder, entry)
+            if path is not None and path in self.kustomizations:
+                found.append(path)
+        return found
+
+    def closure(self, folders: list[str]) -> dict[str, bytes]:
+        """Kustomizations with everything that they take in: {path: content}."""
+        return taken_in(self.place, folders)
+
+    @cached_property
+    def documents_of_argocd(self) -> tuple[ArgoDocument, ...]:
+        """Applications and ApplicationSets, without those that a chart templates."""
+        found: list[ArgoDocument] = []
+        for name in self.names:
+            if name.endswith((".yaml", ".yml", ".json")) and not self.in_chart(name):
+                text = self._text(name)
+                if _is_application(text) or _FLUX.search(text):
+                    found += read_documents(self.read(name), name)
+        return tuple(found)
+
+    def _text(self, path: str) -> str:
+        try:
+            return plain_text(self.read(path), path)
+        except UsageError:
+            return ""
+
+
+def read_documents(content: bytes, path: str) -> Iterator[ArgoDocument]:
+    """The objects of a file with their lines; what is no YAML is left out."""
+    try:
+        text = plain_text(content, path)
+    except UsageError:
+        return
+    start = 0
+    for end in [*(match.start() for match in _BREAK.finditer(text)), len(text)]:
+        piece = text[start:end]
+        skipped = _lines_before(piece)
+        try:
+            found = documents(piece.encode(), path)
+        except UsageError:
+            found = []
+        line = text.count("\n", 0, start) + skipped + 1
+        for each in objects(found):
+            yield ArgoDocument(path, line, each)
+        start = end
+
+
+def _lines_before(piece: str) -> int:
+    """Lines of a piece before its first key."""
+    for number, line in enumerate(piece.split("\n")):
+        if line.strip() and not line.startswith(("---", "#")):
+            return number
+    return 0
+
+
+def _is_application(text: str) -> bool:
+    return bool(_ARGO.search(text) and _APPLICATION.search(text))
+
+
+def within(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(f"{folder}/")
+
+
+def join(folder: str, name: str) -> str:
+    return f"{folder}/{name}".strip("/")
+
+
+def resolve(folder: str, entry: str) -> str | None:
+    """A path relative to a folder; None for what leads out of the tree, or is an address."""
+    if "://" in entry or "\n" in entry or entry.startswith("/"):
+        return None
+    found: list[str] = [each for each in folder.split("/") if each]
+    for each in entry.split("/"):
+        if each == "..":
+            if not found:
+                return None
+            found.pop()
+        elif each not in ("", "."):
+            found.append(each)
+    return "/".join(found)

@@ -1,0 +1,154 @@
+"""`ucp app import`: what a GitOps repository holds is listed, and comes in one commit or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import load
+from k8s_ucp.workspace import Workspace
+from tests.chart_servers import web_files
+from tests.integration.cli.test_bringing_apps import (
+    DEPLOYMENT,
+    commit,
+    everything,
+    rendered,
+    ucp,
+    workspace,
+    write,
+)
+
+__all__ = ["workspace"]
+
+MAPS = ("--map", "staging=stage", "--map", "production=prod")
+
+
+def theirs(folder: Path) -> Path:
+    """A repository with a kustomization, a chart, and what can't be taken."""
+    files = {f"charts/shop/{path}": text for path, text in web_files("1.0.0", name="shop").items()}
+    files |= {
+        "charts/shop/values-staging.yaml": "replicas: 1\n",
+        "charts/shop/values-production.yaml": "replicas: 5\n",
+        "base/web/kustomization.yaml": "resources: [web.yaml]\n",
+        "base/web/web.yaml": DEPLOYMENT,
+        "common/kustomization.yaml": "commonAnnotations: {team: shop}\n",
+        "overlays/staging/web/kustomization.yaml": "resources: [../../../base/web]\n",
+        "overlays/production/web/kustomization.yaml": (
+            "resources: [../../../base/web]\nreplicas: [{name: web, count: 4}]\n"
+        ),
+        "argo/set.yaml": (
+            "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: previews}\n"
+            "spec: {generators: [{clusters: {}}], template: {metadata: {name: x}}}\n"
+        ),
+    }
+    return write(folder, files)
+
+
+def apps_of(workspace: Path) -> list[str]:
+    return [each.name for each in load(workspace / "ucp.yaml").spec.apps]
+
+
+def remote_refs(workspace: Path) -> dict[str, dict[str, str]]:
+    from k8s_ucp.git.repository import Repository
+
+    folder = Workspace.at(workspace).gitops("demo")
+    return {
+        each.name: Repository(each).refs()
+        for each in (folder.core_remote, folder.apps_remote, folder.core, folder.apps)
+        if each.exists()
+    }
+
+
+def test_a_dry_run_lists_what_is_there(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+    source = str(theirs(tmp_path / "theirs"))
+    before = everything(workspace)
+    with pytest.raises(UcpError, match="no environment production, staging") as failed:
+        ucp(workspace, "app", "import", source, "--dry-run")
+    assert failed.value.next == (
+        "say which is which: --map production=prod --map staging=stage (or --skip-env NAME)"
+    )
+    said = ucp(workspace, "app", "import", source, "--dry-run", *MAPS)
+    assert "web    kustomize   production, staging   -           base/web" in said
+    assert "its generator lists the clusters of an Argo CD" in said
+    assert "# apps: apps/shop/overlays/prod/Chart.yaml (new)" in said
+    found = json.loads(ucp(workspace, "app", "import", source, "--dry-run", *MAPS, "-o", "json"))
+    assert [each["name"] for each in found["apps"]] == ["shop", "web"]
+    assert [each["name"] for each in found["notAdded"]] == ["previews"]
+    assert not found["refusedByCheck"]
+    assert {"file": "apps: apps/web/overlays/stage/kustomization.yaml", "change": "new"} in found[
+        "files"
+    ]
+    assert everything(workspace) == before
+
+
+def test_chosen_apps_of_a_folder_come_in_one_commit(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    source = str(theirs(tmp_path / "theirs"))
+    Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
+    ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
+    from k8s_ucp.git.repository import Repository
+
+    clone = Repository(Workspace.at(workspace).gitops("demo").apps)
+    before, refs, commits = everything(workspace), remote_refs(workspace), clone.history("HEAD")
+    with pytest.raises(UcpError, match="no app is chosen"):
+        ucp(workspace, "app", "import", source)
+    with pytest.raises(UcpError, match="unknown app api; found: shop, web"):
+        ucp(workspace, "app", "import", source, "--app", "api")
+    with pytest.raises(UcpError, match="clusters of an Argo CD"):
+        ucp(workspace, "app", "import", source, "--app", "previews")
+    one = {"kustomization.yaml": "resources: [web.yaml]\n", "web.yaml": DEPLOYMENT}
+    part = write(tmp_path / "part" / "web" / "overlays" / "staging", one).parents[2]
+    with pytest.raises(UcpError, match="nothing for the environment prod, only for staging"):
+        ucp(workspace, "app", "import", str(part), "--app", "web", "--map", "staging=stage")
+    broken = tmp_path / "theirs" / "base" / "web" / "web.yaml"
+    broken.write_text(DEPLOYMENT.replace("selector", "no-such-field"))
+    with pytest.raises(UcpError, match="no-such-field"):
+        ucp(workspace, "app", "import", source, "--all", *MAPS)
+    broken.write_text(DEPLOYMENT)
+    assert everything(workspace) == before
+    assert remote_refs(workspace) == refs
+    said = ucp(workspace, "app", "import", source, "--all", *MAPS)
+    assert "added shop, web" in said
+    assert len(clone.history("HEAD")) == len(commits) + 1
+    assert apps_of(workspace)[-2:] == ["shop", "web"]
+    tree = rendered(workspace)
+    assert "replicas: 5" in tree["apps/shop/overlays/prod/values-prod.yaml"]
+    overlay = tree["apps/web/overlays/prod/kustomization.yaml"]
+    assert "../../base/overlays/production/web" in overlay
+    assert "count: 4" in tree["apps/web/base/overlays/production/web/kustomization.yaml"]
+    assert not any("common" in path or "argo" in path for path in tree if "apps/web" in path)
+    ucp(workspace, "check")
+    with pytest.raises(UcpError, match=r"ucp.yaml has an app of this name"):
+        ucp(workspace, "app", "import", source, "--app", "web", *MAPS)
+
+
+def test_a_repository_is_pinned(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+    first = commit(theirs(tmp_path / "theirs"))
+    url = (tmp_path / "theirs").as_uri()
+    said = ucp(workspace, "app", "import", url, "--all", *MAPS)
+    assert f"the default branch of {url} is commit {first}" in said
+    shop, web = load(workspace / "ucp.yaml").spec.apps[-2:]
+    assert (shop.repo, shop.revision, shop.path, shop.as_) == (url, first, "charts/shop", "helm")
+    assert shop.values == {"stage": "values-staging.yaml", "prod": "values-production.yaml"}
+    assert (web.repo, web.revision, web.path) == (url, first, None)
+    assert web.overlays["prod"] == "overlays/production/web"
+    ucp(workspace, "check")
+
+
+def test_what_an_app_needs_is_named_with_it(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n"
+    source = str(
+        write(tmp_path / "theirs", {"web/web.yaml": f"{DEPLOYMENT}---\n{role}rules: []\n"})
+    )
+    with pytest.raises(UcpError, match="ClusterRole") as failed:
+        ucp(workspace, "app", "import", source, "--all")
+    assert "--cluster-kind web=ClusterRole" in str(failed.value.next)
+    ucp(workspace, "app", "import", source, "--all", "--cluster-kind", "web=ClusterRole")
+    assert load(workspace / "ucp.yaml").spec.apps[-1].cluster_kinds == ("ClusterRole",)

@@ -1,0 +1,439 @@
+"""What is found in repositories of common layouts, and what is refused with which reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.imports.detection import Render, detect, normal_url
+from k8s_ucp.gitops.imports.findings import Discovery, RefusedApp, RemoteSource
+from k8s_ucp.gitops.manifests.reachable import FolderTree
+from k8s_ucp.gitops.manifests.yaml_text import dump_all
+
+URL = "https://git.example.org/team/platform.git"
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+CHART = "apiVersion: v2\nname: any\nversion: 1.0.0\n"
+
+
+def place(files: Mapping[str, str]) -> FolderTree:
+    def names(below: str) -> list[str]:
+        start = f"{below}/" if below else ""
+        return sorted(each.removeprefix(start) for each in files if each.startswith(start))
+
+    def read(path: str) -> bytes | None:
+        return files[path].encode() if path in files else None
+
+    return FolderTree(names, read)
+
+
+def found(files: Mapping[str, str], render: Render | None = None, **more: Any) -> Discovery:
+    return detect(place(files), title="shop", urls=[URL], render=render, **more)
+
+
+def overlay(*resources: str) -> str:
+    return dump_all([{"resources": list(resources)}])
+
+
+def application(name: str, source: Mapping[str, Any], namespace: str = "web") -> str:
+    spec = {"source": {"repoURL": URL, **source}, "destination": {"namespace": namespace}}
+    return document("Application", name, spec)
+
+
+def application_set(name: str, generator: Any, template: Any, **more: Any) -> str:
+    return document(
+        "ApplicationSet", name, {"generators": [generator], "template": template, **more}
+    )
+
+
+def document(kind: str, name: str, spec: Any) -> str:
+    head = {"apiVersion": "argoproj.io/v1alpha1", "kind": kind, "metadata": {"name": name}}
+    return dump_all([{**head, "spec": spec}])
+
+
+def refusal(there: Discovery, name: str) -> RefusedApp:
+    [only] = [each for each in there.refusals if each.name == name]
+    return only
+
+
+def kustomized(base: str, overlays: Mapping[str, str]) -> dict[str, str]:
+    """A base and its overlays, in any folders. The way between them doesn't matter here."""
+    files = {f"{base}/kustomization.yaml": overlay("all.yaml"), f"{base}/all.yaml": CONFIG}
+    for folder in overlays.values():
+        up = "/".join([".."] * len(folder.split("/")))
+        files[f"{folder}/kustomization.yaml"] = overlay(f"{up}/{base}")
+    return files
+
+
+def test_bases_with_overlays_are_apps_in_every_usual_layout() -> None:
+    layouts = {
+        "apps/web/base": ("apps/web/overlays/qa", "apps/web/overlays/prod"),
+        "web/base": ("web/overlays/qa", "web/overlays/prod"),
+        "base/web": ("overlays/qa/web", "overlays/prod/web"),
+        "common/base/web": ("common/environments/qa/web", "common/environments/prod/web"),
+        "web/base/": ("web/qa", "web/prod"),
+        "apps/base/web": ("apps/qa/web", "apps/prod/web"),
+    }
+    for base, (qa, prod) in layouts.items():
+        base = base.rstrip("/")
+        [only] = found(kustomized(base, {"qa": qa, "prod": prod})).findings
+        assert (only.name, only.form, only.path) == ("web", "kustomize", base)
+        assert only.overlays == {"qa": qa, "prod": prod}
+        assert only.environments == ("prod", "qa")
+
+
+def test_a_repository_may_be_one_app() -> None:
+    files = kustomized("base", {"us": "envs/us", "eu": "envs/eu"})
+    [only] = found(files).findings
+    assert (only.name, only.where) == ("shop", ".")
+    assert only.overlays == {"us": "envs/us", "eu": "envs/eu"}
+
+
+def test_kustomizations_that_only_list_apps_are_none() -> None:
+    files = {
+        **kustomized("base/web", {"prod": "overlays/prod/web"}),
+        **kustomized("base/api", {"prod": "overlays/prod/api"}),
+        "overlays/prod/kustomization.yaml": overlay("web", "api"),
+        "kustomization.yaml": overlay("overlays/prod"),
+    }
+    there = found(files)
+    assert [each.name for each in there.findings] == ["api", "web"]
+    assert not there.refusals
+
+
+def test_what_others_take_in_is_no_app() -> None:
+    files = {
+        **kustomized("web/base", {"prod": "web/overlays/prod"}),
+        "web/overlays/prod/kustomization.yaml": overlay("../../base", "../../../parts/ingress"),
+        "parts/ingress/kustomization.yaml": overlay("all.yaml"),
+        "parts/ingress/all.yaml": CONFIG,
+        "parts/small/kustomization.yaml": "kind: Component\n",
+    }
+    assert [each.name for each in found(files).findings] == ["web"]
+
+
+def test_charts_with_the_values_of_environments() -> None:
+    files = {
+        "charts/web/Chart.yaml": CHART,
+        "charts/web/values.yaml": "",
+        "charts/web/values-staging.yaml": "",
+        "charts/web/values-production.yaml": "",
+        "charts/web/values-small.yaml": "",
+        "charts/web/charts/db/Chart.yaml": CHART,
+        "charts/api/Chart.yaml": CHART,
+        "charts/api/values/prod.yaml": "",
+        "charts/parts/Chart.yaml": CHART + "type: library\n",
+    }
+    there = found(files)
+    api, web = there.findings
+    assert (api.name, api.form, api.values) == ("api", "helm", {"prod": "values/prod.yaml"})
+    assert web.values == {"staging": "values-staging.yaml", "production": "values-production.yaml"}
+    assert "values-small.yaml is not taken" in web.notes[0]
+    assert "library chart" in refusal(there, "parts").reason
+    named = found(files, environments=["small"])
+    assert "small" in named.findings[1].values
+
+
+def test_a_chart_for_each_environment_is_refused() -> None:
+    files = {f"environments/{each}/web/Chart.yaml": CHART for each in ("qa", "prod")}
+    there = found(files)
+    assert not there.findings
+    assert "a chart of its own" in refusal(there, "web").reason
+
+
+def test_folders_of_manifests_and_jsonnet() -> None:
+    files = {
+        "web/all.yaml": CONFIG,
+        "job/job.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: j-}\n",
+        "dash/main.jsonnet": "{}",
+        "README.md": "kind: apiVersion",
+        "ci/pipeline.yaml": "steps: []\n",
+    }
+    forms = {each.name: each.form for each in found(files).findings}
+    assert forms == {"web": "kustomize", "job": "directory", "dash": "jsonnet"}
+
+
+def test_plain_manifests_of_environments_get_a_kustomization_each() -> None:
+    files = {f"environments/{each}/web/all.yaml": CONFIG for each in ("qa", "prod")}
+    [only] = found(files).findings
+    assert only.overlays == {each: f"environments/{each}/web" for each in ("qa", "prod")}
+    assert b"all.yaml" in only.generated["environments/qa/web/kustomization.yaml"]
+
+
+def test_an_application_for_each_environment_is_one_app() -> None:
+    files = {
+        **kustomized(
+            "apps/web/base", {"qa": "apps/web/overlays/qa", "prod": "apps/web/overlays/prod"}
+        ),
+        "argo/qa.yaml": "# first\n---\n" + application("web-qa", {"path": "apps/web/overlays/qa"}),
+        "argo/prod.yaml": application("web-prod", {"path": "apps/web/overlays/prod"}, "web-prod"),
+    }
+    [only] = found(files).findings
+    assert (only.name, only.path, only.namespace) == ("web", "apps/web/base", "web")
+    assert only.overlays == {"qa": "apps/web/overlays/qa", "prod": "apps/web/overlays/prod"}
+    assert "become web" in only.notes[0]
+
+
+def test_where_it_was_found_has_a_line() -> None:
+    files = {
+        "a.yaml": "# x\n---\n# y\n" + application("web", {"chart": "web", "repoURL": "https://c"})
+    }
+    assert found(files).findings[0].where == "a.yaml:4"
+
+
+def test_values_of_an_application_are_merged_as_helm_does() -> None:
+    helm = {
+        "valueFiles": ["values.yaml", "../../values/all.yaml", "values-prod.yaml"],
+        "values": "a: {three: 3}\n",
+        "parameters": [
+            {"name": "a.four", "value": "4"},
+            {"name": "text", "value": "4", "forceString": True},
+        ],
+    }
+    files = {
+        "charts/web/Chart.yaml": CHART,
+        "charts/web/values-prod.yaml": "a: {one: 2}\nlist: [2]\n",
+        "values/all.yaml": "a: {one: 1, two: 2}\nlist: [1, 1]\n",
+        "argo/web.yaml": application("web-prod", {"path": "charts/web", "helm": helm}),
+    }
+    [only] = found(files).findings
+    assert (
+        only.values["prod"]
+        == dump_all(
+            [{"a": {"one": 2, "two": 2, "three": 3, "four": 4}, "list": [2], "text": "4"}]
+        ).encode()
+    )
+
+
+def test_one_values_file_of_the_chart_stays_where_it_is() -> None:
+    files = {
+        "web/Chart.yaml": CHART,
+        "web/values-qa.yaml": "",
+        "web.yaml": application("web", {"path": "web", "helm": {"valueFiles": ["values-qa.yaml"]}}),
+    }
+    [only] = found(files).findings
+    assert only.values == {"qa": "values-qa.yaml"}
+
+
+def test_charts_and_repositories_from_elsewhere() -> None:
+    chart = {"chart": "web", "repoURL": "registry.example.org/charts", "targetRevision": "1.2.3"}
+    other = {
+        "path": "deploy",
+        "repoURL": "https://elsewhere.example.org/api",
+        "targetRevision": "v1",
+    }
+    files = {
+        "web.yaml": application("web", {**chart, "helm": {"values": "replicas: 2\n"}}),
+        "api.yaml": application("api", other),
+    }
+    api, web = found(files).findings
+    assert web.remote == RemoteSource("oci://registry.example.org/charts", "1.2.3", "web")
+    assert (
+        web.values == {"": b"replicas: 2\n"}
+        or web.values[""] == dump_all([{"replicas": 2}]).encode()
+    )
+    assert api.remote == RemoteSource("https://elsewhere.example.org/api", "v1")
+
+
+def test_several_sources_one_of_which_holds_values() -> None:
+    sources = [
+        {"repoURL": "https://charts.example.org", "chart": "web", "targetRevision": "1.0.0"},
+        {"repoURL": "git@git.example.org:team/platform", "ref": "values"},
+    ]
+    sources[0]["helm"] = {"valueFiles": ["$values/values/web.yaml"]}  # type: ignore[assignment]
+    files = {
+        "values/web.yaml": "replicas: 2\n",
+        "web.yaml": document("Application", "web", {"sources": sources}),
+        "two.yaml": document(
+            "Application",
+            "two",
+            {"sources": [{"repoURL": URL, "path": "a"}, {"repoURL": URL, "path": "b"}]},
+        ),
+    }
+    there = found(files)
+    [only] = there.findings
+    assert only.values == {"": b"replicas: 2\n"}
+    assert "2 sources" in refusal(there, "two").reason
+
+
+def test_what_an_application_has_that_an_app_can_not() -> None:
+    cases = {
+        "plugin": ({"path": "web", "plugin": {"name": "x"}}, "plugin"),
+        "patched": ({"path": "web", "kustomize": {"namePrefix": "x-"}}, "kustomize.namePrefix"),
+        "old": ({"path": "web", "targetRevision": "v0.9"}, "revision v0.9"),
+        "gone": ({"path": "nowhere"}, "no folder nowhere"),
+        "file": ({"path": "web", "helm": {"fileParameters": [{"name": "x"}]}}, "fileParameters"),
+        "lost": (
+            {"path": "web", "helm": {"valueFiles": ["lost.yaml"]}},
+            "lost.yaml does not exist",
+        ),
+        "list": (
+            {"path": "web", "helm": {"parameters": [{"name": "a[0]", "value": "1"}]}},
+            "a list",
+        ),
+    }
+    for name, (source, words) in cases.items():
+        files = {"web/Chart.yaml": CHART, "a.yaml": application(name, source)}
+        only = refusal(found(files), name)
+        assert words in only.reason
+        assert only.where == "a.yaml:1"
+        assert only.advice
+
+
+def test_versions_that_differ_between_environments_are_refused() -> None:
+    def of(version: str) -> dict[str, str]:
+        return {"chart": "web", "repoURL": "https://c.example.org", "targetRevision": version}
+
+    files = {
+        "a.yaml": application("web-qa", of("2.0.0")),
+        "b.yaml": application("web-prod", of("1.0.0")),
+    }
+    assert "different versions" in refusal(found(files), "web").reason
+
+
+def test_sets_over_lists_and_folders() -> None:
+    template = {
+        "metadata": {"name": "{{path.basename}}-{{env}}"},
+        "spec": {
+            "source": {"repoURL": URL, "path": "{{path}}/overlays/{{env}}"},
+            "destination": {"namespace": "{{path.basename}}"},
+        },
+    }
+    names = [{"list": {"elements": [{"env": "qa"}, {"env": "blue"}]}}]
+    folders = {
+        "git": {
+            "repoURL": URL,
+            "directories": [{"path": "apps/*"}, {"path": "apps/old", "exclude": True}],
+        }
+    }
+    files = {
+        "set.yaml": application_set("all", {"matrix": {"generators": [folders, *names]}}, template),
+    }
+    for app in ("web", "api", "old"):
+        overlays = {each: f"apps/{app}/overlays/{each}" for each in ("qa", "blue")}
+        files |= kustomized(f"apps/{app}/base", overlays)
+    there = found(files)
+    api, _, web = there.findings
+    assert (api.name, web.name) == ("api", "web")
+    assert web.overlays == {each: f"apps/web/overlays/{each}" for each in ("qa", "blue")}
+    assert web.where == "set.yaml:1"
+    # What the set leaves out is an app by its folders.
+    assert there.findings[1].where == "apps/old"
+
+
+def test_go_templates_and_files() -> None:
+    template = {
+        "metadata": {"name": "{{ index .path.segments 1 | lower }}-{{ .env }}"},
+        "spec": {
+            "source": {
+                "repoURL": URL,
+                "path": "charts/{{ index .path.segments 1 }}",
+                "helm": {"valueFiles": ["values-{{ .env }}.yaml"]},
+            },
+            "destination": {"namespace": "{{ .target.namespace }}"},
+        },
+    }
+    generator = {"git": {"repoURL": URL, "files": [{"path": "config/**/config.json"}]}}
+    files = {
+        "set.yaml": application_set("all", generator, template, goTemplate=True),
+        "config/web/qa/config.json": '{"env": "qa", "target": {"namespace": "shop"}}',
+        "config/web/prod/config.json": '{"env": "prod", "target": {"namespace": "shop"}}',
+        "charts/web/Chart.yaml": CHART,
+        "charts/web/values-qa.yaml": "",
+        "charts/web/values-prod.yaml": "",
+    }
+    [only] = found(files).findings
+    assert (only.name, only.namespace, only.environments) == ("web", "shop", ("prod", "qa"))
+    assert only.values == {"qa": "values-qa.yaml", "prod": "values-prod.yaml"}
+
+
+def test_sets_that_nobody_can_expand_here() -> None:
+    template = {"metadata": {"name": "{{name}}"}, "spec": {"source": {"repoURL": URL, "path": "x"}}}
+    folders = [{"path": "*"}]
+    cases: dict[str, tuple[Any, Any, str]] = {
+        "clusters": ({"clusters": {}}, template, "clusters of an Argo CD"),
+        "scm": ({"scmProvider": {}}, template, "hosting service"),
+        "other": (
+            {"git": {"repoURL": "https://x.org/y", "directories": folders}},
+            template,
+            "another",
+        ),
+        "unknown": ({"list": {"elements": [{"a": "b"}]}}, template, "{{name}}"),
+        "nothing": ({"list": {"elements": []}}, template, "yield nothing"),
+    }
+    for name, (generator, body, words) in cases.items():
+        only = refusal(found({"s.yaml": application_set(name, generator, body)}), name)
+        assert words in only.reason
+    patched = application_set("patched", {"list": {}}, template, templatePatch="x")
+    assert "templatePatch" in refusal(found({"s.yaml": patched}), "patched").reason
+
+
+def test_charts_of_applications_are_rendered() -> None:
+    files = {
+        "root.yaml": application("root", {"path": "apps"}),
+        "apps/Chart.yaml": CHART,
+        "apps/values-qa.yaml": "",
+        "apps/values-prod.yaml": "",
+        "apps/templates/all.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\n{{ x }}\n",
+        **kustomized("web/base", {"qa": "web/overlays/qa", "prod": "web/overlays/prod"}),
+    }
+
+    def render(chart: str, values: str | None) -> str:
+        environment = str(values).removeprefix("values-").removesuffix(".yaml")
+        return application("web", {"path": f"{chart}/../web/overlays/{environment}"})
+
+    there = found(files, render)
+    [only] = there.findings
+    assert only.overlays == {"qa": "web/overlays/qa", "prod": "web/overlays/prod"}
+    assert only.where == "apps/templates:1"
+    assert "brings Applications" in refusal(there, "root").reason
+    assert "helm is not available" in refusal(found(files), "apps").reason
+
+    def fail(chart: str, values: str | None) -> str:
+        raise UcpError("nil pointer")
+
+    assert "nil pointer" in refusal(found(files, fail), "apps").reason
+
+
+def test_what_is_not_argocds() -> None:
+    flux = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web}\n"
+    project = document("AppProject", "team", {})
+    app = application("api", {"chart": "api", "repoURL": "https://c.example.org"})
+    there = found(
+        {
+            "web/kustomization.yaml": overlay("a.yaml"),
+            "web/a.yaml": flux,
+            "p.yaml": project + "---\n" + app,
+        }
+    )
+    assert [each.name for each in there.findings] == ["api"]
+    assert "Flux" in refusal(there, "web").reason
+    assert "AppProject of its own" in refusal(there, "team").reason
+
+
+def test_apps_of_one_name_are_told_apart() -> None:
+    files = {"team-a/web/all.yaml": CONFIG, "team-b/web/all.yaml": CONFIG}
+    assert [each.name for each in found(files).findings] == ["team-a-web", "team-b-web"]
+
+
+def test_a_folder_without_repository_trusts_what_most_applications_name() -> None:
+    files = {
+        **kustomized("web/base", {"prod": "web/overlays/prod"}),
+        "web.yaml": application("web", {"path": "web/overlays/prod"}),
+        "api.yaml": application(
+            "api", {"path": "deploy", "repoURL": "https://other.example.org/x"}
+        ),
+    }
+    api, web = detect(place(files), title="shop").findings
+    assert web.remote is None
+    assert api.remote == RemoteSource("https://other.example.org/x")
+
+
+def test_an_address_may_be_written_in_several_ways() -> None:
+    words = (
+        "https://git.example.org/team/platform",
+        "git@git.example.org:team/platform.git",
+        "ssh://git@git.example.org:22/team/platform.git",
+        "https://me@Git.example.org/team/platform/",
+    )
+    assert {normal_url(each) for each in words} == {normal_url(URL)}
