@@ -5,11 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import re
+import signal
 import stat
+import subprocess
 import tarfile
+import time
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import psutil
@@ -17,6 +23,7 @@ import pytest
 
 from k8s_ucp.kube import APPLICATION, DEPLOYMENT, LOCAL_CLUSTER, SECRET, Kube
 from tests.e2e.world import World, until
+from tests.integration.board.sources import Client
 
 
 def image(kube: Kube) -> str | None:
@@ -182,6 +189,85 @@ def test_a_pushed_tag_reaches_its_environment_only(demo: World) -> None:
     if demo.real:
         until("stage answers with it", lambda: answer(demo, "stage") == "0.9.3")
         assert answer(demo, "prod") == "0.9.2"
+
+
+def test_the_board_promotes_and_rolls_back_on_what_runs(demo: World) -> None:
+    """It shows what status shows, follows Argo CD, and changes what the commands change."""
+    with board(demo) as client, client.stream() as events:
+        shown = Shown(events)
+        stage = shown.until("apps", "echo/stage", lambda row: row["health"] == "Healthy")
+        assert (stage["tag"], stage["sync"]) == ("0.9.3", "Synced")
+        prod = shown.until("apps", "echo/prod", lambda row: row["newer"] is not None)
+        assert (prod["tag"], prod["newer"]["env"], prod["newer"]["tag"]) == (
+            "0.9.2",
+            "stage",
+            "0.9.3",
+        )
+        assert prod["newer"]["changed"]["by"] == "Person"
+        environment = shown.until("environments", "prod", lambda row: row["registered"])
+        assert environment["reachable"] is True
+        assert environment["tokenExpiresAt"]
+        assert shown.until("components", "argocd", lambda row: row["ready"])
+        shown.until("about", "", lambda row: row["asked"] and not row["lost"])
+        assert b"<svg" in client.ask(f"{client.base}/map.svg").body
+        echo = {"app": "echo", "env": "prod"}
+        images = prod["newer"]["images"]
+        promoted = json.loads(client.change({**echo, "kind": "promote", "images": images}).body)
+        assert promoted["ok"], promoted
+        assert promoted["message"].startswith("promoted: echo in prod: 0.9.2 -> 0.9.3")
+        shown.until("apps", "echo/prod", lambda row: row["tag"] == "0.9.3")
+        shown.until("apps", "echo/prod", lambda row: row["images"][0].endswith(":0.9.3"))
+        back = json.loads(client.change({**echo, "kind": "rollback"}).body)
+        assert back["message"].startswith("rolled back: echo in prod: 0.9.3 -> 0.9.2")
+        shown.until("apps", "echo/prod", lambda row: row["held"] == ["0.9.3"])
+        again = json.loads(client.change({**echo, "kind": "promote", "images": images}).body)
+        assert (again["ok"], again["message"].partition(":")[0]) == (False, "held")
+        released = json.loads(client.change({**echo, "kind": "release-hold"}).body)
+        assert released["ok"], released
+        shown.until("apps", "echo/prod", lambda row: row["held"] == [])
+    until("prod is as it was", lambda: healthy(demo, "echo-prod", "0.9.2"))
+
+
+@contextmanager
+def board(world: World) -> Iterator[Client]:
+    """Somebody who has opened `ucp board --write`."""
+    words = [*world.command, "--workspace", str(world.workspace), "board", "--write"]
+    running = subprocess.Popen(
+        [*words, "--no-browser"], env=world.env, cwd=world.home, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert running.stdout is not None
+        url = running.stdout.readline().strip()
+        client = Client(urlsplit(url).port or 0)
+        client.enter(url)
+        yield client
+        running.send_signal(signal.SIGINT)
+        assert running.wait(30) == 0
+    finally:
+        running.kill()
+        running.communicate()
+
+
+class Shown:
+    """The board's sections as a page has them, after every event so far."""
+
+    def __init__(self, events: Iterator[tuple[str, Any]]) -> None:
+        self._events = events
+        _, self._sections = next(events)
+
+    def until(self, section: str, key: str, is_so: Callable[[dict[str, Any]], bool]) -> Any:
+        deadline = time.monotonic() + 120
+        while True:
+            row = self._sections.get(section, {}).get(key)
+            if row is not None and is_so(row):
+                return row
+            assert time.monotonic() < deadline, (section, key, row)
+            _, changes = next(self._events)
+            for name, change in changes.items():
+                rows = self._sections.setdefault(name, {})
+                rows.update(change["put"])
+                for each in change["drop"]:
+                    del rows[each]
 
 
 def test_a_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:

@@ -149,7 +149,7 @@ class _Following:
 
     def _repeat(self, job: Callable[[], None], pause: float) -> None:
         while not self._stop.is_set():
-            with contextlib.suppress(UcpError):
+            with contextlib.suppress(UcpError, OSError):
                 job()
                 self._changed()
             self._stop.wait(pause)

@@ -35,6 +35,8 @@ from k8s_ucp.topology_graph.svg import svg
 
 app = declare()
 
+IDLE_SECONDS = 60.0
+"""Between two wake-ups while nobody asks anything; Ctrl-C and requests wake it at once."""
 PUSH_SECONDS = 60.0
 """How long a change is tried: somebody waits for it in the browser."""
 
@@ -72,7 +74,7 @@ def board(
         call.console.data(server.url)
         if not no_browser and not webbrowser.open(server.url):
             call.console.say("no browser found: open the URL yourself")
-        server.serve_forever()
+        server.serve_forever(IDLE_SECONDS)
     except KeyboardInterrupt:
         # Its end, not a failure.
         return

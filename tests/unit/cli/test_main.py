@@ -18,7 +18,18 @@ from k8s_ucp.cli.command import Invocation, declare, invocation, placed
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.redaction import without_secrets
 
-HEAVY = ("kubernetes", "git", "pydantic", "rich", "jinja2", "questionary", "ruamel", "sh", "psutil")
+HEAVY = (
+    "http.server",
+    "kubernetes",
+    "git",
+    "pydantic",
+    "rich",
+    "jinja2",
+    "questionary",
+    "ruamel",
+    "sh",
+    "psutil",
+)
 
 
 @pytest.fixture

@@ -1,0 +1,94 @@
+"""What is known of a topology while it is followed, also when its core goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from k8s_ucp.board.live import LiveSource
+from k8s_ucp.board.snapshot import Snapshot
+from k8s_ucp.board.versions import Overview
+from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.doctor import Examined
+from k8s_ucp.inspect.status import ClusterSnapshot
+from k8s_ucp.kube import Kube, Unreachable
+from tests.unit.inspect import test_status
+from tests.unit.inspect.test_status import TOPOLOGY
+
+WELL = dataclasses.replace(
+    test_status.WELL,
+    registrations=[
+        {**each, "metadata": {**each["metadata"], "uid": "1"}}
+        for each in test_status.WELL.registrations
+    ],
+)
+
+
+def no_core() -> Kube:
+    raise Unreachable("nobody answers")
+
+
+def follow(
+    monkeypatch: Any,
+    examine: Callable[[], Examined],
+    versions: Callable[[Overview | None], Overview],
+    is_so: Callable[[Snapshot], bool],
+) -> Snapshot:
+    """The first snapshot that is as wanted."""
+    monkeypatch.setattr("k8s_ucp.board.live.ASK_SECONDS", 0.01)
+    changed = threading.Event()
+    source = LiveSource(TOPOLOGY, no_core, examine, versions)
+    with source.open(changed.set) as read:
+        for _ in range(500):
+            found = read()
+            if is_so(found):
+                return found
+            changed.wait(10)
+            changed.clear()
+    raise AssertionError(found)
+
+
+def test_a_core_that_goes_is_told_and_what_it_said_last_stays(monkeypatch: Any) -> None:
+    answers = [WELL, WELL]
+
+    def examine() -> Examined:
+        seen = answers.pop() if answers else ClusterSnapshot(core_ready=False)
+        return Examined(TOPOLOGY, seen, 0.0)
+
+    found = follow(
+        monkeypatch, examine, lambda _: Overview(), lambda shown: shown["about"][""]["lost"]
+    )
+    assert found["apps"]["echo/prod"]["health"] == "Healthy"
+    assert found["environments"]["prod"]["registered"] is True
+    assert list(found["findings"]) == ["core/demo-core"]
+    assert found["about"][""]["core"]["ready"] is False
+
+
+def test_an_app_repository_that_can_t_be_read_is_told(monkeypatch: Any) -> None:
+    def versions(before: Overview | None) -> Overview:
+        raise UcpError("no route to the git server")
+
+    found = follow(
+        monkeypatch,
+        lambda: Examined(TOPOLOGY, WELL, 0.0),
+        versions,
+        lambda shown: bool(shown["about"][""]["problem"]) and shown["about"][""]["asked"],
+    )
+    assert found["about"][""]["problem"] == "no route to the git server"
+    assert found["apps"]["echo/prod"]["tag"] == ""
+
+
+def test_before_the_core_has_answered_once_there_is_nothing_but_the_topology(
+    monkeypatch: Any,
+) -> None:
+    lost = ClusterSnapshot(core_ready=False)
+    found = follow(
+        monkeypatch,
+        lambda: Examined(TOPOLOGY, lost, 0.0),
+        lambda _: Overview(),
+        lambda shown: shown["about"][""]["lost"],
+    )
+    assert found["apps"] == {}
+    assert list(found["environments"]) == ["stage", "prod"]
