@@ -57,7 +57,7 @@ def run(rounds: int) -> None:
         began = time.perf_counter()
         rendered = render(topology(), FACTS)
         middle = time.perf_counter()
-        found = check_rendered(kustomize, rendered)
+        found = check_rendered(kustomize, rendered).findings
         ours = time.perf_counter() - began
         assert not found, found[:3]
         theirs = _sequential(kustomize, rendered)

@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 import typer.main
 
+from k8s_ucp.check_rules import page_text
 from k8s_ucp.cli import main
 
 HERE = Path(__file__).parent / "texts"
+DOCS = Path(__file__).parents[2] / "docs"
 SOURCES = Path(main.__file__).parents[1]
 WIDTH = 100
 
@@ -173,3 +175,9 @@ def test_the_texts_are_as_reviewed(
     if update_golden:
         (HERE / file).write_text(now, "utf-8")
     assert (HERE / file).read_text("utf-8") == now, f"{file}: make update-golden"
+
+
+def test_the_page_of_the_checks_is_as_the_rules_say(update_golden: bool) -> None:
+    if update_golden:
+        (DOCS / "checks.md").write_text(page_text(), "utf-8")
+    assert (DOCS / "checks.md").read_text("utf-8") == page_text(), "make update-golden"

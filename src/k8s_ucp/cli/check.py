@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from k8s_ucp.check_rules import RULES
 from k8s_ucp.cli.app_sources import fetcher_of
 from k8s_ucp.cli.command import Invocation, declare, invocation
-from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.cli.output import Output, notation
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.check.findings import CheckFinding
 from k8s_ucp.gitops.check.repositories import (
-    CheckFinding,
     Checkout,
+    CheckResult,
     check,
     check_rendered,
     transports,
@@ -23,6 +27,15 @@ from k8s_ucp.tools.installer import Installer
 from k8s_ucp.workspace import cache_folder
 
 app = declare()
+
+
+class CheckOutput(StrEnum):
+    """-o"""
+
+    table = "table"
+    json = "json"
+    yaml = "yaml"
+    sarif = "sarif"
 
 
 @app.command("check")
@@ -42,9 +55,18 @@ def check_command(
         Path | None,
         typer.Option("--file", metavar="F", help="Path of the topology file (default: ucp.yaml)."),
     ] = None,
-    output: OutputOption = Output.table,
+    show_ignored: Annotated[
+        bool, typer.Option("--show-ignored", help="List ignored findings with their reasons.")
+    ] = False,
+    output: Annotated[
+        CheckOutput,
+        typer.Option("-o", "--output", help="Output format: table, json, yaml or sarif."),
+    ] = CheckOutput.table,
 ) -> None:
     """Find duplicate hosts, dangling references, unpinned versions and unknown fields.
+
+    Errors can't work or break another app: exit code 1. Warnings are bad practice. docs/checks.md
+    has the rules and how to deny or ignore them.
 
     Without --core or --apps, checks what ucp.yaml renders and the clones in gitops/ with your
     uncommitted edits. Needs no cluster and changes nothing.
@@ -55,22 +77,67 @@ def check_command(
         for folder in (core, apps):
             if folder is not None and not folder.is_dir():
                 raise UsageError(f"{folder} is not a folder", next="ucp check --help")
-        findings = check(program, Checkout(core, apps), helm=helm())
+        checked = check(program, Checkout(core, apps), helm=helm())
     else:
-        findings = _check_workspace(call, program, file or call.workspace.topology_file)
-    if output is not Output.table:
-        data = [
-            {"repository": each.repository, "path": each.path, "message": each.message}
-            for each in findings
-        ]
-        call.console.data(notation({"findings": data}, output))
-    if findings:
-        lines = [str(each) for each in findings]
-        count = f"{len(findings)} finding{'s' * (len(findings) > 1)}"
+        checked = _check_workspace(call, program, file or call.workspace.topology_file)
+    if output is CheckOutput.sarif:
+        from k8s_ucp.gitops.check.sarif import sarif
+
+        folders = {"core": core, "apps": apps}
+        names = [name for name, folder in folders.items() if folder or not (core or apps)]
+        call.console.data(json.dumps(sarif(checked.findings, checked.ignored, names), indent=2))
+    elif output is not CheckOutput.table:
+        call.console.data(notation(_data(checked), Output(output.value)))
+    lines = _lines(checked, show_ignored=show_ignored)
+    if checked.errors:
         raise UcpError(
-            "\n".join([f"{count}:", *lines]), next="fix these problems, then run ucp check"
+            "\n".join([f"{checked.summary}:", *lines]), next="fix the errors, then run ucp check"
         )
-    call.console.say("no problems found")
+    for each in lines:
+        call.console.say(each)
+    call.console.say(checked.summary)
+
+
+def _lines(checked: CheckResult, *, show_ignored: bool) -> list[str]:
+    """For a person: what was found and where, then how to fix each kind of it."""
+    lines = [f"{each} ({each.file}:{each.line})" for each in checked.findings]
+    if show_ignored:
+        lines += [str(each) for each in checked.ignored]
+    lines += [f"note: {each}" for each in (*checked.notes, *checked.unused)]
+    rules = dict.fromkeys(each.rule for each in checked.findings)
+    lines += [f"{RULES[each].id}: {RULES[each].fix} ({RULES[each].page})" for each in rules]
+    return lines
+
+
+def _data(checked: CheckResult) -> dict[str, Any]:
+    return {
+        "findings": [_entry(each) for each in checked.findings],
+        "ignored": [
+            {**_entry(each.finding), "reason": each.reason, "where": each.where}
+            for each in checked.ignored
+        ],
+        "notes": [*checked.notes, *checked.unused],
+        "summary": {
+            "errors": len(checked.errors),
+            "warnings": len(checked.warnings),
+            "ignored": len(checked.ignored),
+        },
+    }
+
+
+def _entry(finding: CheckFinding) -> dict[str, Any]:
+    return {
+        "repository": finding.repository,
+        "path": finding.path,
+        "message": finding.message,
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "object": finding.object or None,
+        "file": finding.file,
+        "line": finding.line,
+        "next": finding.about.fix,
+        "help": finding.about.page,
+    }
 
 
 def kustomize() -> Path:
@@ -92,7 +159,7 @@ def helm() -> Path | None:
         return find_program("helm")
 
 
-def _check_workspace(call: Invocation, program: Path, path: Path) -> list[CheckFinding]:
+def _check_workspace(call: Invocation, program: Path, path: Path) -> CheckResult:
     from k8s_ucp.components.repositories import render_all
     from k8s_ucp.gitops.render.app_manifests import read_manifests
     from k8s_ucp.topology import load
@@ -101,9 +168,11 @@ def _check_workspace(call: Invocation, program: Path, path: Path) -> list[CheckF
     manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
     rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, None)
     also, charts = transports(topology), helm()
-    findings = check_rendered(program, rendered, also=also, helm=charts)
+    checked = check_rendered(program, rendered, also=also, helm=charts)
     clones = call.workspace.gitops(topology.name)
     if clones.core.is_dir() and clones.apps.is_dir():
         found = Checkout(clones.core, clones.apps)
-        findings += check(program, found, also=also, helm=charts)
-    return sorted(set(findings))
+        checks = topology.spec.checks
+        committed = check(program, found, also=also, helm=charts, checks=checks)
+        return committed.over(checked)
+    return checked

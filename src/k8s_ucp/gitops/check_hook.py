@@ -1,5 +1,7 @@
 """Refuses pushes to a local repository that bring something wrong: a hook, and what it starts.
 
+Warnings are told to whoever pushes, and refuse nothing.
+
 What was wrong before the push is no reason. What can't be checked is wrong: an error of the check's
 own, or time that is up. Where the check itself is gone (the Python that wrote the hook or kustomize
 has moved) the push passes, and whoever pushes is told.
@@ -17,7 +19,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from k8s_ucp.git.hooks import write_hook
-from k8s_ucp.gitops.check.repositories import CheckFinding, Checkout, check
+from k8s_ucp.gitops.check.findings import CheckFinding
+from k8s_ucp.gitops.check.repositories import SHOWN, Checkout, check
 
 _SECONDS = 50
 """For each of the two looks, at what is pushed and at what was there: our pushes wait longer."""
@@ -55,10 +58,12 @@ files_of() {{ # REPOSITORY COMMIT FOLDER: git's variables name this repository a
       checkout-index --all --prefix="$3/" 2>/dev/null
 }}
 
-look() {{ # FOLDER: 0 nothing is wrong, {findings} findings, else there is no check to start
+look() {{ # FOLDER: 0 no errors, {findings} errors (printed), else there is no check to start
+  : >"$work/warnings"
   TMPDIR="$work" "$python" -P -m k8s_ucp.gitops.check_hook --kustomize "$kustomize" \\
     --helm "$helm" --repository {name} --code {findings} --folder "$1" \\
-    --changed "$work/changed" --core "$work/core" </dev/null 2>"$work/log"
+    --changed "$work/changed" --core "$work/core" --warnings "$work/warnings" \\
+    </dev/null 2>"$work/log"
   code=$?
   case $code in 0 | {findings}) return $code ;; esac
   # Whatever ended it, be it what is pushed: only a check that isn't there lets a push through.
@@ -81,11 +86,16 @@ while read -r old new ref; do
   files_of "$PWD" "$new" "$work/new" || unchecked "the files of $new can't be read"
   look "$work/new" >"$work/findings"
   case $? in
-    0) continue ;;
+    0) test -s "$work/warnings" || continue ;;
     1) unchecked "$(tail -n 1 "$work/log"); next: ucp start" ;;
   esac
+  mv "$work/warnings" "$work/warned"
   : >"$work/before"
   if files_of "$PWD" "$old" "$work/old"; then look "$work/old" >"$work/before"; fi
+  if grep -vxF -f "$work/warnings" "$work/warned" >"$work/brought"; then
+    {{ echo 'this push brings warnings, which do not refuse it:'
+      head -n {shown} "$work/brought" | sed 's/^/  /'; }} >&2
+  fi
   grep -vxF -f "$work/before" "$work/findings" >"$work/brought" || continue
   {{ echo 'this push is refused, since it brings:'; sed 's/^/  /' "$work/brought"
     echo '  next: correct it, run `ucp check`, commit, push again'; }} >&2
@@ -120,6 +130,7 @@ def ensure_check_hook(
         ref=shlex.quote(f"refs/heads/{branch}"),
         name=name,
         findings=FINDINGS,
+        shown=SHOWN,
     )
     if write_hook(bare, "pre-receive", text, mark=_MARK):
         return None
@@ -139,7 +150,7 @@ def changed_apps(paths: Iterable[str]) -> set[str] | None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """What the hook starts: prints findings, one a line. Ends with `--code` if there are some."""
+    """What the hook starts: prints errors, one a line. Ends with `--code` if there are some."""
     parser = argparse.ArgumentParser(prog="k8s_ucp.gitops.check_hook", description=__doc__)
     parser.add_argument("--kustomize", type=Path, required=True)
     parser.add_argument("--helm", default="")
@@ -148,27 +159,33 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--changed", type=Path, required=True, help="file of the changed paths")
     parser.add_argument("--core", type=Path, help="files of the core repository, for an app's")
     parser.add_argument("--code", type=int, default=_OLD_FINDINGS, help="exit code for findings")
+    parser.add_argument("--warnings", type=Path, help="file to write warnings to, one a line")
     wanted = parser.parse_args(arguments)
     signal.signal(signal.SIGALRM, _expire(wanted.code))
     signal.alarm(_SECONDS)
     try:
         findings = _findings(wanted)
     except Exception as error:  # noqa: BLE001 (a push decides what is met here: no pass)
-        findings = [CheckFinding(wanted.repository, ".", f"failed to check: {_words(error)}")]
+        words = f"failed to check: {_words(error)}"
+        findings = [CheckFinding(wanted.repository, ".", words, "check-failed")]
     signal.alarm(0)
-    for each in findings:
-        print(f"{each.path}: {each.message}")  # noqa: T201 (for the hook)
-    return int(wanted.code) if findings else 0
+    errors = [each.text for each in findings if each.blocks]
+    for each in errors:
+        print(each)  # noqa: T201 (for the hook)
+    if wanted.warnings:
+        warnings = [each.text for each in findings if not each.blocks]
+        wanted.warnings.write_text("".join(f"{each}\n" for each in warnings), "utf-8")
+    return int(wanted.code) if errors else 0
 
 
 def _findings(wanted: argparse.Namespace) -> list[CheckFinding]:
     if wanted.repository == "core":
-        return check(wanted.kustomize, Checkout(core=wanted.folder), also=_ALSO)
+        return check(wanted.kustomize, Checkout(core=wanted.folder), also=_ALSO).findings
     core = wanted.core if wanted.core and wanted.core.is_dir() else None
     helm = Path(wanted.helm) if wanted.helm else None
     only = changed_apps(wanted.changed.read_text("utf-8", "replace").splitlines())
     found = check(wanted.kustomize, Checkout(core, wanted.folder), only, also=_ALSO, helm=helm)
-    return [each for each in found if each.repository == "apps"]
+    return [each for each in found.findings if each.repository == "apps"]
 
 
 def _expire(code: int) -> Callable[..., None]:

@@ -10,6 +10,7 @@ from k8s_ucp.topology.parts import (
     Addons,
     App,
     ArgoCDSettings,
+    Checks,
     Ci,
     CoreCluster,
     Credentials,
@@ -48,6 +49,7 @@ class Spec(Part):
     reconciler: ReconcilerSettings = ReconcilerSettings()
     credentials: Credentials = Credentials()
     images: Images = Images()
+    checks: Checks = Checks()
     ci: Ci | None = None
     tools: Tools = Tools()
 

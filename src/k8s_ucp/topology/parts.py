@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from k8s_ucp.check_rules import RuleId
 from k8s_ucp.providers import DEFAULT, core_providers, environment_providers
 from k8s_ucp.topology.values import (
     Branch,
@@ -28,6 +29,7 @@ from k8s_ucp.topology.values import (
     Name,
     Namespace,
     NodeImage,
+    ObjectKey,
     ObjectName,
     OneOf,
     OnePassword,
@@ -37,6 +39,7 @@ from k8s_ucp.topology.values import (
     PinnedUrl,
     PostgresVersion,
     Quantity,
+    Reason,
     Registry,
     Revision,
     Tag,
@@ -394,6 +397,28 @@ class Images(Part):
     """Image archives (`docker save`) to load into nodes."""
     node_image: NodeImage | None = Field(None, alias="nodeImage")
     """Node image of kind clusters."""
+
+
+class IgnoreEntry(Part):
+    """Findings of one rule that do not count."""
+
+    rule: RuleId
+    app: Name | None = None
+    """App of the app repository; required without file."""
+    file: Reason | None = None
+    """Path in the repository; * stands for anything."""
+    object: ObjectKey | None = None
+    """Kind/name."""
+    reason: Reason
+    """Why: shown with the finding."""
+
+
+class Checks(Part):
+    """How `ucp check`, the push hook and `ucp start` judge findings (docs/checks.md)."""
+
+    deny: tuple[Literal["warnings", RuleId], ...] = ()
+    """Rules that warn, to be errors; warnings: all of them."""
+    ignore: tuple[IgnoreEntry, ...] = ()
 
 
 class Ci(Part):

@@ -69,6 +69,20 @@ Kind = Annotated[
     ),
 ]
 
+ObjectKey = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            r"^[A-Z][A-Za-z0-9]{0,62}/[^\s/]{1,253}$", "an object as Kind/name: Deployment/web"
+        )
+    ),
+]
+
+Reason = Annotated[
+    str,
+    StringConstraints(max_length=300, pattern=means(r"^\S.*$", "a text of one line")),
+]
+
 Tag = Annotated[
     str,
     StringConstraints(

@@ -12,6 +12,7 @@ from k8s_ucp.errors import UcpError, UsageError
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.cli.editing.topology_edit import Edit
+    from k8s_ucp.gitops.check.findings import CheckFinding
     from k8s_ucp.gitops.render.facts import Rendered
     from k8s_ucp.topology import App, Topology
 
@@ -130,8 +131,8 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
         for environment in topology.spec.environments:
             text = _objects(program, charts, Path(folder, "apps"), name, environment.name, topology)
             call.console.data(f"# {name} on {environment.name}\n{text}")
-    for each in _refused(after, topology, [name]):
-        call.console.say(f"would be refused: {each}")
+    for each in _findings(after, topology, [name]):
+        call.console.say(f"would be refused: {each}" if each.blocks else str(each))
 
 
 def changes(
@@ -144,17 +145,18 @@ def changes(
     text, topology = _edited(call, edit)
     before = _rendered(call, call.workspace.topology_file.read_bytes(), None)
     after = _rendered(call, text.encode(), topology)
-    return _differing(before, after), _refused(after, topology, names)
+    refused = [str(each) for each in _findings(after, topology, names) if each.blocks]
+    return _differing(before, after), refused
 
 
-def _refused(after: Rendered, topology: Topology, names: Sequence[str]) -> list[str]:
+def _findings(after: Rendered, topology: Topology, names: Sequence[str]) -> list[CheckFinding]:
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
     from k8s_ucp.gitops.check.repositories import check_rendered, transports
 
-    found = check_rendered(kustomize(), after, also=transports(topology), helm=pinned_helm())
+    checked = check_rendered(kustomize(), after, also=transports(topology), helm=pinned_helm())
     starts = tuple(f"apps/{each}/" for each in names)
-    return [str(each) for each in found if each.path.startswith(starts)]
+    return [each for each in checked.findings if each.path.startswith(starts)]
 
 
 def _differing(before: Rendered, after: Rendered) -> list[tuple[str, str]]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.check.objects import is_moving, unpinned_image
+from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.check.objects import is_moving, of_object, unpinned_image
 from k8s_ucp.gitops.manifests.build_many import Object
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.sources import FIELDS, entries
@@ -25,8 +26,6 @@ _PLACE = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")
 _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")
 """Hidden folders, manifests of engines that are pinned as a whole, the topology."""
 _ACTION = re.compile(r"^\s*(?:-\s+)?uses:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
-Fault = tuple[str, str]
-"""(path, what is wrong there)"""
 
 
 class Tree:
@@ -61,7 +60,8 @@ class Tree:
             try:
                 found[path] = [e for e in documents(content, path) if isinstance(e, dict)]
             except UcpError as error:
-                self.unreadable.append((path, error.message.removeprefix(f"{path} is ")))
+                words = error.message.removeprefix(f"{path} is ")
+                self.unreadable.append(Fault("yaml-invalid", words, path))
         return found
 
     @cached_property
@@ -148,10 +148,10 @@ def _list(item: Object, name: str) -> list[Any]:
     return list(content) if isinstance(content, list | tuple) else []
 
 
-def _misshapen(item: Object, *names: str) -> Iterator[str]:
+def _misshapen(path: str, item: Object, *names: str) -> Iterator[Fault]:
     for name in names:
         if item.get(name) is not None and not isinstance(item[name], list | tuple):
-            yield f"{name} is not a list"
+            yield Fault("list-invalid", f"{name} is not a list", path, value=name)
 
 
 def find_file_faults(tree: Tree) -> Iterator[Fault]:
@@ -159,21 +159,22 @@ def find_file_faults(tree: Tree) -> Iterator[Fault]:
     documents = tree.documents
     yield from tree.unreadable
     for folder, content in sorted(tree.kustomizations.items()):
-        yield from ((folder, words) for words in _misshapen(content, *FIELDS, "helmCharts"))
+        yield from _misshapen(folder, content, *FIELDS, "helmCharts")
         for entry in entries(content):
             if words := _unpinned_base(entry):
-                yield folder, words
+                yield Fault("base-unpinned", words, folder, value=entry)
         for chart in _list(content, "helmCharts"):
-            if isinstance(chart, dict) and (words := _unpinned_chart(chart, "version", "name")):
-                yield folder, words
+            if isinstance(chart, dict) and (why := _unpinned_chart(chart, "version", "name")):
+                yield Fault("chart-unpinned", why, folder, value=str(chart.get("name")))
     for path, text in tree.files.items():
         if re.fullmatch(r"\.github/workflows/[^/]+\.ya?ml", path):
             for action in _ACTION.findall(text.decode("utf-8", "replace")):
                 if not re.search(r"@([0-9a-f]{40}|sha256:[0-9a-f]{64})$|^\./", action):
-                    yield path, f"the action {action} is not pinned to a commit hash"
+                    why = f"the action {action} is not pinned to a commit hash"
+                    yield Fault("action-unpinned", why, path, value=action)
     for path, items in documents.items():
         for each in items:
-            yield from ((path, words) for words in _unpinned_packages(each))
+            yield from (of_object(each, fault) for fault in _unpinned_packages(path, each))
 
 
 def _unpinned_base(entry: str) -> str | None:
@@ -192,17 +193,18 @@ def _unpinned_chart(source: Object, key: str, name: str) -> str | None:
     return f"the chart {source.get(name)} has no exact version: {version or 'none'}"
 
 
-def _unpinned_packages(item: Object) -> Iterator[str]:
+def _unpinned_packages(path: str, item: Object) -> Iterator[Fault]:
     kind, spec = item.get("kind"), item.get("spec")
     if not isinstance(spec, dict):
         return
     if str(item.get("apiVersion", "")).startswith("pkg.crossplane.io/"):
         package = spec.get("package")
-        if isinstance(package, str) and (words := unpinned_image(package)):
-            yield words.replace("the image", "the package")
+        if isinstance(package, str) and (found := unpinned_image(package)):
+            message = found.message.replace("the image", "the package")
+            yield Fault("package-unpinned", message, path, value=package)
     for source in sources_of(item) if kind == "Application" else ():
         if source.get("chart") and (words := _unpinned_chart(source, "targetRevision", "chart")):
-            yield words
+            yield Fault("chart-unpinned", words, path, value=str(source["chart"]))
 
 
 def sources_of(application: Object) -> list[Object]:
@@ -223,29 +225,29 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
         if isinstance(each, dict)
     ]
     for content in tree.documents.get(path, []):
-        yield from ((path, words) for words in _misshapen(content, "environments"))
+        yield from _misshapen(path, content, "environments")
     names = [str(each.get("name")) for each in found]
     for name in sorted({each for each in names if names.count(each) > 1}):
-        yield path, f"duplicate environment {name}"
+        yield Fault("environment-duplicate", f"duplicate environment {name}", path, value=name)
     for each in found:
         source = each.get("promotesFrom")
         if source is not None and str(source) not in names:
-            yield path, f"{each.get('name')} promotes from {source}, which is not an environment"
+            words = f"{each.get('name')} promotes from {source}, which is not an environment"
+            yield Fault("environment-unknown-source", words, path, value=str(source))
     for folder, app, environment in tree.places:
         if names and environment not in names:
-            yield folder, f"environments.yaml has no environment {environment}"
+            words = f"environments.yaml has no environment {environment}"
+            yield Fault("environment-unknown", words, folder)
         if taken := taken_namespace(app):
-            yield folder, taken
+            yield Fault("namespace-reserved", taken, folder)
     folders = {(app, environment): folder for folder, app, environment in tree.places}
     for (app, environment), other in shared_applications(sorted(folders)):
-        yield (
-            folders[other],
-            (
-                f"the Application name '{app}-{environment}' is also used for "
-                f"{folders[app, environment]}, and Argo CD would generate neither: "
-                "rename an app or an environment"
-            ),
+        words = (
+            f"the Application name '{app}-{environment}' is also used for "
+            f"{folders[app, environment]}, and Argo CD would generate neither: "
+            "rename an app or an environment"
         )
+        yield Fault("application-name-taken", words, folders[other])
 
 
 def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
@@ -270,24 +272,21 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
     for path, each in applications:
         project = (each.get("spec") or {}).get("project")
         if projects and project not in projects:
-            yield (
-                path,
-                (
-                    f"the Application {_name(each)} references the project {project}, "
-                    "which does not exist"
-                ),
+            words = (
+                f"the Application {_name(each)} references the project {project}, "
+                "which does not exist"
             )
+            missing = Fault("application-missing-project", words, path, field="spec.project")
+            yield of_object(each, missing)
         for source in sources_of(each):
             there = places.get(source.get("repoURL"))
             folder = str(source.get("path") or ".")
             if there is not None and not there.exists(posixpath.normpath(folder)):
-                yield (
-                    path,
-                    (
-                        f"the Application {_name(each)} references the path {folder}, which "
-                        "does not exist"
-                    ),
+                words = (
+                    f"the Application {_name(each)} references the path {folder}, which "
+                    "does not exist"
                 )
+                yield of_object(each, Fault("application-missing-path", words, path, value=folder))
 
 
 def find_topology_faults(tree: Tree, parse: Callable[[str], Any]) -> Iterator[Fault]:
@@ -298,10 +297,10 @@ def find_topology_faults(tree: Tree, parse: Callable[[str], Any]) -> Iterator[Fa
     try:
         parse(text.decode("utf-8"))
     except UnicodeDecodeError:
-        yield "ucp.yaml", "not text in UTF-8"
+        yield Fault("topology-invalid", "not text in UTF-8", "ucp.yaml")
     except UcpError as error:
         for line in error.message.splitlines():
-            yield "ucp.yaml", line.removeprefix("ucp.yaml:")
+            yield Fault("topology-invalid", line.removeprefix("ucp.yaml:"), "ucp.yaml")
 
 
 def _name(item: Object) -> str:

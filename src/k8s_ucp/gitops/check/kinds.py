@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp.gitops.check.findings import Fault
+
 TABLE = Path(__file__).with_name("kinds.json")
 
 _WORDS = {
@@ -43,14 +45,15 @@ def version() -> str:
     return str(_table()["version"])
 
 
-def find_misfits(item: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the fields of an object, in words."""
+def find_misfits(item: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is wrong with the fields of an object."""
     table = _table()
     name = f"{item.get('apiVersion')}/{item.get('kind')}"
     if name in table["kinds"]:
         yield from _misfits(item, f"#{table['kinds'][name]}", "")
     elif _is_group_of_kubernetes(str(item.get("apiVersion"))):
-        yield f"Kubernetes {version()} has no {item.get('apiVersion')} {item.get('kind')}"
+        words = f"Kubernetes {version()} has no {item.get('apiVersion')} {item.get('kind')}"
+        yield Fault("kind-unknown", words, field="kind")
 
 
 def _is_group_of_kubernetes(api_version: str) -> bool:
@@ -64,43 +67,47 @@ def _groups() -> frozenset[str]:
     return frozenset(each[0] if len(each) == 3 else "" for each in parts)
 
 
-def _misfits(value: Any, takes: str, path: str) -> Iterator[str]:
+def _misfits(value: Any, takes: str, path: str) -> Iterator[Fault]:
     if value is None or takes == "any":
         return
     if takes[0] == "#":
         yield from _object(value, _table()["types"][takes[1:]], path)
     elif takes[0] == "[":
         if not isinstance(value, list):
-            yield f"{path} must be a list"
+            yield _invalid(path, f"{path} must be a list")
             return
         for index, each in enumerate(value):
             yield from _misfits(each, takes[1:], f"{path}[{index}]")
     elif takes[0] == "{":
         if not isinstance(value, dict):
-            yield f"{path} must be a mapping"
+            yield _invalid(path, f"{path} must be a mapping")
             return
         for key, each in value.items():
             yield from _misfits(each, takes[1:], f"{path}.{key}")
     elif takes[0] == "=":
         allowed = takes[1:].split("|")
         if str(value) not in allowed and value != "":
-            yield f"{path} must be one of {', '.join(allowed)}"
+            yield _invalid(path, f"{path} must be one of {', '.join(allowed)}")
     elif not isinstance(value, _TYPES[takes]) or (isinstance(value, bool) and takes != "boolean"):
-        yield f"{path} must be {_WORDS[takes]}, not {value!r:.60}"
+        yield _invalid(path, f"{path} must be {_WORDS[takes]}, not {value!r:.60}")
 
 
-def _object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[str]:
+def _object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[Fault]:
     if not fields:
         return
     if not isinstance(value, dict):
-        yield f"{path or 'the object'} must be a mapping"
+        yield _invalid(path, f"{path or 'the object'} must be a mapping")
         return
     for key, takes in fields.items():
         if takes[0] == "!" and value.get(key) is None and path != ".status":
-            yield f"{path}.{key} is missing".removeprefix(".")
+            yield _invalid(path, f"{path}.{key} is missing".removeprefix("."))
     for key, each in value.items():
         here = f"{path}.{key}".removeprefix(".")
         if key not in fields:
-            yield f"unknown field {here}"
+            yield Fault("field-unknown", f"unknown field {here}", field=here)
         else:
             yield from _misfits(each, fields[key].removeprefix("!"), here)
+
+
+def _invalid(path: str, words: str) -> Fault:
+    return Fault("field-invalid", words, field=path)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.kinds import find_misfits
 
 Object = Mapping[str, Any]
@@ -20,6 +21,8 @@ MOVING = frozenset(
 ROUTES = ("HTTPRoute", "GRPCRoute", "TLSRoute")
 """Kinds of the Gateway API that claim hosts."""
 OUTSIDE = "k8s-ucp.io/from-outside"
+IGNORE = "k8s-ucp.io/ignore"
+"""Annotation with findings of the object to ignore: `<rule>: <reason>`, one a line."""
 _POD_PLACES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"), ())
 
 
@@ -32,7 +35,7 @@ class Mirrored:
 
 def find_faults(
     objects: Sequence[Object], mirrored: Mirrored | None, *, whole: bool = True
-) -> Iterator[str]:
+) -> Iterator[Fault]:
     """What is wrong inside one overlay.
 
     mirrored: what comes from outside; None where that isn't known. whole: these are all objects of
@@ -41,7 +44,7 @@ def find_faults(
     sound = []
     for each in objects:
         if words := misshapen(each):
-            yield f"{each.get('kind')}: {words}"
+            yield Fault("object-invalid", f"{each.get('kind')}: {words}")
         else:
             sound.append(each)
     known = {(each.get("kind"), name_of(each)): each for each in sound}
@@ -50,18 +53,33 @@ def find_faults(
         title = f"{each.get('kind')} {name_of(each)}"
         identity = (each.get("apiVersion"), title, each.get("metadata", {}).get("namespace"))
         if identity in seen:
-            yield f"duplicate object {title}"
+            yield of_object(each, Fault("object-duplicate", f"duplicate object {title}"))
         seen.add(identity)
-        for words in find_misfits(each):
-            yield f"{title}: {words}"
-        for pod in _pods(each):
-            for image in images(pod):
-                if unpinned := unpinned_image(image):
-                    yield f"{title}: {unpinned}"
-            for words in _dangling_of_pod(pod, known, mirrored, _from_outside(each)):
-                yield f"{title}: {words}"
-        for words in _dangling(each, known) if whole else ():
-            yield f"{title}: {words}"
+        for fault in _faults_of(each, known, mirrored, whole=whole):
+            yield of_object(each, replace(fault, message=f"{title}: {fault.message}"))
+
+
+def _faults_of(
+    item: Object, known: Mapping[Any, Object], mirrored: Mirrored | None, *, whole: bool
+) -> Iterator[Fault]:
+    yield from find_misfits(item)
+    for pod in _pods(item):
+        for image in images(pod):
+            if unpinned := unpinned_image(image):
+                yield unpinned
+        yield from _dangling_of_pod(pod, known, mirrored, _from_outside(item))
+    if whole:
+        yield from _dangling(item, known)
+
+
+def of_object(item: Object, fault: Fault) -> Fault:
+    """The fault of an object, with its name."""
+    return replace(fault, object=named(item))
+
+
+def named(item: Object) -> str:
+    """`Kind/name`."""
+    return f"{item.get('kind')}/{name_of(item)}"
 
 
 def misshapen(item: Object) -> str | None:
@@ -119,14 +137,16 @@ def images(pod: Mapping[str, Any]) -> list[str]:
     return [each["image"] for each in _containers(pod) if isinstance(each.get("image"), str)]
 
 
-def unpinned_image(image: str) -> str | None:
+def unpinned_image(image: str) -> Fault | None:
     """Why an image may be another one tomorrow."""
     if re.search(r"@sha256:[0-9a-f]{64}$", image):
         return None
     name, colon, tag = image.rpartition(":")
     if not colon or "/" in tag:
-        return f"the image {image} has no tag"
-    return f"the image {name} has the mutable tag {tag}" if is_moving(tag) else None
+        return Fault("image-untagged", f"the image {image} has no tag", value=image)
+    if not is_moving(tag):
+        return None
+    return Fault("image-moving-tag", f"the image {name} has the mutable tag {tag}", value=image)
 
 
 def is_moving(tag: str) -> bool:
@@ -140,7 +160,7 @@ def _dangling_of_pod(
     known: Mapping[Any, Object],
     mirrored: Mirrored | None,
     outside: frozenset[str],
-) -> Iterator[str]:
+) -> Iterator[Fault]:
     made = {("ConfigMap", "kube-root-ca.crt"), *(_made_by(each) for each in known.values())}
     for kind, reference, key in _references(pod):
         name = reference.get("name") or reference.get("secretName")
@@ -155,14 +175,16 @@ def _dangling_of_pod(
         elif (kind, name) in mirrored.keys:
             keys = mirrored.keys[kind, name]
         if keys is None:
-            yield (
+            words = (
                 f"references the {kind} {name}, which neither the overlay nor a mirror "
                 f"provides; if it is created elsewhere, add the annotation {OUTSIDE}: "
                 f"{kind}/{name}"
             )
+            yield Fault("reference-missing-object", words, value=name)
         elif key is not None and keys and key not in keys:
             there = ", ".join(sorted(keys))
-            yield f"references the key {key} of the {kind} {name}, which has {there}"
+            words = f"references the key {key} of the {kind} {name}, which has {there}"
+            yield Fault("reference-missing-key", words, value=str(key))
 
 
 def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str | None]]:
@@ -186,45 +208,55 @@ def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             yield "Secret", each, None
 
 
-def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[str]:
+def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[Fault]:
     kind = item.get("kind")
     if kind == "Ingress":
         for service, port in _backends(item):
-            found = known.get(("Service", service))
-            if found is None:
-                yield f"references the Service {service}, which does not exist in the overlay"
-            elif port not in _ports(found):
-                yield f"references the port {port}, which the Service {service} does not have"
+            yield from _dangling_backend(service, port, known)
     if kind in ROUTES:
         yield from _dangling_of_route(item, known)
     if kind == "HorizontalPodAutoscaler":
         target = (item.get("spec") or {}).get("scaleTargetRef") or {}
         if (target.get("kind"), target.get("name")) not in known:
-            yield (
+            words = (
                 f"scales {target.get('kind')} {target.get('name')}, which does not exist "
                 "in the overlay"
             )
+            yield Fault("reference-missing-target", words, field="spec.scaleTargetRef")
     if kind == "Service" and (selector := (item.get("spec") or {}).get("selector")):
         pods = [each for each in known.values() if any(True for _ in _pods(each))]
         if pods and not any(_selects(selector, each) for each in pods):
             words = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
-            yield f"selects the labels {words}, which no pod in the overlay has"
+            yield Fault(
+                "selector-without-pods",
+                f"selects the labels {words}, which no pod in the overlay has",
+                field="spec.selector",
+            )
 
 
-def _dangling_of_route(route: Object, known: Mapping[Any, Object]) -> Iterator[str]:
+def _dangling_of_route(route: Object, known: Mapping[Any, Object]) -> Iterator[Fault]:
     spec = route.get("spec") or {}
     if not spec.get("parentRefs"):
-        yield "has no Gateway (parentRefs), so it is not served"
+        yield Fault(
+            "route-without-gateway",
+            "has no Gateway (parentRefs), so it is not served",
+            field="spec",
+        )
     for rule in spec.get("rules") or ():
         for each in (rule or {}).get("backendRefs") or ():
             if each.get("kind", "Service") != "Service" or each.get("namespace"):
                 continue
-            service, port = str(each.get("name")), each.get("port")
-            found = known.get(("Service", service))
-            if found is None:
-                yield f"references the Service {service}, which does not exist in the overlay"
-            elif port not in _ports(found):
-                yield f"references the port {port}, which the Service {service} does not have"
+            yield from _dangling_backend(str(each.get("name")), each.get("port"), known)
+
+
+def _dangling_backend(service: str, port: Any, known: Mapping[Any, Object]) -> Iterator[Fault]:
+    found = known.get(("Service", service))
+    if found is None:
+        words = f"references the Service {service}, which does not exist in the overlay"
+        yield Fault("reference-missing-service", words, value=service)
+    elif port not in _ports(found):
+        words = f"references the port {port}, which the Service {service} does not have"
+        yield Fault("reference-missing-port", words, value=str(port))
 
 
 def _backends(ingress: Object) -> Iterator[tuple[str, Any]]:

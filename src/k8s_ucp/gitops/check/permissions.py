@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.gitops.check.objects import Object, name_of
+from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.check.objects import Object, name_of, of_object
 from k8s_ucp.gitops.render.values.permissions import namespaces_of, taken_namespaces
 from k8s_ucp.topology import Topology
 
@@ -66,7 +67,7 @@ class Permissions:
         known = self._known.get(app)
         return known or Permission(app, (app,), declared=False, others=self._taken - {app})
 
-    def faults(self, app: str, objects: Sequence[Object]) -> Iterator[str]:
+    def faults(self, app: str, objects: Sequence[Object]) -> Iterator[Fault]:
         """What the project of an app refuses of these objects."""
         if self._judged:
             yield from find_refused(objects, self.of(app))
@@ -101,38 +102,49 @@ def needed(objects: Sequence[Object], home: str) -> Needed:
     return Needed(tuple(sorted(kinds)), other, len(other) == 1 and not at_home)
 
 
-def find_refused(objects: Sequence[Object], permission: Permission) -> Iterator[str]:
+def find_refused(objects: Sequence[Object], permission: Permission) -> Iterator[Fault]:
     """In words of `ucp check`."""
     scopes = defined_scopes(objects)
-    app = permission.app
     for item in objects:
-        kind, name = str(item.get("kind")), name_of(item)
-        if kind == "Namespace":
-            yield from _elsewhere(permission, f"Namespace {name}", name)
-        elif is_cluster_scoped(item, scopes):
-            group = str(item.get("apiVersion")).rpartition("/")[0]
-            if {kind, f"{kind}.{group}"} & permission.kinds:
-                continue
-            way = "only apps of ucp.yaml can be allowed to (clusterKinds)"
-            if permission.declared:
-                way = f"allow it by clusterKinds: [{kind}] of the app in ucp.yaml"
-            yield (
-                f"{kind} {name} lies outside of namespaces, and the app {app} may bring none: "
-                + way
-            )
-        elif namespace := _namespace(item):
-            yield from _elsewhere(permission, f"{kind} {name}", namespace)
+        if fault := _refused(item, permission, scopes):
+            yield of_object(item, fault)
 
 
-def _elsewhere(permission: Permission, what: str, namespace: str) -> Iterator[str]:
+def _refused(
+    item: Object, permission: Permission, scopes: Mapping[tuple[str, str], str]
+) -> Fault | None:
+    kind, name = str(item.get("kind")), name_of(item)
+    if kind == "Namespace":
+        return _elsewhere(permission, f"Namespace {name}", name)
+    if is_cluster_scoped(item, scopes):
+        group = str(item.get("apiVersion")).rpartition("/")[0]
+        if {kind, f"{kind}.{group}"} & permission.kinds:
+            return None
+        way = "only apps of ucp.yaml can be allowed to (clusterKinds)"
+        if permission.declared:
+            way = f"allow it by clusterKinds: [{kind}] of the app in ucp.yaml"
+        words = (
+            f"{kind} {name} lies outside of namespaces, and the app {permission.app} may bring "
+            f"none: {way}"
+        )
+        return Fault("cluster-kind-not-allowed", words, field="kind")
+    namespace = _namespace(item)
+    return _elsewhere(permission, f"{kind} {name}", namespace) if namespace else None
+
+
+def _elsewhere(permission: Permission, what: str, namespace: str) -> Fault | None:
+    place = "metadata.namespace"
     if permission.declared and namespace not in permission.namespaces:
-        yield (
+        words = (
             f"{what} goes to the namespace {namespace}, and the app {permission.app} may write to "
             f"{', '.join(permission.namespaces)} only: allow it by namespaces: [{namespace}] of "
             "the app in ucp.yaml, or let it run there (namespace)"
         )
-    elif namespace in permission.others:
-        yield f"{what} goes to the namespace {namespace}, which is another app's"
+        return Fault("namespace-not-allowed", words, field=place)
+    if namespace in permission.others:
+        words = f"{what} goes to the namespace {namespace}, which is another app's"
+        return Fault("namespace-taken", words, field=place)
+    return None
 
 
 def is_cluster_scoped(item: Object, scopes: Mapping[tuple[str, str], str]) -> bool:

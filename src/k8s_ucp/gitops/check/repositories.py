@@ -9,42 +9,38 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from k8s_ucp.check_rules import RULES
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.check.files import (
-    Fault,
     Tree,
     find_core_faults,
     find_environment_faults,
     find_file_faults,
     find_topology_faults,
 )
+from k8s_ucp.gitops.check.findings import CheckFinding, Fault
+from k8s_ucp.gitops.check.locations import Locations
 from k8s_ucp.gitops.check.mirrors import mirrored_in
-from k8s_ucp.gitops.check.objects import Object, find_faults, hosts
+from k8s_ucp.gitops.check.objects import Object, find_faults, hosts, of_object
 from k8s_ucp.gitops.check.permissions import Permissions
+from k8s_ucp.gitops.check.suppressions import (
+    IgnoredFinding,
+    Triage,
+    annotation_suppressions,
+    comment_suppressions,
+)
 from k8s_ucp.gitops.manifests.build_charts import build_charts
 from k8s_ucp.gitops.manifests.build_many import Built, build_many
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import Rendered
 from k8s_ucp.topology import Topology, parse
+from k8s_ucp.topology.parts import Checks
 
 SHOWN = 20
-
-
-@dataclass(frozen=True, order=True)
-class CheckFinding:
-    """One thing that is wrong."""
-
-    repository: str
-    """`core` or `apps`."""
-    path: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.repository}: {self.path}: {self.message}"
 
 
 @dataclass(frozen=True)
@@ -55,6 +51,50 @@ class Checkout:
     apps: Path | None = None
 
 
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check says."""
+
+    findings: list[CheckFinding]
+    """Those that nobody ignores."""
+    ignored: list[IgnoredFinding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """Suppressions at a place that do not count."""
+    unused: list[str] = field(default_factory=list)
+    """Entries of ucp.yaml that match nothing."""
+
+    @property
+    def errors(self) -> list[CheckFinding]:
+        return [each for each in self.findings if each.blocks]
+
+    @property
+    def warnings(self) -> list[CheckFinding]:
+        return [each for each in self.findings if not each.blocks]
+
+    @property
+    def summary(self) -> str:
+        """Counts, in words."""
+        counts = (
+            (len(self.errors), "error"),
+            (len(self.warnings), "warning"),
+            (len(self.ignored), "ignored"),
+        )
+        said = [f"{n} {w}{'s' * (n != 1 and w != 'ignored')}" for n, w in counts if n]
+        return ", ".join(said) or "no problems found"
+
+    def over(self, other: CheckResult) -> CheckResult:
+        """Both, where this one is about what is in git and the other about what will be."""
+        mine, suppressed = set(self.findings), {each.finding for each in self.ignored}
+        return CheckResult(
+            sorted(mine | (set(other.findings) - suppressed)),
+            sorted(
+                {*self.ignored, *(e for e in other.ignored if e.finding not in mine | suppressed)}
+            ),
+            sorted({*self.notes, *other.notes}),
+            [each for each in self.unused if each in other.unused],
+        )
+
+
 def check(
     kustomize: Path,
     checkout: Checkout,
@@ -62,20 +102,18 @@ def check(
     *,
     also: Collection[str] = (),
     helm: Path | None = None,
-) -> list[CheckFinding]:
+    checks: Checks | None = None,
+) -> CheckResult:
     """Everything that is wrong. only: apps that changed; the others are not built again.
 
     helm: renders charts. also: transports of git besides https and ssh for what overlays take in.
-    What can't be judged is a finding.
+    checks: those of ucp.yaml in the core repository without it. What can't be judged is a finding.
     """
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
-    permissions = Permissions(_topology_of(core))
-    findings: set[CheckFinding] = set()
-
-    def add(repository: str, where: str, faults: Iterator[Fault]) -> None:
-        found = _guarded(where, lambda: faults)
-        findings.update(CheckFinding(repository, path, words) for path, words in found)
+    topology = _topology_of(core)
+    permissions = Permissions(topology)
+    triage = Triage(checks or (topology.spec.checks if topology else Checks()))
 
     core_objects: list[Object] = []
     if core is not None and checkout.core:
@@ -84,10 +122,13 @@ def check(
         core_objects = [each for found in built.objects.values() for each in found]
         core_objects += [each for _, each in core.plain()]
     if core is not None and only is None:
-        add("core", ".", find_file_faults(core))
-        add("core", "bootstrap", find_core_faults(core, apps))
-        add("core", "ucp.yaml", find_topology_faults(core, _parse))
-        add("core", ".", _object_faults(core, built, None))
+        faults = [
+            *_guarded(".", partial(find_file_faults, core)),
+            *_guarded("bootstrap", partial(find_core_faults, core, apps)),
+            *_guarded("ucp.yaml", partial(find_topology_faults, core, _parse)),
+            *_guarded(".", partial(_object_faults, core, built, None)),
+        ]
+        _judge(triage, "core", core, built, faults)
     if apps is not None and checkout.apps:
         wanted = [each for each in apps.overlays if only is None or each[1] in only]
         groups = [
@@ -103,17 +144,61 @@ def check(
         rendered = build_charts(helm, checkout.apps, list(homes), homes)
         built.objects |= rendered.objects
         built.failures |= rendered.failures
-        add("apps", ".", find_file_faults(apps))
-        add("apps", "environments.yaml", find_environment_faults(apps))
         known = core_objects if core is not None else None
-        add("apps", ".", _object_faults(apps, built, known, permissions))
-        add("apps", "apps", _host_faults(apps, built))
-    return sorted(findings)
+        faults = [
+            *_guarded(".", partial(find_file_faults, apps)),
+            *_guarded("environments.yaml", partial(find_environment_faults, apps)),
+            *_guarded(".", partial(_object_faults, apps, built, known, permissions)),
+            *_guarded("apps", partial(_host_faults, apps, built)),
+        ]
+        _judge(triage, "apps", apps, built, faults)
+    whole = only is None and core is not None and apps is not None
+    return CheckResult(
+        sorted(triage.findings),
+        sorted(triage.ignored),
+        triage.notes if only is None else [],
+        triage.unused if whole else [],
+    )
+
+
+def _judge(triage: Triage, repository: str, tree: Tree, built: Built, faults: list[Fault]) -> None:
+    """Find where the faults are written and which are ignored."""
+    locations = Locations(tree)
+    findings = []
+    for fault in faults:
+        file, line = locations.find(fault)
+        severity = RULES[fault.rule].severity
+        findings.append(
+            CheckFinding(
+                repository,
+                fault.path,
+                fault.message,
+                fault.rule,
+                fault.object,
+                severity,
+                file=file,
+                line=line,
+            )
+        )
+    faulty = {(each.path, each.object) for each in faults}
+    written = comment_suppressions(tree.files)
+    for folder, found in built.objects.items():
+        written += [
+            suppression for item in found for suppression in annotation_suppressions(folder, item)
+        ]
+    for path, items in tree.documents.items():
+        written += [
+            suppression
+            for item in items
+            for suppression in annotation_suppressions(path, item)
+            if (path, suppression.object) in faulty
+        ]
+    triage.take(repository, findings, written)
 
 
 def check_rendered(
     kustomize: Path, rendered: Rendered, *, also: Collection[str] = (), helm: Path | None = None
-) -> list[CheckFinding]:
+) -> CheckResult:
     """What is wrong with a render. also, helm: as in `check`."""
     with tempfile.TemporaryDirectory(prefix="ucp-check-") as folder:
         render_to(Path(folder), rendered)
@@ -152,7 +237,7 @@ def _guarded(path: str, faults: Callable[[], Iterator[Fault]]) -> Iterator[Fault
     try:
         yield from faults()
     except Exception as error:  # noqa: BLE001 (said above)
-        yield path, f"failed to check: {type(error).__name__}: {error}"
+        yield Fault("check-failed", f"failed to check: {type(error).__name__}: {error}", path)
 
 
 def _object_faults(
@@ -161,7 +246,7 @@ def _object_faults(
     core_objects: list[Object] | None,
     permissions: Permissions | None = None,
 ) -> Iterator[Fault]:
-    yield from built.failures.items()
+    yield from (Fault("build-failed", words, path) for path, words in built.failures.items())
     apps = {folder: app for folder, app, _ in tree.places}
     for folder, found in built.objects.items():
         yield from _guarded(
@@ -183,18 +268,19 @@ def _overlay_faults(
     if core_objects is not None and permissions and folder in apps:
         home = permissions.of(apps[folder]).home
         known = mirrored_in(core_objects, home, folder.rpartition("/")[2])
-    yield from ((folder, words) for words in find_faults(found, known))
+    yield from (replace(each, path=folder) for each in find_faults(found, known))
     if permissions and folder in apps:
-        yield from ((folder, words) for words in permissions.faults(apps[folder], found))
+        faults = permissions.faults(apps[folder], found)
+        yield from (replace(each, path=folder) for each in faults)
 
 
 def _plain_faults(
     path: str, item: Object, app: str | None, permissions: Permissions | None
 ) -> Iterator[Fault]:
     # Argo CD reads it with its neighbours, and with manifests that are not read here.
-    yield from ((path, words) for words in find_faults([item], None, whole=False))
+    yield from (replace(each, path=path) for each in find_faults([item], None, whole=False))
     if permissions and app:
-        yield from ((path, words) for words in permissions.faults(app, [item]))
+        yield from (replace(each, path=path) for each in permissions.faults(app, [item]))
 
 
 def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
@@ -214,23 +300,33 @@ def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
             try:
                 claimed = set(hosts(item))
             except (TypeError, ValueError, AttributeError):
-                yield folder, f"failed to read the hosts of a {item.get('kind')}"
+                words = f"failed to read the hosts of a {item.get('kind')}"
+                yield Fault("check-failed", words, folder)
                 continue
             for host in sorted({host for host, _ in claimed}):
                 other = owners.setdefault(host, folder)
                 if other != folder:
-                    yield folder, f"the host {host} is already used by {other}"
+                    words = f"the host {host} is already used by {other}"
+                    yield of_object(item, Fault("host-taken", words, folder, value=host))
             if built.objects.get(folder) is not None:
                 for host, path in sorted(claimed & routes):
-                    yield folder, f"duplicate host and path {host}{path}"
+                    words = f"duplicate host and path {host}{path}"
+                    yield of_object(item, Fault("host-path-duplicate", words, folder, value=host))
                 routes |= claimed
 
 
-def refuse(findings: list[CheckFinding], what: str) -> None:
-    """Raises UcpError where something is wrong."""
-    if not findings:
+def refuse(checked: CheckResult, what: str) -> None:
+    """Raises UcpError where something is wrong that must not be."""
+    if not checked.errors:
         return
-    lines = [str(each) for each in findings[:SHOWN]]
-    if len(findings) > SHOWN:
-        lines.append(f"... and {len(findings) - SHOWN} more")
-    raise UcpError("\n".join([f"{what}:", *lines]), next="fix it, then run `ucp check`")
+    raise UcpError(
+        "\n".join([f"{what}:", *shown(checked.errors)]), next="fix it, then run `ucp check`"
+    )
+
+
+def shown(findings: list[CheckFinding], most: int = SHOWN) -> list[str]:
+    """A line each, as many as a person reads."""
+    lines = [str(each) for each in findings[:most]]
+    if len(findings) > most:
+        lines.append(f"... and {len(findings) - most} more")
+    return lines

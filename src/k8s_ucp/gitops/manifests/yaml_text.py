@@ -64,6 +64,17 @@ def load_all(text: str) -> list[Any]:
     return list(yaml.load_all(text, Loader=loader()))
 
 
+def nodes(text: str) -> list[Any]:
+    """The documents of a text as PyYAML's nodes, which know their lines; none for what can't be
+    read."""
+    import yaml
+
+    try:
+        return [each for each in yaml.compose_all(text, Loader=loader()) if each is not None]
+    except unreadable():
+        return []
+
+
 def unreadable() -> tuple[type[Exception], ...]:
     """What a text that is not YAML ends in; some values end PyYAML with errors of Python's own."""
     import yaml

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from k8s_ucp.topology.problems import Loc, Problem, some
+from k8s_ucp.topology.rules.checks import find_bad_checks
 from k8s_ucp.topology.rules.clouds import find_cloud_problems
 from k8s_ucp.topology.rules.combinations import find_impossible
 from k8s_ucp.topology.rules.names import find_bad_names, find_credentials_in_urls
@@ -41,6 +42,7 @@ def find_problems(topology: Topology) -> list[Problem]:
         *find_bad_credentials(spec),
         *find_cloud_problems(spec, topology.name),
         *_git_problems(spec.git),
+        *find_bad_checks(spec.checks),
         *find_impossible(topology),
     ]
 

@@ -22,6 +22,7 @@ from tests.integration.gitops.conftest import World
 from tests.unit.gitops.topologies import FACTS, demo
 
 OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"
+DEPLOYMENT = "apps/echo/base/deployment.yaml"
 
 
 @pytest.fixture
@@ -42,11 +43,25 @@ def checked(world: World, kustomize: Path) -> World:
 def test_a_push_that_breaks_something_is_refused(checked: World) -> None:
     before = checked.refs()
     with pytest.raises(GitFailed) as caught:
-        checked.edit("apps", OVERLAY, "0.9.2", "latest")
+        checked.edit("apps", DEPLOYMENT, "selector:", "selectr:")
     words = f"{caught.value.message} {caught.value.next}"
-    assert "has the mutable tag latest" in words
+    assert "unknown field spec.selectr [field-unknown]" in words
     assert checked.refs() == before
     checked.edit("apps", OVERLAY, "0.9.2", "0.9.3")
+
+
+def test_a_warning_refuses_a_push_only_where_it_is_denied(checked: World) -> None:
+    hook = checked.folder.apps_remote / "hooks" / "pre-receive"
+    said = checked.folder.apps_remote / "said"
+    hook.write_text(hook.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nexec 2>'{said}'\n", 1))
+    checked.edit("apps", OVERLAY, "0.9.2", "latest")
+    assert "has the mutable tag latest [image-moving-tag]" in said.read_text()
+    checked.push("apps", {"apps/echo/overlays/stage/README.md": b"hello\n"})
+    assert said.read_text() == ""
+    checked.edit("core", "ucp.yaml", '"deny": []', '"deny": ["warnings"]')
+    with pytest.raises(GitFailed):
+        checked.edit("apps", OVERLAY, "latest", "edge")
+    checked.edit("apps", OVERLAY, '"latest"', '"edge" # ucp: ignore image-moving-tag a trial')
 
 
 def test_one_host_for_two_apps_is_refused(checked: World) -> None:
@@ -66,11 +81,11 @@ def test_one_host_for_two_apps_is_refused(checked: World) -> None:
 def test_what_was_wrong_before_is_no_reason(checked: World) -> None:
     hook = checked.folder.apps_remote / "hooks" / "pre-receive"
     away = hook.rename(hook.with_name("away"))
-    checked.edit("apps", OVERLAY, "0.9.2", "latest")
+    checked.edit("apps", DEPLOYMENT, "selector:", "selectr:")
     away.rename(hook)
     checked.push("apps", {"apps/echo/overlays/stage/README.md": b"hello\n"})
     with pytest.raises(GitFailed):
-        checked.edit("apps", "apps/echo/base/deployment.yaml", "selector:", "selectr:")
+        checked.edit("apps", DEPLOYMENT, "containers:", "containrs:")
 
 
 def test_the_core_repository_is_checked(checked: World) -> None:
@@ -85,7 +100,7 @@ def test_a_push_passes_where_nothing_can_check(checked: World, tmp_path: Path) -
     ensure_check_hook(
         checked.folder.apps_remote, "apps", python=tmp_path / "gone", kustomize=tmp_path / "gone"
     )
-    checked.edit("apps", OVERLAY, "0.9.2", "latest")
+    checked.edit("apps", DEPLOYMENT, "selector:", "selectr:")
 
 
 def test_a_hook_of_a_persons_own_stays(world: World, kustomize: Path) -> None:
@@ -115,15 +130,23 @@ def test_what_cannot_be_built_together_is_built_alone(kustomize: Path, tmp_path:
 
 def test_a_render_is_checked_with_what_people_added(kustomize: Path, tmp_path: Path) -> None:
     rendered = render(demo(apps=(App(name="web", image="a/b", tag="latest"),)), FACTS)
-    found = check_rendered(kustomize, rendered)
-    found = [each for each in found if each.repository == "apps"]
-    assert {each.path for each in found} == {"apps/web/overlays/prod", "apps/web/overlays/stage"}
+    found = [e for e in check_rendered(kustomize, rendered).findings if e.repository == "apps"]
+    assert {(each.path, each.rule, each.severity, each.file) for each in found} == {
+        (
+            f"apps/web/overlays/{env}",
+            "image-moving-tag",
+            "warning",
+            f"apps/web/overlays/{env}/kustomization.yaml",
+        )
+        for env in ("prod", "stage")
+    }
     render_to(tmp_path, rendered)
     (tmp_path / "apps/apps/web/overlays/qa").mkdir()
     (tmp_path / "apps/apps/web/overlays/qa/kustomization.yaml").write_text("resources: [no]\n")
-    found = check(kustomize, Checkout(apps=tmp_path / "apps"), only={"other"})
+    found = check(kustomize, Checkout(apps=tmp_path / "apps"), only={"other"}).findings
     assert [each.message for each in found] == ["environments.yaml has no environment qa"]
-    messages = [each.message for each in check(kustomize, Checkout(apps=tmp_path / "apps"))]
+    whole = check(kustomize, Checkout(apps=tmp_path / "apps"))
+    messages = [each.message for each in whole.errors]
     assert any("kustomize failed to build" in each for each in messages)
 
 

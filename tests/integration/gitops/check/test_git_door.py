@@ -22,7 +22,7 @@ from k8s_ucp.gitops.manifests.sources import FIELDS
 from tests.conftest import CACHE
 from tests.integration.gitops.conftest import World
 
-OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"
+DEPLOYMENT = "apps/echo/base/deployment.yaml"
 LOCAL = ("file",)
 SECRET = "canary-of-the-caller"
 
@@ -70,7 +70,7 @@ def test_a_pull_request_runs_no_program(
     monkeypatch.setenv("UCP_GIT_TOKEN", SECRET)
     script, proof = program(tmp_path)
     overlay(tmp_path, f'{field}: ["file:///x?ref=--upload-pack={script}"]\n')
-    found = check(kustomize, Checkout(apps=tmp_path / "apps"), also=LOCAL)
+    found = check(kustomize, Checkout(apps=tmp_path / "apps"), also=LOCAL).errors
     assert not proof.exists()
     assert any("begins with '-'" in each.message for each in found)
 
@@ -235,9 +235,9 @@ def test_a_push_of_an_app_by_repository_is_taken(checked: World, base: Path) -> 
 )
 def test_an_odd_file_does_not_switch_the_check_off(path: str, text: str, checked: World) -> None:
     before = checked.refs()
-    broken = checked.files("apps")[OVERLAY].replace(b"0.9.2", b"latest")
+    broken = checked.files("apps")[DEPLOYMENT].replace(b"selector:", b"selectr:")
     with pytest.raises(GitFailed) as caught:
-        checked.push("apps", {path: text.encode(), OVERLAY: broken})
+        checked.push("apps", {path: text.encode(), DEPLOYMENT: broken})
     assert "this push is refused" in caught.value.message
     assert checked.refs() == before
 

@@ -85,7 +85,7 @@ def with_examples(count: int, start: int = SEED) -> Callable[[Any], Any]:
 @with_examples(EXAMPLES)
 def test_nothing_is_wrong(toolbox: Toolbox, given_topology: tuple[Topology, bytes]) -> None:
     topology, text = given_topology
-    found = check_rendered(toolbox.path("kustomize"), rendered(topology, text))
+    found = check_rendered(toolbox.path("kustomize"), rendered(topology, text)).findings
     assert not found, f"{found}\n{text.decode()}"
 
 
@@ -187,7 +187,7 @@ class Piece:
         """Everything that must hold of what a topology stands for."""
         found = rendered(topology, text)
         assert found == rendered(topology, text), f"other bytes\n{text.decode()}"
-        wrong = check_rendered(self.kustomize, found)
+        wrong = check_rendered(self.kustomize, found).findings
         assert not wrong, f"{wrong}\n{text.decode()}"
         self.counts["topologies"] += 1
         self.counts["files_with_the_same_bytes_twice"] += len(found.core) + len(found.apps)

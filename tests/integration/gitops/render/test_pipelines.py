@@ -283,7 +283,7 @@ def test_the_check_passes_on_what_is_rendered(
     clone = make_clone(tmp_path / "clone", world.folder.apps_remote.as_uri())
     clone.fetch()
     clone.git("checkout", "--quiet", "origin/main")
-    assert not check(kustomize, Checkout(apps=clone.folder))
+    assert not check(kustomize, Checkout(apps=clone.folder)).findings
     if provider == "github":
         steps = files[".github/workflows/check.yml"][0]["jobs"]["check"]["steps"]
         script = "\n".join(each["run"] for each in steps if "run" in each)

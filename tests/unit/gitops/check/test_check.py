@@ -77,7 +77,7 @@ def faults(text: str, mirrored: Mirrored | None = None, **values: str) -> list[s
     defaults = {"IMAGE": "a/b:1.0", "SECRET": "s", "KEY": "k"}
     for name, value in {**defaults, **values}.items():
         text = text.replace(name, value)
-    return list(find_faults(objects(text), mirrored))
+    return [each.message for each in find_faults(objects(text), mirrored)]
 
 
 def test_nothing_is_wrong() -> None:
@@ -133,7 +133,7 @@ def test_what_stands_beside_an_object_may_bring_what_it_refers_to() -> None:
     assert "references the Service web" in faults(INGRESS)[0]
     assert list(find_faults(objects(INGRESS), None, whole=False)) == []
     wrong = objects(INGRESS.replace("pathType: Prefix", "pathType: prefix"))
-    assert "must be one of" in next(find_faults(wrong, None, whole=False))
+    assert "must be one of" in next(find_faults(wrong, None, whole=False)).message
 
 
 def test_an_object_twice() -> None:
@@ -244,7 +244,7 @@ def test_faults_of_files(case: str) -> None:
     files, words = FILES[case]
     found = list(find_file_faults(tree(files)))
     assert len(found) == 1
-    assert words in found[0][1]
+    assert words in found[0].message
 
 
 def test_files_without_faults() -> None:
@@ -267,7 +267,7 @@ def test_templates_of_a_chart_are_no_yaml() -> None:
     assert list(find_file_faults(tree(chart))) == []
     assert list(tree(chart).plain()) == []
     beside = {"apps/web/templates/a.yaml": "a: {{ .Values.a }}\n{{- end }}\n"}
-    assert [path for path, _ in find_file_faults(tree(chart | beside))] == list(beside)
+    assert [each.path for each in find_file_faults(tree(chart | beside))] == list(beside)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_what_git_would_take_for_an_option_is_refused(entry: str, words: str | N
 
 @pytest.mark.parametrize("text", ["environments: 5", "environments: {a: b}"])
 def test_environments_that_are_no_list(text: str) -> None:
-    found = [words for _, words in find_environment_faults(tree({"environments.yaml": text}))]
+    found = [each.message for each in find_environment_faults(tree({"environments.yaml": text}))]
     assert found == ["environments is not a list"]
 
 
@@ -303,14 +303,14 @@ def test_environments_that_are_no_list(text: str) -> None:
 )
 def test_an_object_without_proper_metadata_is_a_finding(text: str) -> None:
     (found,) = find_faults(objects(f"kind: A\n{text}\n"), None)
-    assert " must be a mapping" in found
+    assert " must be a mapping" in found.message
 
 
 def test_environments() -> None:
     text = "environments: [{name: a}, {name: a}, {name: b, promotesFrom: c}]"
     system = "apps/kube-system/overlays/a/kustomization.yaml"
     files = {"environments.yaml": text, OVERLAY: "{}", system: "{}"}
-    found = [words for _, words in find_environment_faults(tree(files))]
+    found = [each.message for each in find_environment_faults(tree(files))]
     assert sorted(found) == [
         "an app can't be named 'kube-system': its namespace is reserved for Kubernetes",
         "b promotes from c, which is not an environment",
@@ -323,9 +323,9 @@ def test_overlays_that_are_one_application() -> None:
     """Argo CD drops both, though each is right by itself."""
     paths = ("web/overlays/eu-stage", "web-eu/overlays/stage", "web/overlays/stage")
     files = {f"apps/{each}/kustomization.yaml": "{}" for each in paths}
-    ((folder, words),) = find_environment_faults(tree(files))
-    assert folder == "apps/web-eu/overlays/stage"
-    assert words.startswith(
+    (found,) = find_environment_faults(tree(files))
+    assert found.path == "apps/web-eu/overlays/stage"
+    assert found.message.startswith(
         "the Application name 'web-eu-stage' is also used for apps/web/overlays/eu-stage,"
     )
 
@@ -347,7 +347,7 @@ def test_applications_that_read_nothing() -> None:
         "bootstrap/a.yaml": application("a", "core", "platform/a"),
         "bootstrap/b.yaml": application("b", "elsewhere", "b", "infrastrcture"),
     }
-    found = [words for _, words in find_core_faults(tree(files), tree({"x": ""}))]
+    found = [each.message for each in find_core_faults(tree(files), tree({"x": ""}))]
     assert found == [
         "the Application one-more references the path apps/one, which does not exist",
         "the Application a references the path platform/a, which does not exist",
@@ -359,9 +359,8 @@ def test_a_topology_in_the_core_repository() -> None:
     def faults_of(text: str) -> list[Any]:
         from pathlib import Path
 
-        return list(
-            find_topology_faults(tree({"ucp.yaml": text}), lambda t: parse(t, Path("ucp.yaml")))
-        )
+        found = find_topology_faults(tree({"ucp.yaml": text}), lambda t: parse(t, Path("ucp.yaml")))
+        return [(each.path, each.message) for each in found]
 
     assert faults_of("kind: Topology\n") == [
         ("ucp.yaml", "1: the file requires the key 'metadata'")

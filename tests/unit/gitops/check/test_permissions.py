@@ -58,7 +58,7 @@ def test_allowed(allowed: Any) -> None:
 )
 def test_refused(refused: Any, words: str) -> None:
     [found] = PERMISSIONS.faults("web", [refused])
-    assert words in found
+    assert words in found.message
 
 
 def test_kinds_that_the_app_defines_have_the_scope_that_it_says() -> None:
@@ -72,10 +72,10 @@ def test_kinds_that_the_app_defines_have_the_scope_that_it_says() -> None:
 def test_apps_of_the_repository_alone_stay_out_of_the_others() -> None:
     service = item("Service", namespace="shop")
     [found] = PERMISSIONS.faults("stray", [service])
-    assert "another app's" in found
+    assert "another app's" in found.message
     assert list(PERMISSIONS.faults("stray", [item("Service", namespace="free")])) == []
     [found] = PERMISSIONS.faults("stray", [item("ClusterRole")])
-    assert "only apps of ucp.yaml" in found
+    assert "only apps of ucp.yaml" in found.message
 
 
 def test_nothing_is_refused_where_the_topology_is_not_at_hand() -> None:

@@ -1,0 +1,516 @@
+"""The rules of `ucp check`: what each finds, why it matters, how to fix it.
+
+The one source of ids, severities and texts: ucp.yaml, the check, its output and docs/checks.md take
+them from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+PAGE = "docs/checks.md"
+"""The page with a section for each rule; the anchor is the rule's id."""
+
+Severity = Literal["error", "warning"]
+
+IgnorableIn = Literal["anywhere", "topology", "never"]
+"""Where a finding may be ignored.
+
+anywhere: in ucp.yaml and at the place. topology: in ucp.yaml and in the core repository, not in the
+app repository, since it breaks other apps. never: it would let an app out of its project, or hide
+what nobody has looked at.
+"""
+
+RuleId = Literal[
+    "action-unpinned",
+    "application-missing-path",
+    "application-missing-project",
+    "application-name-taken",
+    "base-unpinned",
+    "build-failed",
+    "chart-unpinned",
+    "check-failed",
+    "cluster-kind-not-allowed",
+    "environment-duplicate",
+    "environment-unknown",
+    "environment-unknown-source",
+    "field-invalid",
+    "field-unknown",
+    "host-path-duplicate",
+    "host-taken",
+    "image-moving-tag",
+    "image-untagged",
+    "kind-unknown",
+    "list-invalid",
+    "namespace-not-allowed",
+    "namespace-reserved",
+    "namespace-taken",
+    "object-duplicate",
+    "object-invalid",
+    "package-unpinned",
+    "reference-missing-key",
+    "reference-missing-object",
+    "reference-missing-port",
+    "reference-missing-service",
+    "reference-missing-target",
+    "route-without-gateway",
+    "selector-without-pods",
+    "topology-invalid",
+    "yaml-invalid",
+]
+
+DENY_WARNINGS = "warnings"
+"""In `checks.deny`: every rule that warns."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """title: in a few words. what, why, fix: a sentence or two each."""
+
+    id: RuleId
+    severity: Severity
+    ignorable: IgnorableIn
+    title: str
+    what: str
+    why: str
+    fix: str
+
+    @property
+    def page(self) -> str:
+        return f"{PAGE}#{self.id}"
+
+
+_MOVES = (
+    "What runs changes without a commit: environments differ, a rollback brings back something "
+    "else, and nobody sees in git when it changed."
+)
+_DROPPED = (
+    "The API server refuses the object or drops the field, so the Application does not become "
+    "Synced, or it runs without what was meant."
+)
+_DANGLING = "The pods do not start or get no traffic until what is referenced exists."
+_HIDDEN = (
+    "What can't be read can't be checked: ignoring this finding would hide whatever else is wrong."
+)
+_ONE_PROJECT = (
+    "The app's project on the core cluster keeps apps apart; only the topology's owner widens it."
+)
+
+_ALL = (
+    Rule(
+        "action-unpinned",
+        "warning",
+        "anywhere",
+        "Action without a commit hash",
+        "A GitHub workflow uses an action by tag or branch.",
+        "Whoever can move the tag runs code in your pipeline, with its tokens.",
+        "Use `owner/action@<commit hash>` and keep the version in a comment behind it.",
+    ),
+    Rule(
+        "application-missing-path",
+        "error",
+        "topology",
+        "Application of a folder that does not exist",
+        "An Application of the core repository reads a path that its repository does not have.",
+        "Argo CD can't render the Application; what it manages is no longer updated.",
+        "Correct `spec.source.path`, or commit the folder.",
+    ),
+    Rule(
+        "application-missing-project",
+        "error",
+        "topology",
+        "Application of a project that does not exist",
+        "An Application of the core repository names an AppProject that is not there.",
+        "Argo CD refuses the Application.",
+        "Correct `spec.project`, or add the AppProject to `projects/`.",
+    ),
+    Rule(
+        "application-name-taken",
+        "error",
+        "topology",
+        "Two Applications with one name",
+        "Two pairs of app and environment join to the same `<app>-<environment>`.",
+        "Argo CD generates neither of them, so the other app stops being deployed too.",
+        "Rename one of the apps or environments.",
+    ),
+    Rule(
+        "base-unpinned",
+        "warning",
+        "anywhere",
+        "Remote base without a fixed version",
+        "A kustomization takes in an address without `?ref=`, or with a branch.",
+        _MOVES,
+        "Add `?ref=` with a tag or a commit.",
+    ),
+    Rule(
+        "build-failed",
+        "error",
+        "never",
+        "Overlay or chart that can't be built",
+        "kustomize or helm can't render the folder.",
+        f"Argo CD can't render it either. {_HIDDEN}",
+        "Correct what the message says; `kustomize build FOLDER` or `helm template FOLDER` repeats "
+        "it.",
+    ),
+    Rule(
+        "chart-unpinned",
+        "warning",
+        "anywhere",
+        "Chart without an exact version",
+        "A Helm chart is named without a version or with a range of versions.",
+        _MOVES,
+        "Name the exact version, such as `1.2.3`.",
+    ),
+    Rule(
+        "check-failed",
+        "error",
+        "never",
+        "Check that could not finish",
+        "A rule met a file in a shape that it does not expect, or the time was up.",
+        _HIDDEN,
+        "Correct the shape of the file that the message names. If it is valid, report a bug.",
+    ),
+    Rule(
+        "cluster-kind-not-allowed",
+        "error",
+        "never",
+        "Kind outside of namespaces that the app may not bring",
+        "An app brings an object such as a ClusterRole that its project does not admit.",
+        f"Argo CD refuses the whole sync. {_ONE_PROJECT}",
+        "Add the kind to `clusterKinds` of the app in ucp.yaml, or remove the object.",
+    ),
+    Rule(
+        "environment-duplicate",
+        "error",
+        "topology",
+        "Environment listed twice",
+        "`environments.yaml` has two entries with one name.",
+        "Promotion of every app reads this list and can't tell which entry counts.",
+        "Remove one of the entries.",
+    ),
+    Rule(
+        "environment-unknown",
+        "error",
+        "anywhere",
+        "Overlay of an environment that does not exist",
+        "An app has an overlay of an environment that `environments.yaml` does not list.",
+        "It is never deployed.",
+        "Correct the folder's name, or add the environment (`ucp env add`).",
+    ),
+    Rule(
+        "environment-unknown-source",
+        "error",
+        "topology",
+        "Promotion from an environment that does not exist",
+        "`promotesFrom` in `environments.yaml` names no environment of the list.",
+        "Nothing can be promoted to that environment.",
+        "Correct `promotesFrom`.",
+    ),
+    Rule(
+        "field-invalid",
+        "error",
+        "anywhere",
+        "Field with a wrong value",
+        "A required field is missing, or a value has another type or is not one of those allowed.",
+        _DROPPED,
+        "Correct the field as the message says; `kubectl explain KIND.FIELD` describes it.",
+    ),
+    Rule(
+        "field-unknown",
+        "error",
+        "anywhere",
+        "Field that Kubernetes does not have",
+        "An object has a field that its kind does not have in the Kubernetes version in use.",
+        _DROPPED,
+        "Correct the spelling or the indentation, or remove the field.",
+    ),
+    Rule(
+        "host-path-duplicate",
+        "error",
+        "topology",
+        "Host and path claimed twice",
+        "Two Ingresses or routes of an environment claim the same host and path.",
+        "Which of them gets the traffic depends on the ingress controller.",
+        "Change the host or the path of one of them.",
+    ),
+    Rule(
+        "host-taken",
+        "error",
+        "topology",
+        "Host of another app",
+        "An app claims a host that another app on the environment already claims.",
+        "It takes over traffic of the other app.",
+        "Choose another host. Where two apps share a host on purpose, ignore it in ucp.yaml.",
+    ),
+    Rule(
+        "image-moving-tag",
+        "warning",
+        "anywhere",
+        "Image with a tag that moves",
+        "A container's image has a tag such as `latest`, `main` or `stable`.",
+        _MOVES,
+        "Use the tag of a version or a digest (`@sha256:…`), and `ucp promote` to change it.",
+    ),
+    Rule(
+        "image-untagged",
+        "warning",
+        "anywhere",
+        "Image without a tag",
+        "A container's image has neither tag nor digest, which means `latest`.",
+        _MOVES,
+        "Add the tag of a version or a digest (`@sha256:…`).",
+    ),
+    Rule(
+        "kind-unknown",
+        "error",
+        "anywhere",
+        "Kind that Kubernetes does not have",
+        "An object of one of Kubernetes' own API groups has a version or kind that does not exist "
+        "in the Kubernetes version in use.",
+        "The API server refuses the object.",
+        "Correct `apiVersion` and `kind`; `kubectl api-resources` lists them.",
+    ),
+    Rule(
+        "list-invalid",
+        "error",
+        "never",
+        "Value that must be a list",
+        "A kustomization or `environments.yaml` has something else where a list belongs.",
+        _HIDDEN,
+        "Write the entries as a list (lines that begin with `- `).",
+    ),
+    Rule(
+        "namespace-not-allowed",
+        "error",
+        "never",
+        "Namespace that the app may not write to",
+        "An app brings an object for a namespace that its project does not admit.",
+        f"Argo CD refuses the whole sync. {_ONE_PROJECT}",
+        "Add the namespace to `namespaces` of the app in ucp.yaml, let the app run there "
+        "(`namespace`), or remove `metadata.namespace`.",
+    ),
+    Rule(
+        "namespace-reserved",
+        "error",
+        "never",
+        "App with a name of the platform",
+        "An app's name is a namespace of Kubernetes or of the platform.",
+        "The app would write where guard rails and other apps' rights do not apply.",
+        "Rename the app.",
+    ),
+    Rule(
+        "namespace-taken",
+        "error",
+        "never",
+        "Namespace of another app",
+        "An app that ucp.yaml does not have writes to a namespace of one that it has.",
+        f"It could read and replace what is the other app's. {_ONE_PROJECT}",
+        "Use a namespace of its own, or add the app to ucp.yaml with `namespaces`.",
+    ),
+    Rule(
+        "object-duplicate",
+        "error",
+        "anywhere",
+        "Object twice",
+        "An overlay has two objects of one kind, name and namespace.",
+        "Argo CD applies one of them, and which one is not defined.",
+        "Remove or rename one of them.",
+    ),
+    Rule(
+        "object-invalid",
+        "error",
+        "never",
+        "Object without the form of one",
+        "`metadata`, labels or annotations are not mappings, or kind and apiVersion are not text.",
+        _HIDDEN,
+        "Correct the object as the message says.",
+    ),
+    Rule(
+        "package-unpinned",
+        "warning",
+        "anywhere",
+        "Crossplane package without a fixed version",
+        "A Crossplane package has no tag, or one that moves.",
+        _MOVES,
+        "Add the tag of a version or a digest (`@sha256:…`).",
+    ),
+    Rule(
+        "reference-missing-key",
+        "error",
+        "anywhere",
+        "Key that a Secret or ConfigMap does not have",
+        "A container reads a key of a Secret or ConfigMap that has other keys.",
+        _DANGLING,
+        "Correct the key, or add it to the object or the mirror.",
+    ),
+    Rule(
+        "reference-missing-object",
+        "error",
+        "anywhere",
+        "Secret or ConfigMap that does not exist",
+        "A pod reads a Secret or ConfigMap that neither the overlay nor a mirror brings.",
+        _DANGLING,
+        "Add it, mirror it (`ucp mirror add`), or say with the annotation "
+        "`k8s-ucp.io/from-outside: Secret/NAME` on the workload that something else creates it.",
+    ),
+    Rule(
+        "reference-missing-port",
+        "error",
+        "anywhere",
+        "Port that a Service does not have",
+        "An Ingress or route leads to a port that the Service does not have.",
+        _DANGLING,
+        "Correct the port in the route, or add it to the Service.",
+    ),
+    Rule(
+        "reference-missing-service",
+        "error",
+        "anywhere",
+        "Service that does not exist",
+        "An Ingress or route leads to a Service that the overlay does not have.",
+        _DANGLING,
+        "Correct the name, or add the Service.",
+    ),
+    Rule(
+        "reference-missing-target",
+        "error",
+        "anywhere",
+        "Autoscaler without a target",
+        "A HorizontalPodAutoscaler names a workload that the overlay does not have.",
+        "Nothing is scaled.",
+        "Correct `spec.scaleTargetRef`.",
+    ),
+    Rule(
+        "route-without-gateway",
+        "error",
+        "anywhere",
+        "Route without a Gateway",
+        "A route of the Gateway API has no `parentRefs`.",
+        "No Gateway serves it, so it gets no traffic.",
+        "Add `spec.parentRefs`.",
+    ),
+    Rule(
+        "selector-without-pods",
+        "error",
+        "anywhere",
+        "Service that selects no pod",
+        "A Service selects labels that no workload of the overlay gives its pods.",
+        "The Service has no endpoints.",
+        "Correct the selector or the labels. Where an operator creates the pods, ignore it at the "
+        "place.",
+    ),
+    Rule(
+        "topology-invalid",
+        "error",
+        "never",
+        "ucp.yaml that is not valid",
+        "The ucp.yaml of the core repository is not a valid topology.",
+        "`ucp start` refuses it, and what it allows apps is unknown to the check.",
+        "Correct it as the message says.",
+    ),
+    Rule(
+        "yaml-invalid",
+        "error",
+        "never",
+        "File that is not valid YAML",
+        "A YAML file can't be read.",
+        _HIDDEN,
+        "Correct the file. A template that is no YAML needs another ending than `.yaml`.",
+    ),
+)
+
+RULES: Mapping[str, Rule] = {each.id: each for each in _ALL}
+
+
+def page_text() -> str:
+    """docs/checks.md."""
+    sections = "\n".join(_section(each) for each in _ALL)
+    table = "\n".join(f"| [{e.id}](#{e.id}) | {e.severity} | {e.title} |" for e in _ALL)
+    return _PAGE.format(table=table, sections=sections)
+
+
+def _section(rule: Rule) -> str:
+    return (
+        f"### {rule.id}\n\n{rule.title} ({rule.severity}). {rule.what} {rule.why}\n\n"
+        f"Fix: {rule.fix}\n\nCan be ignored: {_WHERE[rule.ignorable]}.\n"
+    )
+
+
+_WHERE: Mapping[IgnorableIn, str] = {
+    "anywhere": "in ucp.yaml or at the place",
+    "topology": "in ucp.yaml, since it breaks other apps",
+    "never": "no",
+}
+
+_PAGE = """\
+<!-- Generated by k8s-ucp from src/k8s_ucp/check_rules.py (`make update-golden`). -->
+# Checks
+
+`ucp check` finds what is wrong with the topology and the repositories, without a cluster. The push
+hook of local repositories, `ucp start` and `ucp app add` use the same rules.
+
+- An **error** can't work or breaks another app: `ucp check` ends with exit code 1, `ucp start` and
+  the push hook refuse.
+- A **warning** is bad practice: it is shown and refuses nothing, unless `checks.deny` names it.
+
+## Deny and ignore
+
+In ucp.yaml:
+
+```yaml
+spec:
+  checks:
+    deny: [image-moving-tag]    # rules that warn, now errors; `warnings` for all of them
+    ignore:
+      - rule: image-untagged
+        app: web                # app or file, or both
+        file: apps/web/base/*   # optional: path in the repository, * for anything
+        object: Deployment/web  # optional: Kind/name
+        reason: the vendor publishes no tags
+```
+
+At the place, in the repository:
+
+```yaml
+# ucp: ignore image-untagged the vendor publishes no tags
+image: example.org/web
+```
+
+The comment stands on the line that the finding names or directly above it. Or on the object, with
+a line for each rule:
+
+```yaml
+metadata:
+  annotations:
+    k8s-ucp.io/ignore: "image-untagged: the vendor publishes no tags"
+```
+
+A reason is required. `ucp check --show-ignored` lists what is ignored and why; the summary counts
+it. An entry, comment or annotation that matches no finding is noted.
+
+What breaks other apps can't be ignored in the app repository, only in ucp.yaml. What lets an app
+out of its project can't be ignored at all: allow it in ucp.yaml (`namespaces`, `clusterKinds`).
+What can't be read or built can't be ignored either, since nobody knows what else is in it.
+
+A pipeline that checks the app repository alone does not know ucp.yaml: give it a checkout of the
+core repository (`ucp check --apps . --core DIR`) where its `checks` matter.
+
+`ucp check -o sarif` writes SARIF 2.1.0 for forges, with a run for each repository, paths relative
+to its root, and ignored findings as suppressed; `-o json` is for scripts. In a GitHub workflow:
+
+```yaml
+- run: ucp check --apps . -o sarif > ucp.sarif
+- if: always()
+  uses: github/codeql-action/upload-sarif@<commit hash>
+  with: {{sarif_file: ucp.sarif}}
+```
+
+## Rules
+
+| rule | severity | finds |
+|---|---|---|
+{table}
+
+{sections}"""

@@ -1,0 +1,201 @@
+"""Where a fault is written: file and line, as far as that can be told. Pure.
+
+What is judged was built, from a chain of files: an overlay, its bases, their objects.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.check.files import Tree
+from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
+from k8s_ucp.gitops.manifests.sources import entries
+from k8s_ucp.gitops.manifests.yaml_text import nodes, plain_text
+
+Location = tuple[str, int]
+"""(file, line from 1)"""
+
+_LINE = re.compile(r"^(\d+): |\bline (\d+)")
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+class Locations:
+    """Of the faults in one repository."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._nodes: dict[str, list[Any]] = {}
+        self._chains: dict[str, list[str]] = {}
+
+    def find(self, fault: Fault) -> Location:
+        files = self._files(fault.path)
+        found = self._of_image(fault, files) or self._of_object(fault, files)
+        if found is None and fault.value:
+            found = self._of_text(fault.value, files)
+        if found:
+            return found
+        named = _LINE.search(fault.message) if fault.path in self._tree.files else None
+        return (files[0] if files else fault.path), int(named[1] or named[2]) if named else 1
+
+    def _files(self, path: str) -> list[str]:
+        """The files that a fault on this path may be written in, the nearest first."""
+        if path not in self._chains:
+            self._chains[path] = list(dict.fromkeys(self._chain(path)))
+        return self._chains[path]
+
+    def _chain(self, path: str) -> Iterator[str]:
+        tree = self._tree
+        if path in tree.files:
+            yield path
+            return
+        waiting, seen = [path], set()
+        while waiting:
+            folder = waiting.pop(0)
+            if folder in seen:
+                continue
+            seen.add(folder)
+            kustomization = self._kustomizations.get(folder)
+            if kustomization is None:
+                continue
+            yield kustomization
+            for entry in _taken_in(tree.kustomizations.get(folder, {})):
+                target = posixpath.normpath(posixpath.join(folder, entry))
+                if target in tree.files:
+                    yield target
+                else:
+                    waiting.append(target)
+        if path not in self._kustomizations:
+            yield from self._below(path)
+
+    def _below(self, folder: str) -> Iterator[str]:
+        """The files of a chart or a directory, the one that says what it is first."""
+        start = f"{folder}/"
+        found = [each for each in self._tree.files if each.startswith(start)]
+        yield from (each for each in (f"{start}Chart.yaml",) if each in self._tree.files)
+        yield from (each for each in found if each.endswith((".yaml", ".yml", ".jsonnet")))
+
+    @cached_property
+    def _kustomizations(self) -> dict[str, str]:
+        """{folder: its kustomization}"""
+        found = {}
+        for folder in self._tree.kustomizations:
+            for name in KUSTOMIZATIONS:
+                path = posixpath.normpath(posixpath.join(folder, name))
+                if path in self._tree.files:
+                    found[folder] = path
+                    break
+        return found
+
+    def _of_image(self, fault: Fault, files: list[str]) -> Location | None:
+        """The tag of a kustomization, which counts more than that of the object."""
+        if fault.rule not in ("image-moving-tag", "image-untagged"):
+            return None
+        name, _, tag = fault.value.rpartition(":")
+        for path in files:
+            if path.rpartition("/")[2] not in KUSTOMIZATIONS:
+                continue
+            for document in self._documents(path):
+                for image in getattr(_get(document, "images"), "value", None) or ():
+                    entry = {key: str(_value(_get(image, key))) for key in ("name", "newName")}
+                    written = _get(image, "newTag")
+                    if name in entry.values() and written is not None and _value(written) == tag:
+                        return path, written.start_mark.line + 1
+        return None
+
+    def _of_object(self, fault: Fault, files: list[str]) -> Location | None:
+        if not fault.object:
+            return None
+        kind, _, name = fault.object.partition("/")
+        for path in files:
+            for document in self._documents(path):
+                metadata = _get(document, "metadata")
+                if _value(_get(document, "kind")) != kind or _value(_get(metadata, "name")) != name:
+                    continue
+                node = _walk(document, fault.field) if fault.field else None
+                if node is None and fault.value:
+                    node = _scalar(document, fault.value)
+                return path, (node or document).start_mark.line + 1
+        return None
+
+    def _of_text(self, value: str, files: list[str]) -> Location | None:
+        for path in files:
+            for number, line in enumerate(self._text(path).splitlines(), 1):
+                if value in line:
+                    return path, number
+        return None
+
+    def _documents(self, path: str) -> list[Any]:
+        if path not in self._nodes:
+            self._nodes[path] = nodes(self._text(path))
+        return self._nodes[path]
+
+    def _text(self, path: str) -> str:
+        try:
+            return plain_text(self._tree.files[path], path)
+        except UcpError:
+            return ""
+
+
+def _taken_in(kustomization: Any) -> Iterator[str]:
+    """Folders and files that a kustomization takes in, patches too."""
+    yield from (each for each in entries(kustomization) if "\n" not in each)
+    for name in ("patches", "patchesStrategicMerge", "patchesJson6902"):
+        found = kustomization.get(name)
+        for each in found if isinstance(found, list) else ():
+            path = each.get("path") if isinstance(each, dict) else each
+            if isinstance(path, str) and "\n" not in path:
+                yield path
+
+
+def _get(node: Any, key: str) -> Any:
+    """The value of a key of a mapping."""
+    pairs = getattr(node, "value", None)
+    for pair in pairs if getattr(node, "id", "") == "mapping" and pairs else ():
+        if pair[0].value == key:
+            return pair[1]
+    return None
+
+
+def _value(node: Any) -> Any:
+    return node.value if getattr(node, "id", "") == "scalar" else None
+
+
+def _walk(node: Any, field: str) -> Any:
+    """The deepest node on the way to a field; its key, where it is in a mapping."""
+    found = None
+    for key, index in _STEP.findall(field):
+        if index:
+            items = node.value if getattr(node, "id", "") == "sequence" else ()
+            node = items[int(index)] if int(index) < len(items) else None
+            found = node or found
+        else:
+            pairs = node.value if getattr(node, "id", "") == "mapping" else ()
+            pair = next((pair for pair in pairs if pair[0].value == key), None)
+            node = pair[1] if pair else None
+            found = pair[0] if pair else found
+        if node is None:
+            break
+    return found
+
+
+def _scalar(node: Any, value: str) -> Any:
+    """The first place where a value is written."""
+    waiting, seen = [node], set()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if each.id == "scalar" and each.value == value:
+            return each
+        if each.id == "sequence":
+            waiting += reversed(each.value)
+        if each.id == "mapping":
+            waiting += [part for pair in reversed(each.value) for part in reversed(pair)]
+    return None

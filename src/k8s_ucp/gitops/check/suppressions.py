@@ -1,0 +1,192 @@
+"""Findings that somebody ignores: in ucp.yaml, in a comment, on the object. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from k8s_ucp.check_rules import DENY_WARNINGS, RULES
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.check.findings import CheckFinding
+from k8s_ucp.gitops.check.objects import IGNORE, Object, named
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
+from k8s_ucp.gitops.manifests.yaml_text import plain_text
+from k8s_ucp.topology.parts import Checks, IgnoreEntry
+from k8s_ucp.topology.problems import nearest
+
+_COMMENT = re.compile(r"(?:^|\s)#+\s*ucp:\s*ignore\b[ \t]*(\S*)[ \t]*(.*?)\s*$")
+_APP = re.compile(r"apps/([^/]+)/")
+
+
+@dataclass(frozen=True, order=True)
+class IgnoredFinding:
+    """A finding that doesn't count."""
+
+    finding: CheckFinding
+    reason: str
+    where: str
+    """Where the suppression is written."""
+    in_source: bool
+    """At the place, and not in ucp.yaml."""
+
+    def __str__(self) -> str:
+        return (
+            f"ignored: {self.finding.repository}: {self.finding.text}: {self.reason} ({self.where})"
+        )
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """What is written at a place. line: of what it is about, 0 for all of an object."""
+
+    path: str
+    """Of a comment its file, of an annotation what was built."""
+    rule: str
+    reason: str
+    where: str
+    line: int = 0
+    object: str = ""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The same for an object on all environments: one finding makes it useful."""
+        return (self.rule, self.object) if self.object else (self.rule, self.where)
+
+    def matches(self, finding: CheckFinding) -> bool:
+        if finding.rule != self.rule:
+            return False
+        if self.line:
+            return (finding.file, finding.line) == (self.path, self.line)
+        return (finding.path, finding.object) == (self.path, self.object)
+
+
+def judged(finding: CheckFinding, checks: Checks) -> CheckFinding:
+    """The finding with the severity that ucp.yaml gives it."""
+    if {finding.rule, DENY_WARNINGS} & set(checks.deny):
+        return replace(finding, severity="error")
+    return finding
+
+
+def comment_suppressions(files: Mapping[str, bytes]) -> list[Suppression]:
+    """The comments `# ucp: ignore <rule> <reason>` in the YAML files of a repository."""
+    return [
+        each
+        for path, content in files.items()
+        if b"ignore" in content
+        if path.endswith((".yaml", ".yml")) or path.rpartition("/")[2] in KUSTOMIZATIONS
+        if path != "ucp.yaml"
+        for each in _comments(path, content)
+    ]
+
+
+def _comments(path: str, content: bytes) -> Iterator[Suppression]:
+    try:
+        lines = plain_text(content, path).splitlines()
+    except UcpError:
+        return
+    for number, line in enumerate(lines, 1):
+        if found := _COMMENT.search(line):
+            about = number
+            while about <= len(lines) and lines[about - 1].lstrip().startswith("#"):
+                about += 1
+            yield Suppression(path, found[1], found[2], f"{path}:{number}", about)
+
+
+def annotation_suppressions(path: str, item: Object) -> Iterator[Suppression]:
+    """What the annotation of an object ignores. path: the finding's."""
+    metadata = item.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    text = annotations.get(IGNORE) if isinstance(annotations, dict) else None
+    for line in str(text or "").splitlines():
+        rule, _, reason = line.strip().partition(":")
+        if rule:
+            where = f"annotation of {named(item)} in {path}"
+            yield Suppression(path, rule.strip(), reason.strip(), where, object=named(item))
+
+
+def refused(suppression: Suppression, repository: str) -> str | None:
+    """Why a suppression at a place does not count."""
+    rule = RULES.get(suppression.rule)
+    if rule is None:
+        near = nearest(suppression.rule, RULES)
+        hint = f"; did you mean '{near}'?" if near else ""
+        return f"unknown rule '{suppression.rule}'{hint}"
+    if not suppression.reason:
+        return f"{rule.id} is not ignored without a reason"
+    if rule.ignorable == "never":
+        return f"{rule.id} can't be ignored ({rule.page})"
+    if rule.ignorable == "topology" and repository == "apps":
+        return f"{rule.id} breaks other apps: it can be ignored in ucp.yaml only ({rule.page})"
+    return None
+
+
+class Triage:
+    """The findings of one check, parted into those that stand and those that are ignored."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
+        self._used: set[IgnoreEntry] = set()
+        self.findings: set[CheckFinding] = set()
+        self.ignored: set[IgnoredFinding] = set()
+        self.notes: list[str] = []
+
+    def take(
+        self, repository: str, findings: Iterable[CheckFinding], written: Iterable[Suppression]
+    ) -> None:
+        """Part the findings of a repository. written: the suppressions in it."""
+        counting: list[Suppression] = []
+        for each in written:
+            if why := refused(each, repository):
+                self.notes.append(f"{repository}: {each.where}: {why}")
+            else:
+                counting.append(each)
+        used: set[tuple[str, ...]] = set()
+        for finding in findings:
+            judgement = judged(finding, self._checks)
+            found = next((each for each in counting if each.matches(finding)), None)
+            entry = next((e for e in self._checks.ignore if matches(e, finding)), None)
+            if found:
+                used.add(found.key)
+                self.ignored.add(
+                    IgnoredFinding(judgement, found.reason, found.where, in_source=True)
+                )
+            elif entry:
+                self._used.add(entry)
+                self.ignored.add(
+                    IgnoredFinding(judgement, entry.reason, "ucp.yaml", in_source=False)
+                )
+            else:
+                self.findings.add(judgement)
+        self.notes += [
+            f"{repository}: {each.where}: ignores {each.rule}, which is not found there"
+            for each in counting
+            if each.key not in used
+        ]
+
+    @property
+    def unused(self) -> list[str]:
+        """Entries of ucp.yaml that matched nothing."""
+        return [
+            f"ucp.yaml: checks.ignore: {_words(each)} matches no finding"
+            for each in self._checks.ignore
+            if each not in self._used
+        ]
+
+
+def matches(entry: IgnoreEntry, finding: CheckFinding) -> bool:
+    """An entry of ucp.yaml is about this finding."""
+    if entry.rule != finding.rule or finding.about.ignorable == "never":
+        return False
+    app = _APP.match(finding.path) if finding.repository == "apps" else None
+    if entry.app and (app is None or app[1] != entry.app):
+        return False
+    if entry.file and not any(fnmatchcase(e, entry.file) for e in (finding.path, finding.file)):
+        return False
+    return not entry.object or entry.object == finding.object
+
+
+def _words(entry: IgnoreEntry) -> str:
+    parts = (entry.app, entry.file, entry.object)
+    return " ".join([entry.rule, *(each for each in parts if each)])

@@ -1,0 +1,86 @@
+"""The line that a finding is about, found behind what was built."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.gitops.check.files import Tree
+from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.check.locations import Locations
+
+OVERLAY = "apps/web/overlays/stage"
+FILES = {
+    f"{OVERLAY}/kustomization.yaml": (
+        "resources:\n  - ../../base\nimages:\n  - name: a/moved\n    newTag: latest\n"
+    ),
+    "apps/web/base/kustomization.yaml": "resources: [web.yaml, 'https://g/x//y?ref=main']\n",
+    "apps/web/base/web.yaml": (
+        "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n---\n"
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n"
+        "  replcas: 1\n  template:\n    spec:\n      containers:\n"
+        "        - name: one\n          image: a/b\n"
+        "        - name: two\n          ports:\n            - containerPort: x\n"
+    ),
+    "apps/chart/overlays/stage/Chart.yaml": "name: chart\n",
+    "apps/chart/overlays/stage/values.yaml": "image: {repository: a/b}\n",
+    ".github/workflows/a.yml": "steps:\n  - uses: actions/checkout@v4\n",
+    "ucp.yaml": "kind: Topology\n",
+    "bad.yaml": "a:\n  - [\n",
+}
+LOCATIONS = Locations(Tree({path: text.encode() for path, text in FILES.items()}))
+WEB = "apps/web/base/web.yaml"
+DEPLOYMENT = "Deployment/web"
+
+
+@pytest.mark.parametrize(
+    ("fault", "place"),
+    [
+        (
+            Fault("image-moving-tag", "", OVERLAY, DEPLOYMENT, value="a/moved:latest"),
+            (f"{OVERLAY}/kustomization.yaml", 5),
+        ),
+        (Fault("image-untagged", "", OVERLAY, DEPLOYMENT, value="a/b"), (WEB, 14)),
+        (Fault("field-unknown", "", OVERLAY, DEPLOYMENT, field="spec.replcas"), (WEB, 9)),
+        (
+            Fault(
+                "field-invalid",
+                "",
+                OVERLAY,
+                DEPLOYMENT,
+                field="spec.template.spec.containers[1].ports[0].containerPort",
+            ),
+            (WEB, 17),
+        ),
+        (
+            Fault("field-invalid", "", OVERLAY, DEPLOYMENT, field="spec.template.spec.volumes[9]"),
+            (WEB, 11),
+        ),
+        (Fault("object-duplicate", "", OVERLAY, DEPLOYMENT), (WEB, 5)),
+        (Fault("object-duplicate", "", WEB, "Service/web"), (WEB, 1)),
+        (
+            Fault("base-unpinned", "", "apps/web/base", value="https://g/x//y?ref=main"),
+            ("apps/web/base/kustomization.yaml", 1),
+        ),
+        (
+            Fault("object-duplicate", "", OVERLAY, "Job/from-elsewhere"),
+            (f"{OVERLAY}/kustomization.yaml", 1),
+        ),
+        (
+            Fault("image-untagged", "", "apps/chart/overlays/stage", DEPLOYMENT, value="a/b"),
+            ("apps/chart/overlays/stage/values.yaml", 1),
+        ),
+        (
+            Fault("object-duplicate", "", "apps/chart/overlays/stage", DEPLOYMENT),
+            ("apps/chart/overlays/stage/Chart.yaml", 1),
+        ),
+        (
+            Fault("action-unpinned", "", ".github/workflows/a.yml", value="actions/checkout@v4"),
+            (".github/workflows/a.yml", 2),
+        ),
+        (Fault("topology-invalid", "7: no", "ucp.yaml"), ("ucp.yaml", 7)),
+        (Fault("yaml-invalid", 'in "<file>", line 3, column 1', "bad.yaml"), ("bad.yaml", 3)),
+        (Fault("check-failed", "no", "."), (".", 1)),
+    ],
+)
+def test_places(fault: Fault, place: tuple[str, int]) -> None:
+    assert LOCATIONS.find(fault) == place
