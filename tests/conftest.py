@@ -46,10 +46,10 @@ def toolbox() -> Toolbox:
 @pytest.fixture(scope="session")
 def kind_toolbox() -> Toolbox:
     """The program kind alone: a few seconds to build."""
-    from k8s_ucp.tools.catalogue import KIND
+    from k8s_ucp.providers import PROVIDERS
     from k8s_ucp.tools.installer import Installer
 
-    return Installer(CACHE, lambda event: None).install(KIND)
+    return Installer(CACHE, lambda event: None).install(PROVIDERS["kind"].tools)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -26,15 +26,18 @@ def quiet(line: str) -> None:
 class ControlPlanes:
     """Embedded providers in folders below one, each like a workspace of its own."""
 
-    def __init__(self, root: Path, toolbox: Toolbox) -> None:
+    def __init__(
+        self, root: Path, toolbox: Toolbox, kind: type[EmbeddedProvider] = EmbeddedProvider
+    ) -> None:
         self.root = root
         self.toolbox = toolbox
+        self.kind = kind
         self.ports = Ports(default_registry())
         self._providers: list[EmbeddedProvider] = []
 
     def provider(self, workspace: str = "one") -> EmbeddedProvider:
         """The provider of a topology in that workspace."""
-        found = EmbeddedProvider(self.folder(workspace), self.toolbox, ports=self.ports)
+        found = self.kind(self.folder(workspace), self.toolbox, ports=self.ports)
         self._providers.append(found)
         return found
 
@@ -58,9 +61,11 @@ class ControlPlanes:
 
 
 @contextlib.contextmanager
-def control_planes(root: Path, toolbox: Toolbox) -> Iterator[ControlPlanes]:
+def control_planes(
+    root: Path, toolbox: Toolbox, kind: type[EmbeddedProvider] = EmbeddedProvider
+) -> Iterator[ControlPlanes]:
     """Providers that leave nothing behind."""
-    planes = ControlPlanes(root, toolbox)
+    planes = ControlPlanes(root, toolbox, kind)
     try:
         yield planes
     finally:

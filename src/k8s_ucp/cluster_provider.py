@@ -5,7 +5,7 @@ The contract is held by tests/contracts, which every provider runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from pathlib import Path
@@ -114,6 +114,12 @@ class Reach(Enum):
     """Pods of the core cluster, when its components run there."""
 
 
+CONTEXT, REGION, SIZE = "context", "region", "size"
+"""Parameters of a request: keys of the topology."""
+HTTP, HTTPS = 80, 443
+"""Ports of a node on which an ingress controller takes traffic."""
+
+
 @dataclass(frozen=True)
 class ClusterRequest:
     """A cluster that should exist."""
@@ -152,8 +158,14 @@ class ClusterProvider(Protocol):
     @property
     def info(self) -> ProviderInfo: ...
 
-    def preflight(self, request: ClusterRequest) -> None:
-        """Check everything checkable before the first change. Raises UcpError."""
+    def check_machine(self, clusters: int, /) -> None:
+        """This machine has what so many clusters need together. Raises UcpError."""
+
+    def preflight(self, request: ClusterRequest, *, reach: Reach = Reach.MACHINE) -> None:
+        """Check everything checkable before the first change. Raises UcpError.
+
+        reach: who else must be able to get to the API server.
+        """
 
     def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
         """Bring the cluster up: made if absent, started if stopped, kept if it runs.
@@ -176,8 +188,29 @@ class ClusterProvider(Protocol):
     def names(self) -> list[str]:
         """Names of the clusters that exist here, sorted."""
 
+    def remains(self, names: Collection[str], /) -> Mapping[str, str]:
+        """What runs of these clusters on this machine, in words, by cluster: for who stopped them,
+        also where their data was removed by somebody else."""
+
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """An admin kubeconfig with certificates inlined. Raises UcpError if there is none.
 
         Its one context is called like the cluster; reach: who is to get in with it.
         """
+
+
+class NodeImages(Protocol):
+    """Copies images of this machine into the nodes of a cluster."""
+
+    def save(self, cluster: str, images: Iterable[str], report: Report) -> None:
+        """Have images ready for `load` while their cluster is being made. Raises UcpError."""
+
+    def load(self, cluster: str, images: Iterable[str], report: Report) -> None:
+        """Copy them, but for those that are there already. Raises UcpError."""
+
+
+class ImageLoader(ClusterProvider, Protocol):
+    """A provider with the trait `loads_images`."""
+
+    @property
+    def images(self) -> NodeImages: ...

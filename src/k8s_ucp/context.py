@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from k8s_ucp.cluster_provider import ClusterProvider
+from k8s_ucp.cluster_provider import HTTP, ClusterProvider
 from k8s_ucp.clusters import local
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.clusters.kind.config import HTTP
-from k8s_ucp.clusters.kind.provider import KindProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.components import argocd, crossplane, reconciler
@@ -148,10 +146,10 @@ class Context:
         """Of the core cluster."""
         return self.providers[self.topology.spec.core.provider]
 
-    @property
-    def kind(self) -> KindProvider:
-        """Of kind clusters, the core or others."""
-        return local.kind(self.workspace, self.topology, self._toolbox, self.engine)
+    def core_is_adopted(self) -> bool:
+        """Others made the core cluster, and this topology uses it."""
+        makers = [each for each in self.providers.values() if each.info.adopts]
+        return any(self.topology.core_cluster in each.names() for each in makers)
 
     @property
     def in_pods(self) -> bool:

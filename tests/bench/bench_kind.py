@@ -20,7 +20,8 @@ from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.kind.provider import NODE_IMAGE as PINNED
 from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.engine.journal import read
-from k8s_ucp.tools.catalogue import CATALOGUE, KIND, PODS
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.tools.catalogue import CATALOGUE, PODS
 from k8s_ucp.tools.installer import Installer, Toolbox
 from k8s_ucp.workspace import Workspace
 from tests.bench.bench_start import seconds
@@ -36,7 +37,7 @@ FLOOR = Path(__file__).with_name("floor_kind.sh")
 
 def run(rounds: int) -> None:
     """Measure, and write docs/evidence/kind.md."""
-    toolbox = Installer(CACHE, lambda event: None).install((*PODS, *KIND))
+    toolbox = Installer(CACHE, lambda event: None).install((*PODS, *PROVIDERS["kind"].tools))
     engine = ContainerEngine()
     make_crossplane(engine)
     make_echo(engine, TAGS[0])

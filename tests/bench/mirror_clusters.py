@@ -37,7 +37,7 @@ THREADS_EACH = 4
 """Of the raw writers, for each cluster: as many as the reconciler has."""
 
 _FOLDER = Path(__file__).resolve().parents[2]
-_CRDS = _FOLDER / "templates/core/platform/reconciler"
+_CRDS = _FOLDER / "tests/golden/trees/demo/core/platform/reconciler"
 _ACCESS = _FOLDER / "tests/golden/trees/demo/core/platform/reconciler/access.yaml"
 
 

@@ -13,6 +13,7 @@ from k8s_ucp.clusters.gke import settings as gke_settings
 from k8s_ucp.clusters.kind.config import LONGEST_NAME
 from tests.backing_clusters import Backing, backing_clusters
 from tests.control_planes import PAUSE_IMAGE, ControlPlanes, control_planes
+from tests.fifth_provider import PlaygroundProvider
 from tests.gke_clusters import Google, google_before
 from tests.kind_clusters import KindClusters, kind_clusters
 
@@ -141,7 +142,13 @@ def _files(folder: Path) -> list[Path]:
 
 @pytest.fixture(
     scope="session",
-    params=["embedded", "existing", "gke", pytest.param("kind", marks=pytest.mark.kind)],
+    params=[
+        "embedded",
+        "existing",
+        "gke",
+        "playground",
+        pytest.param("kind", marks=pytest.mark.kind),
+    ],
 )
 def workshop(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -155,6 +162,9 @@ def workshop(
     toolbox = request.getfixturevalue("toolbox")
     if request.param == "embedded":
         with control_planes(root, toolbox) as planes:
+            yield Embedded(planes)
+    elif request.param == "playground":
+        with control_planes(root, toolbox, PlaygroundProvider) as planes:
             yield Embedded(planes)
     elif request.param == "existing":
         with backing_clusters(root, toolbox) as backing:

@@ -61,10 +61,11 @@ def demo(request: pytest.FixtureRequest) -> Iterator[World]:
 
 def kind_demo() -> Iterator[World]:
     from k8s_ucp.clusters.container_engine import ContainerEngine
-    from k8s_ucp.tools.catalogue import KIND, PODS
+    from k8s_ucp.providers import PROVIDERS
+    from k8s_ucp.tools.catalogue import PODS
     from k8s_ucp.tools.installer import Installer
 
-    Installer(CACHE, lambda event: None).install((*PODS, *KIND))
+    Installer(CACHE, lambda event: None).install((*PODS, *PROVIDERS["kind"].tools))
     engine = ContainerEngine()
     for world in make_world("work"):
         describe_kind(world, engine, more=[make_ingress(engine)])

@@ -15,7 +15,8 @@ from k8s_ucp.clusters.images import mirrored
 from k8s_ucp.clusters.kind.checks import free_pair
 from k8s_ucp.clusters.kind.provider import NODE_IMAGE as PINNED
 from k8s_ucp.components.pods.component import POD
-from k8s_ucp.tools.catalogue import KIND, PODS
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.tools.catalogue import PODS
 from k8s_ucp.tools.installer import Installer
 from tests.conftest import CACHE
 from tests.e2e.conftest import make_world
@@ -85,7 +86,7 @@ def node_image(engine: ContainerEngine, registry: Registry, tmp_path: Path) -> I
 @pytest.fixture
 def mirrored_core(registry: Registry, node_image: str) -> Iterator[World]:
     """A topology that is described, and whose clusters go."""
-    Installer(CACHE, lambda event: None).install((*PODS, *KIND))
+    Installer(CACHE, lambda event: None).install((*PODS, *PROVIDERS["kind"].tools))
     http, https = free_pair() or (18080, 18443)
     for world in make_world("work"):
         world.provider, world.topology = "kind", f"ucp-{uuid.uuid4().hex[:6]}"

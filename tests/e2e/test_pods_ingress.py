@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from k8s_ucp.cluster_provider import HTTP
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.clusters.kind.config import HTTP
 from k8s_ucp.kube import APPLICATION
 from tests.e2e.test_path import answer
 from tests.e2e.test_pods import SECONDS, helpers, well

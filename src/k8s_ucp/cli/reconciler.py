@@ -174,7 +174,7 @@ def _on_machine(
     call: Invocation, controllers: frozenset[str], health_port: int | None
 ) -> tuple[Settings, Mapping[str, ClusterProvider]]:
     from k8s_ucp.clusters.access import keep_access
-    from k8s_ucp.clusters.local import local_providers, used_providers
+    from k8s_ucp.clusters.local import local_makers, used_providers
     from k8s_ucp.tools.installer import Installer, ProgramSource
     from k8s_ucp.tools.needed import needed_tools
     from k8s_ucp.workspace import cache_folder
@@ -188,7 +188,7 @@ def _on_machine(
     path = state.kubeconfig(topology.core_cluster)
     keep_access(core, topology.core_cluster, path, call.console.say)
     settings = settings_here(call, controllers, health_port)
-    return settings, local_providers(call.workspace, topology, toolbox)
+    return settings, local_makers(call.workspace, topology, toolbox)
 
 
 def settings_here(

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from k8s_ucp.clusters import local
 from k8s_ucp.clusters.existing.adoption import check_owner, marked_at
+from k8s_ucp.clusters.existing.maker import make
 from k8s_ucp.clusters.local import core_request
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.adoption import adopted_argocd
@@ -69,7 +69,7 @@ def opened_core(context: Context) -> Iterator[AdoptedCore]:
     """The core cluster of others, checked to be ours to use. Raises UcpError."""
     topology = context.topology
     request = core_request(context.workspace, topology)
-    existing = local.existing(context.workspace, topology)
+    existing = make(context.workspace, topology)
     with existing.opened(request) as kube:
         noted = request.name in existing.names()
         marked = check_owner(kube, request.name, context.workspace.machine_id(topology.name))

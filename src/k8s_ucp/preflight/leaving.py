@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from k8s_ucp.clusters import local
 from k8s_ucp.clusters.existing.adoption import check_owner
+from k8s_ucp.clusters.existing.maker import make
 from k8s_ucp.clusters.local import core_request
 from k8s_ucp.components import argocd
 from k8s_ucp.components.adoption import adopted_argocd
@@ -63,7 +63,7 @@ def _check_unknown(context: Context) -> None:
         return
     request = core_request(context.workspace, topology)
     try:
-        with local.existing(context.workspace, topology).opened(request) as kube:
+        with make(context.workspace, topology).opened(request) as kube:
             marked = check_owner(kube, request.name, context.workspace.machine_id(topology.name))
     except UcpError:
         # Nothing of ours, as far as can be seen.
@@ -80,7 +80,7 @@ def belongings_of(context: Context) -> Inventory | None:
     """None where the core isn't somebody else's, or holds nothing of ours."""
     name, adopted = (
         context.topology.core_cluster,
-        local.existing(context.workspace, context.topology),
+        make(context.workspace, context.topology),
     )
     if name not in adopted.names():
         return None

@@ -10,13 +10,11 @@ import sys
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import Reach
-from k8s_ucp.clusters import local
-from k8s_ucp.clusters.embedded.provider import check_path
-from k8s_ucp.clusters.kind.checks import check_inotify
 from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.context import Context
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.process import available_memory, find_program
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.installer import Installer, ProgramSource
 from k8s_ucp.tools.needed import needed_tools
 from k8s_ucp.topology.rules.combinations import find_unstartable
@@ -24,11 +22,9 @@ from k8s_ucp.workspace import cache_folder
 
 FREE_MEGABYTES = 500
 """For the data of the control planes and the logs of a first start."""
-CLUSTER_MEGABYTES = {"embedded": 550, "kind": 900}
 COMPONENTS_MEGABYTES = 900
 HELPERS_MEGABYTES = 250
-"""For one cluster, by its provider; for the components together, or for what this machine does for
-a core that runs elsewhere."""
+"""For the components together, or for what this machine does for a core that runs elsewhere."""
 OPEN_FILES = 2048
 WATCHES, INSTANCES = 8192, 32
 INOTIFY = Path("/proc/sys/fs/inotify")
@@ -38,9 +34,11 @@ def check_system(context: Context) -> None:
     """Linux where the embedded engine is used, else Linux or macOS; and git."""
     spec = context.topology.spec
     used = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
-    if sys.platform != "linux" and "embedded" in used:
+    for name in (name for name, each in PROVIDERS.items() if name in used and each.linux_only):
+        if sys.platform == "linux":
+            break
         raise UcpError(
-            f"the embedded engine runs on Linux only, not on {sys.platform}",
+            f"the {name} engine runs on Linux only, not on {sys.platform}",
             next="run ucp on a Linux machine, or set provider: kind for core and environments",
         )
     if sys.platform not in ("linux", "darwin"):
@@ -108,8 +106,8 @@ def check_memory(context: Context) -> None:
         return
     spec = context.topology.spec
     providers = [spec.core.provider, *(each.cluster.provider for each in spec.environments)]
-    sizes = [CLUSTER_MEGABYTES[each] for each in providers if each in CLUSTER_MEGABYTES]
-    here = spec.core.provider in CLUSTER_MEGABYTES
+    sizes = [size for each in providers if (size := PROVIDERS[each].megabytes)]
+    here = PROVIDERS[spec.core.provider].megabytes
     clusters, needed = (
         len(sizes),
         sum(sizes) + (COMPONENTS_MEGABYTES if here else HELPERS_MEGABYTES),
@@ -152,21 +150,16 @@ def check_socket(context: Context) -> None:
 def check_clusters(context: Context) -> None:
     """What clusters need of others: an engine, free ports, names that nobody has; contexts."""
     topology = context.topology
-    if topology.spec.core.provider == "embedded" or environment_requests(topology)["embedded"]:
-        check_path(context.state.clusters)
-    if topology.spec.core.provider in ("existing", "gke"):
-        context.provider.preflight(core_request(context.workspace, topology))
-    for each in environment_requests(topology)["existing"]:
-        existing = local.existing(context.workspace, topology)
-        existing.preflight(each)
-        existing.check_reach(each, Reach.PODS if context.in_pods else Reach.MACHINE)
-    requests = list(environment_requests(topology)["kind"])
-    if topology.spec.core.provider == "kind":
-        requests.insert(0, core_request(context.workspace, topology))
-    if requests:
-        check_inotify(clusters=len(requests))
-    for each in requests:
-        context.kind.preflight(each)
+    core, environments = topology.spec.core.provider, environment_requests(topology)
+    reach = Reach.PODS if context.in_pods else Reach.MACHINE
+    for name, maker in context.providers.items():
+        requests = environments.get(name, [])
+        if clusters := len(requests) + (name == core):
+            maker.check_machine(clusters)
+        if name == core:
+            maker.preflight(core_request(context.workspace, topology))
+        for each in requests:
+            maker.preflight(each, reach=reach)
 
 
 def check_tools(context: Context) -> None:

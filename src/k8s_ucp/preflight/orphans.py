@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from k8s_ucp.clusters import local
 from k8s_ucp.components import crossplane
 from k8s_ucp.components.ownership.generated_kinds import is_declared_by_us, kind_of_crd
 from k8s_ucp.context import Context
@@ -33,7 +32,7 @@ def check_orphans(context: Context) -> None:
     try:
         refuse_orphans(context)
     except KubeError as error:
-        if core in local.existing(context.workspace, context.topology).names():
+        if context.core_is_adopted():
             raise UcpError(
                 "failed to list the cloud resources that Crossplane manages on "
                 f"{core}: {error.message}",

@@ -28,9 +28,8 @@ from tests.integration.reconciler.world import (
     eventually,
 )
 
-CRDS = Path(__file__).parents[3] / "templates/core/platform/reconciler"
-
-ACCESS = Path(__file__).parents[2] / "golden/trees/demo/core/platform/reconciler/access.yaml"
+CRDS = Path(__file__).parents[2] / "golden/trees/demo/core/platform/reconciler"
+ACCESS = CRDS / "access.yaml"
 """What start applies: every test here runs with these rights and no others."""
 
 

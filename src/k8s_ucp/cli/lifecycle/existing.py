@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.engine.pipeline import RunInterrupted
+from k8s_ucp.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from k8s_ucp.context import Context
@@ -23,10 +24,11 @@ class Existing(StrEnum):
 def decide(call: Invocation, context: Context, wanted: Existing | None, *, ask: bool) -> bool:
     """Act on what was chosen by flag or by a person; True where the start is to go on.
 
-    An embedded core is always used: it keeps its data, and there is nothing to choose.
+    A core that keeps its data is always used: it keeps its data, and there is nothing to choose.
     """
     name = context.topology.core_cluster
-    if context.topology.spec.core.provider != "kind" or name not in context.provider.names():
+    info = PROVIDERS[context.topology.spec.core.provider]
+    if not info.removed_by_stop or name not in context.provider.names():
         return wanted is not Existing.stop
     chosen = wanted or (_ask(name) if ask else Existing.use)
     if chosen is Existing.use:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ from k8s_ucp.clusters.embedded.processes import (
     end_components,
     find_down,
     find_exposed,
+    find_own,
     forget_strangers,
 )
 from k8s_ucp.clusters.embedded.settings import Parameters
@@ -86,7 +87,16 @@ class EmbeddedProvider:
     def info(self) -> ProviderInfo:
         return PROVIDERS["embedded"]
 
-    def preflight(self, request: ClusterRequest) -> None:
+    def check_machine(self, _: int) -> None:
+        """Clusters can be made in the topology's folder. Raises UcpError."""
+        check_path(self._base)
+
+    def preflight(
+        self,
+        request: ClusterRequest,
+        *,
+        reach: Reach = Reach.MACHINE,  # noqa: ARG002 (topologies with pods are refused)
+    ) -> None:
         """Check everything checkable before the first change. Raises UcpError."""
         if sys.platform != "linux":
             raise UcpError("the embedded engine runs on Linux only", next="use --core kind")
@@ -105,7 +115,8 @@ class EmbeddedProvider:
             )
         check_path(self._base)
         Parameters.of(request)
-        self._paths()
+        if self._programs is not None:
+            self._paths()
 
     def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
         """Bring the cluster up: made if absent, started if stopped, kept if it runs.
@@ -195,6 +206,15 @@ class EmbeddedProvider:
     def names(self) -> list[str]:
         """Names of the clusters that exist here, whole or not, sorted."""
         return clusters_in(self._base)
+
+    def remains(self, names: Collection[str]) -> Mapping[str, str]:
+        """Processes, also where somebody removed the folder while they ran."""
+        processes = ((name, find_own(ClusterFolder(self._base, name))) for name in names)
+        return {
+            name: ", ".join(f"{each.executable} (PID {each.pid})" for each in found)
+            for name, found in processes
+            if found
+        }
 
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """An admin kubeconfig with certificates inlined. Raises UcpError if there is none.

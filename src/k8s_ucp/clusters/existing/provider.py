@@ -9,14 +9,21 @@ from __future__ import annotations
 import ipaddress
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
+from k8s_ucp.cluster_provider import (
+    CONTEXT,
+    ClusterRequest,
+    ClusterState,
+    ProviderInfo,
+    Reach,
+    Report,
+)
 from k8s_ucp.clusters.existing import adoption
 from k8s_ucp.clusters.existing.adoption import AdoptionRecord, read_note, write_note
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
@@ -26,7 +33,6 @@ from k8s_ucp.locks import locked
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.workspace import make_private_folder
 
-CONTEXT = "context"
 """The parameter of a request that names the context."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -56,10 +62,13 @@ class ExistingProvider:
     def info(self) -> ProviderInfo:
         return PROVIDERS["existing"]
 
-    def preflight(self, request: ClusterRequest) -> None:
+    def check_machine(self, _: int) -> None:
+        """Its clusters run elsewhere. Implements ClusterProvider."""
+
+    def preflight(self, request: ClusterRequest, *, reach: Reach = Reach.MACHINE) -> None:
         """Check everything checkable before the first change. Raises UcpError."""
         with self.opened(request):
-            pass
+            self._reachable(request.name, self._context(request), reach)
 
     def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
         """Take a cluster into use. Raises DeadlineExceeded or UcpError."""
@@ -152,13 +161,13 @@ class ExistingProvider:
         """Names of the clusters in use or stopped, sorted."""
         return sorted(each.stem for each in self._base.glob("*.json"))
 
+    def remains(self, _: Collection[str]) -> Mapping[str, str]:
+        """Nothing of them runs on this machine."""
+        return {}
+
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """As the user's kubeconfig has it now. Raises UcpError where that can't be used."""
         return self._reachable(name, self._note(name).context, reach)
-
-    def check_reach(self, request: ClusterRequest, reach: Reach) -> None:
-        """Raises UcpError where those who need it can't reach the API server."""
-        self._reachable(request.name, self._context(request), reach)
 
     def _reachable(self, name: str, context: str, reach: Reach) -> dict[str, Any]:
         config = self._kubeconfig.config(context, name)

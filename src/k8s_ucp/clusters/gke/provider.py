@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,15 @@ class GkeProvider:
     def info(self) -> ProviderInfo:
         return PROVIDERS["gke"]
 
-    def preflight(self, request: ClusterRequest) -> None:
+    def check_machine(self, _: int) -> None:
+        """Its clusters run elsewhere. Implements ClusterProvider."""
+
+    def preflight(
+        self,
+        request: ClusterRequest,
+        *,
+        reach: Reach = Reach.MACHINE,  # noqa: ARG002 (one address for all)
+    ) -> None:
         """Check everything checkable before the first change. Raises UcpError."""
         self._checked(request)
 
@@ -149,6 +157,10 @@ class GkeProvider:
             "container", "clusters", "list", f"--filter=resourceLabels.{OWNER}={self._owner}"
         )
         return sorted(each["name"] for each in listed or [])
+
+    def remains(self, _: Collection[str]) -> Mapping[str, str]:
+        """Nothing of them runs on this machine."""
+        return {}
 
     def kubeconfig(
         self,

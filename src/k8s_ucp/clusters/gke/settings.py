@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.cluster_provider import (
+    REGION,
+    SIZE,
+    ClusterRequest,
+)
 from k8s_ucp.errors import UsageError
 
 ZONE = "europe-west9-a"
@@ -16,7 +20,6 @@ NODES = 3
 DISK_GIGABYTES = 20
 CHANNEL = "regular"
 POOL = "default-pool"
-REGION, SIZE = "region", "size"
 """Parameters of a request: a region or zone, a machine type."""
 OWNER, NAME = "k8s-ucp-owner", "k8s-ucp-cluster"
 """Labels of the cluster."""

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.cluster_provider import HTTP, HTTPS, ClusterRequest
 from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode, EngineInfo
-from k8s_ucp.clusters.kind.config import HTTP, HTTPS, LONGEST_NAME, image_version
+from k8s_ucp.clusters.kind.config import LONGEST_NAME, image_version
 from k8s_ucp.clusters.ports import is_taken
 from k8s_ucp.errors import UcpError, UsageError
 
@@ -177,11 +177,6 @@ def free_pair() -> tuple[int, int] | None:
     """Two free ports to take in the place of 80 and 443."""
     pairs = (pair for pair in OTHER_PORTS if not any(map(is_taken, pair)))
     return next(pairs, None)
-
-
-def default_ports() -> dict[int, int]:
-    """Where a core takes traffic when nothing else is said."""
-    return {HTTP: HTTP, HTTPS: HTTPS}
 
 
 def first_open_port(path: Path = UNPRIVILEGED) -> int:

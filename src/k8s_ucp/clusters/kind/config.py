@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-HTTP, HTTPS = 80, 443
-"""Ports of the node on which an ingress controller takes traffic."""
 API = 6443
 LOOPBACK = "127.0.0.1"
 LONGEST_NAME = 63 - len("-control-plane")

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from k8s_ucp.cluster_provider import ClusterState, Reach
+from k8s_ucp.cluster_provider import HTTP, HTTPS, ClusterState, Reach
 from k8s_ucp.clusters import api_server
 from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode
-from k8s_ucp.clusters.kind.config import API, HTTP, HTTPS, LOOPBACK, kubeconfig, node_name
+from k8s_ucp.clusters.kind.config import API, LOOPBACK, kubeconfig, node_name
 from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
 from k8s_ucp.kube import NODE, Kind, Kube, KubeError
 

@@ -11,16 +11,24 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
+from k8s_ucp.cluster_provider import (
+    HTTP,
+    HTTPS,
+    ClusterRequest,
+    ClusterState,
+    ProviderInfo,
+    Reach,
+    Report,
+)
 from k8s_ucp.clusters import api_server
 from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode, mark_folder, mark_of
 from k8s_ucp.clusters.images import mirrored
 from k8s_ucp.clusters.kind import checks, network, program
-from k8s_ucp.clusters.kind.config import HTTP, HTTPS, KindSettings, config_text
+from k8s_ucp.clusters.kind.config import KindSettings, config_text
 from k8s_ucp.clusters.kind.images import KindImages
 from k8s_ucp.clusters.kind.nodes import KindNodes, absent
 from k8s_ucp.clusters.kind.program import KindProgram
@@ -81,7 +89,16 @@ class KindProvider:
     def info(self) -> ProviderInfo:
         return PROVIDERS["kind"]
 
-    def preflight(self, request: ClusterRequest) -> None:
+    def check_machine(self, clusters: int) -> None:
+        """The kernel has inotify instances for so many. Raises UcpError."""
+        checks.check_inotify(clusters=clusters)
+
+    def preflight(
+        self,
+        request: ClusterRequest,
+        *,
+        reach: Reach = Reach.MACHINE,  # noqa: ARG002 (its network has one reach)
+    ) -> None:
         """Check everything checkable before the first change. Raises UcpError."""
         checks.check_name(request.name)
         checks.check_version(request, self._image)
@@ -164,6 +181,10 @@ class KindProvider:
     def names(self) -> list[str]:
         """Names of this workspace's clusters, sorted; none where no engine is installed."""
         return self._nodes.clusters()
+
+    def remains(self, names: Collection[str]) -> Mapping[str, str]:
+        """Those that have containers."""
+        return {each: f"kind cluster {each}" for each in self.names() if each in names}
 
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """An admin kubeconfig, certificates inlined. Raises UcpError if there is none.

@@ -22,6 +22,7 @@ from k8s_ucp.gitops.render.facts import Rendered, RenderInputs
 from k8s_ucp.gitops.render.scalars import scalar
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.gitops.render.values.access import reads
+from k8s_ucp.providers import local_providers
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import in_pods
 from k8s_ucp.topology.rules.names import PLATFORM_APPLICATIONS
@@ -135,6 +136,7 @@ def _tree(repository: str, topology: Topology, facts: RenderInputs) -> dict[str,
         "core": topology.spec.core,
         "pods": in_pods(topology),
         "reads": reads(topology),
+        "local_providers": local_providers(),
         "password_namespaces": addons.password_namespaces(topology),
         "chart_repositories": addons.repositories(topology),
         "vendored": _vendored(facts.vendored),

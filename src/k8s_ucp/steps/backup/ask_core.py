@@ -19,7 +19,7 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.kube import KubeError
 from k8s_ucp.preflight.orphans import refuse_orphans
-from k8s_ucp.providers import cloud_providers
+from k8s_ucp.providers import PROVIDERS, cloud_providers
 
 SECONDS = 120.0
 """That a node gets to start and its API server to answer."""
@@ -28,24 +28,22 @@ _BASE = re.compile(rf"/base/({'|'.join(cloud_providers())})\b")
 
 
 def ask_core(context: Context, report: Report) -> bool:
-    """A kind core that goes keeps nothing in clouds; False: it is silent, and may go all the same.
+    """A core that a stop deletes keeps nothing in clouds; False: it is silent, and may go anyway.
 
     Raises UcpError where it keeps something, or can't tell and isn't abandoned.
     """
     name = context.topology.core_cluster
-    kind = context.providers.get("kind")
-    if kind is None:
-        return True
-    if not kind.state(name).exists:
-        of_kind = context.topology.spec.core.provider == kind.info.name
-        if of_kind and context.state.kubeconfig(name).exists():
+    maker = maker_of_removed_core(context)
+    if maker is None:
+        info = PROVIDERS[context.topology.spec.core.provider]
+        if info.removed_by_stop and context.state.kubeconfig(name).exists():
             # Somebody else removed it: this stop takes nothing away, and says what it can't know.
             context.unasked = at_stake(context)
         return True
     try:
         if not context.core_answers():
             report(f"starting {name} to check it for data that exists nowhere else")
-            _wake(context, kind, name)
+            _wake(context, maker, name)
         if not context.no_orphans:
             _ask(context)
     except _Silent as error:
@@ -106,10 +104,17 @@ class _Silent(Exception):
     """The core does not tell; the reason."""
 
 
-def _wake(context: Context, kind: ClusterProvider, name: str) -> None:
+def maker_of_removed_core(context: Context) -> ClusterProvider | None:
+    """None where the stop keeps the core's data, or there is no core."""
+    makers = [each for each in context.providers.values() if each.info.removed_by_stop]
+    core = context.topology.core_cluster
+    return next((each for each in makers if each.state(core).exists), None)
+
+
+def _wake(context: Context, maker: ClusterProvider, name: str) -> None:
     try:
-        kind.start(name, timeout=SECONDS)
-        write_access(kind, name, context.state.kubeconfig(name))
+        maker.start(name, timeout=SECONDS)
+        write_access(maker, name, context.state.kubeconfig(name))
     except UcpError as error:
         raise _Silent(error.message) from error
     # What was opened before may lead elsewhere.

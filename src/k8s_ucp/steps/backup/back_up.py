@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from k8s_ucp.backup import PATH, updated
 from k8s_ucp.backup_key import key_for
-from k8s_ucp.clusters import local
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
@@ -15,7 +14,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.backup_file import BackupFile
-from k8s_ucp.steps.backup.ask_core import ask_core, let_go
+from k8s_ucp.steps.backup.ask_core import ask_core, let_go, maker_of_removed_core
 
 SECONDS = 60.0
 PAUSE = 0.2
@@ -65,7 +64,7 @@ class BackUpBeforeStop:
         if not context.core_answers():
             if _is_removed(context):
                 let_go(context, "it stopped responding", report)
-            elif name in local.existing(context.workspace, context.topology).names():
+            elif context.core_is_adopted():
                 raise UcpError(
                     f"stopping would lose data of the core cluster: {name} is not responding"
                 )
@@ -90,8 +89,7 @@ class BackUpBeforeStop:
 
 def _is_removed(context: Context) -> bool:
     """The stop removes the core's data, and it is there."""
-    kind = context.providers.get("kind")
-    return kind is not None and kind.state(context.topology.core_cluster).exists
+    return maker_of_removed_core(context) is not None
 
 
 def _refuse_without_clone(context: Context, state: CoreState) -> None:

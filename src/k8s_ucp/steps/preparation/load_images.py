@@ -6,7 +6,9 @@ The others are pulled by the nodes, from `images.mirror` where there is one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
+from k8s_ucp.cluster_provider import ImageLoader, NodeImages
 from k8s_ucp.clusters.images import named_in
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
@@ -20,7 +22,7 @@ class SaveImages:
     title: str = "Collect images for the core cluster"
 
     def run(self, context: Context, report: Report) -> None:
-        context.kind.images.save(context.topology.core_cluster, images_of_pods(context), report)
+        _node_images(context).save(context.topology.core_cluster, images_of_pods(context), report)
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,12 @@ class LoadImages:
     title: str = "Load images into the core cluster"
 
     def run(self, context: Context, report: Report) -> None:
-        context.kind.images.load(context.topology.core_cluster, images_of_pods(context), report)
+        _node_images(context).load(context.topology.core_cluster, images_of_pods(context), report)
+
+
+def _node_images(context: Context) -> NodeImages:
+    """Of a provider that says that it loads images."""
+    return cast(ImageLoader, context.provider).images
 
 
 def images_of_pods(context: Context) -> set[str]:

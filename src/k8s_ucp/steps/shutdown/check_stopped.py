@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.waiting import wait_until
-from k8s_ucp.steps.shutdown.stop_clusters import running
+from k8s_ucp.steps.shutdown.stop_clusters import remains
 
 SECONDS = 5.0
 
@@ -20,15 +20,7 @@ class CheckStopped:
     def run(self, context: Context, _: Report) -> None:
         wait_until(
             f"termination of all processes of {context.topology.name}",
-            lambda: ", ".join(
-                [
-                    *(
-                        f"{each.executable} (PID {each.pid})"
-                        for each in (*context.placement.remains(), *running(context))
-                    ),
-                    *(f"kind cluster {each}" for each in _containers(context)),
-                ]
-            ),
+            lambda: ", ".join(_running(context)),
             seconds=SECONDS,
             cancel=context.cancel,
             pause=0.05,
@@ -36,5 +28,6 @@ class CheckStopped:
         )
 
 
-def _containers(context: Context) -> list[str]:
-    return context.kind.names() if "kind" in context.providers else []
+def _running(context: Context) -> list[str]:
+    components = (f"{each.executable} (PID {each.pid})" for each in context.placement.remains())
+    return [*components, *remains(context)]

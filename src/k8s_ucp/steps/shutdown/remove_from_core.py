@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from k8s_ucp.clusters import local
+from k8s_ucp.clusters.existing.maker import make
 from k8s_ucp.components import argocd
 from k8s_ucp.components.ownership.belongings import Inventory, is_on_core, services_of
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
@@ -61,7 +61,7 @@ class RemoveFromCore:
         if belongings is None:
             return
         _Removal(context, belongings, report).run()
-        local.existing(context.workspace, context.topology).delete(name)
+        make(context.workspace, context.topology).delete(name)
         Ledger(context.state.ledger).remove()
         forget_access(context, name)
 

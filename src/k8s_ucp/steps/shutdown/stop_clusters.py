@@ -13,13 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from k8s_ucp.cluster_provider import ClusterProvider
-from k8s_ucp.clusters.embedded.folder import ClusterFolder
-from k8s_ucp.clusters.embedded.processes import find_own
 from k8s_ucp.clusters.user_contexts import forget_contexts
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.kube import read_kubeconfig
-from k8s_ucp.process import ProcessIdentity
 
 
 @dataclass(frozen=True)
@@ -29,29 +26,24 @@ class StopClusters:
 
     def run(self, context: Context, report: Report) -> None:
         ends: dict[str, Callable[[str], None]] = {}
-        providers = context.providers
-        if embedded := providers.get("embedded"):
-            there = embedded.names()
-            ends.update(dict.fromkeys(there, embedded.stop))
-            for name in known_clusters(context):
-                if name not in there and find_own(ClusterFolder(context.state.clusters, name)):
-                    # Somebody removed its folder while it ran: there is no data left to keep.
-                    ends[name] = embedded.delete
-        if adopted := providers.get("existing"):
-            ends.update(dict.fromkeys(adopted.names(), adopted.stop))
-        if google := providers.get("gke"):
-            ends.update(dict.fromkeys(google.names(), google.stop))
-        containers: list[str] = []
-        if kind := providers.get("kind"):
-            containers = kind.names()
-            ends.update(dict.fromkeys(containers, kind.delete))
+        removed: list[str] = []
+        for maker in context.providers.values():
+            there = maker.names()
+            ends.update(dict.fromkeys(there, maker.stop))
+            if maker.info.removed_by_stop:
+                ends.update(dict.fromkeys(there, maker.delete))
+                removed += there
+        known = [each for each in known_clusters(context) if each not in ends]
+        for maker in _here(context):
+            # Somebody removed its folder while it ran: there is no data left to keep.
+            ends.update(dict.fromkeys(maker.remains(known), maker.delete))
         if not ends:
             return
         report(", ".join(ends))
         with ThreadPoolExecutor(len(ends), "stop") as pool:
             for ended in [pool.submit(end, name) for name, end in ends.items()]:
                 ended.result()
-        for name in containers:
+        for name in removed:
             forget_access(context, name)
 
 
@@ -72,16 +64,13 @@ def known_clusters(context: Context) -> list[str]:
 
 def _here(context: Context) -> list[ClusterProvider]:
     """Makers of clusters that run on this machine, or are noted here: nobody far away is asked."""
-    return [maker for name, maker in context.providers.items() if name != "gke"]
+    return [maker for maker in context.providers.values() if not maker.info.remote]
 
 
-def running(context: Context) -> list[ProcessIdentity]:
-    """Processes of the topology's control planes."""
-    return [
-        process
-        for name in known_clusters(context)
-        for process in find_own(ClusterFolder(context.state.clusters, name))
-    ]
+def remains(context: Context) -> list[str]:
+    """What still runs of the topology's clusters, in words."""
+    known = known_clusters(context)
+    return [words for maker in _here(context) for words in maker.remains(known).values()]
 
 
 def forget_access(context: Context, name: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from k8s_ucp.clusters import local
+from k8s_ucp.clusters.existing.maker import make
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.manifests import only_yaml, read
 from k8s_ucp.components.ownership.belongings import Inventory
@@ -35,7 +35,7 @@ class ClaimCore:
         ledger = Ledger(context.state.ledger)
         known = ledger.entries()
         new = sorted(set(intended(context)) - known)
-        adopted = local.existing(context.workspace, context.topology)
+        adopted = make(context.workspace, context.topology)
         since = adopted.since(context.topology.core_cluster)
         ours = Inventory(context.kube, known, since, context.topology.name)
         with ThreadPoolExecutor(WORKERS, "claim") as pool:

@@ -9,31 +9,37 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
 from k8s_ucp.clusters.local import environment_requests
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.providers import PROVIDERS
 
 
 @dataclass(frozen=True)
 class MakeAppClusters:
-    """Of the kind provider: embedded ones are made within a second or two anyway."""
+    """Those with real nodes: simulated ones are made within a second or two anyway."""
 
     id: str = "make-app-clusters"
     title: str = "Create the environments' clusters"
 
     def run(self, context: Context, report: Report) -> None:
-        requests = environment_requests(context.topology)["kind"]
+        requests = [
+            (context.providers[name], request)
+            for name, found in environment_requests(context.topology).items()
+            if PROVIDERS[name].makes_nodes
+            for request in found
+        ]
         said: dict[str, str] = {}
 
-        def make(request: ClusterRequest) -> None:
+        def make(maker: ClusterProvider, request: ClusterRequest) -> None:
             def heard(line: str) -> None:
                 said[request.name] = line
                 report("; ".join(f"{name}: {words}" for name, words in sorted(said.items())))
 
-            context.kind.create(request, heard)
+            maker.create(request, heard)
 
         if requests:
             with ThreadPoolExecutor(len(requests), "make") as pool:
-                for made in [pool.submit(make, each) for each in requests]:
+                for made in [pool.submit(make, *each) for each in requests]:
                     made.result()

@@ -166,9 +166,9 @@ def test_pods_can_not_reach_a_loopback_address(provider: ExistingProvider) -> No
     assert provider.kubeconfig("shop-core")
     with pytest.raises(UcpError, match="is not reachable from pods of the core cluster"):
         provider.kubeconfig("shop-core", reach=Reach.PODS)
-    provider.check_reach(REQUEST, Reach.MACHINE)
+    provider.preflight(REQUEST, reach=Reach.MACHINE)
     with pytest.raises(UcpError, match="is not reachable from pods of the core cluster"):
-        provider.check_reach(REQUEST, Reach.PODS)
+        provider.preflight(REQUEST, reach=Reach.PODS)
 
 
 def test_files_of_the_kubeconfig_are_inlined(

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.cluster_provider import ClusterState, ProviderInfo, Reach
+from k8s_ucp.cluster_provider import ClusterState, Reach
 from k8s_ucp.clusters import local
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, Kube, KubeError
 from k8s_ucp.preflight.orphans import check_orphans
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.backup import back_up
 from k8s_ucp.steps.backup.back_up import BackUpBeforeStop
 from k8s_ucp.topology import Topology
@@ -45,7 +46,7 @@ class Machine:
 
     # As the kind provider.
 
-    info = ProviderInfo("kind", simulated=False)
+    info = PROVIDERS["kind"]
 
     def state(self, name: str) -> ClusterState:
         return ClusterState(name, self.there, self.answers, self.answers, "stopped")
