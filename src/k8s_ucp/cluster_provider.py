@@ -150,6 +150,8 @@ class ClusterState:
     version: str | None = None
     addresses: Mapping[str, str] = field(default_factory=dict)
     """Where traffic for its workloads is taken in on this machine: http, https -> host:port."""
+    outdated: bool = False
+    """It is ready, and `create` would change how it runs."""
 
 
 class ClusterProvider(Protocol):

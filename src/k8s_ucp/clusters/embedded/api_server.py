@@ -11,8 +11,9 @@ from typing import Any
 from k8s_ucp.clusters.api_server import ask
 from k8s_ucp.clusters.embedded.folder import VITAL, ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_component
+from k8s_ucp.clusters.embedded.stages import GATEWAY_API
 from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.kube import NODE, Kube
+from k8s_ucp.kube import NODE, Kube, KubeError, NotFound
 
 SERVING = (
     "/readyz?exclude=poststarthook/rbac/bootstrap-roles"
@@ -79,6 +80,20 @@ def wait_serving(folder: ClusterFolder, config: dict[str, Any], until: float) ->
             time.sleep(PAUSE)
     finally:
         kube.close()
+
+
+def gateway_kinds(config: dict[str, Any]) -> set[str] | None:
+    """The kinds of the Gateway API that somebody brought to it; None where it doesn't say."""
+    kube = Kube(config)
+    try:
+        found = kube.request("GET", GATEWAY_API, timeout=2)
+    except NotFound:
+        return set()
+    except KubeError:
+        return None
+    finally:
+        kube.close()
+    return {each["kind"] for each in found["resources"] if "/" not in each["name"]}
 
 
 def _refuse_deaths(folder: ClusterFolder) -> None:

@@ -6,16 +6,16 @@ starts processes and returns at once; waiting for them is done in provider.py, a
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.processes import MARK, forget_strangers
+from k8s_ucp.clusters.embedded.stages import write_stages
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.workspace import write_private_file
 
@@ -162,7 +162,7 @@ def _collecting(gogc: int) -> list[dict[str, str]]:
 
 def create(folder: ClusterFolder, *, timeout: float) -> None:
     """Make keys and settings and start the processes. Raises UcpError, DeadlineExceeded."""
-    write_stages(folder)
+    write_stages(folder, kinds=())
     _call(folder, "create", ["--kubeconfig", ""], timeout)
 
 
@@ -175,12 +175,13 @@ def start(folder: ClusterFolder, *, timeout: float) -> None:
     _call(folder, "start", [], timeout)
 
 
-def update(folder: ClusterFolder) -> list[str]:
-    """Bring the settings of a cluster that an older version made up to date.
+def update(folder: ClusterFolder, kinds: Collection[str] | None) -> list[str]:
+    """Bring a cluster's settings up to date: for its kinds, and where an older version made it.
 
-    Returns the components that have to start again to follow them.
+    kinds: of the Gateway API, None where the API server can't be asked. Returns the components
+    that have to start again to follow.
     """
-    changed = ["kwok-controller"] if write_stages(folder) else []
+    changed = ["kwok-controller"] if write_stages(folder, kinds) else []
     file = folder.home / "kwok.yaml"
     try:
         text = file.read_text("utf-8")
@@ -204,16 +205,6 @@ def updated(text: str, folder: ClusterFolder) -> str:
         more = "".join(rf"\n\g<1>'--{name}={arguments[name]}'" for name in missing)
         text = re.sub(rf"^( *- )'?--{after}=.*$", rf"\g<0>{more}", text, count=1, flags=re.M)
     return text.replace(f"--config={folder.home / 'kwok.yaml'}", f"--config={folder.stages}")
-
-
-def write_stages(folder: ClusterFolder) -> bool:
-    """Write what kwok does to objects where that isn't what it was told; returns whether."""
-    text = Path(__file__).with_name("stages.yaml").read_text("utf-8")
-    with contextlib.suppress(FileNotFoundError):
-        if folder.stages.read_text("utf-8") == text:
-            return False
-    write_private_file(folder.stages, text)
-    return True
 
 
 def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float) -> None:

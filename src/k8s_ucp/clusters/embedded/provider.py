@@ -23,11 +23,12 @@ from k8s_ucp.cluster_provider import (
     Report,
 )
 from k8s_ucp.clusters.api_server import not_ready
-from k8s_ucp.clusters.embedded import api_server, kwokctl
+from k8s_ucp.clusters.embedded import api_server, kwokctl, stages
 from k8s_ucp.clusters.embedded.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
 from k8s_ucp.clusters.embedded.processes import (
     end_all,
     end_components,
+    find_component,
     find_down,
     find_exposed,
     find_own,
@@ -186,14 +187,17 @@ class EmbeddedProvider:
             broken = folder.root.exists()
             message = "its creation was interrupted" if broken else "the cluster does not exist"
             return ClusterState(name, broken, running=False, ready=False, message=message)
+        outdated = False
         down = find_down(folder)
         if down:
             stopped = not folder.should_run() and len(down) > len(VITAL)
             message = "stopped" if stopped else f"not running: {', '.join(down)}"
             running = not set(down) & set(VITAL)
         else:
-            message = find_exposed(folder) or not_ready(self._config(folder, record)) or ""
+            config = self._config(folder, record)
+            message = find_exposed(folder) or not_ready(config) or ""
             running = True
+            outdated = not message and stages.outdated(folder, api_server.gateway_kinds(config))
         return ClusterState(
             name,
             exists=True,
@@ -201,6 +205,7 @@ class EmbeddedProvider:
             ready=not message,
             message=message,
             version=record.version,
+            outdated=outdated,
         )
 
     def names(self) -> list[str]:
@@ -251,7 +256,10 @@ class EmbeddedProvider:
 
     def _start(self, folder: ClusterFolder, record: Record, until: float) -> None:
         self._ports.claim(str(folder.root), record.ports)
-        end_components(folder, kwokctl.update(folder))
+        kinds = None
+        if find_component(folder, "kube-apiserver"):
+            kinds = api_server.gateway_kinds(self._config(folder, record))
+        end_components(folder, kwokctl.update(folder, kinds))
         if down := find_down(folder):
             self._link_programs(folder)
             forget_strangers(folder)

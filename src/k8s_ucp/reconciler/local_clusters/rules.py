@@ -96,7 +96,7 @@ def need(
     yet. waited: seconds since it was last seen ready; patience: how long others may heal it.
     """
     observed = max(done, (item.get("status") or {}).get("observedGeneration") or 0)
-    if not state.exists or not state.running:
+    if not state.exists or not state.running or state.outdated:
         return NextAction.CREATE
     if observed != item["metadata"].get("generation"):
         return NextAction.CREATE

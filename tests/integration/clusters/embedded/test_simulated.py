@@ -12,10 +12,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.embedded import kwokctl
+from k8s_ucp.clusters.embedded import api_server, kwokctl
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
-from k8s_ucp.kube import NODE, Kind, Kube
+from k8s_ucp.kube import NODE, Kind, Kube, KubeError
 from tests.control_planes import eventually, quiet
 
 pytestmark = pytest.mark.engines
@@ -160,6 +160,71 @@ WANTED: list[tuple[Kind, str, Callable[[Status], object]]] = [
 ]
 
 
+ROUTING = (
+    Kind("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
+    Kind("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"),
+)
+ROUTED = """
+{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway,
+ metadata: {name: web, namespace: default},
+ spec: {gatewayClassName: any, listeners: [{name: http, port: 80, protocol: HTTP}]}}
+---
+{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute,
+ metadata: {name: web, namespace: default}, spec: {parentRefs: [{name: web}]}}
+"""
+
+
+def definition(kind: Kind) -> dict[str, Any]:
+    """As much of a kind of the Gateway API as its objects need to have a status."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{kind.plural}.{kind.group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+        },
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind.kind,
+                "plural": kind.plural,
+                "singular": kind.kind.lower(),
+                "listKind": f"{kind.kind}List",
+            },
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {"spec": anything, "status": anything},
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+def accepted(status: Status) -> bool:
+    """As Argo CD would have it: of a Gateway all conditions, of a route those of its parents."""
+    found = [status, *status.get("parents", []), *status.get("listeners", [])]
+    states = [value for each in found for value in conditions(each).values()]
+    return bool(states) and set(states) == {"True"}
+
+
+def applied(kube: Kube, item: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        return kube.apply(item)
+    except KubeError:
+        return None
+
+
 def ready(kube: Kube) -> int:
     return sum(conditions(node["status"]).get("Ready") == "True" for node in kube.list_all(NODE))
 
@@ -213,7 +278,24 @@ def test_every_common_kind_becomes_healthy_and_fails_when_told(
     kube.delete(CLAIMS, "plain", "default")
     eventually(lambda: len(kube.list_all(volumes)) == before - 1, lambda: kube.list_all(volumes))
 
+    # Kinds of the Gateway API that somebody brings are noticed, and played from then on.
+    assert not provider.state("one").outdated
+    for kind in ROUTING:
+        kube.apply(definition(kind))
+    eventually(lambda: len(api_server.gateway_kinds(provider.kubeconfig("one")) or ()) == 2)
+    assert provider.state("one").outdated
+    provider.create(ClusterRequest("one", parameters={"nodes": "3"}), quiet)
+    for item in YAML(typ="safe").load_all(ROUTED):
+        # A kind that is this new answers a moment later.
+        eventually(lambda item=item: bool(applied(kube, item)))
+    for kind in ROUTING:
+        eventually(
+            lambda kind=kind: done(kind, "web", accepted),
+            lambda kind=kind: (kind.plural, state(kind, "web")),
+        )
+
     # A rerun finds nothing to change; more nodes come.
-    assert kwokctl.update(folder) == []
+    assert not provider.state("one").outdated
+    assert kwokctl.update(folder, None) == []
     provider.create(ClusterRequest("one", parameters={"nodes": "4"}), quiet)
     eventually(lambda: ready(kube) == 4, lambda: ready(kube))

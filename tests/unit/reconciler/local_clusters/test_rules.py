@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,6 +98,7 @@ OBSERVED = {"observedGeneration": 1}
         (state(), {}, 0, NextAction.CREATE),
         (state(), {"observedGeneration": 0}, 0, NextAction.CREATE),
         (state(), OBSERVED, 0, NextAction.NOTHING),
+        (replace(state(), outdated=True), OBSERVED, 0, NextAction.CREATE),
         (state(ready=False), OBSERVED, 5, NextAction.WAIT),
         (state(ready=False), OBSERVED, 25, NextAction.CREATE),
     ],
