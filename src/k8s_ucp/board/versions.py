@@ -16,7 +16,8 @@ from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, promotes_from
 from k8s_ucp.gitops.promotion.history import HistoryEvent, latest_events
 from k8s_ucp.gitops.promotion.message import Change
 from k8s_ucp.gitops.promotion.order import MARKS_FILE
-from k8s_ucp.gitops.promotion.overlay import KUSTOMIZATIONS, Overlay, read_overlay
+from k8s_ucp.gitops.promotion.overlay import Overlay, config_file, read_overlay
+from k8s_ucp.gitops.promotion.targets.find import is_read
 
 Place = tuple[str, str]
 """(app, environment)"""
@@ -103,12 +104,11 @@ class _Files:
     """The small files that versions are read from, as a Tip."""
 
     def __init__(self, repository: Repository, commit: str) -> None:
-        wanted = (*KUSTOMIZATIONS, MARKS_FILE)
         listing = {
             path: entry
             for path, entry in repository.listing(commit).items()
             if entry.mode.startswith("100")
-            and (path == ENVIRONMENTS_FILE or _is_overlay_file(path, wanted))
+            and (path == ENVIRONMENTS_FILE or _is_overlay_file(path) or _is_config(path))
         }
         contents = repository.contents(entry.id for entry in listing.values())
         self._files = {path: contents[entry.id] for path, entry in listing.items()}
@@ -117,8 +117,8 @@ class _Files:
         self._sources: dict[str, str] = {}
 
     def places(self) -> list[Place]:
-        found = {(path.split("/")[1], path.split("/")[3]) for path in self._files if "/" in path}
-        return sorted(found)
+        paths = [path.split("/") for path in self._files if _is_overlay_file(path)]
+        return sorted({(path[1], path[3]) for path in paths})
 
     def source_of(self, env: str) -> str:
         """The environment that `env` takes its tags from. Raises NotEditable."""
@@ -129,11 +129,24 @@ class _Files:
     def read(self, path: str) -> bytes | None:
         return self._files.get(path)
 
+    def files(self, path: str) -> list[str]:
+        inside = path + "/"
+        return sorted(each[len(inside) :] for each in self._files if each.startswith(inside))
+
     def folders(self, path: str) -> list[str]:  # noqa: ARG002 (a Tip has it)
         """None: only asked for the names of what is missing."""
         return []
 
 
-def _is_overlay_file(path: str, names: tuple[str, ...]) -> bool:
+def _is_overlay_file(path: str) -> bool:
+    """A file of an overlay that says which versions it has."""
+    parts = path.split("/", 4)
+    if len(parts) < 5 or (parts[0], parts[2]) != ("apps", "overlays"):
+        return False
+    return parts[4] == MARKS_FILE or is_read(parts[4])
+
+
+def _is_config(path: str) -> bool:
+    """It names what is promoted of an app."""
     parts = path.split("/")
-    return len(parts) == 5 and (parts[0], parts[2]) == ("apps", "overlays") and parts[4] in names
+    return len(parts) == 3 and path == config_file(parts[1])

@@ -36,6 +36,8 @@ def show_landing(console: Console, landing: Landing, output: Output, *, batch: b
     """Say what came of it, in words and as data; the exit code."""
     for decision in landing.decisions:
         console.say(words(decision, landing))
+        for place in decision.places:
+            console.say(f"  {decision.note.env}: {place}")
     if output is not Output.table:
         console.data(notation(result(landing, batch=batch), output))
     return 1 if _worst(landing.decisions).status in REFUSALS else 0

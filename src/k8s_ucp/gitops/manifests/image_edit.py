@@ -22,9 +22,10 @@ _NAME = re.compile(r"[!-~]{1,500}")
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _NUMBER_OR_DATE = re.compile(
     r"[0-9][0-9_]*(\.[0-9_]*)?([eEpP][-+]?[0-9_.]*)?|0[xXoObB][0-9a-fA-F_.pP+-]*|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+    r"|[0-9]+(:[0-9]+)+"
 )
 _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t]+)*")
-_BREAK = re.compile(r"\r\n|\n|\r")
+LINE_BREAK = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def set_pin(text: str, name: str, pin: Pin, where: str) -> str:
     if _image(entry).pin == pin:
         return text
     _refuse_shared(root, entry, name, where)
-    changed = _splice(text, _edits(text, entry, pin, f"{where}, image {name}"))
+    changed = splice(text, _edits(text, entry, pin, f"{where}, image {name}"))
     _prove(root, changed, name, pin, where)
     return changed
 
@@ -174,19 +175,22 @@ def _refuse_shared(root: YamlNode, entry: YamlNode, name: str, where: str) -> No
 
 
 @dataclass(frozen=True)
-class _Edit:
+class TextEdit:
+    """Other characters in place of text[start:end]."""
+
     start: int
     end: int
     text: str
 
 
-def _splice(text: str, edits: list[_Edit]) -> str:
+def splice(text: str, edits: list[TextEdit]) -> str:
+    """The text with the edits, which don't overlap."""
     for edit in sorted(edits, key=lambda each: each.start, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
 
 
-def _edits(text: str, entry: YamlNode, pin: Pin, what: str) -> list[_Edit]:
+def _edits(text: str, entry: YamlNode, pin: Pin, what: str) -> list[TextEdit]:
     wanted = {"newTag": pin.tag, "digest": pin.digest}
     there = {key: pair for key in wanted if (pair := entry.own(key))}
     missing = [key for key, value in wanted.items() if value and key not in there]
@@ -196,12 +200,12 @@ def _edits(text: str, entry: YamlNode, pin: Pin, what: str) -> list[_Edit]:
         edit
         for key, pair in there.items()
         if wanted[key]
-        for edit in _write(text, pair, key, wanted[key], what)
+        for edit in rewrite_value(text, pair, key, wanted[key], what)
     ]
     for key in missing:
         if surplus:
             # Tag for digest or the other way round: the line changes its key too.
-            edits += _write(text, there[surplus.pop()], key, wanted[key], what)
+            edits += rewrite_value(text, there[surplus.pop()], key, wanted[key], what)
         else:
             edits += _insert(text, entry, key, wanted[key], what)
     for key in surplus:
@@ -209,30 +213,30 @@ def _edits(text: str, entry: YamlNode, pin: Pin, what: str) -> list[_Edit]:
     return edits
 
 
-def _write(
+def rewrite_value(
     text: str, pair: tuple[YamlNode, YamlNode], name: str, value: str, what: str
-) -> list[_Edit]:
+) -> list[TextEdit]:
     """Another value in a line that is there, under the key `name`."""
     key, old = pair
     edits = []
     if key.value != name:
-        edits.append(_Edit(key.start, key.end, f"{key.style}{name}{key.style}"))
+        edits.append(TextEdit(key.start, key.end, f"{key.style}{name}{key.style}"))
     written = text[old.start : old.end]
     if old.kind not in ("scalar", "alias"):
         raise NotEditable(f"{what}: {key.value} is not a string")
-    if old.style in ("|", ">") or _BREAK.search(written.strip()):
+    if old.style in ("|", ">") or LINE_BREAK.search(written.strip()):
         raise NotEditable(f"{what}: {key.value} spans several lines")
     if old.tag not in ("", "!", "tag:yaml.org,2002:str", "!!str"):
         raise NotEditable(f"{what}: {key.value} carries the YAML tag {old.tag}")
     if old.kind == "scalar" and not written.strip():
         colon = text.index(":", key.end) + 1
-        return [*edits, _Edit(colon, colon, " " + quoted(value, ""))]
+        return [*edits, TextEdit(colon, colon, " " + quoted(value, ""))]
     head = _PROPERTIES.match(written)
     start = old.start + (head.end() if head and old.kind == "scalar" else 0)
-    return [*edits, _Edit(start, old.end, quoted(value, old.style))]
+    return [*edits, TextEdit(start, old.end, quoted(value, old.style))]
 
 
-def _insert(text: str, entry: YamlNode, key: str, value: str, what: str) -> list[_Edit]:
+def _insert(text: str, entry: YamlNode, key: str, value: str, what: str) -> list[TextEdit]:
     """A new line (in a flow mapping: a new pair) behind the image's name."""
     pairs = [pair for pair in (entry.own("name"), entry.own("newName")) if pair]
     if not pairs:
@@ -240,39 +244,43 @@ def _insert(text: str, entry: YamlNode, key: str, value: str, what: str) -> list
     name, last = max(pairs, key=lambda pair: pair[1].end)
     written = f"{name.style}{key}{name.style}: {quoted(value, last.style)}"
     if entry.flow:
-        return [_Edit(last.end, last.end, f", {written}")]
-    before = _line_start(text, name.start)
-    following = _BREAK.search(text, last.end)
-    ending = _line_break(text)
+        return [TextEdit(last.end, last.end, f", {written}")]
+    before = line_start(text, name.start)
+    following = LINE_BREAK.search(text, last.end)
+    ending = line_break(text)
     indent = " " * (name.start - before - text[before : name.start].count("\ufeff"))
     if following is None:
-        return [_Edit(len(text), len(text), f"{ending}{indent}{written}")]
-    return [_Edit(following.end(), following.end(), f"{indent}{written}{ending}")]
+        return [TextEdit(len(text), len(text), f"{ending}{indent}{written}")]
+    return [TextEdit(following.end(), following.end(), f"{indent}{written}{ending}")]
 
 
-def _remove(text: str, entry: YamlNode, pair: tuple[YamlNode, YamlNode], what: str) -> list[_Edit]:
+def _remove(
+    text: str, entry: YamlNode, pair: tuple[YamlNode, YamlNode], what: str
+) -> list[TextEdit]:
     """Take a line out; where it shares its line with others, empty it: kustomize skips that."""
     key, value = pair
-    start = _line_start(text, key.start)
+    start = line_start(text, key.start)
     if entry.flow or text[start : key.start].strip() or value.style in ("|", ">"):
         return _write_empty(text, pair, what)
-    ending = _BREAK.search(text, value.end)
-    return [_Edit(start, ending.end() if ending else len(text), "")]
+    ending = LINE_BREAK.search(text, value.end)
+    return [TextEdit(start, ending.end() if ending else len(text), "")]
 
 
-def _write_empty(text: str, pair: tuple[YamlNode, YamlNode], what: str) -> list[_Edit]:
+def _write_empty(text: str, pair: tuple[YamlNode, YamlNode], what: str) -> list[TextEdit]:
     _, value = pair
-    if value.kind != "scalar" or _BREAK.search(text[value.start : value.end]):
+    if value.kind != "scalar" or LINE_BREAK.search(text[value.start : value.end]):
         raise NotEditable(f"{what}: {pair[0].value} can't be removed automatically")
-    return [_Edit(value.start, value.end, '""')]
+    return [TextEdit(value.start, value.end, '""')]
 
 
-def _line_start(text: str, index: int) -> int:
+def line_start(text: str, index: int) -> int:
+    """Where the line with that character begins."""
     return max(text.rfind("\n", 0, index), text.rfind("\r", 0, index)) + 1
 
 
-def _line_break(text: str) -> str:
-    found = _BREAK.search(text)
+def line_break(text: str) -> str:
+    """How the text ends its lines."""
+    found = LINE_BREAK.search(text)
     return found.group() if found else "\n"
 
 

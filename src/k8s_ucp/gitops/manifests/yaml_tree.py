@@ -84,11 +84,22 @@ class YamlNode:
         )
 
 
-@lru_cache(maxsize=64)
 def read_tree(text: str, where: str) -> YamlNode:
-    """The tree of a YAML file that holds exactly one document.
+    """The tree of a YAML file that holds exactly one document. Raises NotEditable."""
+    roots = read_documents(text, where)
+    if len(roots) != 1:
+        raise NotEditable(
+            f"{where} contains {len(roots)} YAML documents; expected one",
+            next="move each document to its own file",
+        )
+    return roots[0]
 
-    where: the file's path, for messages. Nobody changes the tree: a text that was read is
+
+@lru_cache(maxsize=64)
+def read_documents(text: str, where: str) -> tuple[YamlNode, ...]:
+    """The trees of a YAML file's documents.
+
+    where: the file's path, for messages. Nobody changes the trees: a text that was read is
     remembered. Raises NotEditable.
     """
     from k8s_ucp import yaml_io
@@ -102,13 +113,7 @@ def read_tree(text: str, where: str) -> YamlNode:
     except ValueError as error:
         # Surrogates and the like, which the reader refuses before there is a position.
         raise NotEditable(f"{where} is not valid YAML: {error}") from error
-    documents = sum(type(event).__name__ == "DocumentStartEvent" for event in events)
-    if documents != 1:
-        raise NotEditable(
-            f"{where} contains {documents} YAML documents; expected one",
-            next="move each document to its own file",
-        )
-    return _Builder(events, where).document()
+    return _Builder(events, where).documents()
 
 
 class _Builder:
@@ -119,11 +124,14 @@ class _Builder:
         self._where = where
         self._anchors: dict[str, YamlNode] = {}
 
-    def document(self) -> YamlNode:
+    def documents(self) -> tuple[YamlNode, ...]:
+        roots = []
         for event in self._events:
             if type(event).__name__ == "DocumentStartEvent":
-                return self._node(next(self._events), 0)
-        raise AssertionError("no document, although one was counted")
+                # An anchor belongs to its document.
+                self._anchors = {}
+                roots.append(self._node(next(self._events), 0))
+        return tuple(roots)
 
     def _node(self, event: object, depth: int) -> YamlNode:
         if depth > DEEPEST:

@@ -20,11 +20,13 @@ from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order
 from k8s_ucp.gitops.promotion.overlay import (
     Overlay,
     Tip,
-    decoded,
+    config_file,
     nearest,
     read_overlay,
     written,
 )
+from k8s_ucp.gitops.promotion.targets.folder import decoded
+from k8s_ucp.gitops.promotion.targets.kinds import Target
 
 Status = Literal["promoted", "unchanged", "superseded", "pr", "held", "gated", "conflict"]
 
@@ -62,6 +64,8 @@ class Decision:
     next: str = ""
     required: tuple[tuple[str, Mapping[str, Pin]], ...] = ()
     """What has to run elsewhere: (environment, pins by the name pods have)."""
+    places: tuple[str, ...] = ()
+    """Where versions stand, where that isn't a kustomization's images."""
 
 
 def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
@@ -167,7 +171,12 @@ def _decide(
     required = _required(base, intent) if moved else ""
     if required:
         elsewhere = read_overlay(base, intent.app, required)
-        lacking = differing({each.image: each.new for each in moved}, elsewhere.pins)
+        there = {
+            each.image: found.pin
+            for each in moved
+            if (found := elsewhere.counterpart(overlay.target(each.image)))
+        }
+        lacking = differing({each.image: each.new for each in moved}, there)
         if lacking:
             return refused(
                 "gated",
@@ -178,8 +187,9 @@ def _decide(
     if not moved:
         note = replace(note, kind="mark")
         return Decision("unchanged", note, asked, writes, reason=f"{place} already has it")
-    running = _running(base, intent, required, moved)
-    return Decision("promoted", note, asked, writes, required=running)
+    running = _running(base, intent, overlay, required, moved)
+    places = tuple(each for name in wanted if (each := overlay.target(name).places))
+    return Decision("promoted", note, asked, writes, required=running, places=places)
 
 
 _HELD = (
@@ -214,17 +224,21 @@ def _required(base: Tip, intent: Intent) -> str:
 
 
 def _running(
-    base: Tip, intent: Intent, required: str, moved: Sequence[Change]
+    base: Tip, intent: Intent, overlay: Overlay, required: str, moved: Sequence[Change]
 ) -> tuple[tuple[str, Mapping[str, Pin]], ...]:
     if not required:
         return ()
-    names = {each.name: each.new_name or each.name for each in
-             read_overlay(base, intent.app, required).images}  # fmt: skip
-    return ((required, {names[change.image]: change.new for change in moved}),)
+    elsewhere = read_overlay(base, intent.app, required)
+    pins = {}
+    for change in moved:
+        found = elsewhere.counterpart(overlay.target(change.image))
+        if found and found.kind == "image":
+            pins[found.image] = change.new
+    return ((required, pins),)
 
 
 def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
-    """The pin that each image is to have, by the name in `images`."""
+    """The pin that each image is to have, by its name in the overlay."""
     if intent.images:
         return {_find(overlay, name): pin for name, pin in intent.images.items()}
     if intent.source:
@@ -234,32 +248,59 @@ def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
                 next="choose another environment for --from",
             )
         source = read_overlay(tip, intent.app, intent.source)
-        shared = {name: pin for name, pin in source.pins.items() if name in overlay.pins and pin}
+        shared = {
+            target.name: found.pin
+            for target in overlay.targets
+            if (found := source.counterpart(target)) and found.pin
+        }
         if not shared:
             raise NotEditable(
                 f"{source.path} and {overlay.path} have no image in common",
                 next="use the same images in both, or set --image NAME=TAG",
             )
         return shared
-    if len(overlay.images) > 1:
-        names = " ".join(f"--image {image.name}={intent.pin}" for image in overlay.images)
+    images = [target for target in overlay.targets if target.kind == "image"]
+    if len(images) != 1:
         raise UsageError(
-            f"{overlay.path} has {len(overlay.images)} images; the image for "
-            f"{intent.pin} is not specified",
-            next=f"name the images to change: {names}",
+            f"{overlay.path} has {len(images)} images; the image for {intent.pin} is not specified",
+            next=_choose(intent, images),
         )
-    return {overlay.images[0].name: intent.pin}
+    return {images[0].name: intent.pin}
 
 
-def _find(overlay: Overlay, name: str) -> str:
-    """The image's name in `images` for one that was typed: that name, or the new one."""
-    if any(image.name == name for image in overlay.images):
-        return name
-    renamed = [image.name for image in overlay.images if image.new_name == name]
-    if len(renamed) == 1:
-        return renamed[0]
-    known = [image.name for image in overlay.images]
-    raise UcpError(f"{overlay.path} has no image {name}", next=nearest(name, known))
+def _choose(intent: Intent, images: Sequence[Target]) -> str:
+    """How to say which of several images is meant."""
+    names = " ".join(f"--image {_shell(f'{image.name}={intent.pin}')}" for image in images)
+    advice = f"name the images to change: {names}"
+    lines = [image.line for image in images if image.line]
+    return f"{advice}; {_naming(intent.app, lines)}" if lines else advice
+
+
+def _naming(app: str, lines: Sequence[str]) -> str:
+    return f"or name the one that is meant in {config_file(app)}: targets: [{lines[0]}]" + "".join(
+        f" or [{line}]" for line in lines[1:3]
+    )
+
+
+def _shell(word: str) -> str:
+    return f"'{word}'" if " " in word else word
+
+
+def _find(overlay: Overlay, typed: str) -> str:
+    """The image's name in the overlay for one that was typed: that name, or the one pods have."""
+    if any(target.name == typed for target in overlay.targets):
+        return typed
+    found = [each for each in overlay.targets if typed in (each.image, each.way())]
+    if len(found) == 1:
+        return found[0].name
+    if found:
+        raise UsageError(
+            f"{overlay.path} has {typed} in {len(found)} places: "
+            + "; ".join(each.places for each in found),
+            next=_naming(overlay.app, [each.line for each in found]).removeprefix("or "),
+        )
+    known = [target.name for target in overlay.targets]
+    raise UcpError(f"{overlay.path} has no image {typed}", next=nearest(typed, known))
 
 
 def _withdrawn(decision: Decision, stopped: Decision) -> Decision:
@@ -285,6 +326,9 @@ class _Edited:
 
     def read(self, path: str) -> bytes | None:
         return self.written[path] if path in self.written else self.tip.read(path)
+
+    def files(self, path: str) -> list[str]:
+        return self.tip.files(path)
 
     def folders(self, path: str) -> list[str]:
         return self.tip.folders(path)

@@ -7,14 +7,17 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from k8s_ucp.errors import UcpError
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.manifests.image_edit import Image, Pin, read_images
-from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.message import Change, NoteTrailers, read_trailers
-from k8s_ucp.gitops.promotion.overlay import KUSTOMIZATIONS, overlay_folder
+from k8s_ucp.gitops.promotion.order import MARKS_FILE
+from k8s_ucp.gitops.promotion.overlay import Tip, overlay_folder, read_overlay
 from k8s_ucp.gitops.promotion.rollback import PinsAtCommit
+from k8s_ucp.gitops.promotion.targets.find import is_read
+from k8s_ucp.gitops.promotion.tip import GitTip
 
 
 @dataclass(frozen=True)
@@ -34,63 +37,61 @@ class HistoryEvent:
 
 @dataclass(frozen=True)
 class _Touch:
-    """A commit and the kustomizations it touched: {path: (blob before, blob after)}."""
+    """A commit and the files of overlays that it touched: {path: blob after, "" for none}."""
 
     commit: str
     time: int
     author: Author
     message: str
-    files: Mapping[str, tuple[str, str]]
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _State:
+    """The pins of an overlay after a commit that touched it, and before it."""
+
+    touch: _Touch
+    app: str
+    env: str
+    before: Mapping[str, Pin]
+    after: Mapping[str, Pin]
+
+    def event(self) -> HistoryEvent | None:
+        """What the commit changed; None where the pins stayed."""
+        changes = tuple(
+            Change(name, self.before.get(name, Pin()), pin)
+            for name, pin in self.after.items()
+            if pin and self.before.get(name) != pin
+        )
+        if not changes:
+            return None
+        entries = {(each.app, each.env): each for each in read_trailers(self.touch.message)}
+        return _event(self.touch, self.env, changes, entries.get((self.app, self.env)))
 
 
 def events(repository: Repository, tip: str, app: str, env: str = "") -> list[HistoryEvent]:
     """Changes of an app's pins, newest first; env "" is every environment."""
-    folder = overlay_folder(app, env) if env else f"apps/{app}/overlays"
-    touches = list(_touches(repository, tip, folder))
-    ids = [id for touch in touches for pair in touch.files.values() for id in pair]
-    contents = repository.contents(id for id in ids if _exists(id))
-    found = []
-    for touch in touches:
-        entries = {each.env: each for each in read_trailers(touch.message) if each.app == app}
-        for path, (before, after) in touch.files.items():
-            name = path.split("/")[3]
-            changes = _changes(contents.get(before, b""), contents.get(after, b""), path)
-            if changes:
-                found.append(_event(touch, name, changes, entries.get(name)))
-    return found
+    states = _states(repository, tip, _below(app, env))
+    return [event for state in states if (event := state.event())]
 
 
 def latest_events(
     repository: Repository, tip: str, *, since: str = ""
 ) -> dict[tuple[str, str], HistoryEvent]:
     """The newest change of each app in each environment, after the commit `since`: for all apps."""
-    touches = list(_touches(repository, f"{since}..{tip}" if since else tip, "apps"))
-    ids = [id for touch in touches for pair in touch.files.values() for id in pair]
-    contents = repository.contents(id for id in ids if _exists(id))
     found: dict[tuple[str, str], HistoryEvent] = {}
-    for touch in touches:
-        entries = {(each.app, each.env): each for each in read_trailers(touch.message)}
-        for path, (before, after) in touch.files.items():
-            _, app, folder, env, _ = path.split("/")
-            if folder != "overlays" or (app, env) in found:
-                continue
-            changes = _changes(contents.get(before, b""), contents.get(after, b""), path)
-            if changes:
-                found[app, env] = _event(touch, env, changes, entries.get((app, env)))
+    for state in _states(repository, tip, "apps", since):
+        if (state.app, state.env) not in found and (event := state.event()):
+            found[state.app, state.env] = event
     return found
 
 
 def pasts(repository: Repository, tip: str, app: str, env: str) -> list[PinsAtCommit]:
-    """The overlay's pins at each commit that changed them, newest first."""
-    touches = list(_touches(repository, tip, overlay_folder(app, env)))
-    contents = repository.contents(
-        after for touch in touches for _, after in touch.files.values() if _exists(after)
-    )
+    """The overlay's pins at each commit that touched it, newest first."""
     return [
-        PinsAtCommit(touch.commit, {image.name: image.pin for image in images})
-        for touch in touches
-        for path, (_, after) in touch.files.items()
-        if (images := _images(contents.get(after, b""), path))
+        PinsAtCommit(state.touch.commit, state.after)
+        for state in _states(repository, tip, _below(app, env))
+        if state.after
     ]
 
 
@@ -105,12 +106,90 @@ def past_at(repository: Repository, tip: str, app: str, env: str, name: str) -> 
         return None
     if not commit or repository.git("rev-list", "--max-count=1", commit, "--not", tip).strip():
         return None
-    listing = repository.listing(commit, overlay_folder(app, env))
-    for path, entry in listing.items():
-        if path.rpartition("/")[2] in KUSTOMIZATIONS and entry.mode.startswith("100"):
-            images = _images(repository.contents([entry.id])[entry.id], path)
-            return PinsAtCommit(commit, {image.name: image.pin for image in images})
-    return None
+    pins = _pins(GitTip(repository, commit, [app]), app, env)
+    return PinsAtCommit(commit, pins) if pins else None
+
+
+@dataclass
+class _Replayed:
+    """Overlays as history builds them up, file by file.
+
+    configs: blobs of `.promotion.yaml` of apps, as they are now: they count for the past too.
+    """
+
+    repository: Repository
+    configs: Mapping[str, str]
+    contents: dict[str, bytes]
+    blobs: dict[str, str]
+
+    def read(self, path: str) -> bytes | None:
+        id = self.configs.get(path) or self.blobs.get(path)
+        if id is not None and id not in self.contents:
+            self.contents.update(self.repository.contents([id]))
+        return None if id is None else self.contents[id]
+
+    def files(self, path: str) -> list[str]:
+        inside = path + "/"
+        return sorted(each[len(inside) :] for each in self.blobs if each.startswith(inside))
+
+    def folders(self, path: str) -> list[str]:
+        return sorted({each.split("/")[0] for each in self.files(path) if "/" in each})
+
+
+def _below(app: str, env: str) -> str:
+    return overlay_folder(app, env) if env else f"apps/{app}/overlays"
+
+
+def _states(repository: Repository, tip: str, folder: str, since: str = "") -> list[_State]:
+    """What each commit that touched overlays in a folder made of their pins, newest first."""
+    touches = list(_touches(repository, f"{since}..{tip}" if since else tip, folder))
+    if not touches:
+        return []
+    top = "/".join(folder.split("/")[:2])
+    configs = {
+        path: entry.id
+        for path, entry in repository.listing(tip, top).items()
+        if path.count("/") == 2 and path.endswith(f"/{MARKS_FILE}") and entry.mode[:3] == "100"
+    }
+    there = repository.listing(since, folder) if since else {}
+    blobs = {
+        path: entry.id
+        for path, entry in there.items()
+        if _is_in_overlay(path) and entry.mode.startswith("100")
+    }
+    files = [item for touch in touches for item in touch.files.items()]
+    wanted = {id for path, id in files if id and is_read(path.split("/", 4)[4])}
+    contents = repository.contents([*wanted, *configs.values()])
+    replayed = _Replayed(repository, configs, contents, blobs)
+    last: dict[tuple[str, str], Mapping[str, Pin]] = {}
+    states = []
+    for touch in reversed(touches):
+        places = dict.fromkeys((path.split("/")[1], path.split("/")[3]) for path in touch.files)
+        if since:
+            for place in places:
+                last.setdefault(place, _pins(replayed, *place))
+        for path, id in touch.files.items():
+            if id:
+                replayed.blobs[path] = id
+            else:
+                replayed.blobs.pop(path, None)
+        for app, env in reversed(places):
+            pins = _pins(replayed, app, env)
+            states.append(_State(touch, app, env, last.get((app, env), {}), pins))
+            last[app, env] = pins
+    return states[::-1]
+
+
+def _is_in_overlay(path: str) -> bool:
+    return path.count("/") > 3 and path.split("/")[2] == "overlays"
+
+
+def _pins(tip: Tip, app: str, env: str) -> Mapping[str, Pin]:
+    """The pins of an overlay; none of one that nothing could be promoted in then."""
+    try:
+        return read_overlay(tip, app, env).pins
+    except UcpError:
+        return {}
 
 
 def _event(
@@ -128,26 +207,8 @@ def _event(
     )
 
 
-def _changes(before: bytes, after: bytes, path: str) -> tuple[Change, ...]:
-    old = {image.name: image.pin for image in _images(before, path)}
-    new = {image.name: image.pin for image in _images(after, path)}
-    return tuple(
-        Change(name, old.get(name, Pin()), pin)
-        for name, pin in new.items()
-        if pin and old.get(name) != pin
-    )
-
-
-def _images(content: bytes, path: str) -> list[Image]:
-    """Images of a version; none of one that was no kustomization then."""
-    try:
-        return read_images(content.decode("utf-8"), path)
-    except (NotEditable, UnicodeDecodeError):
-        return []
-
-
 def _touches(repository: Repository, tip: str, folder: str) -> Iterator[_Touch]:
-    """Commits on the first-parent line that touched a kustomization below `folder`."""
+    """Commits on the first-parent line that touched files of overlays below `folder`."""
     # Messages may hold anything, so the separators are made up anew each time.
     start, field = uuid.uuid4().hex, uuid.uuid4().hex
     layout = start + field.join(["%H", "%an", "%ae", "%ct", "%B", ""])
@@ -160,14 +221,9 @@ def _touches(repository: Repository, tip: str, folder: str) -> Iterator[_Touch]:
         files = {}
         parts = iter(rest.strip("\0\n").split("\0"))
         for head in parts:
-            found = re.fullmatch(r"\n?:\d+ \d+ ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*", head)
+            found = re.fullmatch(r"\n?:\d+ (\d+) [0-9a-f]+ ([0-9a-f]+) [A-Z]\d*", head)
             path = next(parts, "")
-            if found and path.rpartition("/")[2] in KUSTOMIZATIONS and path.count("/") == 4:
-                files[path] = (found[1], found[2])
+            if found and _is_in_overlay(path) and path.rpartition("/")[2] != MARKS_FILE:
+                files[path] = found[2] if found[1].startswith("100") else ""
         if files:
             yield _Touch(commit, int(when), Author(name, email), message, files)
-
-
-def _exists(id: str) -> bool:
-    """git writes a missing side of a change as zeros."""
-    return bool(id.strip("0"))

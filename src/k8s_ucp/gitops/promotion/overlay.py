@@ -1,4 +1,4 @@
-"""An app's overlay for one environment at one commit: its images, its marks, its rewriting."""
+"""An app's overlay for one environment at one commit: its versions, its marks, its rewriting."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.manifests.image_edit import Image, Pin, read_images, set_pin
+from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.order import MARKS_FILE, Mark
-
-KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+from k8s_ucp.gitops.promotion.targets.config import read_config
+from k8s_ucp.gitops.promotion.targets.find import KUSTOMIZATIONS, find_targets
+from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, Files, decoded
+from k8s_ucp.gitops.promotion.targets.kinds import Target, write
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """What an app or environment may be called: a folder's name that is no path; use fullmatch."""
 
 
-class Tip(Protocol):
+class Tip(Files, Protocol):
     """The repository's content at one commit. Symlinks are never followed: NotEditable."""
-
-    def read(self, path: str) -> bytes | None:
-        """A file's content, None where there is no such file."""
 
     def folders(self, path: str) -> list[str]:
         """Names of the folders in a folder, sorted; none where there is no such folder."""
@@ -35,51 +34,64 @@ class Overlay:
 
     app: str
     env: str
+    folder: str
     path: str
-    """Of the kustomization."""
-    text: str
-    images: tuple[Image, ...]
+    """What a person looks at first: the kustomization, else the folder."""
+    targets: tuple[Target, ...]
     marks: Mapping[str, Mark]
-
-    @property
-    def folder(self) -> str:
-        return self.path.rpartition("/")[0]
+    files: EnvironmentFolder
 
     @property
     def pins(self) -> dict[str, Pin]:
-        """What each image is held to."""
-        return {image.name: image.pin for image in self.images}
+        """What each image and chart is held to."""
+        return {target.name: target.pin for target in self.targets}
+
+    def target(self, name: str) -> Target:
+        """The one of that name, which is there."""
+        return next(each for each in self.targets if each.name == name)
+
+    def counterpart(self, target: Target) -> Target | None:
+        """What is the same here as a target of another environment."""
+        same = [each for each in self.targets if each.name == target.name]
+        way = target.way()
+        if not same and way:
+            same = [each for each in self.targets if each.way() == way]
+        return same[0] if len(same) == 1 else None
 
 
 def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
     """An overlay with its marks. Raises UsageError, NotEditable, UcpError (with nearest names)."""
     check_name("app", app)
     check_name("environment", env)
-    folder = overlay_folder(app, env)
-    held = {}
-    for name in KUSTOMIZATIONS:
-        content = tip.read(f"{folder}/{name}")
-        if content is not None:
-            held[name] = content
-    if len(held) > 1:
-        raise NotEditable(
-            f"{folder} contains {' and '.join(held)}, but kustomize accepts only one of them"
-        )
-    if not held:
+    folder = EnvironmentFolder(tip, overlay_folder(app, env))
+    config = config_file(app)
+    content = tip.read(config)
+    named = read_config(None if content is None else decoded(content, config), config, env)
+    found = find_targets(folder, env, named)
+    if found is None:
         raise _unknown(tip, app, env)
-    name, content = held.popitem()
-    path = f"{folder}/{name}"
-    text = decoded(content, path)
-    marks_path = f"{folder}/{MARKS_FILE}"
-    marks = tip.read(marks_path)
+    if not found.targets:
+        raise NotEditable(
+            f"{folder.path} has no image whose version can be promoted"
+            if not named
+            else f"{folder.path} has nothing of what {config} names",
+            next=f"name it in {config}: targets: [{{image: NAME, path: image.tag}}]",
+        )
+    marks = folder.text(MARKS_FILE)
     return Overlay(
         app,
         env,
-        path,
-        text,
-        tuple(read_images(text, path)),
-        order_of.read_marks(None if marks is None else decoded(marks, marks_path), marks_path),
+        folder.path,
+        f"{folder.path}/{found.file}".rstrip("/"),
+        found.targets,
+        order_of.read_marks(marks, f"{folder.path}/{MARKS_FILE}"),
+        folder,
     )
+
+
+def config_file(app: str) -> str:
+    """Where people name what is promoted of an app."""
+    return f"apps/{app}/{MARKS_FILE}"
 
 
 def overlay_folder(app: str, env: str) -> str:
@@ -109,13 +121,23 @@ def nearest(name: str, known: Sequence[str]) -> str:
 def written(
     overlay: Overlay, pins: Mapping[str, Pin], marks: Mapping[str, Mark]
 ) -> dict[str, bytes]:
-    """The overlay's files that differ once its images have those pins and marks."""
-    text = overlay.text
+    """The overlay's files that differ once it holds those pins and marks."""
+    texts: dict[str, str] = {}
+
+    def text(name: str) -> str:
+        found = texts.get(name, overlay.files.text(name))
+        if found is None:
+            raise NotEditable(f"{overlay.folder} has no file {name}")
+        return found
+
     for name, pin in pins.items():
-        text = set_pin(text, name, pin, overlay.path)
-    writes: dict[str, bytes] = {}
-    if text != overlay.text:
-        writes[overlay.path] = text.encode()
+        for spot in overlay.target(name).spots:
+            texts |= write(spot, text, pin, overlay.folder)
+    writes = {
+        f"{overlay.folder}/{name}": new.encode()
+        for name, new in texts.items()
+        if new != overlay.files.text(name)
+    }
     if dict(marks) != dict(overlay.marks):
         writes[f"{overlay.folder}/{MARKS_FILE}"] = order_of.write_marks(marks).encode()
     return writes
@@ -134,11 +156,3 @@ def _unknown(tip: Tip, app: str, env: str) -> UcpError:
     return NotEditable(
         f"{folder} has no kustomization file", next=f"add {folder}/{KUSTOMIZATIONS[0]}"
     )
-
-
-def decoded(content: bytes, path: str) -> str:
-    """A file's text. Raises NotEditable for what is no UTF-8."""
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise NotEditable(f"{path} is not valid UTF-8") from error

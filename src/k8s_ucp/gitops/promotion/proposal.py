@@ -34,6 +34,9 @@ class PairTip:
     def read(self, path: str) -> bytes | None:
         return self.base.read(path)
 
+    def files(self, path: str) -> list[str]:
+        return self.base.files(path)
+
     def folders(self, path: str) -> list[str]:
         return self.base.folders(path)
 

@@ -68,7 +68,8 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
         return Decision("unchanged", note, asked, reason=reason)
     if not changes:
         note = PromotionNote("release", rollback.app, rollback.env)
-    return Decision("promoted", note, asked, writes)
+    places = tuple(each for name in wanted if (each := overlay.target(name).places))
+    return Decision("promoted", note, asked, writes, places=places)
 
 
 def previous(overlay: Overlay, pasts: Sequence[PinsAtCommit]) -> dict[str, Pin]:

@@ -9,7 +9,8 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE
 from k8s_ucp.gitops.promotion.order import MARKS_FILE
-from k8s_ucp.gitops.promotion.overlay import KUSTOMIZATIONS
+from k8s_ucp.gitops.promotion.overlay import config_file
+from k8s_ucp.gitops.promotion.targets.find import is_read
 
 _SYMLINK, _SUBMODULE = "120000", "160000"
 
@@ -20,13 +21,14 @@ class GitTip:
     def __init__(self, repository: Repository, commit: str, apps: Iterable[str]) -> None:
         self.commit = commit
         self._repository = repository
-        self._folders = tuple(f"apps/{app}/overlays" for app in dict.fromkeys(apps))
-        self._entries = self._listed(*self._folders, ENVIRONMENTS_FILE)
-        wanted = (*KUSTOMIZATIONS, MARKS_FILE, ENVIRONMENTS_FILE)
+        names = tuple(dict.fromkeys(apps))
+        self._folders = tuple(f"apps/{app}/overlays" for app in names)
+        configs = (config_file(app) for app in names)
+        self._entries = self._listed(*self._folders, ENVIRONMENTS_FILE, *configs)
         self._contents = repository.contents(
             entry.id
             for path, entry in self._entries.items()
-            if path.rpartition("/")[2] in wanted and entry.mode.startswith("100")
+            if entry.mode.startswith("100") and self._ahead(path)
         )
 
     def read(self, path: str) -> bytes | None:
@@ -39,6 +41,10 @@ class GitTip:
             self._contents.update(self._repository.contents([entry.id]))
         return self._contents[entry.id]
 
+    def files(self, path: str) -> list[str]:
+        inside = path + "/"
+        return sorted(each[len(inside) :] for each in self._entries if each.startswith(inside))
+
     def folders(self, path: str) -> list[str]:
         listing = self._repository.git(
             "ls-tree", "-d", "-z", "--name-only", self.commit, path + "/"
@@ -50,6 +56,12 @@ class GitTip:
         """The mode of a file that is there."""
         entry = self._entries.get(path)
         return entry.mode if entry else None
+
+    def _ahead(self, path: str) -> bool:
+        """Every promotion of the app may look at it."""
+        if path == ENVIRONMENTS_FILE or path.rpartition("/")[2] == MARKS_FILE:
+            return True
+        return is_read(path.split("/", 4)[4]) if path.count("/") > 3 else False
 
     def _refuse_detours(self, path: str) -> None:
         """A missing file may hide behind a symlink on the way: that has to be said."""

@@ -115,8 +115,8 @@ def test_names_that_are_paths(refused: Callable[..., Result], name: str) -> None
         ),
         ({"apps/echo/overlays/stage/.promotion.yaml": "symlink:/etc/passwd"}, "symlink"),
         ({"apps/echo/overlays/stage/.promotion.yaml": "images: [1]\n"}, "not a valid"),
-        ({STAGE: None, "apps/echo/overlays/stage/x.yaml": "a: 1\n"}, "no kustomization"),
-        ({STAGE: None, STAGE + "/x": "a: 1\n"}, "no kustomization"),
+        ({STAGE: None, "apps/echo/overlays/stage/x.yaml": "a: 1\n"}, "no image"),
+        ({STAGE: None, STAGE + "/x": "a: 1\n"}, "no image"),
         ({STAGE.replace(".yaml", ".yml"): "images: []\n"}, "only one"),
     ],
 )

@@ -32,7 +32,7 @@ def intent(tag: str = "", **more: Any) -> Intent:
 
 
 def after(there: MemoryTip, decision: Decision) -> MemoryTip:
-    return MemoryTip({**there.files, **decision.writes})
+    return MemoryTip({**there.content, **decision.writes})
 
 
 def test_only_the_tag_is_written_without_an_order() -> None:
@@ -111,7 +111,7 @@ class TestGate:
     def there(
         self, stage: str = "2", prod: str = "1", environments: str | None = ENVIRONMENTS
     ) -> Any:
-        files = {path: text.decode() for path, text in shop(stage=stage, prod=prod).files.items()}
+        files = {path: text.decode() for path, text in shop(stage=stage, prod=prod).content.items()}
         return tip({**files, **({"environments.yaml": environments} if environments else {})})
 
     def test_prod_takes_only_what_stage_has(self) -> None:
@@ -137,7 +137,10 @@ class TestGate:
     def test_the_gate_wants_the_same_pin_not_only_the_tag(self) -> None:
         sha = "sha256:" + "0" * 64
         there = MemoryTip(
-            {**self.there().files, STAGE: f"images:\n- {{name: echo, digest: '{sha}'}}\n".encode()}
+            {
+                **self.there().content,
+                STAGE: f"images:\n- {{name: echo, digest: '{sha}'}}\n".encode(),
+            }
         )
         assert decide(there, intent("2", env="prod")).status == "gated"
         assert decide(there, intent(env="prod", pin=Pin(digest=sha))).status == "promoted"
@@ -154,8 +157,8 @@ class TestGate:
 
     def test_what_has_to_be_healthy_is_named_as_pods_have_it(self) -> None:
         there = self.there()
-        renamed = there.files[STAGE].replace(b"newTag", b"newName: ghcr.io/echo\n  newTag")
-        there = MemoryTip({**there.files, STAGE: renamed})
+        renamed = there.content[STAGE].replace(b"newTag", b"newName: ghcr.io/echo\n  newTag")
+        there = MemoryTip({**there.content, STAGE: renamed})
         required = decide(there, intent("2", env="prod")).required
         assert required == (("stage", {"ghcr.io/echo": Pin("2")}),)
 
@@ -283,9 +286,9 @@ class TestBadInput:
         with pytest.raises(NotEditable, match="only one"):
             decide(there, intent("2"))
 
-    def test_a_folder_without_kustomization_is_named(self) -> None:
+    def test_a_folder_without_images_is_named(self) -> None:
         there = tip({"apps/echo/overlays/stage/deployment.yaml": "kind: Deployment"})
-        with pytest.raises(NotEditable, match="no kustomization"):
+        with pytest.raises(NotEditable, match="no image whose version can be promoted"):
             decide(there, intent("2"))
 
     def test_text_that_is_no_utf8_is_refused(self) -> None:

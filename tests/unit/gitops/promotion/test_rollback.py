@@ -32,7 +32,7 @@ def back(to: str, bad: str, **more: bool) -> Rollback:
 def rolled(there: MemoryTip, rollback: Rollback) -> MemoryTip:
     decision = decide_rollback(there, rollback)
     assert decision.status == "promoted"
-    return MemoryTip({**there.files, **decision.writes})
+    return MemoryTip({**there.content, **decision.writes})
 
 
 def status(there: MemoryTip, tag: str, sequence: int | None = None) -> str:
@@ -43,7 +43,7 @@ def status(there: MemoryTip, tag: str, sequence: int | None = None) -> str:
 def test_the_bad_tag_is_held_until_something_newer_comes() -> None:
     there = shop(stage="1")
     wanted = Intent("echo", "stage", Pin("2"), order=Order(sequence=7))
-    there = MemoryTip({**there.files, **decide(there, wanted).writes})
+    there = MemoryTip({**there.content, **decide(there, wanted).writes})
 
     there = rolled(there, back("1", "2"))
 

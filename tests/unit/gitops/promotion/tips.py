@@ -21,18 +21,21 @@ def kustomization(**tags: str) -> str:
 class MemoryTip:
     """A commit: its files."""
 
-    files: Mapping[str, bytes]
+    content: Mapping[str, bytes]
     commit: str = "c0"
 
     def read(self, path: str) -> bytes | None:
-        return self.files.get(path)
+        return self.content.get(path)
+
+    def files(self, path: str) -> list[str]:
+        return sorted(each[len(path) + 1 :] for each in self.content if each.startswith(path + "/"))
 
     def folders(self, path: str) -> list[str]:
-        inside = [each[len(path) + 1 :] for each in self.files if each.startswith(path + "/")]
+        inside = [each[len(path) + 1 :] for each in self.content if each.startswith(path + "/")]
         return sorted({each.split("/")[0] for each in inside if "/" in each})
 
     def text(self, path: str) -> str:
-        return self.files[path].decode()
+        return self.content[path].decode()
 
 
 def tip(files: Mapping[str, str]) -> MemoryTip:
@@ -68,7 +71,7 @@ class MemoryBranch:
     ) -> str:
         self.numbers[0] += 1
         name = f"c{self.numbers[0]}"
-        self._pending[name] = (tip.commit, MemoryTip({**tip.files, **writes}, name))
+        self._pending[name] = (tip.commit, MemoryTip({**tip.content, **writes}, name))
         return name
 
     def push(self, commit: str) -> None:

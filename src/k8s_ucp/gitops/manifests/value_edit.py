@@ -1,0 +1,221 @@
+"""The edit: one value at a path of a YAML file, and not a byte more.
+
+A path leads through keys and positions (`image.tag`, `spec.containers.0.image`). What is missing on
+the way is added as people would write it. As with images, the result is read back and compared
+with what was meant before it is handed on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from k8s_ucp.gitops.manifests.image_edit import (
+    LINE_BREAK,
+    TextEdit,
+    line_break,
+    line_start,
+    quoted,
+    reads_as_text,
+    rewrite_value,
+    splice,
+)
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_documents
+
+Path = tuple[str | int, ...]
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def parse_path(text: str) -> Path:
+    r"""A path as people write it: parts between dots, positions as numbers, `\.` for a dot."""
+    parts = [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", text)]
+    return tuple(int(part) if re.fullmatch(r"[0-9]{1,4}", part) else part for part in parts)
+
+
+def path_text(path: Path) -> str:
+    """A path as people write it."""
+    return ".".join(str(part).replace(".", "\\.") for part in path)
+
+
+def node_at(root: YamlNode | None, path: Path) -> YamlNode | None:
+    """What stands at a path, aliases followed; None where there is nothing."""
+    node = root.resolved() if root else None
+    for part in path:
+        if node is None:
+            return None
+        child = _child(node, part)
+        node = child.resolved() if child else None
+    return node
+
+
+def text_at(root: YamlNode | None, path: Path) -> str | None:
+    """The scalar at a path, "" for null; None where there is no scalar."""
+    node = node_at(root, path)
+    return None if node is None or node.kind != "scalar" else scalar_text(node)
+
+
+def scalar_text(node: YamlNode) -> str:
+    """What a scalar says, "" for null."""
+    null = node.style == "" and node.value.lower() in ("", "~", "null")
+    return "" if null else node.value
+
+
+def set_value(text: str, path: Path, value: str, where: str, document: int = 0) -> str:
+    """The text with that string at that path of that document. Raises NotEditable."""
+    what = f"{where}, {path_text(path)}"
+    if not path or isinstance(path[-1], int):
+        raise NotEditable(f"{what} is not the path of a key")
+    roots = read_documents(text, where)
+    root = roots[document] if document < len(roots) else None
+    if root is None or (root.kind == "scalar" and not scalar_text(root)):
+        if roots[1:]:
+            raise NotEditable(f"{what}: the document is empty")
+        return _proven(text, _appended(text, path, value, what), path, value, where, document)
+    parent, rest = _deepest(root, path, what)
+    _refuse_shared(roots, root, path, what)
+    if len(rest) == 1 and (pair := parent.own(str(rest[0]))):
+        edits = rewrite_value(text, pair, str(rest[0]), value, what)
+    else:
+        edits = [_insert(text, parent, _keys(rest, what), value)]
+    return _proven(text, splice(text, edits), path, value, where, document)
+
+
+def _child(node: YamlNode, part: str | int) -> YamlNode | None:
+    if node.kind == "list" and isinstance(part, int):
+        return node.items[part] if part < len(node.items) else None
+    pair = node.own(str(part)) if node.kind == "map" else None
+    return pair[1] if pair else None
+
+
+def _deepest(root: YamlNode, path: Path, what: str) -> tuple[YamlNode, Path]:
+    """The last mapping or list on the way that is there, and the rest of the way."""
+    node = root
+    for place, part in enumerate(path):
+        rest = path[place:]
+        if node.kind == "alias":
+            raise NotEditable(f"{what} is behind the YAML alias *{node.value}")
+        if node.kind == "map" and sum(key.value == str(part) for key, _ in node.pairs) > 1:
+            raise NotEditable(f"{what}: the key {part} is there more than once")
+        child = _child(node, part)
+        if node.kind == "scalar" or (node.kind == "list" and child is None):
+            raise NotEditable(f"{what}: {path_text(path[:place])} has no {part}")
+        if child is None or len(rest) == 1:
+            return node, rest
+        node = child
+    raise AssertionError("a path has at least one part")
+
+
+def _refuse_shared(roots: Sequence[YamlNode], root: YamlNode, path: Path, what: str) -> None:
+    """What an alias repeats elsewhere can't be changed here alone."""
+    used = {node.value for each in roots for node in each.walk() if node.kind == "alias"}
+    for node in _way(root, path):
+        if node.kind != "alias" and node.anchor in used:
+            raise NotEditable(
+                f"{what} is at the YAML anchor &{node.anchor}, which is also used elsewhere",
+                next="write the value without the anchor",
+            )
+
+
+def _way(root: YamlNode, path: Path) -> Iterator[YamlNode]:
+    node: YamlNode | None = root
+    yield root
+    for part in path:
+        node = _child(node, part) if node else None
+        if node:
+            yield node
+
+
+def _keys(rest: Path, what: str) -> list[str]:
+    keys = [str(part) for part in rest if not isinstance(part, int)]
+    if len(keys) != len(rest):
+        raise NotEditable(f"{what} does not exist, and items of a list are not added")
+    return keys
+
+
+def _insert(text: str, parent: YamlNode, keys: Sequence[str], value: str) -> TextEdit:
+    """A new pair behind the last one of a mapping."""
+    if parent.flow:
+        if parent.pairs:
+            end = parent.pairs[-1][1].end
+            return TextEdit(end, end, f", {_flow(keys, value)}")
+        start = text.index("{", parent.start)
+        alone = not text[:start].rpartition("\n")[2].strip()
+        if alone and not text[start:].lstrip("{").strip().strip("}").strip():
+            end = parent.end
+            return TextEdit(start, end, line_break(text).join(_block(keys, value, "")))
+        return TextEdit(start + 1, start + 1, _flow(keys, value))
+    first = parent.pairs[0][0]
+    before = line_start(text, first.start)
+    indent = " " * (first.start - before - text[before : first.start].count("\ufeff"))
+    lines = _block(keys, value, indent)
+    ending = line_break(text)
+    end = _end(parent)
+    if end and text[end - 1] in "\r\n":
+        return TextEdit(end, end, "".join(line + ending for line in lines))
+    following = LINE_BREAK.search(text, end)
+    if following is None:
+        return TextEdit(len(text), len(text), "".join(ending + line for line in lines))
+    return TextEdit(following.end(), following.end(), "".join(line + ending for line in lines))
+
+
+def _appended(text: str, path: Path, value: str, what: str) -> str:
+    """The text of an empty document with the value at its end."""
+    ending = line_break(text)
+    lines = _block(_keys(path, what), value, "")
+    start = text if not text or text[-1] in "\r\n" else text + ending
+    return start + "".join(line + ending for line in lines)
+
+
+def _block(keys: Sequence[str], value: str, indent: str) -> list[str]:
+    lines = [f"{indent}{'  ' * depth}{_key(key)}:" for depth, key in enumerate(keys)]
+    return [*lines[:-1], f"{lines[-1]} {quoted(value, '')}"]
+
+
+def _flow(keys: Sequence[str], value: str) -> str:
+    opened = "".join(f"{_key(key)}: {{" for key in keys[:-1])
+    written = quoted(value, "")
+    return f"{opened}{_key(keys[-1])}: {written}{'}' * (len(keys) - 1)}"
+
+
+def _key(key: str) -> str:
+    return key if _WORD.fullmatch(key) and reads_as_text(key) else f'"{key}"'
+
+
+def _end(node: YamlNode) -> int:
+    """Where the last thing written inside a block ends."""
+    while node.kind in ("map", "list") and not node.flow and (node.pairs or node.items):
+        node = node.pairs[-1][1] if node.pairs else node.items[-1]
+    return node.end
+
+
+def _proven(before: str, after: str, path: Path, value: str, where: str, document: int) -> str:
+    """The new text, which says what was meant and otherwise what the old one said."""
+    old, new = read_documents(before, where), read_documents(after, where)
+    root = new[document] if document < len(new) else None
+    found = node_at(root, path)
+    right = found is not None and found.kind == "scalar" and found.value == value
+    was = old[document] if document < len(old) else None
+    if right and was and was.kind != "scalar" and root:
+        right = len(old) == len(new) and _but(old, was, path) == _but(new, root, path, was)
+    if not right:
+        raise NotEditable(
+            f"{where}: {path_text(path)} can't be edited automatically", next="edit it by hand"
+        )
+    return after
+
+
+def _but(
+    roots: Sequence[YamlNode], root: YamlNode, path: Path, like: YamlNode | None = None
+) -> object:
+    """The shape of all documents without what stands at a path, or without what was added for it.
+
+    like: the document as it was, which says what was there.
+    """
+    like = like or root
+    for part in path[:-1]:
+        child = _child(like, part)
+        if child is None:
+            return [each.shape(root, (str(part),)) for each in roots]
+        like, root = child, _child(root, part) or root
+    return [each.shape(root, (str(path[-1]),)) for each in roots]

@@ -1,0 +1,198 @@
+"""Finds what can be promoted in an environment's folder. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
+from k8s_ucp.gitops.manifests.value_edit import node_at, text_at
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+from k8s_ucp.gitops.promotion.targets.config import Named
+from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+from k8s_ucp.gitops.promotion.targets.helm import (
+    CHART_FILE,
+    SETTINGS,
+    find_values,
+    read_file,
+    read_values,
+    value_target,
+)
+from k8s_ucp.gitops.promotion.targets.kinds import CHART, KustomizeImage, Target, Version
+from k8s_ucp.gitops.promotion.targets.manifests import find_containers, image_targets, target_of
+
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+
+Form = Literal["kustomize", "helm", "manifests"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What can be promoted in a folder. file: what a person looks at first; "" for the folder."""
+
+    form: Form
+    file: str
+    targets: tuple[Target, ...]
+
+
+def find_targets(folder: EnvironmentFolder, env: str, named: Sequence[Named] = ()) -> Found | None:
+    """None for a folder that nothing can be promoted in. Raises NotEditable."""
+    held = [name for name in KUSTOMIZATIONS if folder.text(name) is not None]
+    if len(held) > 1:
+        raise NotEditable(
+            f"{folder.path} contains {' and '.join(held)}, but kustomize accepts only one of them"
+        )
+    if held:
+        found = Found("kustomize", held[0], _kustomized(folder, held[0], named))
+    elif folder.text(CHART_FILE) is not None:
+        found = Found("helm", "", _chart(folder, env, named))
+    elif folder.names():
+        found = Found("manifests", "", tuple(_plain(folder, named)))
+    else:
+        return None
+    return replace(found, targets=_unique(folder, found.targets))
+
+
+def is_read(name: str) -> bool:
+    """A file of an environment's folder that has to be read to know what can be promoted."""
+    if "/" not in name and name in (*KUSTOMIZATIONS, CHART_FILE, SETTINGS):
+        return True
+    top, _, rest = name.partition("/")
+    if rest and top in ("templates", "charts", "crds"):
+        # Of a chart; where they belong to plain manifests they are read one by one.
+        return False
+    return name.endswith((".yaml", ".yml", ".json")) and not name.startswith(".")
+
+
+def _kustomized(folder: EnvironmentFolder, file: str, named: Sequence[Named]) -> tuple[Target, ...]:
+    root = folder.tree(file)
+    listed = node_at(root, ("helmCharts",))
+    charts = [
+        _version(text_at(item, ("name",)) or "", file, ("helmCharts", place, "version"), folder)
+        for place, item in enumerate(listed.items if listed else ())
+    ]
+    wanted = [each for each in named if not each.chart]
+    only_charts = (charts or len(wanted) < len(named)) and not node_at(root, ("images",))
+    images: list[Target] = []
+    if not only_charts and not (wanted and all(each.paths for each in wanted)):
+        images = _kustomize_images(folder, file)
+    if wanted:
+        found = []
+        for each in wanted:
+            if each.paths:
+                source = read_file(folder, each.file or file)
+                found.append(value_target(source, each.name, each.paths))
+            else:
+                found += [image for image in images if image.name == each.name]
+        images = found
+    return (*images, *_charts(charts, named, folder, file))
+
+
+def _kustomize_images(folder: EnvironmentFolder, file: str) -> list[Target]:
+    return [
+        Target(
+            image.name,
+            "image",
+            image.pin,
+            (KustomizeImage(file, image.name),),
+            image=image.new_name or image.name,
+        )
+        for image in read_images(folder.text(file) or "", f"{folder.path}/{file}")
+    ]
+
+
+def _chart(folder: EnvironmentFolder, env: str, named: Sequence[Named]) -> tuple[Target, ...]:
+    values = read_values(folder, env)
+    wanted = [each for each in named if not each.chart]
+    images = find_values(values) if not all(each.paths for each in wanted) or not wanted else []
+    if wanted:
+        found = []
+        for each in wanted:
+            if each.paths:
+                source = read_file(folder, each.file) if each.file else values
+                found.append(value_target(source, each.name, each.paths))
+            else:
+                found += [image for image in images if each.name in (image.name, image.image)]
+        images = found
+    return (*images, *_charts(_dependencies(folder), named, folder, CHART_FILE))
+
+
+def _plain(folder: EnvironmentFolder, named: Sequence[Named]) -> list[Target]:
+    wanted = [each for each in named if not each.chart]
+    containers = [] if wanted and all(each.paths for each in wanted) else find_containers(folder)
+    if not wanted:
+        return image_targets(containers)
+    found = []
+    for each in wanted:
+        if each.paths:
+            if not each.file:
+                raise NotEditable(
+                    f"the path of {each.name} in .promotion.yaml has no file",
+                    next=f"name a file of {folder.path}: {{image: {each.name}, file: NAME, …}}",
+                )
+            found.append(value_target(read_file(folder, each.file), each.name, each.paths))
+            continue
+        same = [
+            container
+            for container in containers
+            if container.spot.name == each.name
+            and each.file in ("", container.spot.file)
+            and each.container in ("", container.name)
+        ]
+        if same:
+            more = [f"({each.container})"] if each.container else []
+            more += [f"in {each.file}"] if each.file else []
+            name = each.name
+            twice = [other.name for other in wanted].count(each.name) > 1
+            found.append(target_of(" ".join([name, *more]) if twice else name, same))
+    return found
+
+
+def _dependencies(folder: EnvironmentFolder) -> list[Target]:
+    """Charts that a chart takes in and that don't lie beside it: Argo CD fetches those."""
+    listed = node_at(folder.tree(CHART_FILE), ("dependencies",))
+    names = folder.names()
+    there = {name.split("/")[1] for name in names if name.startswith("charts/")}
+    found = []
+    for place, item in enumerate(listed.items if listed else ()):
+        name = text_at(item, ("name",)) or ""
+        beside = any(each == name or each.startswith(f"{name}-") for each in there)
+        remote = "://" in (text_at(item, ("repository",)) or "")
+        if remote and not beside and "Chart.lock" not in names:
+            path = ("dependencies", place, "version")
+            found.append(_version(name, CHART_FILE, path, folder))
+    return found
+
+
+def _version(
+    name: str, file: str, path: tuple[str | int, ...], folder: EnvironmentFolder
+) -> Target:
+    version = text_at(folder.tree(file), path) or ""
+    return Target(CHART + name, "chart", Pin(tag=version), (Version(file, path),))
+
+
+def _charts(
+    found: Sequence[Target], named: Sequence[Named], folder: EnvironmentFolder, file: str
+) -> list[Target]:
+    wanted = [each for each in named if each.chart]
+    if not wanted:
+        return list(found)
+    charts = []
+    for each in wanted:
+        if each.paths:
+            charts.append(_version(each.name, each.file or file, each.paths[0], folder))
+        else:
+            charts += [chart for chart in found if chart.short == each.name]
+    return charts
+
+
+def _unique(folder: EnvironmentFolder, targets: Sequence[Target]) -> tuple[Target, ...]:
+    names = [each.name for each in targets]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice and not any(isinstance(each.spots[0], KustomizeImage) for each in targets):
+        raise NotEditable(
+            f"{folder.path} has several targets called {twice}",
+            next="give each its own name, or one entry the list of their paths",
+        )
+    return tuple(targets)

@@ -1,0 +1,230 @@
+"""Images in the values of a chart: which there are, and in which file they are set. Pure.
+
+What Argo CD lays over each other is looked at together: the chart's own values, the environment's
+value files, and what `.argocd-source.yaml` sets. The last one that says something is edited; what
+only the chart's own values say is set in the environment's file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
+from k8s_ucp.gitops.manifests.value_edit import Path, node_at, path_text, text_at
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_documents
+from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+from k8s_ucp.gitops.promotion.targets.kinds import (
+    Reference,
+    Target,
+    Value,
+    common,
+    split_reference,
+    value_pin,
+)
+
+CHART_FILE = "Chart.yaml"
+SETTINGS = ".argocd-source.yaml"
+_DEFAULTS = "values.yaml"
+_IMAGE = re.compile(r"(?i).*image")
+_FLAT = re.compile(r"(.*[iI]mage)_?[tT]ag")
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Values of one file. prefix: where they begin in it."""
+
+    file: str
+    root: YamlNode | None
+    prefix: Path = ()
+
+
+@dataclass(frozen=True)
+class Values:
+    """All values of a chart on an environment, the later ones over the earlier ones."""
+
+    layers: tuple[_Layer, ...]
+    own: str
+    """The file where an environment's values are added."""
+    parameters: dict[str, int]
+    """Single values that `.argocd-source.yaml` sets over all: {path: position}."""
+
+    def text(self, path: Path) -> str | None:
+        """What counts at a path; None where nothing is set."""
+        for layer in reversed(self.layers):
+            found = text_at(layer.root, (*layer.prefix, *path))
+            if found is not None:
+                return found
+        return None
+
+    def spot(self, path: Path) -> tuple[str, Path]:
+        """(file, path in it) where a value is set, or is to be set."""
+        if path_text(path) in self.parameters:
+            place = self.parameters[path_text(path)]
+            return SETTINGS, ("helm", "parameters", place, "value")
+        for layer in reversed(self.layers):
+            inside = (*layer.prefix, *path)
+            if node_at(layer.root, inside) is not None and layer.file != _DEFAULTS:
+                return layer.file, inside
+        return self.own, path
+
+    def current(self, path: Path) -> str | None:
+        """What counts at a path, parameters included."""
+        place = self.parameters.get(path_text(path))
+        if place is not None:
+            settings = next(each for each in self.layers if each.file == SETTINGS)
+            return text_at(settings.root, ("helm", "parameters", place, "value"))
+        return self.text(path)
+
+
+def value_files(folder: EnvironmentFolder, env: str) -> list[str]:
+    """The files with an environment's values in its folder, the last one counting most."""
+    settings = folder.tree(SETTINGS)
+    listed = node_at(settings, ("helm", "valueFiles"))
+    if listed is None:
+        names = folder.names()
+        return [each for each in (f"values-{env}.yaml", f"values-{env}.yml") if each in names]
+    files = [item.resolved().value for item in listed.items]
+    return [each for each in files if "://" not in each and ".." not in each and each[:1] != "/"]
+
+
+def read_values(folder: EnvironmentFolder, env: str) -> Values:
+    """The values of a chart on an environment. Raises NotEditable."""
+    files = [each for each in value_files(folder, env) if folder.text(each) is not None]
+    layers = [_Layer(name, folder.tree(name)) for name in dict.fromkeys([_DEFAULTS, *files])]
+    settings = folder.tree(SETTINGS)
+    if text_at(settings, ("helm", "values")):
+        raise NotEditable(
+            f"{folder.path}/{SETTINGS} sets values as text, which counts more than value files",
+            next="write them as `valuesObject`, or in the environment's values file",
+        )
+    layers.append(_Layer(SETTINGS, settings, ("helm", "valuesObject")))
+    listed = node_at(settings, ("helm", "parameters"))
+    names = [text_at(item, ("name",)) or "" for item in listed.items] if listed else []
+    parameters = {name: place for place, name in enumerate(names)}
+    return Values(tuple(layers), files[-1] if files else _DEFAULTS, parameters)
+
+
+def find_values(values: Values) -> list[Target]:
+    """Every value that looks like an image's version."""
+    paths = dict.fromkeys(
+        path
+        for layer in values.layers
+        for path in _candidates(node_at(layer.root, layer.prefix), ())
+    )
+    found = [value_target(values, "", (path,)) for path in paths]
+    images = [each.image or each.name for each in found]
+    return [
+        each if images.count(each.image or each.name) == 1 else _by_path(each) for each in found
+    ]
+
+
+def _by_path(target: Target) -> Target:
+    """The same, called by its path: the image's name would not be unique."""
+    spot = target.spots[0]
+    assert isinstance(spot, Value | Reference)
+    name = target.line.partition("path: ")[2].rstrip("}")
+    return Target(name, "image", target.pin, target.spots, target.image, target.line)
+
+
+def value_target(values: Values, name: str, paths: Sequence[Path]) -> Target:
+    """The target of one path, or of several that change together. name: "" takes the image's."""
+    parts = [_read(values, path, name) for path in paths]
+    image = name or next((each[2] for each in parts if each[2]), "")
+    ways = [path_text(path) for path in paths]
+    way = ways[0] if len(ways) == 1 else f"[{', '.join(ways)}]"
+    return Target(
+        image or ways[0],
+        "image",
+        common([each[1] for each in parts]),
+        tuple(each[0] for each in parts),
+        image=image,
+        line=f"{{image: {image or 'NAME'}, path: {way}}}",
+    )
+
+
+def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin, str]:
+    """(where a version is set, the version, the image's name)."""
+    text = values.current(path)
+    last = str(path[-1])
+    if text is None and _is_mapping(values, path):
+        path, last = (*path, "tag"), "tag"
+        text = values.current(path)
+    tagged = bool(_FLAT.fullmatch(last)) or not _IMAGE.fullmatch(last)
+    if not tagged:
+        parts = split_reference(text or "")
+        if parts is None and not name:
+            raise NotEditable(f"{path_text(path)}: {text!r} is not an image")
+        image, pin = parts or (name, NO_PIN)
+        file, inside = values.spot(path)
+        return Reference(file, inside, image), pin, image
+    file, inside = values.spot(path)
+    digest = _digest_path(values, path)
+    digest_file, digest_inside = values.spot(digest) if digest else ("", ())
+    current = (values.current(digest) or "") if digest else ""
+    spot = Value(file, inside, digest_file, digest_inside, current)
+    return spot, value_pin(text or "", current), _repository(values, path)
+
+
+def _is_mapping(values: Values, path: Path) -> bool:
+    nodes = [node_at(each.root, (*each.prefix, *path)) for each in values.layers]
+    return any(node is not None and node.kind == "map" for node in nodes)
+
+
+def _digest_path(values: Values, path: Path) -> Path:
+    """Where the digest beside a tag is set; nowhere where the chart knows none."""
+    last = str(path[-1])
+    digest = (*path[:-1], "digest" if last == "tag" else re.sub("[tT]ag$", "Digest", last))
+    return digest if digest != path and values.current(digest) is not None else ()
+
+
+def _repository(values: Values, path: Path) -> str:
+    """The image of a tag: what is beside it."""
+    flat = _FLAT.fullmatch(str(path[-1]))
+    keys = (flat[1], f"{flat[1]}Repository") if flat else ("repository", "image", "name")
+    found = [values.current((*path[:-1], key)) for key in keys]
+    image = next((each for each in found if each), "")
+    registry = "" if flat else values.current((*path[:-1], "registry"))
+    return f"{registry}/{image}" if registry and image else image
+
+
+def _candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
+    """Paths that look like an image's tag, or an image with its tag."""
+    if node is None:
+        return
+    node = node.resolved()
+    texts = {
+        key.value: value.resolved() for key, value in node.pairs if key.kind == "scalar"
+    }  # fmt: skip
+    scalars = {key for key, value in texts.items() if value.kind == "scalar"}
+    named = bool(path) and bool(_IMAGE.fullmatch(str(path[-1])))
+    if {"tag", "digest"} & scalars and (named or {"repository", "image"} & scalars):
+        yield (*path, "tag")
+    for key, value in texts.items():
+        if key in scalars and _FLAT.fullmatch(key):
+            yield (*path, key)
+        elif key in scalars and _IMAGE.fullmatch(key):
+            parts = split_reference(value.value)
+            if parts and parts[1] and "tag" not in scalars:
+                yield (*path, key)
+        elif value.kind != "scalar" and len(path) < _DEEPEST:
+            yield from _candidates(value, (*path, key))
+    for place, item in enumerate(node.items):
+        yield from _candidates(item, (*path, place))
+
+
+_DEEPEST = 12
+
+
+def read_file(folder: EnvironmentFolder, name: str) -> Values:
+    """The values of one file alone. Raises NotEditable where it is missing or has no mapping."""
+    text = folder.text(name)
+    if text is None:
+        raise NotEditable(f"{folder.path} has no file {name}")
+    if len(read_documents(text, f"{folder.path}/{name}")) > 1:
+        raise NotEditable(
+            f"{folder.path}/{name} contains several YAML documents",
+            next="name the container instead of the path",
+        )
+    return Values((_Layer(name, folder.tree(name)),), name, {})

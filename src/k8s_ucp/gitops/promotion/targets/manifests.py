@@ -1,0 +1,89 @@
+"""Images in plain manifests: `containers[].image`, in whatever kind of object. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.manifests.value_edit import Path, text_at
+from k8s_ucp.gitops.manifests.yaml_tree import LARGEST, YamlNode, read_documents
+from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+from k8s_ucp.gitops.promotion.targets.kinds import Reference, Target, common, split_reference
+
+_LISTS = ("containers", "initContainers", "ephemeralContainers")
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of a manifest."""
+
+    name: str
+    spot: Reference
+    pin: Pin
+
+
+def find_containers(folder: EnvironmentFolder) -> list[Container]:
+    """Every container of the manifests in a folder that has an image. Raises NotEditable."""
+    found: list[Container] = []
+    for name in folder.names():
+        last = name.rpartition("/")[2]
+        if not last.endswith((".yaml", ".yml", ".json")) or last.startswith("."):
+            continue
+        text = folder.text(name) or ""
+        if "image" not in text or len(text) > LARGEST:
+            continue
+        for number, root in enumerate(read_documents(text, f"{folder.path}/{name}")):
+            found += [
+                Container(container, Reference(name, path, parts[0], number), parts[1])
+                for path, container, image in _images(root, ())
+                if (parts := split_reference(image))
+            ]
+    return found
+
+
+def image_targets(containers: Sequence[Container]) -> list[Target]:
+    """One for each image; where containers hold it at different versions, one for each of them."""
+    by_name: dict[str, list[Container]] = {}
+    for each in containers:
+        by_name.setdefault(each.spot.name, []).append(each)
+    found = []
+    for name, same in by_name.items():
+        if len({each.pin for each in same}) == 1:
+            found.append(target_of(name, same))
+            continue
+        parts: dict[tuple[str, str], list[Container]] = {}
+        for each in same:
+            parts.setdefault((each.spot.file, each.name), []).append(each)
+        found += [
+            target_of(f"{name} ({container} in {file})", part, f"file: {file}, container: ")
+            for (file, container), part in parts.items()
+        ]
+    return found
+
+
+def target_of(name: str, containers: Sequence[Container], more: str = "") -> Target:
+    """A target of those containers. more: what else tells them from others."""
+    image = containers[0].spot.name
+    line = f"{{image: {image}, {more}{containers[0].name if more else ''}"
+    return Target(
+        name,
+        "image",
+        common([each.pin for each in containers]),
+        tuple(each.spot for each in containers),
+        image=image,
+        line=line.rstrip(", ") + "}",
+    )
+
+
+def _images(node: YamlNode, path: Path) -> Iterator[tuple[Path, str, str]]:
+    """(path of the image, container's name, image)."""
+    for key, value in node.pairs:
+        if key.value in _LISTS and value.kind == "list":
+            for place, item in enumerate(value.items):
+                image = text_at(item, ("image",))
+                if item.kind == "map" and image:
+                    yield (*path, key.value, place, "image"), text_at(item, ("name",)) or "", image
+        yield from _images(value, (*path, key.value))
+    for place, item in enumerate(node.items):
+        yield from _images(item, (*path, place))

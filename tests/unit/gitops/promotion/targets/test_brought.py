@@ -1,0 +1,292 @@
+"""Apps that people bring: what is found to promote, what is written, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.manifests.image_edit import Pin, reads_as_text
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide, parse_version
+from k8s_ucp.gitops.promotion.order import Order
+from k8s_ucp.gitops.promotion.overlay import read_overlay
+from k8s_ucp.gitops.promotion.rollback import PinsAtCommit, Rollback, decide_rollback, previous
+from tests.unit.gitops.promotion.tips import MemoryTip, tip
+
+SHA = "sha256:" + "ab" * 32
+CHART = "name: web\nversion: 1.0.0\n"
+DEFAULTS = "image:\n  repository: example.org/web\n  tag: ''\n  digest: ''\nreplicas: 1\n"
+SETTINGS = "helm:\n  releaseName: web\n  valueFiles:\n    - values-{0}.yaml\n"
+OWN = "# stage\nreplicas: 2  # enough\nimage:\n  tag: 1.0.0  # by CI\n"
+
+
+def chart(own: str = OWN, defaults: str = DEFAULTS, **more: str) -> MemoryTip:
+    """web as a chart on stage and prod, with these values of stage."""
+    files = {}
+    for env, values in (("stage", own), ("prod", OWN)):
+        folder = f"apps/web/overlays/{env}"
+        files |= {
+            f"{folder}/Chart.yaml": CHART,
+            f"{folder}/values.yaml": defaults,
+            f"{folder}/templates/web.yaml": "image: {{ .Values.image.tag }}\n",
+            f"{folder}/.argocd-source.yaml": SETTINGS.format(env),
+            f"{folder}/values-{env}.yaml": values,
+        }
+    return tip({**files, **{path.replace("__", "/"): text for path, text in more.items()}})
+
+
+def plain(files: Mapping[str, str], config: str = "") -> MemoryTip:
+    """web as plain manifests on stage."""
+    more = {"apps/web/.promotion.yaml": config} if config else {}
+    return tip({f"apps/web/overlays/stage/{name}": text for name, text in files.items()} | more)
+
+
+def named(there: MemoryTip, config: str) -> MemoryTip:
+    return MemoryTip({**there.content, "apps/web/.promotion.yaml": config.encode()})
+
+
+def promote(there: MemoryTip, version: str = "2.0.0", **more: Any) -> Decision:
+    wanted = {} if more.keys() & {"images", "source"} else {"pin": parse_version(version)}
+    return decide(there, Intent("web", more.pop("env", "stage"), **wanted, **more))
+
+
+def written(decision: Decision) -> dict[str, str]:
+    """Texts by the name in the environment's folder."""
+    assert decision.status == "promoted", decision.reason
+    return {path.split("/", 4)[4]: text.decode() for path, text in decision.writes.items()}
+
+
+class TestCharts:
+    def test_the_tag_in_the_values_of_the_environment(self) -> None:
+        decision = promote(chart())
+        assert written(decision) == {"values-stage.yaml": OWN.replace("1.0.0", "2.0.0")}
+        assert decision.places == ("image.tag in values-stage.yaml",)
+        (change,) = decision.note.changes
+        assert change == type(change)("example.org/web", Pin("1.0.0"), Pin("2.0.0"))
+
+    def test_the_same_again_is_unchanged(self) -> None:
+        assert promote(chart(), "1.0.0").status == "unchanged"
+
+    def test_a_tag_of_the_chart_alone_is_set_for_the_environment(self) -> None:
+        there = chart("# Values of web on stage, over those of its chart.\n{}\n")
+        assert written(promote(there))["values-stage.yaml"] == (
+            "# Values of web on stage, over those of its chart.\nimage:\n  tag: 2.0.0\n"
+        )
+
+    def test_a_digest_goes_before_the_tag_until_a_tag_is_promoted(self) -> None:
+        first = written(promote(chart(), SHA))["values-stage.yaml"]
+        assert first == OWN + f"  digest: {SHA}\n"
+        assert promote(chart(first), SHA).status == "unchanged"
+        second = written(promote(chart(first), "2.0.0"))["values-stage.yaml"]
+        assert second == OWN.replace("1.0.0", "2.0.0") + '  digest: ""\n'
+
+    def test_no_digest_where_the_chart_knows_none(self) -> None:
+        with pytest.raises(NotEditable, match=r"no digest beside image\.tag"):
+            promote(chart(defaults="image: {repository: web, tag: x}\n"), SHA)
+
+    @pytest.mark.parametrize(
+        ("own", "new"),
+        [
+            ("web: {image: 'a.org:5000/web:1'}\n", "web: {image: 'a.org:5000/web:2.0.0'}\n"),
+            (f"image: web@{SHA}\n", "image: web:2.0.0\n"),
+            ("webImageTag: 1\n", "webImageTag: 2.0.0\n"),
+            ("jobs:\n- image: {name: web, tag: 1}\n", "jobs:\n- image: {name: web, tag: 2.0.0}\n"),
+        ],
+    )
+    def test_other_ways_to_write_it(self, own: str, new: str) -> None:
+        assert written(promote(chart(own, "{}\n"))) == {"values-stage.yaml": new}
+
+    def test_what_argo_cd_sets_itself_counts_most(self) -> None:
+        settings = (
+            SETTINGS.format("stage") + "  parameters:\n    - name: image.tag\n      value: x\n"
+        )
+        there = chart(apps__web__overlays__stage__=settings)
+        path = "apps/web/overlays/stage/.argocd-source.yaml"
+        there = MemoryTip({**there.content, path: settings.encode()})
+        new = settings.replace("value: x", "value: 2.0.0")
+        assert written(promote(there)) == {".argocd-source.yaml": new}
+
+    def test_several_images_have_to_be_named(self) -> None:
+        there = chart(
+            "a: {image: {repository: x, tag: 1}}\nb: {image: {name: y, tag: 1}}\n", "{}\n"
+        )
+        with pytest.raises(UsageError, match="2 images") as error:
+            promote(there)
+        assert "--image x=2.0.0 --image y=2.0.0" in str(error.value)
+        assert "apps/web/.promotion.yaml: targets: [{image: x, path: a.image.tag}]" in str(
+            error.value
+        )
+        new = written(promote(there, images={"y": Pin("2")}))["values-stage.yaml"]
+        assert new.endswith("b: {image: {name: y, tag: 2}}\n".replace(": 2}", ': "2"}'))
+
+    def test_one_image_in_two_places_has_to_be_named(self) -> None:
+        own = "a: {image: {repository: x, tag: 1}}\nb: {image: {repository: x, tag: 1}}\n"
+        with pytest.raises(UsageError, match="x in 2 places") as error:
+            promote(chart(own, "{}\n"), images={"x": Pin("2")})
+        assert "targets: [{image: x, path: a.image.tag}]" in error.value.next
+        config = "targets:\n  - {image: x, path: [a.image.tag, b.image.tag]}\n"
+        there = named(chart(own, "{}\n"), config)
+        decision = promote(there)
+        assert written(decision)["values-stage.yaml"] == own.replace("tag: 1", "tag: 2.0.0")
+        by_path = promote(chart(own, "{}\n"), images={"b.image.tag": Pin("3.x")})
+        assert written(by_path)["values-stage.yaml"] == own[: len(own) // 2] + (
+            "b: {image: {repository: x, tag: 3.x}}\n"
+        )
+
+    def test_any_path_that_is_named(self) -> None:
+        there = named(chart(), r"targets: [{image: web, path: a\.b.version}]")
+        new = written(promote(there))["values-stage.yaml"]
+        assert new == OWN + '"a.b":\n  version: 2.0.0\n'
+
+    def test_from_one_environment_to_the_next(self) -> None:
+        there = chart(OWN.replace("1.0.0", "2.0.0"))
+        decision = promote(there, env="prod", source="stage")
+        assert written(decision) == {"values-prod.yaml": OWN.replace("1.0.0", "2.0.0")}
+        mirrored = chart(OWN.replace("1.0.0", "2.0.0") + "  repository: mirror/web\n")
+        assert written(promote(mirrored, env="prod", source="stage"))
+
+    def test_the_gate_and_health_know_the_image(self) -> None:
+        environments = "environments: [{name: stage}, {name: prod, promotesFrom: stage}]\n"
+        there = MemoryTip({**chart().content, "environments.yaml": environments.encode()})
+        assert promote(there, env="prod").status == "gated"
+        after = MemoryTip({**there.content, **promote(there).writes})
+        decision = promote(after, env="prod")
+        assert decision.required == (("stage", {"example.org/web": Pin("2.0.0")}),)
+
+    def test_values_as_text_are_refused(self) -> None:
+        settings = "helm:\n  values: |\n    image: {tag: 3}\n"
+        path = "apps/web/overlays/stage/.argocd-source.yaml"
+        there = MemoryTip({**chart().content, path: settings.encode()})
+        with pytest.raises(NotEditable, match="valuesObject"):
+            promote(there)
+
+
+POD = """\
+# {name}
+kind: {kind}
+spec:
+  template:
+    spec:
+      containers:
+        - name: {name}
+          image: {image}  # by CI
+"""
+
+
+def pod(name: str, image: str, kind: str = "Deployment") -> str:
+    return POD.format(name=name, image=image, kind=kind)
+
+
+class TestManifests:
+    def test_every_container_with_the_image(self) -> None:
+        files = {
+            "web.yaml": pod("web", "a/web:1") + "---\nkind: Service\n---\n" + pod("x", "a/web:1"),
+            "job.json": '{"kind": "Job", "spec": {"initContainers": [{"image": "a/web:1"}]}}',
+            "crd.yaml": "kind: CRD\nspec: {containers: {type: array, image: a/web:1}}\n",
+        }
+        decision = promote(plain(files))
+        assert written(decision) == {
+            "web.yaml": files["web.yaml"].replace("web:1", "web:2.0.0"),
+            "job.json": files["job.json"].replace("web:1", "web:2.0.0"),
+        }
+        assert "spec.template.spec.containers.0.image in web.yaml" in decision.places[0]
+
+    def test_a_digest(self) -> None:
+        there = plain({"web.yaml": pod("web", "a/web:1")})
+        assert written(promote(there, SHA))["web.yaml"] == pod("web", f"a/web@{SHA}")
+
+    def test_different_versions_of_one_image_have_to_be_named(self) -> None:
+        files = {"web.yaml": pod("web", "a/web:1") + "---\n" + pod("old", "a/web:0")}
+        with pytest.raises(UsageError, match="2 places") as error:
+            promote(plain(files), images={"a/web": Pin("2")})
+        line = "{image: a/web, file: web.yaml, container: old}"
+        assert line in error.value.next
+        there = plain(files, f"targets: [{line}]")
+        assert written(promote(there))["web.yaml"] == files["web.yaml"].replace(
+            "web:0", "web:2.0.0"
+        )
+
+    def test_several_images_are_named(self) -> None:
+        files = {"web.yaml": pod("web", "a/web:1") + "---\n" + pod("db", "b/db:1")}
+        new = written(promote(plain(files), images={"b/db": Pin("2.x")}))["web.yaml"]
+        assert new == files["web.yaml"].replace("db:1", "db:2.x")
+
+    def test_a_value_of_any_file(self) -> None:
+        settings = "directory:\n  jsonnet:\n    tlas:\n      - {name: tag, value: one}\n"
+        there = plain(
+            {"main.jsonnet": "{}", ".argocd-source.yaml": settings},
+            "targets:\n- image: web\n  file: .argocd-source.yaml\n"
+            "  path: directory.jsonnet.tlas.0.value\n",
+        )
+        new = settings.replace("one", "2.0.0")
+        assert written(promote(there)) == {".argocd-source.yaml": new}
+
+    def test_nothing_to_promote(self) -> None:
+        with pytest.raises(NotEditable, match="no image") as error:
+            promote(plain({"main.jsonnet": "{}"}))
+        assert "apps/web/.promotion.yaml: targets:" in error.value.next
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("targets: {}\n", "no list `targets`"),
+        ("targets: [{image: web, tag: 1}]\n", "unknown key tag"),
+        ("targets: [{path: a}]\n", "either image or chart"),
+        ("targets: [{image: web, file: ../x.yaml}]\n", "outside"),
+        ("targets: [{image: nothing}]\n", "nothing of what"),
+        ("targets: [{image: a, path: x.tag}, {image: a, path: y.tag}]\n", "several targets"),
+    ],
+)
+def test_a_config_that_is_refused(config: str, words: str) -> None:
+    with pytest.raises(UcpError, match=words):
+        promote(named(chart(), config))
+
+
+def test_kustomizations_know_names_and_paths_too() -> None:
+    text = "images:\n- {name: a, newTag: '1'}\n- {name: b, newTag: '1'}\nlabels: {v: one}\n"
+    there = plain({"kustomization.yaml": text}, "targets: [{image: b}]")
+    new = text.replace("b, newTag: '1'", "b, newTag: '2.0.0'")
+    assert written(promote(there)) == {"kustomization.yaml": new}
+    there = plain({"kustomization.yaml": text}, "targets: [{image: x, path: labels.v}]")
+    assert written(promote(there)) == {"kustomization.yaml": text.replace("one", "2.0.0")}
+
+
+FORMS = {
+    "value": lambda tag: chart(OWN.replace("1.0.0", tag)),
+    "reference": lambda tag: chart(f"web:\n  image: a/web:{tag} # x\n", "{}\n"),
+    "manifest": lambda tag: plain({"web.yaml": pod("web", f"a/web:{tag}")}),
+    "kustomization": lambda tag: plain(
+        {"kustomization.yaml": f"images:\n- name: a/web\n  newTag: {tag} # x\n"}
+    ),
+}
+tags = st.from_regex(r"[a-z][a-z0-9._-]{0,8}", fullmatch=True).filter(reads_as_text)
+
+
+@given(st.sampled_from(sorted(FORMS)), tags, tags, st.integers(0, 9) | st.none())
+def test_promote_then_rollback_is_the_same_bytes(
+    form: str, old: str, new: str, sequence: int | None
+) -> None:
+    there = FORMS[form](old)
+    before = read_overlay(there, "web", "stage")
+    decision = promote(there, new, order=Order(sequence=sequence))
+    assert decision.status == ("unchanged" if old == new else "promoted")
+    after = MemoryTip({**there.content, **decision.writes})
+    if old == new:
+        assert set(decision.writes) <= {"apps/web/overlays/stage/.promotion.yaml"}
+        return
+    overlay = read_overlay(after, "web", "stage")
+    pins = previous(
+        overlay, [PinsAtCommit("b" * 40, overlay.pins), PinsAtCommit("a" * 40, before.pins)]
+    )
+    back = decide_rollback(after, Rollback("web", "stage", pins, overlay.pins))
+    found = {**after.content, **back.writes}
+    found.pop("apps/web/overlays/stage/.promotion.yaml")
+    assert found == there.content
+    held = MemoryTip({**after.content, **back.writes})
+    assert promote(held, new, order=Order(sequence=sequence)).status == "held"
