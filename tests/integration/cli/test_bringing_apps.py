@@ -243,6 +243,54 @@ def test_a_push_with_a_chart_is_checked(workspace: Path, tmp_path: Path, toolbox
     assert os.listdir(workspace / "manifests") == ["web"]
 
 
+def test_a_chart_and_its_tag_are_promoted_and_stay(workspace: Path, toolbox: Toolbox) -> None:
+    gitops = Workspace.at(workspace).gitops("demo")
+    gitops.core.mkdir(parents=True)
+
+    def files(env: str) -> dict[str, str]:
+        folder = f"apps/web/overlays/{env}/"
+        found = Repository(gitops.apps_remote).read("main")
+        return {
+            path.removeprefix(folder): content.decode()
+            for path, content in found.items()
+            if path.startswith(folder)
+        }
+
+    versions = {
+        ("web", "1.0.0"): web_chart("1.0.0", more={"templates/old.yaml": "# old\n"}),
+        ("web", "1.2.0"): web_chart("1.2.0", more={"templates/new.yaml": "# new\n"}),
+    }
+    with chart_servers(versions) as served:
+        where = ["--repo", served.http, "--version", "1.0.0"]
+        ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
+        ucp(workspace, "app", "add", "web", "--chart", "web", *where)
+        before = files("stage")
+        said = ucp(workspace, "promote", "web", "--env", "stage", "--chart-version", "1.2.0")
+        assert "1.0.0 -> 1.2.0" in said
+    said = ucp(workspace, "promote", "web", "--env", "stage", "--tag", "2.0.0")
+    assert "image.tag in values-stage.yaml" in said
+    ucp(workspace, "promote", "web", "--env", "prod", "--from", "stage")
+    # Another render and push leaves what was promoted.
+    ucp(workspace, "app", "add", "second", "--image", "a/b", "--tag", "1")
+    ucp(workspace, "check")
+    for env in ("stage", "prod"):
+        found = files(env)
+        assert "version: 1.2.0" in found["Chart.yaml"]
+        assert "templates/new.yaml" in found and "templates/old.yaml" not in found
+        assert found[f"values-{env}.yaml"].endswith("image:\n  tag: 2.0.0\n")
+    told = json.loads(ucp(workspace, "history", "web", "--env", "stage", "-o", "json"))
+    assert [(each["kind"], each["to"]) for each in told] == [
+        ("promote", "2.0.0"),
+        ("promote", "1.2.0"),
+        ("edit", "1.0.0"),
+    ]
+    ucp(workspace, "rollback", "web", "--env", "stage", "--to", told[-1]["commit"])
+    after = files("stage")
+    assert "tag: 1.0.0" in after["values-stage.yaml"]
+    own = {".promotion.yaml": "", "values-stage.yaml": ""}
+    assert {**after, **own} == {**before, **own}
+
+
 def test_nothing_is_granted_silently(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n"
     far = DEPLOYMENT.replace("{name: web}\n", "{name: web, namespace: far}\n", 1)

@@ -24,6 +24,7 @@ from k8s_ucp.gitops.promotion.decision import (
     Intent,
     all_or_none,
     decide_all,
+    parse_chart_version,
     parse_digest,
     parse_tag,
     parse_version,
@@ -34,6 +35,7 @@ from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name
 from k8s_ucp.gitops.promotion.place import find_place, open_branch
+from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartMissing
 from k8s_ucp.gitops.promotion.tip import GitTip
 
 app = declare()
@@ -77,6 +79,14 @@ def promote(
     image: Annotated[
         list[str] | None,
         _option("--image", "NAME=TAG", "Tag or digest of one of several images; repeatable."),
+    ] = None,
+    chart_version: Annotated[
+        list[str] | None,
+        _option(
+            "--chart-version",
+            "[NAME=]V",
+            "Version of the app's Helm chart to promote, or of the chart NAME; repeatable.",
+        ),
     ] = None,
     batch: Annotated[
         str,
@@ -182,10 +192,11 @@ def promote(
     if merge_when_green and not pr:
         raise UsageError("--merge-when-green needs --pr", next="add --pr")
     if batch:
-        _refuse(app=app, pr=pr, env=env, tag=tag, digest=digest, source=source, image=image)
+        _refuse(app=app, pr=pr, env=env, tag=tag, digest=digest, source=source, image=image,
+                chart_version=chart_version)  # fmt: skip
         intents = read_batch(_read(batch), batch, defaults)
     else:
-        intents = [_intent(defaults, tag, digest, source, image or [])]
+        intents = [_intent(defaults, tag, digest, source, image or [], chart_version or [])]
     gate = _gate(call, seconds("--soak", soak or "0s")) if require_healthy else None
     proposing = Proposing(forge, merge_when_green) if pr else None
     deadline = seconds("--timeout", timeout)
@@ -215,8 +226,13 @@ def land_promotions(
             call, place, proposing.forge, run, merge_when_green=proposing.merge_when_green
         )
 
+    fetched: dict[str, ChartContent] = {}
+
+    def complete() -> list[Intent]:
+        return [replace(each, contents=fetched) for each in intents]
+
     def decide(tip: GitTip) -> list[Decision]:
-        decisions = decide_all(tip, intents)
+        decisions = decide_all(tip, complete())
         return all_or_none([gate.hold_up(each) for each in decisions]) if gate else decisions
 
     with open_branch(
@@ -227,14 +243,31 @@ def land_promotions(
     ) as there:
         patience = gate.soak + gate.patience if gate else 0.0
         pace = Pace(deadline=deadline + patience)
-        if proposer:
-            hold_up = gate.hold_up if gate else lambda decision: decision
-            return proposer(there, intents[0], pace, hold_up), ""
-        landing = land(there, decide, pace, call.console.detail)
-        return landing, there.settle(landing.commit) if landing.commit else ""
+        hold_up = gate.hold_up if gate else lambda decision: decision
+        while True:
+            try:
+                if proposer:
+                    return proposer(there, complete()[0], pace, hold_up), ""
+                landing = land(there, decide, pace, call.console.detail)
+                return landing, there.settle(landing.commit) if landing.commit else ""
+            except ChartMissing as missing:
+                # Decided without having written anything: a version that no environment has.
+                if missing.version in fetched:
+                    raise
+                from k8s_ucp.cli.promotion.chart_fetching import fetch_chart
+
+                call.console.detail(f"fetching the chart {missing.chart} {missing.version}")
+                fetched[missing.version] = fetch_chart(call, missing)
 
 
-def _intent(defaults: Intent, tag: str, digest: str, source: str, images: Sequence[str]) -> Intent:
+def _intent(
+    defaults: Intent,
+    tag: str,
+    digest: str,
+    source: str,
+    images: Sequence[str],
+    charts: Sequence[str],
+) -> Intent:
     if not defaults.app:
         raise UsageError("the app is not specified", next="ucp promote APP --env ENV --tag TAG")
     check_name("app", defaults.app)
@@ -243,19 +276,28 @@ def _intent(defaults: Intent, tag: str, digest: str, source: str, images: Sequen
             "the environment is not specified", next=f"ucp promote {defaults.app} --env ENV …"
         )
     check_name("environment", defaults.env)
-    given = [name for name, value in (("--tag", tag), ("--digest", digest), ("--from", source),
-                                      ("--image", images)) if value]  # fmt: skip
+    flags = {"--tag": tag, "--digest": digest, "--from": source, "--image": images}
+    given = [flag for flag, value in {**flags, "--chart-version": charts}.items() if value]
     if len(given) != 1:
         said = (
             f"{' and '.join(given)} are mutually exclusive"
             if given
             else "the tag to promote is not specified"
         )
-        raise UsageError(said, next="use one of --tag, --digest, --from and --image")
+        raise UsageError(
+            said, next="use one of --tag, --digest, --from, --image and --chart-version"
+        )
     if source:
         check_name("environment", source)
     pin = parse_tag(tag) if tag else parse_digest(digest) if digest else NO_PIN
-    return replace(defaults, pin=pin, source=source, images=_images(images))
+    wanted = {name: version for name, _, version in (word.rpartition("=") for word in charts)}
+    return replace(
+        defaults,
+        pin=pin,
+        source=source,
+        images=_images(images),
+        charts={name: parse_chart_version(version) for name, version in wanted.items()},
+    )
 
 
 def _images(words: Sequence[str]) -> dict[str, Pin]:

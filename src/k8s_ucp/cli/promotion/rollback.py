@@ -16,7 +16,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import find_run
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.history import past_at, pasts
+from k8s_ucp.gitops.promotion.history import charts_in, past_at, pasts
 from k8s_ucp.gitops.promotion.landing import Landing, Pace, land
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.overlay import check_name, read_overlay
@@ -37,7 +37,8 @@ def rollback(
         typer.Option(
             "--to",
             metavar="TAG|COMMIT",
-            help="Earlier tag, or commit whose tags to restore (default: the previous tag).",
+            help="Earlier tag or chart version, or commit whose tags to restore (default: the "
+            "previous tag).",
         ),
     ] = "",
     release_hold: Annotated[
@@ -110,7 +111,9 @@ def _chosen(there: RemoteBranch, tip: GitTip, wanted: Rollback, to: str) -> Roll
     known = pasts(there.repository, tip.commit, wanted.app, wanted.env)
     if to:
         found = past_at(there.repository, tip.commit, wanted.app, wanted.env, to)
-        pins = named(overlay, [*known, *([found] if found else [])], to)
+        known = [*known, *([found] if found else [])]
+        pins = named(overlay, known, to)
     else:
         pins = previous(overlay, known)
-    return Rollback(wanted.app, wanted.env, pins, overlay.pins, wanted.release_hold)
+    charts = charts_in(there.repository, overlay, pins, known)
+    return Rollback(wanted.app, wanted.env, pins, overlay.pins, charts, wanted.release_hold)

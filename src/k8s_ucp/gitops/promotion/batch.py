@@ -11,11 +11,22 @@ from dataclasses import replace
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_tree
-from k8s_ucp.gitops.promotion.decision import Intent, parse_version
+from k8s_ucp.gitops.promotion.decision import Intent, parse_chart_version, parse_version
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name, nearest
 
-KEYS = ("app", "env", "tag", "digest", "from", "images", "sequence", "expect", "requireEnv")
+KEYS = (
+    "app",
+    "env",
+    "tag",
+    "digest",
+    "from",
+    "images",
+    "chartVersion",
+    "sequence",
+    "expect",
+    "requireEnv",
+)
 
 
 EXAMPLE = "- {app: echo, env: stage, tag: 1.2.3}"
@@ -66,9 +77,15 @@ def _intent(item: YamlNode, what: str, defaults: Intent) -> Intent:
         if not texts.get(name):
             raise UsageError(f"{what} has no {name}", next=EXAMPLE)
         check_name(name, texts[name])
-    if len([key for key in ("tag", "digest", "from", "images") if key in facts]) != 1:
-        raise UsageError(f"{what} needs exactly one of tag, digest, from and images", next=EXAMPLE)
+    if (
+        len([key for key in ("tag", "digest", "from", "images", "chartVersion") if key in facts])
+        != 1
+    ):
+        raise UsageError(
+            f"{what} needs exactly one of tag, digest, from, images and chartVersion", next=EXAMPLE
+        )
     version = texts.get("tag") or texts.get("digest")
+    chart = texts.get("chartVersion")
     images = facts["images"].pairs if "images" in facts else []
     return replace(
         defaults,
@@ -77,6 +94,7 @@ def _intent(item: YamlNode, what: str, defaults: Intent) -> Intent:
         pin=parse_version(version) if version else NO_PIN,
         source=texts.get("from", ""),
         images={key.value: parse_version(value.value) for key, value in images},
+        charts={"": parse_chart_version(chart)} if chart else {},
         order=_order(texts, what, defaults.order),
         expect=texts.get("expect", defaults.expect),
         require_env=texts.get("requireEnv", defaults.require_env),

@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from k8s_ucp.git.repository import FALLBACK, NETWORK_SECONDS, Repository, run_gi
 from k8s_ucp.git.signing import signs_commits, write_commit_of
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.landing import PushInterrupted, PushRefused, TooLate
+from k8s_ucp.gitops.promotion.overlay import Writes
 from k8s_ucp.gitops.promotion.tip import GitTip
 
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
@@ -105,7 +106,7 @@ class RemoteBranch:
     def commit(
         self,
         tip: GitTip,
-        writes: Mapping[str, bytes],
+        writes: Writes,
         decisions: Sequence[Decision],
         *,
         parents: tuple[str, ...] = (),

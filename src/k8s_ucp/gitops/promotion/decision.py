@@ -6,6 +6,7 @@ one, so a push that came too late is repeated as an intent, never as a patch.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -20,20 +21,24 @@ from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order
 from k8s_ucp.gitops.promotion.overlay import (
     Overlay,
     Tip,
+    Writes,
     config_file,
     nearest,
+    overlay_folder,
     read_overlay,
     written,
 )
-from k8s_ucp.gitops.promotion.targets.folder import decoded
-from k8s_ucp.gitops.promotion.targets.kinds import Target
+from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartMissing, content_of
+from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, decoded
+from k8s_ucp.gitops.promotion.targets.helm import CHART_FILE
+from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles, Target
 
 Status = Literal["promoted", "unchanged", "superseded", "pr", "held", "gated", "conflict"]
 
 
 @dataclass(frozen=True)
 class Intent:
-    """What somebody wants. Exactly one of pin, source and images says to which version."""
+    """What somebody wants. Exactly one of pin, source, images and charts says to which version."""
 
     app: str
     env: str
@@ -41,6 +46,10 @@ class Intent:
     source: str = ""
     """The environment whose pins are taken (`--from`)."""
     images: Mapping[str, Pin] = field(default_factory=dict)
+    charts: Mapping[str, Pin] = field(default_factory=dict)
+    """Versions of charts by name; "" is the only one."""
+    contents: Mapping[str, ChartContent] = field(default_factory=dict)
+    """Charts that were fetched for it: {version: files}."""
     order: Order = UNORDERED
     expect: str = ""
     require_env: str = ""
@@ -59,7 +68,7 @@ class Decision:
     note: PromotionNote
     asked: tuple[Change, ...] = ()
     """What was wanted, image by image, landed or not."""
-    writes: Mapping[str, bytes] = field(default_factory=dict)
+    writes: Writes = field(default_factory=dict)
     reason: str = ""
     next: str = ""
     required: tuple[tuple[str, Mapping[str, Pin]], ...] = ()
@@ -183,7 +192,8 @@ def _decide(
                 f"{required} does not have the tag yet: {lacking[0]}",
                 f"promote {intent.app} to {required} first",
             )
-    writes = written(overlay, {each.image: each.new for each in moved}, marks)
+    pins = {each.image: each.new for each in moved}
+    writes = written(overlay, pins, marks, _contents(base, intent, overlay, required, pins))
     if not moved:
         note = replace(note, kind="mark")
         return Decision("unchanged", note, asked, writes, reason=f"{place} already has it")
@@ -197,6 +207,18 @@ _HELD = (
     "{env} --release-hold`"
 )
 _CONFLICT = "review the change; then promote without --expect, or expect the current tag"
+
+
+def parse_chart_version(text: str) -> Pin:
+    """An exact version of a chart as typed. Raises UsageError."""
+    if not _CHART_VERSION.fullmatch(text):
+        raise UsageError(
+            f"{text[:200]!r} is not a valid chart version", next="use an exact one, such as 1.4.0"
+        )
+    return Pin(tag=text)
+
+
+_CHART_VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 
 
 def _conflict(intent: Intent, moved: Sequence[Change]) -> str:
@@ -239,6 +261,8 @@ def _running(
 
 def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
     """The pin that each image is to have, by its name in the overlay."""
+    if intent.charts:
+        return {_chart(overlay, name): pin for name, pin in intent.charts.items()}
     if intent.images:
         return {_find(overlay, name): pin for name, pin in intent.images.items()}
     if intent.source:
@@ -260,6 +284,12 @@ def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
             )
         return shared
     images = [target for target in overlay.targets if target.kind == "image"]
+    if not images:
+        raise NotEditable(
+            f"{overlay.path} has no image whose version can be promoted",
+            next=f"name it in {config_file(intent.app)}: "
+            "targets: [{image: NAME, path: image.tag}]",
+        )
     if len(images) != 1:
         raise UsageError(
             f"{overlay.path} has {len(images)} images; the image for {intent.pin} is not specified",
@@ -284,6 +314,51 @@ def _naming(app: str, lines: Sequence[str]) -> str:
 
 def _shell(word: str) -> str:
     return f"'{word}'" if " " in word else word
+
+
+def _chart(overlay: Overlay, typed: str) -> str:
+    """The name of the chart that is meant; "" is the only one."""
+    charts = [target for target in overlay.targets if target.kind == "chart"]
+    names = [target.short for target in charts]
+    if typed in names:
+        return charts[names.index(typed)].name
+    if typed or not charts:
+        said = f"no chart {typed}" if typed else "no chart whose version can be promoted"
+        raise UcpError(f"{overlay.path} has {said}", next=nearest(typed, names))
+    if len(charts) > 1:
+        choice = " or ".join(f"--chart-version {name}=VERSION" for name in names)
+        raise UsageError(f"{overlay.path} has {len(charts)} charts", next=f"name one: {choice}")
+    return charts[0].name
+
+
+def _contents(
+    base: Tip, intent: Intent, overlay: Overlay, required: str, pins: Mapping[str, Pin]
+) -> dict[str, ChartContent]:
+    """The files of the charts among the pins that lie in the folder. Raises ChartMissing.
+
+    They come from the environment that they are promoted from, or that has to have them first,
+    else from any other that has this version, else from where they were fetched.
+    """
+    found = {}
+    for name, pin in pins.items():
+        target = overlay.target(name)
+        (spot, *_) = target.spots
+        if not isinstance(spot, ChartFiles):
+            continue
+        envs = [each for each in (intent.source, required) if each]
+        envs += [each for each in base.folders(f"apps/{intent.app}/overlays") if each not in envs]
+        for env in envs:
+            folder = EnvironmentFolder(base, overlay_folder(intent.app, env))
+            if env != intent.env and folder.text(CHART_FILE) is not None:
+                content = content_of(folder, env)
+                if content.version == pin.tag:
+                    found[name] = content
+                    break
+        else:
+            if pin.tag not in intent.contents:
+                raise ChartMissing(intent.app, target.short, pin.tag, spot.repo)
+            found[name] = intent.contents[pin.tag]
+    return found
 
 
 def _find(overlay: Overlay, typed: str) -> str:
@@ -322,13 +397,18 @@ class _Edited:
     """A tip with changes on top that have not landed."""
 
     tip: Tip
-    written: Mapping[str, bytes]
+    written: Writes
 
     def read(self, path: str) -> bytes | None:
         return self.written[path] if path in self.written else self.tip.read(path)
 
     def files(self, path: str) -> list[str]:
-        return self.tip.files(path)
+        new = {
+            each: content for each, content in self.written.items() if each.startswith(path + "/")
+        }
+        there = {each[len(path) + 1 :] for each, content in new.items() if content is not None}
+        gone = {each[len(path) + 1 :] for each, content in new.items() if content is None}
+        return sorted({*self.tip.files(path), *there} - gone)
 
     def folders(self, path: str) -> list[str]:
         return self.tip.folders(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.errors import UcpError
@@ -14,9 +14,12 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.message import Change, NoteTrailers, read_trailers
 from k8s_ucp.gitops.promotion.order import MARKS_FILE
-from k8s_ucp.gitops.promotion.overlay import Tip, overlay_folder, read_overlay
+from k8s_ucp.gitops.promotion.overlay import Overlay, Tip, overlay_folder, read_overlay
 from k8s_ucp.gitops.promotion.rollback import PinsAtCommit
+from k8s_ucp.gitops.promotion.targets.chart import ChartContent, content_of
 from k8s_ucp.gitops.promotion.targets.find import is_read
+from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles
 from k8s_ucp.gitops.promotion.tip import GitTip
 
 
@@ -108,6 +111,22 @@ def past_at(repository: Repository, tip: str, app: str, env: str, name: str) -> 
         return None
     pins = _pins(GitTip(repository, commit, [app]), app, env)
     return PinsAtCommit(commit, pins) if pins else None
+
+
+def charts_in(
+    repository: Repository, overlay: Overlay, pins: Mapping[str, Pin], known: Sequence[PinsAtCommit]
+) -> dict[str, ChartContent]:
+    """Files of the charts among the pins that lie in the overlay's folder, from its past.
+
+    known: newest first.
+    """
+    found = {}
+    for name, pin in pins.items():
+        if isinstance(overlay.target(name).spots[0], ChartFiles):
+            past = next(each for each in known if each.pins.get(name) == pin)
+            tip = GitTip(repository, past.commit, [overlay.app])
+            found[name] = content_of(EnvironmentFolder(tip, overlay.folder), overlay.env)
+    return found
 
 
 @dataclass

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.overlay import Tip
+from k8s_ucp.gitops.promotion.overlay import Tip, Writes
 
 
 class CommitTip(Tip, Protocol):
@@ -35,9 +35,7 @@ class Branch(Protocol[TipType]):
     def fetch(self) -> TipType:
         """The newest commit. Raises UcpError; Interrupted where it may work next time."""
 
-    def commit(
-        self, tip: TipType, writes: Mapping[str, bytes], decisions: Sequence[Decision]
-    ) -> str:
+    def commit(self, tip: TipType, writes: Writes, decisions: Sequence[Decision]) -> str:
         """Write a commit on `tip`, seen by nobody yet: its id."""
 
     def push(self, commit: str) -> None:

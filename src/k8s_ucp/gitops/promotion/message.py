@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.promotion.targets.kinds import CHART
 
 SUBJECT_WIDTH = 100
 
@@ -106,6 +107,8 @@ def _line(note: PromotionNote) -> str:
     verb = "roll back" if note.kind == "rollback" else "promote"
     preposition = "in" if note.kind == "rollback" else "to"
     change = f"{old} -> {new}" if old else new
+    if all(each.image.startswith(CHART) for each in note.changes) and "=" not in new:
+        change = f"chart {change}"
     return f"{verb} {note.app} {preposition} {note.env}: {_short(change)}"
 
 
@@ -125,7 +128,9 @@ def _trailers(notes: Sequence[PromotionNote], link: str) -> list[str]:
     for note in notes:
         lines += [f"Ucp-Action: {note.kind}", f"Ucp-App: {note.app}", f"Ucp-Env: {note.env}"]
         for change in note.changes:
-            lines.append(f"Ucp-Image: {change.image}")
+            chart = change.image.startswith(CHART)
+            name = change.image.removeprefix(CHART)
+            lines.append(f"Ucp-{'Chart' if chart else 'Image'}: {name}")
             if change.old:
                 lines.append(f"Ucp-From: {change.old}")
             lines.append(f"Ucp-To: {change.new}")

@@ -12,6 +12,7 @@ from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.order import MARKS_FILE, Mark
+from k8s_ucp.gitops.promotion.targets.chart import ChartContent, exchange
 from k8s_ucp.gitops.promotion.targets.config import read_config
 from k8s_ucp.gitops.promotion.targets.find import KUSTOMIZATIONS, find_targets
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, Files, decoded
@@ -118,14 +119,29 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f"known: {', '.join(known)}" if known else "none exist"
 
 
+Writes = Mapping[str, bytes | None]
+"""New content by path; None for a file that goes."""
+
+
 def written(
-    overlay: Overlay, pins: Mapping[str, Pin], marks: Mapping[str, Mark]
-) -> dict[str, bytes]:
-    """The overlay's files that differ once it holds those pins and marks."""
+    overlay: Overlay,
+    pins: Mapping[str, Pin],
+    marks: Mapping[str, Mark],
+    charts: Mapping[str, ChartContent] | None = None,
+) -> dict[str, bytes | None]:
+    """The overlay's files that differ once it holds those pins and marks.
+
+    charts: content of the charts among them that lie in the folder, by name.
+    """
     texts: dict[str, str] = {}
+    files: dict[str, bytes | None] = {}
+    for name in pins:
+        if charts and name in charts:
+            files |= exchange(overlay.files, overlay.env, charts[name])
 
     def text(name: str) -> str:
-        found = texts.get(name, overlay.files.text(name))
+        new = files.get(name)
+        found = texts.get(name, overlay.files.text(name) if new is None else new.decode())
         if found is None:
             raise NotEditable(f"{overlay.folder} has no file {name}")
         return found
@@ -133,10 +149,11 @@ def written(
     for name, pin in pins.items():
         for spot in overlay.target(name).spots:
             texts |= write(spot, text, pin, overlay.folder)
+    changed = {name: new.encode() for name, new in texts.items()}
     writes = {
-        f"{overlay.folder}/{name}": new.encode()
-        for name, new in texts.items()
-        if new != overlay.files.text(name)
+        f"{overlay.folder}/{name}": new
+        for name, new in {**files, **changed}.items()
+        if name in files or new != (overlay.files.text(name) or "").encode()
     }
     if dict(marks) != dict(overlay.marks):
         writes[f"{overlay.folder}/{MARKS_FILE}"] = order_of.write_marks(marks).encode()

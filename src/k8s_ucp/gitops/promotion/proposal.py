@@ -7,7 +7,7 @@ branch proposed before, its difference from the base is exactly the new promotio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from k8s_ucp.gitops.forge.base import Forge, Proposal, PullRequest
@@ -15,6 +15,7 @@ from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
 from k8s_ucp.gitops.promotion.landing import Landing, Pace, land
 from k8s_ucp.gitops.promotion.message import message
+from k8s_ucp.gitops.promotion.overlay import Writes
 from k8s_ucp.gitops.promotion.tip import GitTip
 
 
@@ -56,9 +57,7 @@ class ProposalBranch:
         head = GitTip(self._base.repository, commit, self._base.apps) if commit else None
         return PairTip(base, head, request)
 
-    def commit(
-        self, tip: PairTip, writes: Mapping[str, bytes], decisions: Sequence[Decision]
-    ) -> str:
+    def commit(self, tip: PairTip, writes: Writes, decisions: Sequence[Decision]) -> str:
         if tip.head and tip.base.commit in self._base.parents_of(tip.head.commit):
             parents: tuple[str, ...] = (tip.head.commit,)
         else:

@@ -12,6 +12,7 @@ from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.message import Change, PromotionNote
 from k8s_ucp.gitops.promotion.order import Mark
 from k8s_ucp.gitops.promotion.overlay import Overlay, Tip, nearest, read_overlay, written
+from k8s_ucp.gitops.promotion.targets.chart import ChartContent
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Rollback:
     env: str
     pins: Mapping[str, Pin] = field(default_factory=dict)
     bad: Mapping[str, Pin] = field(default_factory=dict)
+    charts: Mapping[str, ChartContent] = field(default_factory=dict)
+    """Files of charts that come back, by name."""
     release_hold: bool = False
 
 
@@ -62,7 +65,8 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
         marks[change.image] = order_of.hold(mark, change.old, change.new)
     if rollback.release_hold:
         marks = {name: order_of.release(mark) for name, mark in marks.items()}
-    writes = written(overlay, {each.image: each.new for each in changes}, marks)
+    pins = {each.image: each.new for each in changes}
+    writes = written(overlay, pins, marks, rollback.charts)
     if not writes:
         reason = f"{place} already has it" if wanted else f"{place} has no hold"
         return Decision("unchanged", note, asked, reason=reason)

@@ -19,7 +19,13 @@ from k8s_ucp.gitops.promotion.targets.helm import (
     read_values,
     value_target,
 )
-from k8s_ucp.gitops.promotion.targets.kinds import CHART, KustomizeImage, Target, Version
+from k8s_ucp.gitops.promotion.targets.kinds import (
+    CHART,
+    ChartFiles,
+    KustomizeImage,
+    Target,
+    Version,
+)
 from k8s_ucp.gitops.promotion.targets.manifests import find_containers, image_targets, target_of
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -115,7 +121,8 @@ def _chart(folder: EnvironmentFolder, env: str, named: Sequence[Named]) -> tuple
             else:
                 found += [image for image in images if each.name in (image.name, image.image)]
         images = found
-    return (*images, *_charts(_dependencies(folder), named, folder, CHART_FILE))
+    charts = [_copied(folder, named), *_dependencies(folder)]
+    return (*images, *_charts(charts, named, folder, CHART_FILE))
 
 
 def _plain(folder: EnvironmentFolder, named: Sequence[Named]) -> list[Target]:
@@ -147,6 +154,14 @@ def _plain(folder: EnvironmentFolder, named: Sequence[Named]) -> list[Target]:
             twice = [other.name for other in wanted].count(each.name) > 1
             found.append(target_of(" ".join([name, *more]) if twice else name, same))
     return found
+
+
+def _copied(folder: EnvironmentFolder, named: Sequence[Named]) -> Target:
+    """The chart that lies in the folder itself."""
+    root = folder.tree(CHART_FILE)
+    name, version = text_at(root, ("name",)) or "", text_at(root, ("version",)) or ""
+    repo = next((each.repo for each in named if each.chart and each.name == name), "")
+    return Target(CHART + name, "chart", Pin(tag=version), (ChartFiles(CHART_FILE, repo),))
 
 
 def _dependencies(folder: EnvironmentFolder) -> list[Target]:

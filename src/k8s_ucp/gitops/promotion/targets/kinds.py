@@ -56,7 +56,16 @@ class Version:
     path: Path
 
 
-Spot = KustomizeImage | Value | Reference | Version
+@dataclass(frozen=True)
+class ChartFiles:
+    """A chart that was copied to the environment's folder: its files change with its version."""
+
+    file: str
+    repo: str = ""
+    """Where its versions are fetched from; "" where only the topology says so."""
+
+
+Spot = KustomizeImage | Value | Reference | Version | ChartFiles
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,9 @@ def write(spot: Spot, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
         return {spot.file: new}
     if isinstance(spot, Version):
         return {spot.file: set_value(text(spot.file), spot.path, pin.tag, where)}
+    if isinstance(spot, ChartFiles):
+        # Whoever exchanges the files has written the version with them.
+        return {}
     return _write_value(spot, text, pin, folder)
 
 
@@ -160,4 +172,6 @@ def common(pins: Sequence[Pin]) -> Pin:
 def _place(spot: Spot) -> str:
     if isinstance(spot, KustomizeImage):
         return ""
+    if isinstance(spot, ChartFiles):
+        return f"version in {spot.file}"
     return f"{path_text(spot.path)} in {spot.file}"

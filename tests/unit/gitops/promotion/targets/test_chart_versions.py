@@ -1,0 +1,192 @@
+"""Versions of charts: one line where Argo CD fetches them, else the files in the folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide, parse_chart_version
+from k8s_ucp.gitops.promotion.message import message
+from k8s_ucp.gitops.promotion.overlay import read_overlay
+from k8s_ucp.gitops.promotion.rollback import Rollback, decide_rollback
+from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartMissing, content_of
+from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+from tests.unit.gitops.promotion.tips import MemoryTip, tip
+
+ENVIRONMENTS = "environments: [{name: stage}, {name: prod, promotesFrom: stage}]\n"
+
+
+def chart_files(version: str, **more: str) -> dict[str, str]:
+    return {
+        "Chart.yaml": f"name: web\nversion: {version}\n",
+        "values.yaml": f"image: {{repository: web, tag: '1'}} # {version}\n",
+        f"templates/only-{version}.yaml": "kind: X\n",
+        "templates/web.yaml": f"# {version}\n",
+        **more,
+    }
+
+
+def charts(stage: str = "1.0.0", prod: str = "1.0.0") -> MemoryTip:
+    """web as a copied chart, with values of its own on each environment."""
+    files = {"environments.yaml": ENVIRONMENTS}
+    for env, version in (("stage", stage), ("prod", prod)):
+        own = {
+            f"values-{env}.yaml": f"# {env}'s\nimage:\n  tag: '1'\n",
+            ".argocd-source.yaml": f"helm: {{valueFiles: [values-{env}.yaml]}}\n",
+            ".promotion.yaml": 'images:\n  "web": {}\n',
+        }
+        named = {**chart_files(version), **own}
+        files |= {f"apps/web/overlays/{env}/{name}": text for name, text in named.items()}
+    return tip(files)
+
+
+def content(version: str, **more: str) -> ChartContent:
+    files = {name: text.encode() for name, text in chart_files(version, **more).items()}
+    return ChartContent(version, files)
+
+
+def promote(there: MemoryTip, version: str, env: str = "stage", **more: Any) -> Decision:
+    pins = {more.pop("chart", ""): parse_chart_version(version)}
+    return decide(there, Intent("web", env, charts=pins, **more))
+
+
+def after(there: MemoryTip, decision: Decision) -> MemoryTip:
+    assert decision.status == "promoted", decision.reason
+    files = {**there.content, **decision.writes}
+    return MemoryTip({path: text for path, text in files.items() if text is not None})
+
+
+def folder(there: MemoryTip, env: str) -> dict[str, bytes]:
+    start = f"apps/web/overlays/{env}/"
+    return {path[len(start) :]: text for path, text in there.content.items() if start in path}
+
+
+def test_a_version_that_was_fetched_takes_the_place_of_the_other() -> None:
+    there = charts()
+    decision = promote(there, "1.2.0", contents={"1.2.0": content("1.2.0")})
+    files = folder(after(there, decision), "stage")
+    assert files == {
+        **{name: text for name, text in folder(there, "stage").items() if "1.0.0" not in name},
+        **content("1.2.0").files,
+    }
+    assert folder(after(there, decision), "prod") == folder(there, "prod")
+    text = message([decision.note])
+    assert text.startswith("promote web to stage: chart 1.0.0 -> 1.2.0\n")
+    assert "Ucp-Chart: web\nUcp-From: 1.0.0\nUcp-To: 1.2.0" in text
+
+
+def test_a_version_that_nobody_has_has_to_be_fetched() -> None:
+    with pytest.raises(ChartMissing) as error:
+        promote(charts(), "1.2.0")
+    assert (error.value.chart, error.value.version) == ("web", "1.2.0")
+
+
+def test_the_next_environment_gets_the_files_of_the_one_before() -> None:
+    there = charts(stage="1.2.0")
+    for decision in (
+        promote(there, "1.2.0", "prod"),
+        decide(there, Intent("web", "prod", source="stage")),
+    ):
+        found = after(there, decision)
+        assert content_of(EnvironmentFolder(found, "apps/web/overlays/prod"), "prod").files == {
+            name: text.encode() for name, text in chart_files("1.2.0").items()
+        }
+        own = "values-prod.yaml"
+        assert folder(found, "prod")[own] == folder(there, "prod")[own]
+        assert "values-stage.yaml" not in folder(found, "prod")
+        # Pods don't have the version of a chart: nothing of it is asked of their images.
+        assert decision.required == (("stage", {}),)
+
+
+def test_the_gate_and_the_same_again() -> None:
+    there = charts()
+    more = {"1.2.0": content("1.2.0")}
+    assert promote(there, "1.2.0", "prod", contents=more).status == "gated"
+    assert promote(there, "1.0.0").status == "unchanged"
+
+
+def test_tags_and_versions_from_one_environment_are_one_commit() -> None:
+    there = charts(stage="1.2.0")
+    path = "apps/web/overlays/stage/values-stage.yaml"
+    there = MemoryTip({**there.content, path: b"image: {tag: '2'}\n"})
+    decision = decide(there, Intent("web", "prod", source="stage"))
+    assert {each.image for each in decision.note.changes} == {"web", "chart web"}
+    files = folder(after(there, decision), "prod")
+    assert files["values-prod.yaml"] == b"# prod's\nimage:\n  tag: '2'\n"
+    assert b"1.2.0" in files["Chart.yaml"]
+
+
+def test_values_that_would_be_lost_are_refused() -> None:
+    there = charts()
+    path = "apps/web/overlays/stage/.argocd-source.yaml"
+    there = MemoryTip({**there.content, path: b"helm: {valueFiles: [values.yaml]}\n"})
+    with pytest.raises(NotEditable, match="values would be lost"):
+        promote(there, "1.2.0", contents={"1.2.0": content("1.2.0")})
+
+
+DEPENDENCIES = """\
+name: shop
+version: 1.0.0
+dependencies:
+  - name: web
+    repository: https://charts.example.org
+    version: 1.0.0  # by CI
+"""
+
+
+def test_a_chart_that_argo_cd_fetches_is_one_line() -> None:
+    there = tip({"apps/web/overlays/stage/Chart.yaml": DEPENDENCIES})
+    with pytest.raises(UsageError, match="2 charts") as error:
+        promote(there, "1.2.0")
+    assert "--chart-version shop=VERSION or --chart-version web=VERSION" in error.value.next
+    decision = promote(there, "1.2.0", chart="web")
+    text = DEPENDENCIES.replace("1.0.0  # by", "1.2.0  # by")
+    assert list(decision.writes.values()) == [text.encode()]
+    there = MemoryTip({**there.content, "apps/web/.promotion.yaml": b"targets: [{chart: web}]\n"})
+    assert promote(there, "1.2.0").writes == decision.writes
+    locked = {**there.content, "apps/web/overlays/stage/Chart.lock": b"x: 1\n"}
+    with pytest.raises(UcpError, match="nothing of what"):
+        promote(MemoryTip(locked), "1.2.0")
+
+
+def test_charts_of_a_kustomization() -> None:
+    text = "helmCharts:\n- name: web\n  version: 1.0.0\n  repo: https://charts.example.org\n"
+    there = tip({"apps/web/overlays/stage/kustomization.yaml": text})
+    assert list(promote(there, "1.2.0+b.1").writes.values()) == [
+        text.replace("1.0.0", "1.2.0+b.1").encode()
+    ]
+    with pytest.raises(UcpError, match="no chart wob") as error:
+        promote(there, "1.2.0", chart="wob")
+    assert error.value.next == "did you mean web?"
+
+
+@pytest.mark.parametrize("text", ["", "latest", "~1.2", "1.2.x", ">=1", "1.2.3\n", "a/b"])
+def test_versions_have_to_be_exact(text: str) -> None:
+    with pytest.raises(UsageError, match="not a valid chart version"):
+        parse_chart_version(text)
+
+
+names = st.sampled_from(["a.yaml", "templates/b.yaml", "charts/c/Chart.yaml", "README.md"])
+
+
+@given(st.dictionaries(names, st.text("xy\n"), max_size=4))
+def test_promote_then_rollback_is_the_same_bytes(more: dict[str, str]) -> None:
+    there = charts()
+    was = content_of(EnvironmentFolder(there, "apps/web/overlays/stage"), "stage")
+    decision = promote(there, "2.0.0", contents={"2.0.0": content("2.0.0", **more)})
+    new = after(there, decision)
+    overlay = read_overlay(new, "web", "stage")
+    assert overlay.pins["chart web"] == Pin("2.0.0")
+    pins = {"chart web": Pin("1.0.0")}
+    rollback = Rollback("web", "stage", pins, overlay.pins, {"chart web": was})
+    back = after(new, decide_rollback(new, rollback))
+    marks = "apps/web/overlays/stage/.promotion.yaml"
+    assert {**back.content, marks: b""} == {**there.content, marks: b""}
+    held = promote(back, "2.0.0", contents={"2.0.0": content("2.0.0", **more)})
+    assert held.status == "held"
