@@ -116,7 +116,7 @@ def _log(bundle: Bundle, name: str, path: Path) -> None:
 
 
 def _pod_logs(bundle: Bundle, context: Context, kube: Kube) -> None:
-    for component in pod_components.NAMES:
+    for component in pod_components.ENTRIES:
         workloads = pod_components.workloads(component, context.topology)
         for pod, lines in PodLogs(kube, workloads).read(LINES).items():
             bundle.text(f"logs/{pod}.log", "\n".join(lines))

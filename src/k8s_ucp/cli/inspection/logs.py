@@ -80,7 +80,7 @@ def _pod_logs(call: Invocation, component: str) -> PodLogs | None:
         name: find_component(context.kube, name).workloads
         if context.adopts(name)
         else pod_components.workloads(name, context.topology)
-        for name in pod_components.NAMES
+        for name in pod_components.ENTRIES
     }
     singles = {each.name: [each] for found in known.values() for each in found}
     wanted = {**singles, **known}.get(component)

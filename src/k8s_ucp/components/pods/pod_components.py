@@ -1,6 +1,9 @@
-"""Which workloads each component consists of in pods placement."""
+"""The components that run as pods of the core cluster, a row each: here one is added."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.pods import git_server
@@ -8,18 +11,7 @@ from k8s_ucp.components.pods.component import Workload
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.topology import Topology
 
-NAMES = (argocd.NAME, crossplane.NAME, reconciler.NAME, git_server.NAME)
 _D, _S = "Deployment", "StatefulSet"
-
-
-def workloads(component: str, topology: Topology) -> list[Workload]:
-    """Those of a component. Raises KeyError for an unknown one."""
-    return {
-        git_server.NAME: _git_server,
-        argocd.NAME: _argocd,
-        crossplane.NAME: _crossplane,
-        reconciler.NAME: _reconciler,
-    }[component](topology)
 
 
 def _git_server(_: Topology) -> list[Workload]:
@@ -43,3 +35,25 @@ def _crossplane(topology: Topology) -> list[Workload]:
 
 def _reconciler(_: Topology) -> list[Workload]:
     return [Workload(_D, reconciler.NAME, CLUSTERS_NAMESPACE)]
+
+
+@dataclass(frozen=True)
+class PodComponentEntry:
+    """What is started under a component's name, and how a start says so."""
+
+    title: str
+    workloads: Callable[[Topology], list[Workload]]
+
+
+ENTRIES: dict[str, PodComponentEntry] = {
+    argocd.NAME: PodComponentEntry("Start Argo CD", _argocd),
+    crossplane.NAME: PodComponentEntry("Start Crossplane", _crossplane),
+    reconciler.NAME: PodComponentEntry("Start the reconciler", _reconciler),
+    git_server.NAME: PodComponentEntry("Start the server of the repositories", _git_server),
+}
+"""By the name of the folder below platform/ that holds their workloads."""
+
+
+def workloads(component: str, topology: Topology) -> list[Workload]:
+    """Those of a component. Raises KeyError for an unknown one."""
+    return ENTRIES[component].workloads(topology)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components import argocd
 from k8s_ucp.components.health import Health
 from k8s_ucp.components.manifests import Manifest
-from k8s_ucp.components.pods import argocd_pods, git_server
+from k8s_ucp.components.pods import argocd_pods, pod_components
 from k8s_ucp.components.pods.component import PodComponent
 from k8s_ucp.context import Context, await_ready
 from k8s_ucp.engine.pipeline import Report
@@ -19,17 +19,11 @@ from k8s_ucp.steps.startup.start_argocd import apply_repository_secrets, apply_r
 
 SECONDS = 420.0
 """Images may have to be pulled."""
-TITLES = {
-    git_server.NAME: "Start the server of the repositories",
-    argocd.NAME: "Start Argo CD",
-    crossplane.NAME: "Start Crossplane",
-    reconciler.NAME: "Start the reconciler",
-}
 
 
 @dataclass(frozen=True)
 class StartPods:
-    """component: one of TITLES. adopted: others run it."""
+    """component: one of pod_components.ENTRIES. adopted: others run it."""
 
     component: str
     adopted: bool = False
@@ -40,7 +34,7 @@ class StartPods:
 
     @property
     def title(self) -> str:
-        title = TITLES[self.component]
+        title = pod_components.ENTRIES[self.component].title
         return title.replace("Start", "Check adopted components", 1) if self.adopted else title
 
     def run(self, context: Context, report: Report) -> None:

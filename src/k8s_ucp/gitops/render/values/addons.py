@@ -28,6 +28,8 @@ class Addon:
     """It runs on app clusters."""
     by_host: bool = False
     """On simulated app clusters `ucp start` runs it as a host process instead."""
+    switch: str = ""
+    """Key of spec.addons that turns it on; ingress controllers have one in common."""
     wave: int = 0
     oci: bool = False
     parameters: tuple[tuple[str, str], ...] = ()
@@ -97,6 +99,7 @@ _PROMETHEUS = Addon(
     "https://prometheus-community.github.io/helm-charts",
     "88.5.3",
     "monitoring",
+    switch="prometheus",
     core=True,
     wave=2,
 )
@@ -107,6 +110,7 @@ _LOKI = (
         "https://grafana-community.github.io/helm-charts",
         "18.11.0",
         "monitoring",
+        switch="loki",
         core=True,
         wave=3,
     ),
@@ -116,6 +120,7 @@ _LOKI = (
         "https://grafana.github.io/helm-charts",
         "1.11.1",
         "monitoring",
+        switch="loki",
         core=True,
         wave=3,
     ),
@@ -126,6 +131,7 @@ _EXTERNAL_DNS = Addon(
     "https://kubernetes-sigs.github.io/external-dns",
     "1.21.1",
     "external-dns",
+    switch="external_dns",
     environments=True,
     # Each cluster keeps its own records: with one owner they would delete each other's.
     parameters=(
@@ -139,6 +145,7 @@ _ARGO_ROLLOUTS = Addon(
     "https://argoproj.github.io/argo-helm",
     "2.41.0",
     "argo-rollouts",
+    switch="argo_rollouts",
     environments=True,
     by_host=True,
 )
@@ -148,6 +155,7 @@ _VELERO = Addon(
     "https://vmware-tanzu.github.io/helm-charts",
     "12.1.0",
     "velero",
+    switch="velero",
     core=True,
     environments=True,
     # Each cluster sees its own backups only: a restore in prod must not offer those of stage.
@@ -190,17 +198,8 @@ _PLUGINS = {
 def chosen(topology: Topology) -> list[Addon]:
     """Add-ons that the topology switches on."""
     wanted = topology.spec.addons
-    found = [*_INGRESS[wanted.ingress]]
-    for switch, addons in (
-        (wanted.prometheus, (_PROMETHEUS,)),
-        (wanted.loki, _LOKI),
-        (wanted.external_dns, (_EXTERNAL_DNS,)),
-        (wanted.argo_rollouts, (_ARGO_ROLLOUTS,)),
-        (wanted.velero, (_VELERO,)),
-    ):
-        if switch:
-            found += addons
-    return found
+    switched = [each for each in ALL if each.switch and getattr(wanted, each.switch)]
+    return [*_INGRESS[wanted.ingress], *switched]
 
 
 def parameters(topology: Topology, addon: Addon, environment: str) -> list[tuple[str, str]]:

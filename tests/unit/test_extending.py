@@ -1,0 +1,147 @@
+"""docs/extending.md is true: what it shows is put where it says, and works."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+import pytest
+
+from k8s_ucp import plans
+from k8s_ucp.cli import main
+from k8s_ucp.components.pods import pod_components
+from k8s_ucp.context import Context
+from k8s_ucp.engine import pipeline
+from k8s_ucp.engine.pipeline import Task
+from k8s_ucp.engine.waiting import Cancel
+from k8s_ucp.gitops.render import repositories
+from k8s_ucp.gitops.render.values import addons
+from k8s_ucp.steps.startup.start_pods import StartPods
+from k8s_ucp.topology import default
+from k8s_ucp.workspace import Workspace
+from tests import fifth_provider
+from tests.unit.gitops.topologies import FACTS, demo
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/extending.md").read_text("utf-8")
+
+
+def shown(place: str, words: str = "") -> str:
+    """The block whose first line names a place; words: of two, the one that holds them."""
+    found = re.findall(rf"```\w+\n# {re.escape(place)}\n(.*?)```", PAGE, re.DOTALL)
+    (block,) = [each for each in found if words in each]
+    return str(block)
+
+
+def module(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module with that text, as if it were in the package."""
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    importlib.invalidate_caches()
+    return importlib.import_module(name)
+
+
+def context(folder: Path) -> Context:
+    return Context(workspace=Workspace.at(folder), topology=default(environments=()))
+
+
+def test_the_provider_is_the_one_that_passes_the_contract_suite() -> None:
+    source = Path(fifth_provider.__file__).read_text("utf-8")
+    assert shown("providers.py") in source
+    assert shown("clusters/playground/maker.py") in source
+
+
+def test_a_step_is_a_file_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = module(tmp_path, "note_start", shown("steps/startup/note_start.py"), monkeypatch)
+    line = shown("plans.py", "NoteStart")
+    task = eval(line, {"Task": Task, "NoteStart": steps.NoteStart})
+    whole = plans.start(default())
+    assert replace(whole, tasks=(*whole.tasks, task)).tasks[-1].step.id == "note-start"
+    here = context(tmp_path)
+    for _ in range(2):
+        pipeline.run(
+            pipeline.Plan("start", (replace(task, after=()),)),
+            here,
+            cancel=Cancel(),
+            on_event=lambda _: None,
+        )
+    assert (here.state.root / "noted").exists()
+
+
+def test_a_command_is_a_file_and_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module(tmp_path, "where", shown("cli/inspection/where.py"), monkeypatch)
+    table = dict(main.COMMANDS)
+    exec(shown("cli/main.py"), {"COMMANDS": table, "CommandEntry": main.CommandEntry})
+    monkeypatch.setitem(main.COMMANDS, "where", table["where"])
+    assert main.run(["--help"]) == 0
+    assert "Print the folder of the workspace." in capsys.readouterr().out
+    assert main.run(["--workspace", str(tmp_path), "where"]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path)
+
+
+class Cluster:
+    """An API server that has one Deployment, rolled out."""
+
+    def find(self, kind: Any, name: str, namespace: str) -> dict[str, Any]:
+        assert (kind.kind, name, namespace) == ("Deployment", "podinfo", "demo-podinfo")
+        return {
+            "kind": kind.kind,
+            "metadata": {"generation": 1},
+            "spec": {"replicas": 1},
+            "status": {
+                "observedGeneration": 1,
+                "replicas": 1,
+                "updatedReplicas": 1,
+                "readyReplicas": 1,
+                "availableReplicas": 1,
+            },
+        }
+
+
+def test_a_component_is_a_row_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = dict(pod_components.ENTRIES)
+    exec(shown("components/pods/pod_components.py"), {**vars(pod_components), "ENTRIES": table})
+    monkeypatch.setitem(pod_components.ENTRIES, "podinfo", table["podinfo"])
+    line = shown("plans.py", "StartPods")
+    task = eval(line, {"Task": Task, "StartPods": StartPods})
+    assert (task.step.id, task.step.title) == ("start-podinfo", "Start podinfo")
+    whole = plans.start_in_pods(default())
+    assert replace(whole, tasks=(*whole.tasks, task))
+    here = context(tmp_path)
+    vars(here)["kube"] = cast(Any, Cluster())
+    assert here.pod_component("podinfo").ready().ready
+
+
+@pytest.fixture
+def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the templates that a test may add to."""
+    copy = tmp_path / "templates"
+    shutil.copytree(repositories.templates_folder(), copy)
+    monkeypatch.setattr(repositories, "templates_folder", lambda: copy)
+    repositories._sources.cache_clear()
+    yield copy
+    repositories._sources.cache_clear()
+
+
+def test_an_add_on_is_a_row_and_its_values(
+    templates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = eval(shown("gitops/render/values/addons.py"), {"Addon": addons.Addon})
+    monkeypatch.setattr(addons, "ALL", (*addons.ALL, row))
+    (place,) = re.findall(r"^# templates/(core/platform/podinfo/.*)$", PAGE, re.MULTILINE)
+    file = templates / place
+    file.parent.mkdir(parents=True)
+    file.write_text(shown(f"templates/{place}"))
+    with_it = demo(addons={"velero": True})
+    files = repositories.render(with_it, FACTS).core
+    assert "replicaCount: 1" in files["platform/podinfo/values/embedded.yaml"].decode()
+    assert "6.9.2" in files["bootstrap/embedded/podinfo.yaml"].decode()
+    assert not [each for each in repositories.render(demo(), FACTS).core if "podinfo" in each]
