@@ -488,7 +488,8 @@ metadata:
 ```
 
 A reason is required. `ucp check --show-ignored` lists what is ignored and why; the summary counts
-it. An entry, comment or annotation that matches no finding is noted.
+it. An entry, comment or annotation that matches no finding is noted. A rule that is denied can
+still be ignored with a reason.
 
 What breaks other apps can't be ignored in the app repository, only in ucp.yaml. What lets an app
 out of its project can't be ignored at all: allow it in ucp.yaml (`namespaces`, `clusterKinds`).

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from k8s_ucp.check_rules import PAGE
 from k8s_ucp.git.hooks import write_hook
 from k8s_ucp.gitops.check.findings import CheckFinding
 from k8s_ucp.gitops.check.repositories import SHOWN, Checkout, check
@@ -98,7 +99,7 @@ while read -r old new ref; do
   fi
   grep -vxF -f "$work/before" "$work/findings" >"$work/brought" || continue
   {{ echo 'this push is refused, since it brings:'; sed 's/^/  /' "$work/brought"
-    echo '  next: correct it, run `ucp check`, commit, push again'; }} >&2
+    echo '  next: correct it (rules: {page}), run `ucp check`, commit, push again'; }} >&2
   exit 1
 done
 exit 0
@@ -131,6 +132,7 @@ def ensure_check_hook(
         name=name,
         findings=FINDINGS,
         shown=SHOWN,
+        page=PAGE,
     )
     if write_hook(bare, "pre-receive", text, mark=_MARK):
         return None

@@ -79,7 +79,7 @@ def _result(finding: CheckFinding, suppressions: list[Mapping[str, str]]) -> Map
         "ruleId": finding.rule,
         "ruleIndex": list(RULES).index(finding.rule),
         "level": finding.severity,
-        "message": {"text": f"{finding.path}: {finding.message}"},
+        "message": {"text": finding.message},
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"ucpFinding/v1": _key(finding)},
         **({"suppressions": suppressions} if suppressions else {}),
@@ -87,6 +87,9 @@ def _result(finding: CheckFinding, suppressions: list[Mapping[str, str]]) -> Map
 
 
 def _key(finding: CheckFinding) -> str:
-    """The same for the same finding, wherever its line has moved to."""
-    words = (finding.repository, finding.rule, finding.path, finding.object, finding.message)
+    """The same for the same finding, wherever its line has moved to.
+
+    What a base brings to all environments is one result.
+    """
+    words = (finding.repository, finding.rule, finding.file, finding.object, finding.message)
     return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]

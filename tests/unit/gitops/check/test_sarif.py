@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -88,9 +89,16 @@ def test_what_is_ignored_is_suppressed() -> None:
     assert suppression["kind"] == "external" and suppression["justification"] == "soon"
 
 
-def test_a_finding_keeps_its_fingerprint_when_its_line_moves() -> None:
-    from dataclasses import replace
+def test_what_a_base_brings_to_all_environments_is_one_result() -> None:
+    other = replace(WARNING, path="apps/web/overlays/prod")
+    ignored = IgnoredFinding(other, "known", "ucp.yaml", in_source=False)
+    [run] = sarif([WARNING, other], [], ["apps"])["runs"]
+    assert len(run["results"]) == 1
+    [run] = sarif([WARNING], [ignored], ["apps"])["runs"]
+    assert [each.get("suppressions") for each in run["results"]] == [None]
 
+
+def test_a_finding_keeps_its_fingerprint_when_its_line_moves() -> None:
     moved = replace(WARNING, line=99)
     [one] = sarif([WARNING], [], ["apps"])["runs"]
     [other] = sarif([moved], [], ["apps"])["runs"]
