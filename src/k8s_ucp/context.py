@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,7 @@ from k8s_ucp.components.repository_access import repository_secrets
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
 from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions, addresses
 from k8s_ucp.gitops.render.app_manifests import Manifests
@@ -70,6 +71,8 @@ class Context:
     """Called once everything that can be checked was, before anything is pushed."""
     whole: bool = False
     """Both repositories get the change, or neither."""
+    merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: ()
+    """Commits that the app repository's new one merges: the history of imported apps."""
     git_credential: Credential | None = None
     """For repositories of the user's over http(s); their own git settings count without it."""
     git_read_credential: Credential | None = None

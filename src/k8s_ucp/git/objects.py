@@ -154,17 +154,18 @@ def import_stream(
 
 def _change(path: str, content: Change, mode: str, marks: Mapping[bytes, int]) -> bytes:
     if content is None:
-        return b"D " + _quoted(path) + b"\n"
+        return b"D " + quoted_path(path) + b"\n"
     if isinstance(content, TreeEntry):
-        return f"M {content.mode} {content.id} ".encode() + _quoted(path) + b"\n"
-    return b"M %s :%d " % (mode.encode(), marks[content]) + _quoted(path) + b"\n"
+        return f"M {content.mode} {content.id} ".encode() + quoted_path(path) + b"\n"
+    return b"M %s :%d " % (mode.encode(), marks[content]) + quoted_path(path) + b"\n"
 
 
 def _data(content: bytes) -> bytes:
     return b"data %d\n" % len(content) + content + b"\n"
 
 
-def _quoted(path: str) -> bytes:
+def quoted_path(path: str) -> bytes:
+    """A path as fast-import reads it, whatever it holds."""
     raw = _path(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
     return b'"' + raw + b'"'
 

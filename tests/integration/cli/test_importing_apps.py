@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.objects import Author
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
@@ -53,7 +56,6 @@ def apps_of(workspace: Path) -> list[str]:
 
 
 def remote_refs(workspace: Path) -> dict[str, dict[str, str]]:
-    from k8s_ucp.git.repository import Repository
 
     folder = Workspace.at(workspace).gitops("demo")
     return {
@@ -91,7 +93,6 @@ def test_chosen_apps_of_a_folder_come_in_one_commit(
     source = str(theirs(tmp_path / "theirs"))
     Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
     ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
-    from k8s_ucp.git.repository import Repository
 
     clone = Repository(Workspace.at(workspace).gitops("demo").apps)
     before, refs, commits = everything(workspace), remote_refs(workspace), clone.history("HEAD")
@@ -152,3 +153,41 @@ def test_what_an_app_needs_is_named_with_it(
     assert "--cluster-kind web=ClusterRole" in str(failed.value.next)
     ucp(workspace, "app", "import", source, "--all", "--cluster-kind", "web=ClusterRole")
     assert load(workspace / "ucp.yaml").spec.apps[-1].cluster_kinds == ("ClusterRole",)
+
+
+def test_the_history_of_what_is_taken_is_merged(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    folder = tmp_path / "theirs"
+    write(folder, {"secret.txt": "x", "base/web/web.yaml": "a: 1\n"})
+    commit(folder)
+    commit(theirs(folder))
+    url = folder.as_uri()
+    words = ("--app", "web", *MAPS, "--keep-history")
+    with pytest.raises(UcpError, match="no app repository yet"):
+        ucp(workspace, "app", "import", url, *words)
+    Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
+    ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
+    shallow = tmp_path / "shallow"
+    subprocess.run(["git", "clone", "-q", "--depth=1", url, str(shallow)], check=True)
+    before, refs = everything(workspace), remote_refs(workspace)
+    with pytest.raises(UcpError, match="is a shallow clone"):
+        ucp(workspace, "app", "import", str(shallow), *words)
+    (folder / "base" / "web" / "new.yaml").write_text("")
+    with pytest.raises(UcpError, match="not committed"):
+        ucp(workspace, "app", "import", str(folder), *words)
+    assert everything(workspace) == before
+    assert remote_refs(workspace) == refs
+    (folder / "base" / "web" / "new.yaml").unlink()
+    ucp(workspace, "app", "import", url, *words)
+    clone = Repository(Workspace.at(workspace).gitops("demo").apps)
+    newest = clone.history("HEAD", limit=1)[0]
+    assert len(newest.parents) == 2
+    kept = clone.history(newest.parents[1])
+    assert [each.author for each in kept] == [Author("Me", "me@example.org")] * 2
+    assert clone.read(kept[1].id) == {"apps/web/base/base/web/web.yaml": b"a: 1\n"}
+    assert "apps/web/base/overlays/production/web/kustomization.yaml" in clone.listing(kept[0].id)
+    assert not any("secret" in path or "argo" in path for path in clone.listing(kept[0].id))
+    assert not any(name.startswith("refs/ucp-pending") for name in clone.refs())
+    lines = clone.git("blame", "--porcelain", "HEAD", "--", "apps/web/base/base/web/web.yaml")
+    assert kept[0].id.encode() in lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ from k8s_ucp.cli.command import Invocation, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
 from k8s_ucp.cli.editing.app_preview import changes, grant, tell
+from k8s_ucp.cli.editing.import_history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.import_source import ImportSource, open_source, renderer, write_files
 from k8s_ucp.cli.editing.leaving import how_far
 from k8s_ucp.cli.editing.topology_edit import edit_topology
@@ -28,6 +29,7 @@ from k8s_ucp.topology.rules.names import reserved_namespace, taken_namespace
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.editing.topology_edit import Edit
+    from k8s_ucp.git.repository import Repository
     from k8s_ucp.topology import Topology
 
 _LEFT_OUT = ""
@@ -97,6 +99,13 @@ def import_apps(
             help="A cluster-scoped kind that an app may bring, such as ClusterRole; repeatable.",
         ),
     ] = None,
+    keep_history: Annotated[
+        bool,
+        typer.Option(
+            "--keep-history",
+            help="Merge the commits that made the files into the app repository.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="List the apps and every file without changing anything."),
@@ -127,6 +136,7 @@ def import_apps(
         folder = Path(undone.enter_context(tempfile.TemporaryDirectory(prefix="ucp-import-")))
         choices: list[_ChosenApp] = []
         refused: list[str] = []
+        requests: dict[str, ImportRequest] = {}
         for finding in picked:
             try:
                 pinned = opened.folder is None
@@ -134,6 +144,7 @@ def import_apps(
                     finding, opened.place, mapped(mapping, ours), ours, pinned=pinned
                 )
                 more = _more(finding, flags)
+                requests[finding.name] = request
                 choices.append(
                     _ChosenApp(finding, _wanted(finding, request, opened, folder, more, auth))
                 )
@@ -166,11 +177,28 @@ def import_apps(
         for name in items:
             tell(call, edit, name)
         grant(call, edit, items, named=True)
-        topology = edit_topology(call, edit)
+        parents: Callable[[Repository], Sequence[str]] = no_history
+        if keep_history:
+            moved = [
+                _moved(each.finding, requests[each.finding.name], ours)
+                for each in choices
+                if each.finding.remote is None
+            ]
+            work = folder / "history"
+            parents = history_of(call, topology, opened, moved, auth, work)
+        topology = edit_topology(call, edit, merged_into_apps=parents)
         if output is not Output.table:
             call.console.data(notation({**_data(found), "added": list(items)}, output))
     names = ", ".join(items)
     call.console.say(f"added {names}; {how_far(call, topology, 'ucp status --watch')}")
+
+
+def _moved(finding: DiscoveredApp, request: ImportRequest, ours: Sequence[str]) -> MovedFolder:
+    """Where `gitops/render/brought.py` puts the files."""
+    targets = [f"apps/{finding.name}/base"]
+    if finding.form != "kustomize":
+        targets = [f"apps/{finding.name}/overlays/{each}" for each in ours]
+    return MovedFolder(request.path, request.folders, tuple(targets))
 
 
 def _detect(opened: ImportSource, environments: Sequence[str], revision: str | None) -> Discovery:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,13 +31,20 @@ PATIENCE = 60.0
 """Seconds that an edit waits for another one in the same workspace."""
 
 
-def edit_topology(call: Invocation, edit: Edit, *, leaving: Scope = EMPTY_SCOPE) -> Topology:
+def edit_topology(
+    call: Invocation,
+    edit: Edit,
+    *,
+    leaving: Scope = EMPTY_SCOPE,
+    merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
+) -> Topology:
     """Change ucp.yaml; where the topology was started, render, commit and push too.
 
     An edit lands whole or leaves nothing: locks are held from the reading of the file to the end,
     it is written once everything that can be checked was, and after a refused push file and
     repositories are as before. leaving: environments and apps whose folders in the repositories
-    go with all that is in them. Returns the new topology. Raises UcpError, UsageError.
+    go with all that is in them. merged_into_apps: commits that the app repository's new one merges.
+    Returns the new topology. Raises UcpError, UsageError.
     """
     from k8s_ucp.topology import load
 
@@ -46,14 +53,19 @@ def edit_topology(call: Invocation, edit: Edit, *, leaving: Scope = EMPTY_SCOPE)
         name = load(path).name
         if call.workspace.gitops(name).core.exists():
             with alone(call.workspace, name):
-                return _edit_and_publish(call, edit, leaving)
+                return _edit_and_publish(call, edit, leaving, merged_into_apps)
         text, topology = edit(_read(path), path)
         _write(path, text)
     call.console.say(f"{path.name} is written; `ucp start` makes it so")
     return topology
 
 
-def _edit_and_publish(call: Invocation, edit: Edit, leaving: Scope) -> Topology:
+def _edit_and_publish(
+    call: Invocation,
+    edit: Edit,
+    leaving: Scope,
+    merged_into_apps: Callable[[Repository], Sequence[str]],
+) -> Topology:
     """The topology's lock is held."""
     from k8s_ucp import plans
     from k8s_ucp.cli.app_sources import fetcher_of
@@ -84,6 +96,7 @@ def _edit_and_publish(call: Invocation, edit: Edit, leaving: Scope) -> Topology:
         leaving=leaving,
         before_push=write,
         whole=True,
+        merged_into_apps=merged_into_apps,
         git_credential=credential_of(topology, call.workspace),
     )
     try:

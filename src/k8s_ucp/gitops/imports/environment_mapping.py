@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable
+from k8s_ucp.gitops.imports.trees import join
 from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, taken_in
 
 
@@ -20,6 +21,8 @@ class ImportRequest:
     values: Mapping[str, str | bytes] = field(default_factory=dict)
     """{environment of the topology: file in the chart, or values}"""
     files: Mapping[str, bytes] | None = None
+    folders: tuple[str, ...] = ()
+    """Folders in the tree whose files it takes; none: all below path."""
     notes: tuple[str, ...] = ()
 
 
@@ -80,6 +83,7 @@ def request_of(
         root,
         {here: each for here, each in relative.items() if each != f"overlays/{here}"},
         files=None if pinned else files,
+        folders=tuple(sorted({join(root, each.rpartition("/")[0]) for each in files})),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -129,12 +129,14 @@ def publish(
     leaving: Scope = EMPTY_SCOPE,
     before_push: Callable[[], None] = lambda: None,
     whole: bool = False,
+    merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
 ) -> PublishResult:
     """Bring a render into both repositories, side by side.
 
     leaving: environments and apps that are to go with all that people added to them.
     before_push: called once both can be merged. whole: where the second repository refuses, the
-    first one is put back as it was. Local remotes and clones are made where absent. Raises
+    first one is put back as it was. merged_into_apps: further parents of the app repository's new
+    commit. Local remotes and clones are made where absent. Raises
     MergeConflict (nothing is pushed) and the errors of the door to git.
     """
     urls = addresses(topology, folder)
@@ -162,6 +164,7 @@ def publish(
             ),
             message=f"Render topology {topology.name}\n\nWritten by k8s-ucp {__version__}.\n",
             choices=replace(getattr(settled, name), leaving=leaving),
+            more_parents=merged_into_apps if name == "apps" else lambda _: (),
         )
         return target.prepare()
 

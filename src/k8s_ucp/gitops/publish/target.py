@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from k8s_ucp.git.objects import Change, NewCommit, TreeEntry, tree_id
@@ -23,6 +23,8 @@ class PublishTarget:
     known: Scope
     message: str
     choices: Choices = field(default_factory=Choices)
+    more_parents: Callable[[Repository], Sequence[str]] = lambda _: ()
+    """Commits that the new one merges as well; they may be written to the clone for it."""
 
     def prepare(self) -> Prepared:
         """See what the remote has now and merge the render with it. Pushes nothing new."""
@@ -79,7 +81,7 @@ class Prepared:
         commits = [NewCommit(target.message, render, (self.last,) if self.last else ())]
         if merged.changes or not self.tip:
             modes = {path: self.there[path].mode for path in merged.changes if path in self.there}
-            parents = (self.tip,) if self.tip else ()
+            parents = (self.tip, *target.more_parents(target.clone)) if self.tip else ()
             commits.append(NewCommit(target.message, merged.changes, parents, modes))
         written = target.clone.write_commits(commits)
         # The branch first: where a remote can't take both at once, a merge against an older

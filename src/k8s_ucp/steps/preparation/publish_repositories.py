@@ -53,6 +53,7 @@ class PublishRepositories:
             leaving=context.leaving,
             before_push=context.before_push,
             whole=context.whole,
+            merged_into_apps=context.merged_into_apps,
         )
         notes = [each.note for each in (context.published.core, context.published.apps)]
         if checked.warnings:
