@@ -24,6 +24,7 @@ from k8s_ucp.gitops.promotion.overlay import (
     Writes,
     config_file,
     nearest,
+    nothing_found,
     overlay_folder,
     read_overlay,
     written,
@@ -285,11 +286,7 @@ def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
         return shared
     images = [target for target in overlay.targets if target.kind == "image"]
     if not images:
-        raise NotEditable(
-            f"{overlay.path} has no image whose version can be promoted",
-            next=f"name it in {config_file(intent.app)}: "
-            "targets: [{image: NAME, path: image.tag}]",
-        )
+        raise nothing_found(tip, intent.app, overlay.path)
     if len(images) != 1:
         raise UsageError(
             f"{overlay.path} has {len(images)} images; the image for {intent.pin} is not specified",

@@ -72,12 +72,7 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
     if found is None:
         raise _unknown(tip, app, env)
     if not found.targets:
-        raise NotEditable(
-            f"{folder.path} has no image whose version can be promoted"
-            if not named
-            else f"{folder.path} has nothing of what {config} names",
-            next=f"name it in {config}: targets: [{{image: NAME, path: image.tag}}]",
-        )
+        raise nothing_found(tip, app, folder.path)
     marks = folder.text(MARKS_FILE)
     return Overlay(
         app,
@@ -87,6 +82,17 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
         found.targets,
         order_of.read_marks(marks, f"{folder.path}/{MARKS_FILE}"),
         folder,
+    )
+
+
+def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:
+    """What to say of an overlay without an image whose version can be promoted."""
+    config = config_file(app)
+    return NotEditable(
+        f"{where} has no image whose version can be promoted"
+        if tip.read(config) is None
+        else f"{where} has none of what {config} names",
+        next=f"name it in {config}: targets: [{{image: NAME, path: image.tag}}]",
     )
 
 
