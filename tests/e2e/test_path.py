@@ -225,6 +225,9 @@ def test_the_board_promotes_and_rolls_back_on_what_runs(demo: World) -> None:
         released = json.loads(client.change({**echo, "kind": "release-hold"}).body)
         assert released["ok"], released
         shown.until("apps", "echo/prod", lambda row: row["held"] == [])
+        history = json.loads(client.ask(f"{client.base}/history?app=echo&env=prod").body)
+        assert [each["kind"] for each in history[:2]] == ["rollback", "promote"]
+        assert shown.sections["events"]
     until("prod is as it was", lambda: healthy(demo, "echo-prod", "0.9.2"))
 
 
@@ -253,18 +256,18 @@ class Shown:
 
     def __init__(self, events: Iterator[tuple[str, Any]]) -> None:
         self._events = events
-        _, self._sections = next(events)
+        _, self.sections = next(events)
 
     def until(self, section: str, key: str, is_so: Callable[[dict[str, Any]], bool]) -> Any:
         deadline = time.monotonic() + 120
         while True:
-            row = self._sections.get(section, {}).get(key)
+            row = self.sections.get(section, {}).get(key)
             if row is not None and is_so(row):
                 return row
             assert time.monotonic() < deadline, (section, key, row)
             _, changes = next(self._events)
             for name, change in changes.items():
-                rows = self._sections.setdefault(name, {})
+                rows = self.sections.setdefault(name, {})
                 rows.update(change["put"])
                 for each in change["drop"]:
                     del rows[each]

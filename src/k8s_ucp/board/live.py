@@ -21,7 +21,7 @@ from k8s_ucp.inspect.crossplane_objects import crossplane_objects
 from k8s_ucp.inspect.doctor import Examined, Finding, findings
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import APPLICATION, EVENT, Kind, Kube, Object
-from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE
+from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.topology import Topology
 
 ASK_SECONDS = 5.0
@@ -80,8 +80,7 @@ class _Following:
     def start(self) -> None:
         jobs: dict[str, Callable[[], None]] = {
             "applications": self._follow_applications,
-            "events of Argo CD": lambda: self._follow_events(ARGOCD_NAMESPACE),
-            "events of clusters": lambda: self._follow_events(CLUSTERS_NAMESPACE),
+            "events": self._follow_events,
             "state": lambda: self._repeat(self._examine, ASK_SECONDS),
             "versions": lambda: self._repeat(self._read_versions, TIP_SECONDS),
             "resources": lambda: self._repeat(self._list_resources, RESOURCE_SECONDS),
@@ -160,18 +159,16 @@ class _Following:
 
         self._follow(APPLICATION, ARGOCD_NAMESPACE, keep)
 
-    def _follow_events(self, namespace: str) -> None:
+    def _follow_events(self) -> None:
         def keep(items: Mapping[str, Object]) -> None:
-            mine = f"{namespace}/"
-            others = {key: each for key, each in self._events.items() if not key.startswith(mine)}
-            self._events = {**others, **{f"{mine}{key}": each for key, each in items.items()}}
+            self._events = items
 
-        self._follow(EVENT, namespace, keep)
+        self._follow(EVENT, None, keep)
 
     def _follow(
         self,
         kind: Kind,
-        namespace: str,
+        namespace: str | None,
         keep: Callable[[Mapping[str, Object]], None],
     ) -> None:
         """List, then watch, until it ends; `keep` is called under the lock."""
@@ -180,7 +177,7 @@ class _Following:
             try:
                 kube = self._source.connect()
                 found, version = kube.list_with_version(kind, namespace)
-                items = {each["metadata"]["name"]: each for each in found}
+                items = {_key(each): each for each in found}
                 self._tell(keep, items)
                 for what, item in kube.watch(
                     kind, namespace, since=version, seconds=WATCH_SECONDS, silence=WATCH_SECONDS + 5
@@ -201,11 +198,10 @@ class _Following:
         item: Object,
         keep: Callable[[Mapping[str, Object]], None],
     ) -> None:
-        name = item["metadata"].get("name")
         if what == "DELETED":
-            items.pop(name, None)
+            items.pop(_key(item), None)
         elif what in ("ADDED", "MODIFIED"):
-            items[name] = item
+            items[_key(item)] = item
         else:
             return
         self._tell(keep, items)
@@ -214,3 +210,8 @@ class _Following:
         with self._lock:
             keep(dict(items))
         self._changed()
+
+
+def _key(item: Object) -> str:
+    about = item["metadata"]
+    return f"{about.get('namespace', '')}/{about['name']}"

@@ -5,19 +5,24 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from k8s_ucp.board.snapshot import Row, change_row
 from k8s_ucp.board.versions import Overview, overview
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.promotion.history import events
+from k8s_ucp.gitops.promotion.overlay import check_name
 from k8s_ucp.workspace import GitopsFolder
 
 FETCH_SECONDS = 30.0
 """Between two fetches from a repository that lies elsewhere."""
+CHANGES = 20
+"""Of one app in one environment, the newest."""
 
 
 @dataclass
 class AppRepository:
-    """A topology's own. Used by one thread."""
+    """A topology's own. `read` is for one thread."""
 
     folder: GitopsFolder
     branch: str
@@ -26,15 +31,32 @@ class AppRepository:
 
     def read(self, before: Overview | None) -> Overview:
         """What the newest commit says. Raises UcpError."""
-        if self.folder.apps_remote.is_dir():
-            repository, ref = Repository(self.folder.apps_remote), f"refs/heads/{self.branch}"
-        else:
-            repository = Repository(self.folder.apps, credential=self.credential)
-            ref = f"refs/remotes/origin/{self.branch}"
-            if time.monotonic() - self._fetched > FETCH_SECONDS:
-                self._fetched = time.monotonic()
-                repository.fetch()
-        commit = repository.resolve(ref)
+        if not self._is_here() and time.monotonic() - self._fetched > FETCH_SECONDS:
+            self._fetched = time.monotonic()
+            self._repository().fetch()
+        repository, commit = self._tip()
+        return overview(repository, commit, before)
+
+    def history(self, app: str, env: str) -> list[Row]:
+        """The last changes, newest first. Any thread may ask. Raises UcpError."""
+        check_name("app", app)
+        check_name("environment", env)
+        repository, commit = self._tip()
+        return [change_row(each) for each in events(repository, commit, app, env)[:CHANGES]]
+
+    def _tip(self) -> tuple[Repository, str]:
+        repository = self._repository()
+        folder = "refs/heads" if self._is_here() else "refs/remotes/origin"
+        commit = repository.resolve(f"{folder}/{self.branch}")
         if commit is None:
             raise UcpError(f"the app repository has no branch {self.branch}", next="ucp start")
-        return overview(repository, commit, before)
+        return repository, commit
+
+    def _repository(self) -> Repository:
+        if self._is_here():
+            return Repository(self.folder.apps_remote)
+        return Repository(self.folder.apps, credential=self.credential)
+
+    def _is_here(self) -> bool:
+        """The remote itself lies in the workspace."""
+        return self.folder.apps_remote.is_dir()

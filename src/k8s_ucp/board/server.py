@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from k8s_ucp.board import actions, page, security
 from k8s_ucp.board.collector import Collector, TooManyViewers
 from k8s_ucp.board.security import BoardSession, Sessions
-from k8s_ucp.board.snapshot import difference
+from k8s_ucp.board.snapshot import Row, difference
 from k8s_ucp.errors import UcpError
 
 ADDRESS = "127.0.0.1"
@@ -36,6 +36,8 @@ class Board:
     collector: Collector
     picture: Callable[[], str]
     """The map of the topology, as SVG."""
+    history: Callable[[str, str], list[Row]] = lambda *_: []
+    """The last changes of an app in an environment. Raises UcpError."""
     run: actions.Run | None = None
     sessions: Sessions = field(default_factory=Sessions)
     acting: threading.Lock = field(default_factory=threading.Lock)
@@ -105,6 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, page.asset(name), page.TYPES[name])
         elif name == "map.svg":
             self._answer(200, self.server.board.picture().encode(), "image/svg+xml")
+        elif name == "history":
+            self._history(parse_qs(parts.query))
         elif name == "events":
             self._stream()
         else:
@@ -167,6 +171,15 @@ class _Handler(BaseHTTPRequestHandler):
         text = page.page(board.topology, session.csrf, may_change=board.run is not None)
         policy = security.policy(f"http://{self.headers['Host']}", board.sessions.base)
         self._answer(200, text, "text/html; charset=utf-8", {"Content-Security-Policy": policy})
+
+    def _history(self, query: Mapping[str, list[str]]) -> None:
+        app, env = (query.get(name, [""])[0] for name in ("app", "env"))
+        try:
+            found = self.server.board.history(app, env)
+        except UcpError as error:
+            self._answer(404, f"{error}\n".encode())
+            return
+        self._answer(200, json.dumps(found).encode(), "application/json")
 
     def _stream(self) -> None:
         collector = self.server.board.collector

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from k8s_ucp.board.versions import Deployed
+from k8s_ucp.gitops.promotion.history import HistoryEvent
 from k8s_ucp.gitops.promotion.message import from_to
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.bundle import event_line
@@ -160,16 +161,20 @@ def _version(version: Deployed, all_versions: Mapping[tuple[str, str], Deployed]
 
 
 def _change(version: Deployed | None) -> Row | None:
-    """Who brought the tags that are there, as `ucp history` tells it."""
-    event = version.changed if version else None
-    if event is None:
-        return None
+    """Who brought the tags that are there."""
+    return change_row(version.changed) if version and version.changed else None
+
+
+def change_row(event: HistoryEvent) -> Row:
+    """One change, as `ucp history` tells it."""
+    old, new = from_to(event.changes)
     return {
         "by": _text(event.author.name),
         "time": event.time,
         "kind": event.kind,
         "commit": event.commit[:12],
-        "from": from_to(event.changes)[0],
+        "from": old,
+        "to": new,
     }
 
 

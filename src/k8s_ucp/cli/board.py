@@ -107,6 +107,7 @@ def _board(call: Invocation, *, write: bool) -> Board:
         context.topology.name,
         Collector(source),
         picture=lambda: _picture(context),
+        history=repository.history,
         run=(lambda action: _run(call, action)) if write else None,
     )
 

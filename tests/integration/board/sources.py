@@ -14,6 +14,7 @@ from k8s_ucp.board.actions import Action, Outcome
 from k8s_ucp.board.collector import Collector
 from k8s_ucp.board.server import Board, BoardServer
 from k8s_ucp.board.snapshot import Snapshot
+from k8s_ucp.errors import UcpError
 
 ENVIRONMENTS = ("dev", "stage", "preprod", "prod")
 
@@ -36,6 +37,7 @@ def app_row(app: str, env: str, tag: str = "1.0.0", **more: Any) -> dict[str, An
             "kind": "promote",
             "commit": "0123456789ab",
             "from": "0.9.0",
+            "to": tag,
         },
         "newer": None,
         "problem": "",
@@ -165,9 +167,18 @@ class Actor:
         return self.answer
 
 
+def written_history(app: str, env: str) -> list[dict[str, Any]]:
+    """One change, of an app that is there."""
+    if not app.startswith("app-"):
+        raise UcpError(f"the app {app} does not exist in the repository")
+    changed: dict[str, Any] = app_row(app, env)["changed"]
+    return [changed]
+
+
 def make_server(source: WrittenSource, actor: Actor | None = None) -> BoardServer:
     picture = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
-    board = Board("demo", Collector(source, linger=0.2), lambda: picture, actor)
+    collector = Collector(source, linger=0.2)
+    board = Board("demo", collector, lambda: picture, written_history, actor)
     return BoardServer(board)
 
 

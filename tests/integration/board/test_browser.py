@@ -21,7 +21,14 @@ NEWER = {
     "env": "stage",
     "tag": "1.0.1",
     "images": {"app": "1.0.1"},
-    "changed": {"by": "Grace", "time": 1_760_000_000, "kind": "promote", "commit": "1", "from": ""},
+    "changed": {
+        "by": "Grace",
+        "time": 1_760_000_000,
+        "kind": "promote",
+        "commit": "1",
+        "from": "",
+        "to": "1.0.1",
+    },
 }
 CELL = "document.querySelector('[data-key=\"{}\"]')"
 
@@ -88,6 +95,7 @@ def test_promote_is_confirmed_and_its_result_shown(page: Page, serve: Serve) -> 
     show(page, server)
     page.run(CELL.format("app-001/prod") + ".click()")
     assert "by Grace" in page.run("document.getElementById('facts').innerText")
+    page.until("document.getElementById('history').innerText.includes('Ada')")
     button = "document.querySelector('#actions [data-kind={}]')"
     page.run(button.format("promote") + ".click()")
     assert actor.asked == []

@@ -138,6 +138,13 @@ def test_a_viewer_gets_everything_and_then_what_changed(
         assert data["apps"]["put"]["app-001/prod"]["tag"] == "1.0.1"
 
 
+def test_the_history_of_an_app(client: Client) -> None:
+    found = json.loads(client.ask(f"{client.base}/history?app=app-000&env=prod").body)
+    assert [(each["by"], each["from"], each["to"]) for each in found] == [("Ada", "0.9.0", "1.0.0")]
+    for query in ("", "?app=../x&env=prod"):
+        assert client.ask(f"{client.base}/history{query}").code == 404
+
+
 def test_a_hundred_apps_in_four_environments(serve: Serve) -> None:
     source = WrittenSource(board_data(100, ENVIRONMENTS))
     server = serve(source)

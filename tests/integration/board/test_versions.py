@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.board.repository import AppRepository as BoardRepository
 from k8s_ucp.board.versions import Overview, overview
+from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.workspace import GitopsFolder
 from tests.integration.gitops.promotion.app_repository import AppRepository, Ucp
 
 
@@ -37,3 +44,17 @@ def test_versions_holds_and_who_changed_them(repository: AppRepository, ucp: Ucp
     assert prod.changed.kind == "rollback"
     assert third == look(repository)
     assert look(repository, third) is third
+
+
+def test_the_history_of_an_app(repository: AppRepository, ucp: Ucp, tmp_path: Path) -> None:
+    folder = GitopsFolder(tmp_path / "gitops")
+    folder.root.mkdir()
+    folder.apps_remote.symlink_to(repository.folder)
+    ours = BoardRepository(folder, "main")
+    ucp.promote("echo", "--env", "stage", "--tag", "1.0.0", "--repo", repository.folder.as_uri())
+    newest = ours.history("echo", "stage")[0]
+    assert (newest["kind"], newest["from"], newest["to"]) == ("promote", "0.9.2", "1.0.0")
+    assert ours.read(None).deployed["echo", "stage"].changed is not None
+    for app, branch in (("../echo", "main"), ("echo", "other")):
+        with pytest.raises(UcpError):
+            BoardRepository(folder, branch).history(app, "stage")

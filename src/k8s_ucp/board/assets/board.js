@@ -232,19 +232,41 @@ function fact(list, name, ...values) {
   list.append(element("dt", name), place);
 }
 
+const KINDS = { promote: "promoted", rollback: "rolled back", release: "hold released", edit: "edited" };
+
 function changeWords(change) {
   if (!change) return [];
-  const kinds = { promote: "promoted", rollback: "rolled back", release: "hold released", edit: "edited" };
   const from = change.from ? ` from ${change.from}` : "";
-  return [`${kinds[change.kind] || change.kind}${from} by ${change.by}, `, when(change.time), ` (${change.commit})`];
+  return [`${KINDS[change.kind] || change.kind}${from} by ${change.by}, `, when(change.time), ` (${change.commit})`];
 }
 
 function openDetails(key) {
   shownKey = key;
   byId("outcome").textContent = "";
   byId("outcome").className = "";
+  byId("history").replaceChildren();
   drawDetails();
+  loadHistory();
   if (!byId("details").open) byId("details").showModal();
+}
+
+async function loadHistory() {
+  const key = shownKey;
+  const { app, env } = known.apps[key];
+  let found = [];
+  try {
+    const response = await fetch(`history?${new URLSearchParams({ app, env })}`);
+    if (response.ok) found = await response.json();
+  } catch {
+    // The page says elsewhere that the board is gone.
+  }
+  if (key !== shownKey) return;
+  drawTable(
+    byId("history"),
+    ["When", "What", "From", "To", "By", "Commit"],
+    found.map((each) => [when(each.time), KINDS[each.kind] || each.kind, each.from, each.to, each.by, each.commit]),
+    "No changes of its tags.",
+  );
 }
 
 function drawDetails() {
@@ -349,6 +371,7 @@ async function change(body) {
   byId("outcome").textContent = answer.message;
   drawnActions = "";
   drawDetails();
+  loadHistory();
 }
 
 // The other sections: small tables, made anew when one of their rows has changed
