@@ -159,6 +159,9 @@ def import_apps(
             raise UsageError("\n  ".join(refused), next="ucp app import --help")
         for each in refused:
             call.console.warn(each)
+        for name, request in requests.items():
+            for note in request.notes:
+                call.console.say(f"note: {name}: {note}")
         items = {
             each.wanted.name: undone.enter_context(item_of(call, topology, each.wanted))
             for each in choices
@@ -380,7 +383,7 @@ def _wanted(
 
 def _show(call: Invocation, found: Discovery) -> None:
     rows = [
-        [each.name, each.form, ", ".join(each.environments), each.namespace, each.where]
+        [each.name, _form(each), ", ".join(each.environments), each.namespace, each.where]
         for each in found.findings
     ]
     if rows:
@@ -395,12 +398,18 @@ def _show(call: Invocation, found: Discovery) -> None:
         call.console.data(("\n" if rows else "") + table(heads, refused))
 
 
+def _form(finding: DiscoveredApp) -> str | None:
+    """None: it shows when the files are fetched."""
+    remote = finding.remote
+    return None if remote and not remote.chart and not finding.overlays else finding.form
+
+
 def _data(found: Discovery) -> dict[str, Any]:
     return {
         "apps": [
             {
                 "name": each.name,
-                "form": each.form,
+                "form": _form(each),
                 "environments": list(each.environments),
                 "namespace": each.namespace,
                 "from": each.where,

@@ -31,6 +31,8 @@ from k8s_ucp.gitops.manifests.reachable import FolderTree
 Render = Callable[[str, "str | None"], str]
 """(folder of a chart in the tree, one of its values files) to what helm makes of it."""
 
+_Declared = tuple[ArgoDocument, "str | None"]
+"""With its environment, where something else than the document itself says it."""
 _ARGO = "argoproj.io/"
 _FLUX = "fluxcd.io/"
 
@@ -50,9 +52,11 @@ def detect(
     """
     tree = RepositoryTree(place)
     known = NAMES | frozenset(environments)
-    same = _same(tree, frozenset(map(normal_url, urls)))
+    documents, refusals = _documents(tree, known, render)
+    same = _same(tree, frozenset(map(normal_url, urls)), [each for each, _ in documents])
     around = DiscoveryContext(tree, same, known, revision)
-    declared, refusals = _declared(tree, same, known, render)
+    declared, more = _declared(documents, tree, same)
+    refusals += more
     roots = [each for each, _ in declared if each.kind == "Application" and _is_root(tree, each)]
     refusals += [
         RefusedApp(
@@ -91,14 +95,16 @@ def normal_url(url: str) -> str:
     return found.rstrip("/").removesuffix(".git")
 
 
-def _same(tree: RepositoryTree, urls: Collection[str]) -> Callable[[str], bool]:
+def _same(
+    tree: RepositoryTree, urls: Collection[str], documents: Collection[ArgoDocument]
+) -> Callable[[str], bool]:
     if urls:
         return lambda url: normal_url(url) in urls
-    if any(each.content for each in tree.documents_of_argocd):
+    if documents:
         # A folder without a repository: what most Applications name is taken for it.
         named = Counter(
             normal_url(str(source.get("repoURL")))
-            for each in tree.documents_of_argocd
+            for each in documents
             for source in _sources(each)
             if source.get("repoURL")
             and not source.get("chart")
@@ -121,20 +127,27 @@ def _path(document: ArgoDocument) -> str | None:
     return resolve("", str(found)) if found is not None else None
 
 
-def _declared(
-    tree: RepositoryTree, same: Callable[[str], bool], known: Collection[str], render: Render | None
-) -> tuple[list[tuple[ArgoDocument, str | None]], list[RefusedApp]]:
-    """Applications with their environments, where something else than they themselves says it."""
-    found: list[tuple[ArgoDocument, str | None]] = []
+def _documents(
+    tree: RepositoryTree, known: Collection[str], render: Render | None
+) -> tuple[list[_Declared], list[RefusedApp]]:
+    """What files declare, and what charts make of their templates."""
+    found: list[_Declared] = [(each, None) for each in tree.documents_of_argocd]
     refusals: list[RefusedApp] = []
-    rendered: list[tuple[ArgoDocument, str | None]] = []
     for chart in sorted(tree.app_charts):
         try:
-            rendered += _rendered(tree, chart, known, render)
+            found += _rendered(tree, chart, known, render)
         except NotImportable as error:
             refusals.append(error.refusal(chart or "chart", join(chart, "Chart.yaml")))
-    raw: list[tuple[ArgoDocument, str | None]] = [(each, None) for each in tree.documents_of_argocd]
-    for document, environment in (*raw, *rendered):
+    return found, refusals
+
+
+def _declared(
+    documents: list[_Declared], tree: RepositoryTree, same: Callable[[str], bool]
+) -> tuple[list[_Declared], list[RefusedApp]]:
+    """The Applications."""
+    found: list[_Declared] = []
+    refusals: list[RefusedApp] = []
+    for document, environment in documents:
         version = str(document.content.get("apiVersion"))
         if _FLUX in version:
             refusals.append(_of_flux(document))
@@ -173,7 +186,7 @@ def _of_flux(document: ArgoDocument) -> RefusedApp:
 
 def _rendered(
     tree: RepositoryTree, chart: str, known: Collection[str], render: Render | None
-) -> list[tuple[ArgoDocument, str | None]]:
+) -> list[_Declared]:
     """Applications that a chart's templates make, for each environment that it has values of."""
     where = join(chart, "templates")
     if render is None:
@@ -182,7 +195,7 @@ def _rendered(
             "run it again with a connection, so that helm can be installed",
         )
     values, _ = values_of(tree, chart, known)
-    found: list[tuple[ArgoDocument, str | None]] = []
+    found: list[_Declared] = []
     for environment, file in values.items() or ((None, None),):
         try:
             text = render(chart, file)

@@ -51,6 +51,27 @@ def request_of(
     """mapping: {environment here: environment there}. pinned: the files stay in the repository
     that they come from, and are read from there. Raises NotImportable.
     """
+    common = [here for here in ours if mapping.get(here) not in finding.environments]
+    if finding.environments and len(common) == len(ours):
+        raise NotImportable(
+            f"it is on {', '.join(finding.environments)} only, and none of them is taken",
+            f"--map {finding.environments[0]}=ENV",
+        )
+    if not finding.environments:
+        common = []
+    what = "values" if finding.form == "helm" else "overlay"
+    notes = tuple(f"{here} has no {what} of its own and takes what is common" for here in common)
+    return replace(_request_of(finding, place, mapping, ours, pinned=pinned), notes=notes)
+
+
+def _request_of(
+    finding: DiscoveredApp,
+    place: FolderTree,
+    mapping: Mapping[str, str],
+    ours: Sequence[str],
+    *,
+    pinned: bool,
+) -> ImportRequest:
     values = {
         here: content
         for here in ours

@@ -437,3 +437,17 @@ def test_an_address_may_be_written_in_several_ways() -> None:
         "https://me@Git.example.org/team/platform/",
     )
     assert {normal_url(each) for each in words} == {normal_url(URL)}
+
+
+def test_what_charts_make_says_which_repository_is_meant() -> None:
+    files = {
+        "apps/Chart.yaml": CHART,
+        "apps/templates/all.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\n",
+        "web/all.yaml": CONFIG,
+    }
+
+    def render(chart: str, values: str | None) -> str:
+        return application("web", {"path": "web"})
+
+    [only] = detect(place(files), title="shop", render=render).findings
+    assert (only.remote, only.path) == (None, "web")

@@ -1,0 +1,70 @@
+"""Which files an app takes for the environments of the topology."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.gitops.imports.environment_mapping import mapped, request_of, unmapped
+from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable
+from tests.unit.gitops.imports.test_detection import kustomized, place
+
+OURS = ("stage", "prod")
+WEB = DiscoveredApp(
+    name="web",
+    form="kustomize",
+    where="web",
+    path="base/web",
+    overlays={"staging": "overlays/staging/web", "prod": "overlays/prod/web"},
+    environments=("prod", "staging"),
+)
+FILES = place(kustomized("base/web", WEB.overlays) | {"other/all.yaml": ""})
+
+
+def test_equal_names_need_no_word() -> None:
+    assert unmapped([WEB], OURS, {}) == ["staging"]
+    assert unmapped([WEB], OURS, {"staging": None}) == []
+    assert mapped({"staging": "stage"}, OURS) == {"stage": "staging", "prod": "prod"}
+    assert mapped({"prod": "stage"}, OURS) == {"stage": "prod"}
+
+
+def test_overlays_keep_their_place_below_the_nearest_common_folder() -> None:
+    found = request_of(WEB, FILES, {"stage": "staging", "prod": "prod"}, OURS, pinned=False)
+    assert found.path == ""
+    assert found.overlays == {"stage": "overlays/staging/web", "prod": "overlays/prod/web"}
+    assert found.files is not None
+    assert "other/all.yaml" not in found.files
+    assert found.folders == ("base/web", "overlays/prod/web", "overlays/staging/web")
+    pinned = request_of(WEB, FILES, {"stage": "staging", "prod": "prod"}, OURS, pinned=True)
+    assert pinned.files is None
+
+
+def test_an_environment_without_overlay_takes_the_base_and_is_told() -> None:
+    found = request_of(WEB, FILES, {"prod": "prod"}, OURS, pinned=False)
+    assert found.overlays["stage"] == "base/web"
+    assert found.notes == ("stage has no overlay of its own and takes what is common",)
+
+
+def test_an_app_of_other_environments_is_not_taken() -> None:
+    with pytest.raises(NotImportable, match="prod, staging only"):
+        request_of(WEB, FILES, {}, OURS, pinned=False)
+
+
+def test_names_that_the_topology_has_need_no_overlay() -> None:
+    overlays = {each: f"web/overlays/{each}" for each in OURS}
+    app = DiscoveredApp("web", "kustomize", "web", "web/base", overlays, environments=OURS)
+    files = place(kustomized("web/base", overlays))
+    found = request_of(app, files, mapped({}, OURS), OURS, pinned=True)
+    assert (found.path, found.overlays, found.notes) == ("web", {}, ())
+
+
+def test_values_follow_their_environment_or_those_of_all() -> None:
+    app = DiscoveredApp(
+        "web",
+        "helm",
+        "web",
+        "web",
+        values={"staging": "a.yaml", "": b"b"},
+        environments=("staging",),
+    )
+    found = request_of(app, place({}), {"stage": "staging"}, OURS, pinned=True)
+    assert found.values == {"stage": "a.yaml", "prod": b"b"}
