@@ -126,10 +126,16 @@ def _overlay(
         "images": _images(app, own, base) if kustomized else [],
         "values_file": values_file(own, environment.name),
         "hosts": [f"{host}.{environment.name}.{domain}" for host in app.hosts],
-        # Nothing serves hosts: simulated, or no ingress controller.
-        "simulated": PROVIDERS[environment.cluster.provider].simulated
-        or topology.spec.addons.ingress in (None, "none"),
+        "unserved": _is_unserved(topology, environment),
     }
+
+
+def _is_unserved(topology: Topology, environment: Environment) -> bool:
+    """Nothing ever gives its hosts an address, or only after Argo CD has begun to wait for it."""
+    simulated = PROVIDERS[environment.cluster.provider].simulated
+    if gateway(topology):
+        return simulated
+    return not simulated and topology.spec.addons.ingress in (None, "none")
 
 
 def _resources(app: App, workload: str, own: Mapping[str, bytes], entrance: str) -> list[str]:
