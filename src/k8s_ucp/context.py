@@ -54,42 +54,11 @@ POD_PORTS = (*argocd_pods.PORTS, *reconciler.PORTS)
 
 
 @dataclass
-class Context:
-    """One run on one topology. Made by the command line, handed to every step."""
+class TopologyView:
+    """A topology and what can be seen of it: all that status, doctor, logs, get and open need."""
 
     workspace: Workspace
     topology: Topology
-    topology_file: bytes = b""
-    """ucp.yaml as the user wrote it."""
-    manifests: Manifests = field(default_factory=dict)
-    """Of apps that are given by path."""
-    settled: Resolutions = field(default_factory=Resolutions)
-    """Conflicts that the user has decided."""
-    leaving: Scope = EMPTY_SCOPE
-    """Environments and apps whose folders go, with what people added there."""
-    before_push: Callable[[], None] = lambda: None
-    """Called once everything that can be checked was, before anything is pushed."""
-    whole: bool = False
-    """Both repositories get the change, or neither."""
-    merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: ()
-    """Commits that the app repository's new one merges: the history of imported apps."""
-    git_credential: Credential | None = None
-    """For repositories of the user's over http(s); their own git settings count without it."""
-    git_read_credential: Credential | None = None
-    """What Argo CD reads them with; without it, the one that pushes."""
-    cancel: Cancel = field(default_factory=Cancel)
-    abandon: str = ""
-    """A core cluster that may go though it can't be asked what is lost with it."""
-    unasked: list[str] = field(default_factory=list)
-    """What may be lost with a core that could not be asked."""
-    no_orphans: bool = False
-    """The core has said that Crossplane keeps nothing."""
-    notes: list[str] = field(default_factory=list)
-    """What the checks found that is no reason to stop, and that people should know."""
-    argocd_since: float = 0.0
-    """When this run started Argo CD's controller; 0: it ran before. What it said earlier is old."""
-    _toolbox: Toolbox | None = None
-    _published: PublishResult | None = None
 
     @property
     def state(self) -> StateFolder:
@@ -103,46 +72,10 @@ class Context:
     def runtime(self) -> Path:
         return self.workspace.runtime_folder(self.topology.name)
 
-    def settle_runtime(self) -> None:
-        """Make the folder for sockets and write down which one it is. Raises UcpError."""
-        self.workspace.settle_runtime_folder(self.topology.name)
-        self.__dict__.pop("host", None)  # it holds the folder as it was before
-
-    def repository_secrets(self) -> list[Object]:
-        """What lets Argo CD read the user's repositories, where a token was given for them."""
-        return repository_secrets(
-            self.topology, self.gitops, read=self.git_read_credential, write=self.git_credential
-        )
-
-    @property
-    def toolbox(self) -> Toolbox:
-        """Of install-tools."""
-        assert self._toolbox is not None, "install-tools comes first"
-        return self._toolbox
-
-    @toolbox.setter
-    def toolbox(self, value: Toolbox) -> None:
-        self._toolbox = value
-
-    @property
-    def published(self) -> PublishResult:
-        """Of publish-repositories."""
-        assert self._published is not None, "publish-repositories comes first"
-        return self._published
-
-    @published.setter
-    def published(self, value: PublishResult) -> None:
-        self._published = value
-
-    @cached_property
-    def engine(self) -> ContainerEngine:
-        """The user's container engine; nothing is asked of it yet."""
-        return ContainerEngine()
-
     @property
     def providers(self) -> Mapping[str, ClusterProvider]:
         """The makers of this topology's clusters on this machine, by name."""
-        return local.used_providers(self.workspace, self.topology, self._toolbox)
+        return local.used_providers(self.workspace, self.topology, self._installed())
 
     @property
     def provider(self) -> ClusterProvider:
@@ -232,25 +165,6 @@ class Context:
         )
 
     @property
-    def backup_keeper(self) -> BackupComponent:
-        """publish-repositories comes first."""
-        return BackupComponent(
-            self.host,
-            self.workspace.backup_key,
-            self.gitops.core,
-            addresses(self.topology, self.gitops).core,
-            self.topology.spec.git.branch,
-            self.core_state.password_namespaces,
-            self.core_state.source_namespaces,
-            self.core_state.others_too,
-        )
-
-    @property
-    def reconciler_image(self) -> ReconcilerImage:
-        """As it is built here; the topology may name another."""
-        return ReconcilerImage.wanted(self.topology.spec.images.mirror)
-
-    @property
     def argocd_port(self) -> int:
         """Of this machine, where Argo CD's server answers."""
         if leads_to_argocd(self.topology):
@@ -291,6 +205,110 @@ class Context:
         return PodComponent(
             name, self.kube, pod_components.workloads(name, self.topology), beside.get(name)
         )
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """None of the pinned programs: what is looked at runs already."""
+        return Toolbox({}, {})
+
+    def _installed(self) -> Toolbox | None:
+        """The pinned programs, where something may be made with them."""
+        return None
+
+
+@dataclass
+class Context(TopologyView):
+    """One run on one topology. Made by the command line, handed to every step."""
+
+    topology_file: bytes = b""
+    """ucp.yaml as the user wrote it."""
+    manifests: Manifests = field(default_factory=dict)
+    """Of apps that are given by path."""
+    settled: Resolutions = field(default_factory=Resolutions)
+    """Conflicts that the user has decided."""
+    leaving: Scope = EMPTY_SCOPE
+    """Environments and apps whose folders go, with what people added there."""
+    before_push: Callable[[], None] = lambda: None
+    """Called once everything that can be checked was, before anything is pushed."""
+    whole: bool = False
+    """Both repositories get the change, or neither."""
+    merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: ()
+    """Commits that the app repository's new one merges: the history of imported apps."""
+    git_credential: Credential | None = None
+    """For repositories of the user's over http(s); their own git settings count without it."""
+    git_read_credential: Credential | None = None
+    """What Argo CD reads them with; without it, the one that pushes."""
+    cancel: Cancel = field(default_factory=Cancel)
+    abandon: str = ""
+    """A core cluster that may go though it can't be asked what is lost with it."""
+    unasked: list[str] = field(default_factory=list)
+    """What may be lost with a core that could not be asked."""
+    no_orphans: bool = False
+    """The core has said that Crossplane keeps nothing."""
+    notes: list[str] = field(default_factory=list)
+    """What the checks found that is no reason to stop, and that people should know."""
+    argocd_since: float = 0.0
+    """When this run started Argo CD's controller; 0: it ran before. What it said earlier is old."""
+    _toolbox: Toolbox | None = None
+    _published: PublishResult | None = None
+
+    def settle_runtime(self) -> None:
+        """Make the folder for sockets and write down which one it is. Raises UcpError."""
+        self.workspace.settle_runtime_folder(self.topology.name)
+        self.__dict__.pop("host", None)  # it holds the folder as it was before
+
+    def repository_secrets(self) -> list[Object]:
+        """What lets Argo CD read the user's repositories, where a token was given for them."""
+        return repository_secrets(
+            self.topology, self.gitops, read=self.git_read_credential, write=self.git_credential
+        )
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """Of install-tools."""
+        assert self._toolbox is not None, "install-tools comes first"
+        return self._toolbox
+
+    @toolbox.setter
+    def toolbox(self, value: Toolbox) -> None:
+        self._toolbox = value
+
+    @property
+    def published(self) -> PublishResult:
+        """Of publish-repositories."""
+        assert self._published is not None, "publish-repositories comes first"
+        return self._published
+
+    @published.setter
+    def published(self, value: PublishResult) -> None:
+        self._published = value
+
+    @cached_property
+    def engine(self) -> ContainerEngine:
+        """The user's container engine; nothing is asked of it yet."""
+        return ContainerEngine()
+
+    @property
+    def backup_keeper(self) -> BackupComponent:
+        """publish-repositories comes first."""
+        return BackupComponent(
+            self.host,
+            self.workspace.backup_key,
+            self.gitops.core,
+            addresses(self.topology, self.gitops).core,
+            self.topology.spec.git.branch,
+            self.core_state.password_namespaces,
+            self.core_state.source_namespaces,
+            self.core_state.others_too,
+        )
+
+    @property
+    def reconciler_image(self) -> ReconcilerImage:
+        """As it is built here; the topology may name another."""
+        return ReconcilerImage.wanted(self.topology.spec.images.mirror)
+
+    def _installed(self) -> Toolbox | None:
+        return self._toolbox
 
 
 def await_ready(context: Context, name: str, check: Check, *, seconds: float = 60) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from k8s_ucp import plans
-from k8s_ucp.context import Context
+from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.context import Context, TopologyView
+from k8s_ucp.errors import ProgramMissing
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.parts import Addons, CoreCluster
 from k8s_ucp.workspace import Workspace
@@ -46,3 +48,10 @@ def test_the_start_waits_for_one_way_in(ingress: str | None, wanted: str, other:
     steps = {each.step.id for each in plans.start(topology(ingress)).tasks}
     assert wanted in steps
     assert other not in steps
+
+
+def test_a_view_makes_nothing(tmp_path: Path) -> None:
+    view = TopologyView(Workspace.at(tmp_path), demo())
+    with pytest.raises(ProgramMissing, match="the embedded engine is not installed"):
+        view.provider.create(ClusterRequest("demo-core"), lambda _: None)
+    assert not view.provider.state("demo-core").exists

@@ -14,7 +14,7 @@ from k8s_ucp.board.collector import Collector
 from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.repository import AppRepository
 from k8s_ucp.board.server import Board, BoardServer
-from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import Invocation, declare, invocation, placed
 from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.inspection.doctor import examined
@@ -22,14 +22,13 @@ from k8s_ucp.cli.inspection.status import look
 from k8s_ucp.cli.promotion.promote import land_promotions
 from k8s_ucp.cli.promotion.results import words
 from k8s_ucp.cli.promotion.rollback import land_rollback
-from k8s_ucp.context import Context
+from k8s_ucp.context import TopologyView
 from k8s_ucp.gitops.promotion.ci import find_run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Intent, parse_version
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.doctor import Finding
 from k8s_ucp.kube import Kube
-from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology_graph.graph import topology_graph
 from k8s_ucp.topology_graph.svg import svg
 
@@ -83,9 +82,8 @@ def board(
 
 
 def _board(call: Invocation, *, write: bool) -> Board:
-    context = chosen_context(call)
+    context = chosen_view(call)
     # Only ports and places are looked up: no program is started.
-    context.toolbox = Toolbox({}, {})
     call = replace(call, topology=context.topology.name)
     kubeconfig = context.state.kubeconfig(context.topology.core_cluster)
     repository = AppRepository(
@@ -112,7 +110,7 @@ def _board(call: Invocation, *, write: bool) -> Board:
     )
 
 
-def _picture(context: Context) -> str:
+def _picture(context: TopologyView) -> str:
     """As `ucp graph -o svg` draws it."""
     found = look(context)
     data = status.summarize(context.topology, found) if found.core_ready else {}

@@ -11,7 +11,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import Workspace, write_private_file
 
 if TYPE_CHECKING:
-    from k8s_ucp.context import Context
+    from k8s_ucp.context import Context, TopologyView
     from k8s_ucp.topology import Topology
 
 STARTED = "ucp.yaml"
@@ -67,20 +67,26 @@ def chosen_topology(call: Invocation) -> Topology:
     return default(name, (), ())
 
 
+def chosen_view(call: Invocation) -> TopologyView:
+    """What commands that only look need of a started topology."""
+    from k8s_ucp.context import TopologyView
+
+    view = TopologyView(workspace=call.workspace, topology=chosen_topology(call))
+    _renew(call, view)
+    return view
+
+
 def chosen_context(call: Invocation) -> Context:
-    """What steps and looks need for a started topology."""
+    """What steps need of a started topology."""
     from k8s_ucp.context import Context
 
     context = Context(workspace=call.workspace, topology=chosen_topology(call))
-    from k8s_ucp.providers import PROVIDERS
-
-    if PROVIDERS[context.topology.spec.core.provider].access_seconds is not None:
-        _renew(call, context)
+    _renew(call, context)
     return context
 
 
 @contextmanager
-def asking_core(context: Context) -> Iterator[None]:
+def asking_core(context: TopologyView) -> Iterator[None]:
     """Raises UcpError that says what to do where the core cluster doesn't answer."""
     from k8s_ucp.kube import Unreachable
 
@@ -91,10 +97,13 @@ def asking_core(context: Context) -> Iterator[None]:
         raise UcpError(f"the core cluster {name} is not responding", next="ucp start") from error
 
 
-def _renew(call: Invocation, context: Context) -> None:
+def _renew(call: Invocation, context: TopologyView) -> None:
     """Google's tokens live for an hour; without one the command shows what it can."""
     from k8s_ucp.clusters.access import renew_access
+    from k8s_ucp.providers import PROVIDERS
 
+    if PROVIDERS[context.topology.spec.core.provider].access_seconds is None:
+        return
     name = context.topology.core_cluster
     try:
         renew_access(context.provider, name, context.state.kubeconfig(name))

@@ -25,7 +25,7 @@ from k8s_ucp.components.adoption.adopted import (
 from k8s_ucp.components.ownership.belongings import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.components.versions import relied_on
-from k8s_ucp.context import Context
+from k8s_ucp.context import Context, TopologyView
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.kube import APPLICATION_SET, CONFIG_MAP, CRD, Kube, KubeError, NotFound, Object
@@ -104,7 +104,7 @@ def check_adopted(context: Context) -> None:
                 )
 
 
-def kubectl(context: Context) -> str:
+def kubectl(context: TopologyView) -> str:
     """How kubectl is called for the core cluster, in advice."""
     return f"kubectl --context {context.topology.spec.core.context}"
 
@@ -186,7 +186,7 @@ def settings_of(kube: Kube, name: str) -> Mapping[str, str]:
     return {key: str(value) for key, value in (found.get("data") or {}).items()}
 
 
-def adopted_settings(context: Context) -> tuple[list[tuple[str, str]], list[str]]:
+def adopted_settings(context: TopologyView) -> tuple[list[tuple[str, str]], list[str]]:
     """Of an adopted Argo CD: what is in our way, with the command that helps; and what it lacks."""
     if not context.adopts(argocd.NAME):
         return [], []
@@ -197,7 +197,7 @@ def adopted_settings(context: Context) -> tuple[list[tuple[str, str]], list[str]
 
 
 def _settings(
-    context: Context, kube: Kube, found: Installation
+    context: TopologyView, kube: Kube, found: Installation
 ) -> tuple[list[tuple[str, str]], list[str]]:
     spec = context.topology.spec
     settings = settings_of(kube, adopted_argocd.SETTINGS)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from k8s_ucp.cli.chosen import asking_core, chosen_context
+from k8s_ucp.cli.chosen import asking_core, chosen_view
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.leaving import how_far
@@ -15,7 +15,6 @@ from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.inspect.mirror_status import mirror_details
 from k8s_ucp.kube import SYNCER
-from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology.edit import with_item, without_item
 
 app = declare("List, add and remove mirrors.")
@@ -30,8 +29,7 @@ def _group() -> None:
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """List the mirrors with their sources and their sync state per app cluster."""
     call = invocation(ctx)
-    context = chosen_context(call)
-    context.toolbox = Toolbox({}, {})
+    context = chosen_view(call)
     with asking_core(context):
         data = mirror_details(context.kube.list_all(SYNCER))
     if output is not Output.table:

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import names
-from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
-from k8s_ucp.engine.waiting import wait_until
+from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UsageError
 from k8s_ucp.kube import SECRET
 from k8s_ucp.reconciler.access.cluster_secret import Registration
@@ -28,7 +28,7 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     if ctx.invoked_subcommand is not None:
         return
     call = invocation(ctx)
-    context = chosen_context(call)
+    context = chosen_view(call)
     made = [(maker, name) for maker in context.providers.values() for name in maker.names()]
     with ThreadPoolExecutor(max(1, len(made)), "state") as pool:
         states = list(pool.map(lambda each: each[0].state(each[1]), made))
@@ -84,7 +84,7 @@ def forget(
     itself is kept.
     """
     call = invocation(ctx)
-    context = chosen_context(call)
+    context = chosen_view(call)
     if undo:
         forgetting.undo(context.kube, name)
         call.console.say(f"{name} can be registered again; `ucp status` shows its state.")
@@ -107,7 +107,7 @@ def forget(
         f"{name} deregistered",
         look,
         seconds=timeout,
-        cancel=context.cancel,
+        cancel=Cancel(),
         next="see `ucp logs reconciler`; the deregistration continues in the background",
     )
     call.console.say(

@@ -9,17 +9,16 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import declare, invocation, placed
 from k8s_ucp.cli.inspection.credential_files import credential_files
 from k8s_ucp.cli.inspection.status import look
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components.backup_keeper import failure
-from k8s_ucp.context import Context
+from k8s_ucp.context import TopologyView
 from k8s_ucp.inspect import doctor
 from k8s_ucp.inspect.doctor import Finding
 from k8s_ucp.preflight.adoption import adopted_settings
-from k8s_ucp.tools.toolbox import Toolbox
 
 app = declare()
 
@@ -43,9 +42,8 @@ def examine(
     Exits with 1 if there are errors, with 0 if there are none or only warnings.
     """
     call = invocation(ctx)
-    context = chosen_context(call)
+    context = chosen_view(call)
     # Only ports and places are looked up: no program is started.
-    context.toolbox = Toolbox({}, {})
     seen = examined(context)
     found = [replace(each, next=placed(each.next, call.given)) for each in doctor.findings(seen)]
     if bundle:
@@ -61,7 +59,7 @@ def examine(
         raise typer.Exit(1)
 
 
-def examined(context: Context) -> doctor.Examined:
+def examined(context: TopologyView) -> doctor.Examined:
     """Everything that is asked."""
     seen = look(context)
     unfit, lacking = adopted_settings(context) if seen.core_ready else ([], [])

@@ -16,7 +16,7 @@ from k8s_ucp.cli.inspection.credential_files import credential_files
 from k8s_ucp.cli.inspection.logs import all_logs, tail
 from k8s_ucp.components.pods import pod_components
 from k8s_ucp.components.pods.logs import PodLogs
-from k8s_ucp.context import Context
+from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.bundle import Bundle, event_line, outline
@@ -31,7 +31,7 @@ EVENTS = 500
 
 
 def write_bundle(
-    context: Context, examined: Examined, findings: Sequence[Finding], file: Path
+    context: TopologyView, examined: Examined, findings: Sequence[Finding], file: Path
 ) -> list[str]:
     """Write the archive; the paths in it. Raises UcpError where FILE can't be written.
 
@@ -65,7 +65,7 @@ def write_bundle(
     return bundle.paths
 
 
-def _about(context: Context, seen: ClusterSnapshot, kube: Kube | None) -> Mapping[str, Any]:
+def _about(context: TopologyView, seen: ClusterSnapshot, kube: Kube | None) -> Mapping[str, Any]:
     def version() -> str:
         try:
             return kube.version() if kube else "doesn't answer"
@@ -115,7 +115,7 @@ def _log(bundle: Bundle, name: str, path: Path) -> None:
     bundle.text(f"logs/{name}.log", tail(path, LINES)[0])
 
 
-def _pod_logs(bundle: Bundle, context: Context, kube: Kube) -> None:
+def _pod_logs(bundle: Bundle, context: TopologyView, kube: Kube) -> None:
     for component in pod_components.ENTRIES:
         workloads = pod_components.workloads(component, context.topology)
         for pod, lines in PodLogs(kube, workloads).read(LINES).items():
@@ -128,7 +128,7 @@ def _of_core(kube: Kube) -> Iterator[str]:
         yield from secret_values(each.get("data") or {})
 
 
-def _of_files(context: Context) -> Iterator[str]:
+def _of_files(context: TopologyView) -> Iterator[str]:
     """Values of kubeconfigs, and of credentials in files and variables."""
     for path in context.state.kubeconfigs.glob("*.yaml"):
         yield from values_of("kubeconfig", path.read_text("utf-8", "replace"))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from k8s_ucp.cli.chosen import asking_core, chosen_context
+from k8s_ucp.cli.chosen import asking_core, chosen_view
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import AdminCredentials
-from k8s_ucp.tools.toolbox import Toolbox
 
 app = declare("Show secrets.")
 
@@ -24,8 +23,7 @@ def _group() -> None:
 def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """Print users and passwords, read from the core cluster."""
     call = invocation(ctx)
-    context = chosen_context(call)
-    context.toolbox = Toolbox({}, {})
+    context = chosen_view(call)
     theirs = context.adopts(argocd.NAME)
     with asking_core(context):
         found = AdminCredentials(None, None) if theirs else argocd.initial_credentials(context.kube)

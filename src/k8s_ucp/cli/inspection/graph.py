@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.inspect import status
 from k8s_ucp.topology_graph.dot import dot
@@ -56,10 +56,8 @@ def _graph(call: Invocation) -> Graph:
     if not call.topology and not call.workspace.topologies() and file.exists():
         return topology_graph(load(file), {})
     from k8s_ucp.cli.inspection.status import look
-    from k8s_ucp.tools.toolbox import Toolbox
 
-    context = chosen_context(call)
-    context.toolbox = Toolbox({}, {})
+    context = chosen_view(call)
     found = look(context)
     if not found.core_ready:
         # Its silence would draw every environment away; the topology knows them.

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file
-from k8s_ucp.context import Context
+from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
 
 app = declare()
@@ -35,7 +35,7 @@ def kubeconfig(
 ) -> None:
     """Print a cluster's kubeconfig, which contains its admin credentials."""
     call = invocation(ctx)
-    context = chosen_context(call)
+    context = chosen_view(call)
     cluster = _cluster(context, name)
     maker = next(each for each in context.providers.values() if cluster in each.names())
     config = renamed(maker.kubeconfig(cluster), cluster)
@@ -47,7 +47,7 @@ def kubeconfig(
     call.console.say(f"merged the context {cluster} into {path} and made it the current context")
 
 
-def _cluster(context: Context, name: str) -> str:
+def _cluster(context: TopologyView, name: str) -> str:
     """The cluster that is meant: by its own name, or by its environment's."""
     known = sorted(name for maker in context.providers.values() for name in maker.names())
     for each in (name, context.topology.app_cluster(name)):

@@ -68,12 +68,12 @@ def logs(
 
 def _pod_logs(call: Invocation, component: str) -> PodLogs | None:
     """The logs of a component that runs in pods, by its name or a workload's; None for others."""
-    from k8s_ucp.cli.chosen import chosen_context
+    from k8s_ucp.cli.chosen import chosen_view
     from k8s_ucp.components.adoption.adopted import find_component
     from k8s_ucp.components.pods import pod_components
     from k8s_ucp.components.pods.logs import PodLogs
 
-    context = chosen_context(call)
+    context = chosen_view(call)
     if not context.in_pods:
         return None
     known = {

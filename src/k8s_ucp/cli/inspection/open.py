@@ -6,13 +6,12 @@ import webbrowser
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.components import argocd as component
 from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.errors import UcpError
 from k8s_ucp.preflight.adoption import settings_of
-from k8s_ucp.tools.toolbox import Toolbox
 
 app = declare("Open a component in the browser.")
 
@@ -26,8 +25,7 @@ def _group() -> None:
 def argocd(ctx: typer.Context) -> None:
     """Open Argo CD and print its URL. `ucp get secrets` prints user and password."""
     call = invocation(ctx)
-    context = chosen_context(call)
-    context.toolbox = Toolbox({}, {})
+    context = chosen_view(call)
     theirs = context.adopts(component.NAME)
     if theirs and (address := settings_of(context.kube, adopted_argocd.SETTINGS).get("url")):
         # Where whoever runs it has people log in.

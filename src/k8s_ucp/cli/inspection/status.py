@@ -8,18 +8,17 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import __version__
-from k8s_ucp.cli.chosen import chosen_context
+from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
-from k8s_ucp.context import Context
+from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.toolbox import Toolbox
 
 app = declare()
 
@@ -49,9 +48,8 @@ def show(
             next="use only one of them",
         )
     call = invocation(ctx)
-    context = chosen_context(call)
+    context = chosen_view(call)
     # Only ports and places are looked up: no program is started.
-    context.toolbox = Toolbox({}, {})
     while True:
         seen = look(context)
         data = status.summarize(context.topology, seen)
@@ -69,12 +67,12 @@ def show(
         time.sleep(WATCH_SECONDS)
 
 
-def look(context: Context) -> ClusterSnapshot:
+def look(context: TopologyView) -> ClusterSnapshot:
     """Ask everything that status tells."""
     return status.look(context.topology, context.state.kubeconfig, lambda: _components(context))
 
 
-def _components(context: Context) -> list[ComponentStatus]:
+def _components(context: TopologyView) -> list[ComponentStatus]:
     versions = {
         argocd.NAME: f"v{CATALOGUE[argocd.NAME].version}",
         crossplane.NAME: f"v{CATALOGUE[crossplane.NAME].version}",
@@ -92,7 +90,7 @@ def _components(context: Context) -> list[ComponentStatus]:
     return status.ask_components([context.component(name) for name in versions], versions)
 
 
-def _adopted(context: Context) -> list[ComponentStatus]:
+def _adopted(context: TopologyView) -> list[ComponentStatus]:
     """Those that run on without us."""
     names = context.topology.spec.core.adopt
     if not names or not context.state.kubeconfig(context.topology.core_cluster).exists():
