@@ -419,6 +419,7 @@ class Checks(Part):
     deny: tuple[Literal["warnings", RuleId], ...] = ()
     """Rules that warn, to be errors; warnings: all of them."""
     ignore: tuple[IgnoreEntry, ...] = ()
+    """Findings that do not count, each with the reason."""
 
 
 class Ci(Part):

@@ -153,6 +153,25 @@ def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: 
     with pytest.raises(UcpError, match="unknown environment qa"):
         ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"), "--values", "qa=x")
     assert everything(workspace) == before
+    # A warning refuses nothing, unless it is denied.
+    write(tmp_path / "theirs", {"web.yaml": DEPLOYMENT.replace("1.0.0", "latest")})
+    ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"))
+    assert "[image-moving-tag]" in ucp(workspace, "check")
+    runs = json.loads(ucp(workspace, "-q", "check", "-o", "sarif"))["runs"]
+    assert {(each["ruleId"], each["level"]) for run in runs for each in run["results"]} == {
+        ("image-moving-tag", "warning")
+    }
+    file = workspace / "ucp.yaml"
+    text = file.read_text()
+    entry = "{rule: image-moving-tag, app: web, file: apps/web/*, reason: a trial}"
+    for checks, words in (("deny: [warnings]", "2 errors"), (f"ignore: [{entry}]", None)):
+        file.write_text(text.replace("spec:\n", f"spec:\n  checks: {{{checks}}}\n", 1))
+        if words:
+            with pytest.raises(UcpError, match=words):
+                ucp(workspace, "check")
+        else:
+            said = ucp(workspace, "check", "--show-ignored")
+            assert "a trial (ucp.yaml)" in said and "2 ignored" in said
 
 
 def test_a_dry_run_shows_everything_and_changes_nothing(
