@@ -16,7 +16,6 @@ from k8s_ucp.preflight.core import (
     check_image,
     check_nothing_there,
 )
-from k8s_ucp.preflight.leaving import check_core_of_others
 from k8s_ucp.preflight.machine import (
     check_clusters,
     check_combination,
@@ -29,6 +28,7 @@ from k8s_ucp.preflight.machine import (
     check_tools,
 )
 from k8s_ucp.preflight.orphans import check_orphans
+from k8s_ucp.preflight.removal import check_core_of_others
 from k8s_ucp.preflight.versions import check_versions
 from k8s_ucp.steps.backup.back_up import BackUp, BackUpBeforeStop
 from k8s_ucp.steps.backup.restore_backup import RestoreBackup
@@ -49,7 +49,7 @@ from k8s_ucp.steps.startup.make_app_clusters import MakeAppClusters
 from k8s_ucp.steps.startup.start_argocd import StartArgoCD
 from k8s_ucp.steps.startup.start_core import StartCore
 from k8s_ucp.steps.startup.start_crossplane import StartCrossplane
-from k8s_ucp.steps.startup.start_helpers import StartHelpers
+from k8s_ucp.steps.startup.start_local_clusters import StartLocalClusters
 from k8s_ucp.steps.startup.start_pods import StartPods
 from k8s_ucp.steps.startup.start_reconciler import StartReconciler
 from k8s_ucp.steps.startup.start_rollouts import StartRollouts, with_rollouts
@@ -153,7 +153,7 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
                 after=("start-core", "publish-repositories", *(each.step.id for each in claim)),
             ),
             Task(RestoreBackup(), after=("apply-foundation",)),
-            Task(StartHelpers(), after=("apply-foundation",)),
+            Task(StartLocalClusters(), after=("apply-foundation",)),
             *server,
             Task(StartPods("argocd", "argocd" in adopt), after=ready_for_pods),
             # Without a credential no provider makes anything: names that it had come first.
@@ -161,7 +161,7 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
             Task(ApplyCredentials(), after=("restore-external-names",)),
             Task(StartPods("reconciler"), after=ready_for_pods),
             Task(StartPods("crossplane", "crossplane" in adopt), after=ready_for_pods),
-            Task(way_in, after=("start-argocd", "start-helpers")),
+            Task(way_in, after=("start-argocd", "start-local-clusters")),
             Task(
                 AwaitEnvironments(), after=("start-argocd", "start-reconciler", "make-app-clusters")
             ),

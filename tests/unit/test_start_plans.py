@@ -7,7 +7,13 @@ import pytest
 from k8s_ucp import plans
 from k8s_ucp.topology import CoreCluster, Topology, default
 
-PODS = {"start-argocd", "start-reconciler", "start-crossplane", "start-helpers", "forward-argocd"}
+PODS = {
+    "start-argocd",
+    "start-reconciler",
+    "start-crossplane",
+    "start-local-clusters",
+    "forward-argocd",
+}
 
 
 def topology(provider: str) -> Topology:

@@ -14,7 +14,6 @@ from k8s_ucp.board.collector import Collector
 from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.repository import AppRepository
 from k8s_ucp.board.server import Board, BoardServer
-from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import Invocation, declare, invocation, placed
 from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.inspection.doctor import examined
@@ -22,6 +21,7 @@ from k8s_ucp.cli.inspection.status import look
 from k8s_ucp.cli.promotion.promote import land_promotions
 from k8s_ucp.cli.promotion.results import words
 from k8s_ucp.cli.promotion.rollback import land_rollback
+from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.context import TopologyView
 from k8s_ucp.gitops.promotion.ci import find_run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Intent, parse_version

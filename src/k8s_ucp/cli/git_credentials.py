@@ -61,7 +61,7 @@ def app_credential(call: Invocation, repo: str) -> Credential | None:
     clones = call.workspace.root.glob("gitops/*/apps")
     if not any(not each.with_suffix(".git").exists() for each in clones):
         return None
-    from k8s_ucp.cli.chosen import chosen_topology
+    from k8s_ucp.cli.topology_selection import chosen_topology
 
     try:
         topology = chosen_topology(call)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.chosen import STARTED, chosen_topology
 from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.topology_selection import STARTED, chosen_topology
 from k8s_ucp.cluster_provider import Reach
 from k8s_ucp.errors import UcpError, UsageError
 
@@ -173,7 +173,7 @@ def _in_pod(call: Invocation, **told: Any) -> Settings:
 def _on_machine(
     call: Invocation, controllers: frozenset[str], health_port: int | None
 ) -> tuple[Settings, Mapping[str, ClusterProvider]]:
-    from k8s_ucp.clusters.access import keep_access
+    from k8s_ucp.clusters.admin_kubeconfigs import keep_access
     from k8s_ucp.clusters.local import local_makers, used_providers
     from k8s_ucp.tools.installer import Installer, ProgramSource
     from k8s_ucp.tools.needed import needed_tools

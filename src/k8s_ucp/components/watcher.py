@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 
 from k8s_ucp import __version__
-from k8s_ucp.clusters.embedded.watching import ProcessMonitor
+from k8s_ucp.clusters.embedded.process_monitor import ProcessMonitor
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.program import Program, say
 from k8s_ucp.errors import UcpError

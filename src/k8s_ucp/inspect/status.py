@@ -30,7 +30,7 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.providers import DEFAULT, is_simulated
-from k8s_ucp.reconciler.registration.announcements import read_notes
+from k8s_ucp.reconciler.registration.status_reporter import read_notes
 from k8s_ucp.reconciler.runtime.conditions import find, is_true
 from k8s_ucp.topology import Topology
 

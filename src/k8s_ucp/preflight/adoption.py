@@ -22,7 +22,7 @@ from k8s_ucp.components.adoption.adopted import (
     Installation,
     find_component,
 )
-from k8s_ucp.components.ownership.belongings import Inventory
+from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.components.versions import relied_on
 from k8s_ucp.context import Context, TopologyView

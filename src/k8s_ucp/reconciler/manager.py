@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.errors import UcpError
-from k8s_ucp.reconciler.access.core import connect
+from k8s_ucp.reconciler.access.core_client import connect
 from k8s_ucp.reconciler.controller import Controller, Maker, Runtime
 from k8s_ucp.reconciler.local_clusters.controller import LocalClustersController
 from k8s_ucp.reconciler.mirrors.controller import MirrorsController

@@ -18,7 +18,7 @@ import pytest
 
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
-from k8s_ucp.components.ownership.belongings import Inventory
+from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
@@ -37,7 +37,7 @@ from k8s_ucp.kube import (
 from k8s_ucp.preflight.adoption import check_adopted
 from k8s_ucp.preflight.collisions import PROVIDER, check_collisions
 from k8s_ucp.preflight.core import check_nothing_there
-from k8s_ucp.preflight.leaving import check_tracking
+from k8s_ucp.preflight.removal import check_tracking
 from k8s_ucp.preflight.versions import check_versions
 from k8s_ucp.topology import parse
 from k8s_ucp.workspace import Workspace

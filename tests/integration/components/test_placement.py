@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from k8s_ucp.components.host.control import SupervisorClient
 from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.supervisor_client import SupervisorClient
 from k8s_ucp.errors import UcpError
 
 from .conftest import python_program, wait_until

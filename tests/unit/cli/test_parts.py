@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp.cli.chosen import chosen_name, chosen_topology, remember
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.console import Console, PlainSteps, table
 from k8s_ucp.cli.inspection.kubeconfig import renamed
 from k8s_ucp.cli.inspection.logs import tail
 from k8s_ucp.cli.questions import split_names
+from k8s_ucp.cli.topology_selection import chosen_name, chosen_topology, remember
 from k8s_ucp.clusters.user_contexts import merged
 from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
 from k8s_ucp.errors import UcpError, UsageError

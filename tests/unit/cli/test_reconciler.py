@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from k8s_ucp.cli.chosen import remember
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.reconciler import Outdated, settings_here
+from k8s_ucp.cli.topology_selection import remember
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import Workspace
 

@@ -16,7 +16,7 @@ from k8s_ucp import names
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, kubeconfig
 from k8s_ucp.reconciler.access.cluster_clients import login_of
 from k8s_ucp.reconciler.access.cluster_secret import Registration, build
-from k8s_ucp.reconciler.access.kubeconfig_proof import digest_of
+from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
 from k8s_ucp.reconciler.access.sources import KubeconfigSource, describe
 from k8s_ucp.reconciler.access.tokens import Token
 

@@ -12,9 +12,9 @@ from k8s_ucp.kube import CONFIG_MAP, Kind, Object
 from k8s_ucp.reconciler.mirrors import copies
 from k8s_ucp.reconciler.mirrors.copy_sync import Copier
 from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
-from k8s_ucp.reconciler.mirrors.plan import Destination, MirrorIndex
+from k8s_ucp.reconciler.mirrors.index import Destination, MirrorIndex
 from k8s_ucp.reconciler.mirrors.status import SyncCounters
-from k8s_ucp.reconciler.registration.announcements import StatusReporter
+from k8s_ucp.reconciler.registration.status_reporter import StatusReporter
 from k8s_ucp.reconciler.runtime.conditions import Condition
 from k8s_ucp.reconciler.runtime.events import Events
 from k8s_ucp.reconciler.runtime.logs import Log

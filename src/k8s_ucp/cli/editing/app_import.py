@@ -15,9 +15,9 @@ from k8s_ucp.cli.command import Invocation, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
 from k8s_ucp.cli.editing.app_preview import changes, grant, tell
+from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.import_history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.import_source import ImportSource, open_source, renderer, write_files
-from k8s_ucp.cli.editing.leaving import how_far
 from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.cli.editing.topology_edit import Edit
     from k8s_ucp.gitops.check.findings import CheckFinding
-    from k8s_ucp.gitops.render.facts import Rendered
+    from k8s_ucp.gitops.render.inputs import Rendered
     from k8s_ucp.topology import App, Topology
 
 

@@ -13,7 +13,7 @@ from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
 from k8s_ucp.cli.editing.app_import import import_apps
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell
-from k8s_ucp.cli.editing.leaving import check_core_answers, how_far, remove_applications
+from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError

@@ -9,7 +9,7 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.editing.leaving import await_cluster_gone, how_far
+from k8s_ucp.cli.editing.deletion import await_cluster_gone, how_far
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError

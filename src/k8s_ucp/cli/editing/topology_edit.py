@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp import locks
-from k8s_ucp.cli.chosen import STARTED, remember
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.git_credentials import credential_of
-from k8s_ucp.cli.running import alone, run_plan
+from k8s_ucp.cli.plan_runner import alone, run_plan
+from k8s_ucp.cli.topology_selection import STARTED, remember
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.failures import GitFailed

@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import names
-from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.output import Output, OutputOption, notation
+from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UsageError
 from k8s_ucp.kube import SECRET
 from k8s_ucp.reconciler.access.cluster_secret import Registration
-from k8s_ucp.reconciler.registration import forgetting
+from k8s_ucp.reconciler.registration import forced_deregistration
 
 app = declare("List the clusters on this machine, or deregister one.")
 
@@ -86,7 +86,7 @@ def forget(
     call = invocation(ctx)
     context = chosen_view(call)
     if undo:
-        forgetting.undo(context.kube, name)
+        forced_deregistration.undo(context.kube, name)
         call.console.say(f"{name} can be registered again; `ucp status` shows its state.")
         return
     if not yes and sys.stdin.isatty():
@@ -94,7 +94,7 @@ def forget(
 
         if not confirm(f"Deregister {name} and delete its Applications?", default=False):
             raise UsageError("the cluster was not deregistered")
-    existing = forgetting.forget(context.kube, name)
+    existing = forced_deregistration.forget(context.kube, name)
 
     def look() -> str:
         found = context.kube.find(SECRET, existing.name, names.ARGOCD_NAMESPACE)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp import __version__
-from k8s_ucp.cli.chosen import STARTED
 from k8s_ucp.cli.inspection.credential_files import credential_files
 from k8s_ucp.cli.inspection.logs import all_logs, tail
+from k8s_ucp.cli.topology_selection import STARTED
 from k8s_ucp.components.pods import pod_components
 from k8s_ucp.components.pods.logs import PodLogs
 from k8s_ucp.context import TopologyView

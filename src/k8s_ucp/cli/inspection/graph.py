@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.inspect import status
 from k8s_ucp.topology_graph.dot import dot
 from k8s_ucp.topology_graph.graph import Graph, topology_graph

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError

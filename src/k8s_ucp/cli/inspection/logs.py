@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_name
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import Console
+from k8s_ucp.cli.topology_selection import chosen_name
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder, clusters_in
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import StateFolder
@@ -68,7 +68,7 @@ def logs(
 
 def _pod_logs(call: Invocation, component: str) -> PodLogs | None:
     """The logs of a component that runs in pods, by its name or a workload's; None for others."""
-    from k8s_ucp.cli.chosen import chosen_view
+    from k8s_ucp.cli.topology_selection import chosen_view
     from k8s_ucp.components.adoption.adopted import find_component
     from k8s_ucp.components.pods import pod_components
     from k8s_ucp.components.pods.logs import PodLogs

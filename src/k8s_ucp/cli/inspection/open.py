@@ -6,8 +6,8 @@ import webbrowser
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_view
 from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.components import argocd as component
 from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.errors import UcpError

@@ -10,10 +10,10 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
-from k8s_ucp.cli.lifecycle.closing import closing_table
-from k8s_ucp.cli.lifecycle.existing import Existing, decide
-from k8s_ucp.cli.lifecycle.wanted import StartRequest, find_wanted, parse_flags
-from k8s_ucp.cli.running import run_plan
+from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
+from k8s_ucp.cli.lifecycle.start_request import StartRequest, find_wanted, parse_flags
+from k8s_ucp.cli.lifecycle.start_summary import closing_table
+from k8s_ucp.cli.plan_runner import run_plan
 from k8s_ucp.errors import UcpError
 
 app = declare()
@@ -75,7 +75,7 @@ def start(
         typer.Option("--app", metavar="NAME", help="App to deploy; repeatable. Default: echo."),
     ] = None,
     existing: Annotated[
-        Existing | None,
+        ExistingCoreChoice | None,
         typer.Option(
             "--existing",
             help="What to do if the kind core cluster already exists. Default: use.",
@@ -148,7 +148,7 @@ def start(
 
 def _write_down(call: Invocation, wanted: StartRequest) -> None:
     """Write ucp.yaml where it is new or changed, and keep what is started for other commands."""
-    from k8s_ucp.cli.chosen import remember
+    from k8s_ucp.cli.topology_selection import remember
     from k8s_ucp.gitops.render.repositories import templates_folder
     from k8s_ucp.topology.schema import NAME
     from k8s_ucp.workspace import replace_file

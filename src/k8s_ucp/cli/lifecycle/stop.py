@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.chosen import chosen_context
 from k8s_ucp.cli.command import declare, invocation
 from k8s_ucp.cli.git_credentials import credential_of
-from k8s_ucp.cli.running import run_plan
+from k8s_ucp.cli.plan_runner import run_plan
+from k8s_ucp.cli.topology_selection import chosen_context
 from k8s_ucp.credentials import BadCredential
 from k8s_ucp.errors import UsageError
 

@@ -16,7 +16,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.promotion.history import HistoryEvent, events
 from k8s_ucp.gitops.promotion.message import from_to
 from k8s_ucp.gitops.promotion.overlay import check_name, nearest, overlay_folder
-from k8s_ucp.gitops.promotion.place import find_place, open_branch
+from k8s_ucp.gitops.promotion.repository_ref import find_place, open_branch
 from k8s_ucp.gitops.promotion.tip import GitTip
 
 app = declare()

@@ -34,7 +34,7 @@ from k8s_ucp.gitops.promotion.landing import Landing, Pace, land
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name
-from k8s_ucp.gitops.promotion.place import find_place, open_branch
+from k8s_ucp.gitops.promotion.repository_ref import find_place, open_branch
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartMissing
 from k8s_ucp.gitops.promotion.tip import GitTip
 

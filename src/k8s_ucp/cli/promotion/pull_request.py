@@ -13,8 +13,8 @@ from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import Decision, Intent
 from k8s_ucp.gitops.promotion.landing import Landing, Pace
-from k8s_ucp.gitops.promotion.place import RepositoryRef
 from k8s_ucp.gitops.promotion.proposal import propose
+from k8s_ucp.gitops.promotion.repository_ref import RepositoryRef
 
 Proposer = Callable[[RemoteBranch, Intent, Pace, Callable[[Decision], Decision]], Landing]
 

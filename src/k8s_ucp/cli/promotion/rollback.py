@@ -20,7 +20,7 @@ from k8s_ucp.gitops.promotion.history import charts_in, past_at, pasts
 from k8s_ucp.gitops.promotion.landing import Landing, Pace, land
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.overlay import check_name, read_overlay
-from k8s_ucp.gitops.promotion.place import find_place, open_branch
+from k8s_ucp.gitops.promotion.repository_ref import find_place, open_branch
 from k8s_ucp.gitops.promotion.rollback import Rollback, decide_rollback, named, previous
 from k8s_ucp.gitops.promotion.tip import GitTip
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.components.host import program
-from k8s_ucp.components.host.control import ProgramState, SupervisorSilent
 from k8s_ucp.components.host.program import Program
+from k8s_ucp.components.host.supervisor_client import ProgramState, SupervisorSilent
 from k8s_ucp.components.host.supervisord import Supervisord
 from k8s_ucp.locks import locked
 from k8s_ucp.process import ProcessIdentity

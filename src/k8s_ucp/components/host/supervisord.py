@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from k8s_ucp.components.host.control import SupervisorClient, SupervisorSilent, peer
+from k8s_ucp.components.host.supervisor_client import SupervisorClient, SupervisorSilent, peer
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.process import (
     ProcessIdentity,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from k8s_ucp.gitops.check.objects import Mirrored, Object
-from k8s_ucp.gitops.render.values import connections
+from k8s_ucp.gitops.render.values import database_secrets
 
 _KINDS = {"secret": "Secret", "configmap": "ConfigMap"}
 
@@ -28,8 +28,8 @@ def mirrored_in(core: Iterable[Object], app: str, environment: str) -> Mirrored 
                 return None
             kind = _KINDS.get(str(entry.get("kinds", "secret")), "Secret")
             known = frozenset(entry.get("keys") or ())
-            if not known and str(source).endswith(connections.SUFFIX):
-                known = frozenset(connections.KEYS)
+            if not known and str(source).endswith(database_secrets.SUFFIX):
+                known = frozenset(database_secrets.KEYS)
             keys[kind, str(name)] = known
     return Mirrored(keys)
 

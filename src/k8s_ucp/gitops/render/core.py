@@ -10,9 +10,9 @@ from k8s_ucp.gitops.render.values import (
     clouds,
     databases,
     mirrors,
-    people,
     permissions,
     policies,
+    rbac,
 )
 from k8s_ucp.gitops.render.values.cluster_overlays import cluster_overlay
 from k8s_ucp.providers import local_providers
@@ -104,8 +104,8 @@ def _platform(path: str, topology: Topology) -> Iterator[Place]:
             yield path, {}
         return
     if path == "platform/crossplane/config/people.yaml":
-        if people.wanted(topology, in_pods(topology)):
-            yield path, {"people": people.STEPS}
+        if rbac.wanted(topology, in_pods(topology)):
+            yield path, {"people": rbac.STEPS}
         return
     if path == "platform/argocd/ingress.yaml":
         if addons.leads_to_argocd(topology):

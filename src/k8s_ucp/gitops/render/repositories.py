@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.render import apps as app_files
 from k8s_ucp.gitops.render import core as core_files
-from k8s_ucp.gitops.render.facts import Rendered, RenderInputs
+from k8s_ucp.gitops.render.inputs import Rendered, RenderInputs
 from k8s_ucp.gitops.render.scalars import scalar
 from k8s_ucp.gitops.render.values import addons
-from k8s_ucp.gitops.render.values.access import reads
+from k8s_ucp.gitops.render.values.reconciler_access import reads
 from k8s_ucp.providers import local_providers
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import in_pods

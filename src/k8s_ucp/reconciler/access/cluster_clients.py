@@ -18,7 +18,7 @@ from k8s_ucp.reconciler.access.authenticators.cloud_access import CloudAccess
 from k8s_ucp.reconciler.access.authenticators.digitalocean import DigitalOcean
 from k8s_ucp.reconciler.access.authenticators.gcp import Gcp
 from k8s_ucp.reconciler.access.kubeconfig import read
-from k8s_ucp.reconciler.access.kubeconfig_proof import proven
+from k8s_ucp.reconciler.access.kubeconfig_verification import proven
 from k8s_ucp.reconciler.access.owners import Owners
 from k8s_ucp.reconciler.access.shared_informers import SharedInformers
 from k8s_ucp.reconciler.access.sources import KubeconfigSource, describe, owner_of

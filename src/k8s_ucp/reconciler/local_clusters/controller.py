@@ -21,7 +21,7 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.reconciler import draining
 from k8s_ucp.reconciler.access.cluster_secret import Registration
-from k8s_ucp.reconciler.access.kubeconfig_proof import digest_of
+from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
 from k8s_ucp.reconciler.access.owners import same_but_status
 from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.local_clusters.kubeconfigs import Kubeconfigs

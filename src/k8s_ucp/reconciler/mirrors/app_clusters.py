@@ -12,7 +12,7 @@ from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.mirrors.bulk_queue import BulkQueue
 from k8s_ucp.reconciler.mirrors.copy_sync import Copier
 from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
-from k8s_ucp.reconciler.mirrors.plan import Destination, MirrorIndex, Spot
+from k8s_ucp.reconciler.mirrors.index import Destination, MirrorIndex, Spot
 from k8s_ucp.reconciler.mirrors.session import CONNECTING, Session
 from k8s_ucp.reconciler.mirrors.status import SyncCounters
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue

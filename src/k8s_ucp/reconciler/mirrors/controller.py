@@ -18,7 +18,7 @@ from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.mirrors.app_clusters import BULK, COPY, WIDTH, Mirrors
 from k8s_ucp.reconciler.mirrors.copies import keep_source_of
 from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
-from k8s_ucp.reconciler.mirrors.plan import Destination, MirrorIndex
+from k8s_ucp.reconciler.mirrors.index import Destination, MirrorIndex
 from k8s_ucp.reconciler.mirrors.rules import CopyProblem
 from k8s_ucp.reconciler.mirrors.spec import Syncer, parse
 from k8s_ucp.reconciler.mirrors.status import Count, SyncCounters, status_of

@@ -6,7 +6,7 @@ from k8s_ucp import names
 from k8s_ucp.kube import Conflict, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef, wanted_digest
 from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard, DeletionVerdict
-from k8s_ucp.reconciler.mirrors.plan import DesiredCopy, MirrorIndex
+from k8s_ucp.reconciler.mirrors.index import DesiredCopy, MirrorIndex
 from k8s_ucp.reconciler.mirrors.rules import (
     Action,
     CopyFailed,

@@ -13,7 +13,7 @@ from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, SYNCER, Kube, NotFound, Object
 from k8s_ucp.reconciler.mirrors import copies
 from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef
-from k8s_ucp.reconciler.mirrors.plan import MirrorIndex
+from k8s_ucp.reconciler.mirrors.index import MirrorIndex
 from k8s_ucp.reconciler.mirrors.writes import KINDS
 
 

@@ -17,7 +17,7 @@ from k8s_ucp.reconciler.mirrors.copies import (
     ObjectRef,
     wanted,
 )
-from k8s_ucp.reconciler.mirrors.plan import DesiredCopy
+from k8s_ucp.reconciler.mirrors.index import DesiredCopy
 
 
 @dataclass(frozen=True)

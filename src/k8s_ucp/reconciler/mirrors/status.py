@@ -10,7 +10,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.kube import Object
-from k8s_ucp.reconciler.mirrors.plan import Destination
+from k8s_ucp.reconciler.mirrors.index import Destination
 from k8s_ucp.reconciler.mirrors.rules import CopyProblem
 from k8s_ucp.reconciler.mirrors.spec import Syncer
 from k8s_ucp.reconciler.runtime.clock import Clock, stamp

@@ -26,7 +26,6 @@ from k8s_ucp.reconciler.access.cluster_secret import (
 from k8s_ucp.reconciler.access.owners import same_but_status
 from k8s_ucp.reconciler.access.sources import KubeconfigSource
 from k8s_ucp.reconciler.controller import Runtime
-from k8s_ucp.reconciler.registration.announcements import StatusReporter
 from k8s_ucp.reconciler.registration.app_access import AppAccess
 from k8s_ucp.reconciler.registration.deregistration import Deregistration
 from k8s_ucp.reconciler.registration.observation import Observer
@@ -40,6 +39,7 @@ from k8s_ucp.reconciler.registration.rules import (
     Relabel,
     Reserved,
 )
+from k8s_ucp.reconciler.registration.status_reporter import StatusReporter
 from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
 from k8s_ucp.reconciler.runtime.informer import Informer

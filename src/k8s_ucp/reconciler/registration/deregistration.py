@@ -9,9 +9,9 @@ from k8s_ucp.reconciler import draining
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo
 from k8s_ucp.reconciler.access.cluster_secret import Registration, drain_change
 from k8s_ucp.reconciler.controller import Runtime
-from k8s_ucp.reconciler.registration.announcements import StatusReporter
 from k8s_ucp.reconciler.registration.app_access import AppAccess
 from k8s_ucp.reconciler.registration.rules import Deregister, why_give_up
+from k8s_ucp.reconciler.registration.status_reporter import StatusReporter
 from k8s_ucp.reconciler.runtime.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, NoAccess
 from k8s_ucp.reconciler.access.cluster_secret import Registration, wanted_access
-from k8s_ucp.reconciler.access.kubeconfig_proof import address
+from k8s_ucp.reconciler.access.kubeconfig_verification import address
 from k8s_ucp.reconciler.access.sources import Fate, KubeconfigSource
 from k8s_ucp.reconciler.runtime.settings import Settings
 

@@ -10,7 +10,7 @@ import re
 
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.cluster_provider import ClusterProvider
-from k8s_ucp.clusters.access import write_access
+from k8s_ucp.clusters.admin_kubeconfigs import write_access
 from k8s_ucp.components import backup_keeper
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.clusters.existing.maker import make
 from k8s_ucp.components import argocd
-from k8s_ucp.components.ownership.belongings import Inventory, is_on_core, services_of
+from k8s_ucp.components.ownership.inventory import Inventory, is_on_core, services_of
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.components.pods.component import POD, WORKLOADS
 from k8s_ucp.context import Context
@@ -34,7 +34,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.preflight.leaving import belongings_of
+from k8s_ucp.preflight.removal import belongings_of
 from k8s_ucp.steps.shutdown.stop_clusters import forget_access
 
 SECONDS = 180.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from k8s_ucp.clusters.existing.maker import make
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.manifests import only_yaml, read
-from k8s_ucp.components.ownership.belongings import Inventory
+from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report

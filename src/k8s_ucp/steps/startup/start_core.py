@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from k8s_ucp.clusters.access import write_access
+from k8s_ucp.clusters.admin_kubeconfigs import write_access
 from k8s_ucp.clusters.local import core_request
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, project_of
-from k8s_ucp.components.ownership.belongings import tracker
+from k8s_ucp.components.ownership.inventory import tracker
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.waiting import wait_until
@@ -15,8 +15,8 @@ from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.inspect.applications import health_of, is_settled, reason, sync_of
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE
+from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, overlooked
 from k8s_ucp.steps.waiting.await_environments import pulls_images, running_environments
-from k8s_ucp.steps.waiting.look_again import LookAgain, overlooked
 
 SECONDS = 180.0
 POD_SECONDS = 600.0
@@ -38,7 +38,7 @@ class AwaitApplications:
         )
 
         moved = sets_have_moved(context)
-        again = LookAgain(context.kube, context.topology.spec.core.adopt)
+        again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
 
         def look() -> str:
             try:

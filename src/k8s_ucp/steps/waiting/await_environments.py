@@ -15,7 +15,7 @@ from k8s_ucp.inspect.applications import troubles
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.providers import PROVIDERS, cloud_providers
 from k8s_ucp.reconciler.runtime.conditions import find
-from k8s_ucp.steps.waiting.look_again import LookAgain
+from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests
 from k8s_ucp.topology import Topology
 
 SECONDS = 180.0
@@ -41,7 +41,7 @@ class AwaitEnvironments:
         far = in_clouds(context.topology)
         near = [each for each in wanted if each not in far]
 
-        again = LookAgain(context.kube, context.topology.spec.core.adopt)
+        again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
         began = time.monotonic()
 
         def look() -> str:

@@ -14,9 +14,9 @@ import pytest
 
 from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
+from k8s_ucp.clusters.embedded.process_monitor import ProcessMonitor
 from k8s_ucp.clusters.embedded.processes import find_component, find_down, find_own
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
-from k8s_ucp.clusters.embedded.watching import ProcessMonitor
 from k8s_ucp.kube import DEPLOYMENT, NAMESPACE, Kube
 from k8s_ucp.locks import locked
 from k8s_ucp.process import ProcessIdentity, is_running
@@ -154,7 +154,7 @@ def test_it_ends_soon_and_loads_nothing_heavy(planes: ControlPlanes) -> None:
     text = f"""
 import sys, threading
 from pathlib import Path
-from k8s_ucp.clusters.embedded.watching import Watch
+from k8s_ucp.clusters.embedded.process_monitor import Watch
 stop = threading.Event()
 threading.Timer(0.2, stop.set).start()
 Watch(Path({str(planes.folder())!r}), print).run(stop)

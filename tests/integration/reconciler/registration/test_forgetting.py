@@ -15,7 +15,7 @@ from k8s_ucp.kube import (
     SERVICE_ACCOUNT,
     Unauthorized,
 )
-from k8s_ucp.reconciler.registration import forgetting
+from k8s_ucp.reconciler.registration import forced_deregistration
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.registration.test_registration import kubeconfig_secret
 from tests.integration.reconciler.world import World, as_argo_cd, eventually
@@ -27,7 +27,7 @@ def test_a_forgotten_cluster_leaves_and_stays_away_until_that_is_undone(world: W
     world.start()
     world.declare()
     before = world.await_registered()
-    forgetting.forget(world.core, "demo-stage")
+    forced_deregistration.forget(world.core, "demo-stage")
     eventually(lambda: world.cluster_secret() is None, "deregistration")
     world.await_condition(names.REGISTERED, "False", "Forgotten")
     # The declaration and the cluster are there still; our identities are not.
@@ -54,7 +54,7 @@ def test_a_forgotten_cluster_leaves_and_stays_away_until_that_is_undone(world: W
     world.start()
     time.sleep(1)
     assert world.cluster_secret() is None
-    forgetting.undo(world.core, "demo-stage")
+    forced_deregistration.undo(world.core, "demo-stage")
     world.await_registered()
 
 
@@ -65,7 +65,7 @@ def test_a_dead_cluster_can_be_forgotten(world: World, planes: Planes) -> None:
     planes.provider.stop("demo-prod")
     try:
         world.await_condition(names.REACHABLE, "False", None, "demo-prod")
-        forgetting.forget(world.core, "demo-prod")
+        forced_deregistration.forget(world.core, "demo-prod")
         eventually(lambda: world.cluster_secret("demo-prod") is None, "deregistration")
     finally:
         planes.provider.start("demo-prod")
@@ -76,11 +76,11 @@ def test_what_a_label_vouches_for_can_be_forgotten(world: World) -> None:
     labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
     eventually(lambda: world.cluster_secret("demo-prod"), "the registration")
-    forgetting.forget(world.core, "demo-prod")
+    forced_deregistration.forget(world.core, "demo-prod")
     eventually(lambda: world.cluster_secret("demo-prod") is None, "deregistration")
     time.sleep(1)
     assert world.cluster_secret("demo-prod") is None
-    forgetting.undo(world.core, "demo-prod")
+    forced_deregistration.undo(world.core, "demo-prod")
     eventually(lambda: world.cluster_secret("demo-prod"), "the registration, again")
 
 
@@ -102,6 +102,6 @@ def test_unknown_names_and_persons_clusters_are_refused(world: World) -> None:
     world.await_registered()
     for name in ("other", "mine"):
         with pytest.raises(UcpError, match="registered: demo-stage"):
-            forgetting.forget(world.core, name)
+            forced_deregistration.forget(world.core, name)
     with pytest.raises(UcpError, match="cluster demo-stage was not deregistered"):
-        forgetting.undo(world.core, "demo-stage")
+        forced_deregistration.undo(world.core, "demo-stage")

@@ -24,7 +24,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.reconciler.access.kubeconfig_proof import digest_of
+from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
 from k8s_ucp.reconciler.runtime.clock import parse_stamp
 from k8s_ucp.reconciler.runtime.settings import REGISTRATION
 from tests.integration.reconciler.world import (

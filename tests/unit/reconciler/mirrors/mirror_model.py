@@ -17,7 +17,7 @@ from k8s_ucp.reconciler.mirrors import copies
 from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef
 from k8s_ucp.reconciler.mirrors.copy_sync import Copier
 from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
-from k8s_ucp.reconciler.mirrors.plan import Destination, MirrorIndex
+from k8s_ucp.reconciler.mirrors.index import Destination, MirrorIndex
 from k8s_ucp.reconciler.mirrors.spec import parse
 from k8s_ucp.reconciler.mirrors.status import SyncCounters
 from k8s_ucp.reconciler.mirrors.writes import Writer

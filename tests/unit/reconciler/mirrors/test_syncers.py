@@ -11,7 +11,7 @@ from k8s_ucp import names
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.mirrors import copies, copy_bodies
 from k8s_ucp.reconciler.mirrors.copies import Copy, CopySource, ObjectRef
-from k8s_ucp.reconciler.mirrors.plan import DesiredCopy, Destination, MirrorIndex
+from k8s_ucp.reconciler.mirrors.index import DesiredCopy, Destination, MirrorIndex
 from k8s_ucp.reconciler.mirrors.rules import (
     Action,
     CopyFailed,

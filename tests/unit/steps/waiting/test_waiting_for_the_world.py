@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.inspect.applications import kept
-from k8s_ucp.steps.waiting import await_applications, await_environments, look_again
+from k8s_ucp.steps.waiting import argocd_refresh, await_applications, await_environments
 
 
 def cluster(environment: str, **conditions: str) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def test_argo_cd_is_asked_to_look_where_it_has_not_or_could_not() -> None:
     ]
 
     def asked_at(now: float, asked: dict[str, float]) -> list[str]:
-        return look_again.unanswered(items, asked, since=started, now=now)
+        return argocd_refresh.unanswered(items, asked, since=started, now=now)
 
     assert asked_at(10.0, {}) == ["before", "no-cluster"]
     assert asked_at(11.0, {"before": 10.0, "no-cluster": 10.0}) == []
@@ -142,14 +142,14 @@ def test_sets_that_failed_are_asked_to_try_again() -> None:
 
     new = {"metadata": {"name": "new"}}
     failed = [applications("True"), new]
-    assert look_again.failed_sets(failed, {}, now=10.0) == ["applications"]
-    assert look_again.failed_sets(failed, {"applications": 10.0}, now=11.0) == []
-    assert look_again.failed_sets([applications("False"), new], {}, now=10.0) == []
+    assert argocd_refresh.failed_sets(failed, {}, now=10.0) == ["applications"]
+    assert argocd_refresh.failed_sets(failed, {"applications": 10.0}, now=11.0) == []
+    assert argocd_refresh.failed_sets([applications("False"), new], {}, now=10.0) == []
 
 
 def test_a_finished_start_asks_for_nothing() -> None:
     items = [application("a", reconciledAt="2026-01-01T11:59:59Z")]
-    assert look_again.unanswered(items, {}, since=0, now=100.0) == []
+    assert argocd_refresh.unanswered(items, {}, since=0, now=100.0) == []
 
 
 def test_an_application_for_each_overlay_of_a_running_environment() -> None:

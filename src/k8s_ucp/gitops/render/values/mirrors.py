@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from k8s_ucp.gitops.render.values import connections
+from k8s_ucp.gitops.render.values import database_secrets
 from k8s_ucp.topology.rules.names import database_syncer
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ def _of_database(topology: Topology, app: App, database: Database) -> SyncerFile
         database_syncer(app.name),
         tuple(
             RenderedSyncerEntry(
-                namespace=connections.NAMESPACE,
-                name=connections.connection_secret(database.name, each),
+                namespace=database_secrets.NAMESPACE,
+                name=database_secrets.connection_secret(database.name, each),
                 cluster=topology.app_cluster(each),
                 target_namespace=app.home,
-                target_name=connections.COPY,
+                target_name=database_secrets.COPY,
             )
             for each in names
         ),

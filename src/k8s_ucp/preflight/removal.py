@@ -8,7 +8,7 @@ from k8s_ucp.clusters.local import core_request
 from k8s_ucp.components import argocd
 from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.components.adoption.adopted import find_component
-from k8s_ucp.components.ownership.belongings import Inventory
+from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError

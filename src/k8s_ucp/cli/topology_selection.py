@@ -99,7 +99,7 @@ def asking_core(context: TopologyView) -> Iterator[None]:
 
 def _renew(call: Invocation, context: TopologyView) -> None:
     """Google's tokens live for an hour; without one the command shows what it can."""
-    from k8s_ucp.clusters.access import renew_access
+    from k8s_ucp.clusters.admin_kubeconfigs import renew_access
     from k8s_ucp.providers import PROVIDERS
 
     if PROVIDERS[context.topology.spec.core.provider].access_seconds is None:

@@ -11,8 +11,8 @@ from k8s_ucp.engine.pipeline import Report
 
 
 @dataclass(frozen=True)
-class StartHelpers:
-    id: str = "start-helpers"
+class StartLocalClusters:
+    id: str = "start-local-clusters"
     title: str = "Start the local-cluster controller"
 
     def run(self, context: Context, _: Report) -> None:

@@ -24,7 +24,7 @@ ASK_AGAIN = 2.0
 
 
 @dataclass
-class LookAgain:
+class RefreshRequests:
     """Asks while somebody waits; each object once in a while only."""
 
     kube: Kube

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from k8s_ucp.cluster_provider import ClusterProvider, ProviderInfo
-from k8s_ucp.clusters.access import renew_access, write_access
+from k8s_ucp.clusters.admin_kubeconfigs import renew_access, write_access
 from k8s_ucp.kube.identity import KubeconfigToken
 
 LIFETIME = 3600.0

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.components.ownership.belongings import Inventory, services_of
 from k8s_ucp.components.ownership.generated_kinds import MAKER, kind_of_crd
+from k8s_ucp.components.ownership.inventory import Inventory, services_of
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, Kube, NotFound, Object

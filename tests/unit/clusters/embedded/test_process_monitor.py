@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from k8s_ucp.cli.inspection.logs import tail
-from k8s_ucp.clusters.embedded.watching import (
+from k8s_ucp.clusters.embedded.process_monitor import (
     FREE_RESTARTS,
     LOG_BYTES,
     LOG_KEPT,

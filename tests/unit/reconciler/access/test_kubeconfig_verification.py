@@ -13,7 +13,7 @@ import pytest
 from k8s_ucp import names
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess, choose, kubeconfig
 from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS, login_of
-from k8s_ucp.reconciler.access.kubeconfig_proof import digest_of
+from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
 from k8s_ucp.reconciler.access.sources import Fate, KubeconfigSource, describe, pointed_to
 from k8s_ucp.reconciler.registration.rules import NOT_NAMED, Deregister, Refuse, decide
 from tests.unit.reconciler.access.authenticators.clouds import Answering, NoCloud

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.cli import questions, running
+from k8s_ucp.cli import plan_runner, questions
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.lifecycle import existing
-from k8s_ucp.cli.lifecycle.existing import Existing, decide
+from k8s_ucp.cli.lifecycle import existing_core
+from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
 from k8s_ucp.topology import default
 from k8s_ucp.topology.parts import CoreCluster
 
@@ -27,17 +27,17 @@ def context(provider: str, clusters: tuple[str, ...]) -> Any:
 def stops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Plans that were run."""
     run: list[str] = []
-    monkeypatch.setattr(running, "run_plan", lambda plan, *_: run.append(plan.name))
+    monkeypatch.setattr(plan_runner, "run_plan", lambda plan, *_: run.append(plan.name))
     return run
 
 
-@pytest.mark.parametrize("wanted", [None, *Existing])
+@pytest.mark.parametrize("wanted", [None, *ExistingCoreChoice])
 def test_what_is_not_there_is_made(
-    tmp_path: Path, stops: list[str], wanted: Existing | None
+    tmp_path: Path, stops: list[str], wanted: ExistingCoreChoice | None
 ) -> None:
     for found in (context("embedded", ("demo-core",)), context("kind", ("demo-stage",))):
         goes_on = decide(Invocation(tmp_path), found, wanted, ask=True)
-        assert goes_on is (wanted is not Existing.stop)
+        assert goes_on is (wanted is not ExistingCoreChoice.stop)
     assert stops == []
 
 
@@ -57,7 +57,7 @@ def test_a_core_that_is_there(
 ) -> None:
     monkeypatch.setattr(questions, "can_ask", lambda: True)
     monkeypatch.setattr(questions, "ask_existing", lambda _: answer)
-    wanted = existing.Existing(answer) if by_flag else None
+    wanted = existing_core.ExistingCoreChoice(answer) if by_flag else None
     found = context("kind", ("demo-core",))
     assert decide(Invocation(tmp_path), found, wanted, ask=True) is goes_on
     assert stops == stopped

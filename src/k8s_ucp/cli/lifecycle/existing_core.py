@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from k8s_ucp.context import Context
 
 
-class Existing(StrEnum):
+class ExistingCoreChoice(StrEnum):
     """What to do with it."""
 
     use = "use"
@@ -21,7 +21,9 @@ class Existing(StrEnum):
     stop = "stop"
 
 
-def decide(call: Invocation, context: Context, wanted: Existing | None, *, ask: bool) -> bool:
+def decide(
+    call: Invocation, context: Context, wanted: ExistingCoreChoice | None, *, ask: bool
+) -> bool:
     """Act on what was chosen by flag or by a person; True where the start is to go on.
 
     A core that keeps its data is always used: it keeps its data, and there is nothing to choose.
@@ -29,23 +31,23 @@ def decide(call: Invocation, context: Context, wanted: Existing | None, *, ask: 
     name = context.topology.core_cluster
     info = PROVIDERS[context.topology.spec.core.provider]
     if not info.removed_by_stop or name not in context.provider.names():
-        return wanted is not Existing.stop
-    chosen = wanted or (_ask(name) if ask else Existing.use)
-    if chosen is Existing.use:
+        return wanted is not ExistingCoreChoice.stop
+    chosen = wanted or (_ask(name) if ask else ExistingCoreChoice.use)
+    if chosen is ExistingCoreChoice.use:
         return True
     from k8s_ucp import plans
-    from k8s_ucp.cli.running import run_plan
+    from k8s_ucp.cli.plan_runner import run_plan
 
     run_plan(plans.stop(), context, call.console)
-    return chosen is Existing.recreate
+    return chosen is ExistingCoreChoice.recreate
 
 
-def _ask(name: str) -> Existing:
+def _ask(name: str) -> ExistingCoreChoice:
     from k8s_ucp.cli import questions
 
     if not questions.can_ask():
-        return Existing.use
+        return ExistingCoreChoice.use
     try:
-        return Existing(questions.ask_existing(name))
+        return ExistingCoreChoice(questions.ask_existing(name))
     except KeyboardInterrupt:
         raise RunInterrupted("interrupted; nothing was changed", next="ucp start") from None

@@ -8,7 +8,7 @@ import pytest
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.lifecycle.start import _write_down
-from k8s_ucp.cli.lifecycle.wanted import Flags, find_wanted, parse_flags
+from k8s_ucp.cli.lifecycle.start_request import Flags, find_wanted, parse_flags
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
