@@ -85,7 +85,7 @@ def kind_clusters(root: Path, toolbox: Toolbox) -> Iterator[KindClusters]:
 def why_not() -> str:
     """Why no kind cluster can be made here; empty where one can."""
     try:
-        ContainerEngine().facts()
+        ContainerEngine().info()
     except (UcpError, ValueError) as error:
         return str(error).splitlines()[0]
     return ""

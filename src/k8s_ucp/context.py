@@ -224,9 +224,9 @@ class Context(TopologyView):
     """ucp.yaml as the user wrote it."""
     manifests: Manifests = field(default_factory=dict)
     """Of apps that are given by path."""
-    settled: Resolutions = field(default_factory=Resolutions)
+    resolutions: Resolutions = field(default_factory=Resolutions)
     """Conflicts that the user has decided."""
-    leaving: Scope = EMPTY_SCOPE
+    removed: Scope = EMPTY_SCOPE
     """Environments and apps whose folders go, with what people added there."""
     before_push: Callable[[], None] = lambda: None
     """Called once everything that can be checked was, before anything is pushed."""
@@ -289,7 +289,7 @@ class Context(TopologyView):
         return ContainerEngine()
 
     @property
-    def backup_keeper(self) -> BackupComponent:
+    def backup_component(self) -> BackupComponent:
         """publish-repositories comes first."""
         return BackupComponent(
             self.host,

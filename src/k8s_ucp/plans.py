@@ -28,7 +28,7 @@ from k8s_ucp.preflight.machine import (
     check_tools,
 )
 from k8s_ucp.preflight.orphans import check_orphans
-from k8s_ucp.preflight.removal import check_core_of_others
+from k8s_ucp.preflight.removal import check_existing_core
 from k8s_ucp.preflight.versions import check_versions
 from k8s_ucp.steps.backup.back_up import BackUp, BackUpBeforeStop
 from k8s_ucp.steps.backup.restore_backup import RestoreBackup
@@ -58,7 +58,7 @@ from k8s_ucp.steps.waiting.await_applications import AwaitApplications
 from k8s_ucp.steps.waiting.await_environments import AwaitEnvironments
 from k8s_ucp.steps.waiting.await_ingress import AwaitIngress
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.placement import fed_by_us, in_pods, of_others, served
+from k8s_ucp.topology.placement import can_load_images, core_is_existing, in_pods, needs_git_server
 
 CHECKS = (
     check_combination,
@@ -126,17 +126,19 @@ def start_in_pods(topology: Topology) -> Plan[Context]:
     adopt = topology.spec.core.adopt
     images: tuple[Task[Context], ...] = ()
     claim: tuple[Task[Context], ...] = ()
-    if fed_by_us(topology):
+    if can_load_images(topology):
         images = (
             Task(BuildImages(), after=("install-tools",)),
             Task(SaveImages(), after=("build-images", "publish-repositories")),
             Task(LoadImages(), after=("start-core", "save-images")),
         )
-    if of_others(topology):
+    if core_is_existing(topology):
         claim = (Task(ClaimCore(), after=("start-core", "publish-repositories")),)
     # Argo CD brings the reconciler too: what it would make anew has to be back before.
     ready_for_pods = ("restore-backup", *(each.step.id for each in images[2:]))
-    server = (Task(StartPods("git-server"), after=ready_for_pods),) if served(topology) else ()
+    server = (
+        (Task(StartPods("git-server"), after=ready_for_pods),) if needs_git_server(topology) else ()
+    )
     way_in = AwaitIngress() if leads_to_argocd(topology) else ForwardArgoCD()
     return Plan(
         "start",
@@ -191,7 +193,7 @@ def stop() -> Plan[Context]:
     """
     return Plan(
         "stop",
-        checks=(check_orphans, check_core_of_others),
+        checks=(check_orphans, check_existing_core),
         tasks=(
             Task(BackUpBeforeStop()),
             Task(StopComponents(), after=("back-up",)),

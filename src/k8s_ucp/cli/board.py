@@ -17,7 +17,7 @@ from k8s_ucp.board.server import Board, BoardServer
 from k8s_ucp.cli.command import Invocation, declare, invocation, placed
 from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.inspection.doctor import examined
-from k8s_ucp.cli.inspection.status import look
+from k8s_ucp.cli.inspection.status import collect
 from k8s_ucp.cli.promotion.promote import land_promotions
 from k8s_ucp.cli.promotion.results import words
 from k8s_ucp.cli.promotion.rollback import land_rollback
@@ -112,7 +112,7 @@ def _board(call: Invocation, *, write: bool) -> Board:
 
 def _picture(context: TopologyView) -> str:
     """As `ucp graph -o svg` draws it."""
-    found = look(context)
+    found = collect(context)
     data = status.summarize(context.topology, found) if found.core_ready else {}
     return svg(topology_graph(context.topology, data))
 

@@ -106,7 +106,7 @@ class ContainerEngine:
                 next=_start_it(self.name),
             ) from error
 
-    def facts(self) -> EngineInfo:
+    def info(self) -> EngineInfo:
         """Raises UcpError where it does not answer."""
         return read_facts(json.loads(self.run("info", "--format", "{{json .}}")))
 

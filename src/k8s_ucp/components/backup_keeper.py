@@ -100,7 +100,7 @@ class BackupLoop:
     """When the clock said so, the last commit was made."""
     _told: str = ""
 
-    def look(self) -> None:
+    def run_once(self) -> None:
         """Write what is new. A failure is noted, and told once."""
         try:
             commit = self._save()
@@ -174,7 +174,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--others-too", action="store_true")
     options = parser.parse_args()
-    keeper = BackupLoop(
+    loop = BackupLoop(
         folder=options.folder,
         key=options.key,
         clone=options.clone,
@@ -188,7 +188,7 @@ def main() -> None:
     )
     while True:
         time.sleep(LOOK_SECONDS)
-        keeper.look()
+        loop.run_once()
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def render_all(
     engines = engine_manifests(topology, toolbox) if toolbox else {}
     folder = workspace.gitops(topology.name)
     urls = read_addresses(topology, folder)
-    facts = RenderInputs(
+    inputs = RenderInputs(
         machine=workspace.machine_id(topology.name),
         core_url=urls.core,
         apps_url=urls.apps,
@@ -55,7 +55,7 @@ def render_all(
         owner=folder.root.stat().st_uid if folder.root.exists() else os.getuid(),
         departing=departing,
     )
-    return render(topology, facts)
+    return render(topology, inputs)
 
 
 def departing_apps(topology: Topology, folder: GitopsFolder) -> tuple[App, ...]:

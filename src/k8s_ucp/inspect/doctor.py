@@ -1,7 +1,7 @@
 """What is wrong with a topology, why, and what to type next: the data of `ucp doctor`.
 
-`look` asks, on top of what `ucp status` asks for; `findings` is pure. A finding's id names its kind
-and object and stays the same while the trouble lasts. A new kind is a function in _CHECKS.
+`collect` asks, on top of what `ucp status` asks for; `findings` is pure. A finding's id names its
+kind and object and stays the same while the trouble lasts. A new kind is a function in _CHECKS.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Examined:
     """What they lack."""
 
 
-def look(
+def collect(
     topology: Topology, seen: ClusterSnapshot, kube: Callable[[], Kube], now: float, **more: Any
 ) -> Examined:
     """Ask the core cluster for what status doesn't. Its silence is no error."""

@@ -1,6 +1,6 @@
 """What a topology is like now: asked of the world for `ucp status` and for the end of `ucp start`.
 
-`look` asks (side by side, nothing is changed), `summarize` is pure and gives the data that the
+`collect` asks (side by side, nothing is changed), `summarize` is pure and gives the data that the
 command's contract fixes.
 """
 
@@ -72,7 +72,7 @@ class ClusterSnapshot:
 Status = dict[str, Any]
 
 
-def look(
+def collect(
     topology: Topology,
     kubeconfig: Callable[[str], Path],
     components: Callable[[], Sequence[ComponentStatus]],

@@ -30,7 +30,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.kube import APPLICATION_SET, CONFIG_MAP, CRD, Kube, KubeError, NotFound, Object
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.topology.placement import of_others
+from k8s_ucp.topology.placement import core_is_existing
 
 SERVED: Mapping[str, Mapping[str, str]] = {
     argocd.NAME: {
@@ -54,11 +54,11 @@ class AdoptedCore:
     """A core cluster of others, looked at. since: when it was marked as ours, None: it isn't."""
 
     kube: Kube
-    belongings: Inventory | None
+    inventory: Inventory | None
 
     def is_ours(self, item: Object) -> bool:
         """We put it there, or Argo CD did for us."""
-        ours = self.belongings
+        ours = self.inventory
         if ours is None:
             return False
         return ours.is_young(item) and (LedgerEntry.of(item) in ours.entries or ours.is_made(item))
@@ -73,18 +73,18 @@ def opened_core(context: Context) -> Iterator[AdoptedCore]:
     with existing.opened(request) as kube:
         noted = request.name in existing.names()
         marked = check_owner(kube, request.name, context.workspace.machine_id(topology.name))
-        belongings = None
+        inventory = None
         if noted or marked:
             since = existing.since(request.name) if noted else marked_at(kube)
             entries = Ledger(context.state.ledger).entries()
-            belongings = Inventory(kube, entries, since, topology.name)
-        yield AdoptedCore(kube, belongings)
+            inventory = Inventory(kube, entries, since, topology.name)
+        yield AdoptedCore(kube, inventory)
 
 
 def check_adopted(context: Context) -> None:
     """What the topology adopts is there, fits, and is well. Raises UcpError."""
     adopt = context.topology.spec.core.adopt
-    if not of_others(context.topology) or not adopt:
+    if not core_is_existing(context.topology) or not adopt:
         return
     with opened_core(context) as core:
         for name in adopt:

@@ -22,7 +22,7 @@ from k8s_ucp.kube import APPLICATION, SECRET, Kind, NotFound
 from k8s_ucp.names import SECRET_TYPE, TOPOLOGY
 from k8s_ucp.preflight.adoption import AdoptedCore, opened_core
 from k8s_ucp.reconciler.access.cluster_secret import Registration
-from k8s_ucp.topology.placement import of_others
+from k8s_ucp.topology.placement import core_is_existing
 
 SHOWN = 5
 WORKERS = 8
@@ -36,7 +36,7 @@ GROUPS = {argocd.NAME: ("argoproj.io",), crossplane.NAME: ("crossplane.io",)}
 def check_collisions(context: Context) -> None:
     """No name of ours is taken there, and the server takes what we bring. Raises UcpError."""
     adopt = context.topology.spec.core.adopt
-    if not of_others(context.topology) or not adopt:
+    if not core_is_existing(context.topology) or not adopt:
         return
     with opened_core(context) as core:
         manifests = rendered(context)

@@ -15,7 +15,7 @@ from k8s_ucp.kube import CRD, NAMESPACE
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.preflight.adoption import AdoptedCore, opened_core
 from k8s_ucp.topology.parts import ADOPTABLE
-from k8s_ucp.topology.placement import fed_by_us, in_pods, of_others
+from k8s_ucp.topology.placement import can_load_images, core_is_existing, in_pods
 
 THERE = {
     argocd.NAME: ("Argo CD", argocd.NAMESPACE, "applications.argoproj.io"),
@@ -36,7 +36,7 @@ THERE = {
 def check_image(context: Context) -> None:
     """Nodes that aren't of this machine pull the reconciler's image: it must be somewhere."""
     topology = context.topology
-    if not in_pods(topology) or fed_by_us(topology) or topology.spec.reconciler.image:
+    if not in_pods(topology) or can_load_images(topology) or topology.spec.reconciler.image:
         return
     raise UcpError(
         "spec.reconciler.image is required for a core with provider "
@@ -85,7 +85,7 @@ def check_git_rights(context: Context) -> None:
 def check_nothing_there(context: Context) -> None:
     """A core of others has no Argo CD, no Crossplane and no topology, but ours and adopted ones."""
     core = context.topology.spec.core
-    if not of_others(context.topology):
+    if not core_is_existing(context.topology):
         return
     with opened_core(context) as cluster:
         found = {

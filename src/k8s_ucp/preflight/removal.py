@@ -14,20 +14,20 @@ from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.preflight.adoption import settings_of
-from k8s_ucp.topology.placement import of_others
+from k8s_ucp.topology.placement import core_is_existing
 
 SHOWN = 5
 
 
-def check_core_of_others(context: Context) -> None:
+def check_existing_core(context: Context) -> None:
     """Nothing that others made goes with what is ours. Raises UcpError, also for a silent core."""
-    belongings = belongings_of(context)
-    if belongings is None:
+    inventory = inventory_of(context)
+    if inventory is None:
         _check_unknown(context)
         return
     try:
-        check_tracking(belongings)
-        foreign = belongings.foreign()
+        check_tracking(inventory)
+        foreign = inventory.foreign()
     except KubeError as error:
         raise UcpError(
             f"failed to list the objects on {context.topology.core_cluster}: {error.message}",
@@ -43,12 +43,12 @@ def check_core_of_others(context: Context) -> None:
         )
 
 
-def check_tracking(belongings: Inventory) -> None:
+def check_tracking(inventory: Inventory) -> None:
     """An Argo CD that stays still says what it keeps for us. Raises UcpError."""
-    if not belongings.argocd_stays:
+    if not inventory.argocd_stays:
         return
-    version = find_component(belongings.kube, argocd.NAME).version
-    settings = settings_of(belongings.kube, adopted_argocd.SETTINGS)
+    version = find_component(inventory.kube, argocd.NAME).version
+    settings = settings_of(inventory.kube, adopted_argocd.SETTINGS)
     for each in adopted_argocd.untracked(settings, version):
         raise UcpError(
             f"ucp's objects can't be distinguished in the existing Argo CD: {each.message}",
@@ -59,7 +59,7 @@ def check_tracking(belongings: Inventory) -> None:
 def _check_unknown(context: Context) -> None:
     """Our notes may have been lost, and everything be there all the same."""
     topology = context.topology
-    if not of_others(topology):
+    if not core_is_existing(topology):
         return
     request = core_request(context.workspace, topology)
     try:
@@ -76,7 +76,7 @@ def _check_unknown(context: Context) -> None:
         )
 
 
-def belongings_of(context: Context) -> Inventory | None:
+def inventory_of(context: Context) -> Inventory | None:
     """None where the core isn't somebody else's, or holds nothing of ours."""
     name, adopted = (
         context.topology.core_cluster,

@@ -1,7 +1,8 @@
 """What every controller is given, and what it gives in return.
 
-A controller registers its interest in its constructor (`runtime.views`, `runtime.targets`, watches
-of its own), before anything is watched; work begins once everything was listed and it leads.
+A controller registers its interest in its constructor (`runtime.informers`,
+`runtime.registered_clusters`, watches of its own), before anything is watched; work begins once
+everything was listed and it leads.
 """
 
 from __future__ import annotations
@@ -61,10 +62,10 @@ class Runtime:
     """The core cluster."""
     settings: Settings
     providers: Mapping[str, ClusterProvider]
-    views: SharedInformers
+    informers: SharedInformers
     owners: Owners
-    logins: ClusterClients
-    targets: RegisteredClusters
+    clients: ClusterClients
+    registered_clusters: RegisteredClusters
     metrics: Metrics
     events: Events
     log: Log
@@ -80,12 +81,12 @@ class Runtime:
         clock: Clock,
     ) -> Runtime:
         metrics = Metrics(clock)
-        views = SharedInformers.of(kube, settings, log, metrics)
-        owners = Owners(kube, views)
-        logins = ClusterClients(views, owners, CloudAccess(kube, clock))
+        informers = SharedInformers.of(kube, settings, log, metrics)
+        owners = Owners(kube, informers)
+        clients = ClusterClients(informers, owners, CloudAccess(kube, clock))
         targets = RegisteredClusters(
-            views,
-            logins,
+            informers,
+            clients,
             metrics,
             clock,
             topology=settings.topology,
@@ -96,9 +97,9 @@ class Runtime:
             kube,
             settings,
             providers,
-            views,
+            informers,
             owners,
-            logins,
+            clients,
             targets,
             metrics,
             events,

@@ -60,7 +60,7 @@ class Manager:
         self.log = log or Log()
         self.kube = connect(settings, clock)
         self.runtime = Runtime.of(self.kube, settings, providers, self.log, clock)
-        self.views = self.runtime.views
+        self.informers = self.runtime.informers
         self.controllers = [
             make(self.runtime) for name, make in MAKERS.items() if name in settings.controllers
         ]
@@ -85,7 +85,7 @@ class Manager:
         """Held while work begins, so that a stop meets all of it or nothing."""
 
     def _workers_of(self, controller: Controller) -> Workers:
-        controller.queue.hold(True)
+        controller.queue.pause(True)
         return Workers(
             controller.name,
             controller.queue,
@@ -103,14 +103,14 @@ class Manager:
             leading.set(leads)
             if leads:
                 controller.take_over()
-            controller.queue.hold(not leads)
+            controller.queue.pause(not leads)
 
         name = self.settings.lease(controller.name)
         return Election(self.kube, name, holder, self.log, turn, lasts=self.settings.lease_seconds)
 
     def watches(self) -> list[Informer]:
         """All on the core that there are now."""
-        return [*self.views, *(watch for each in self.controllers for watch in each.watches())]
+        return [*self.informers, *(watch for each in self.controllers for watch in each.watches())]
 
     @property
     def health_port(self) -> int | None:
@@ -159,7 +159,7 @@ class Manager:
                 election.stop(max(0.05, until - time.monotonic()))
         if self._health:
             self._health.stop()
-        self.runtime.targets.close()
+        self.runtime.registered_clusters.close()
         self.kube.close()
         self.log.info("stopped")
 

@@ -16,17 +16,17 @@ def in_pods(topology: Topology) -> bool:
     return _core(topology).placement is Placement.PODS
 
 
-def of_others(topology: Topology) -> bool:
+def core_is_existing(topology: Topology) -> bool:
     """Somebody else made the core cluster."""
     return _core(topology).adopts
 
 
-def fed_by_us(topology: Topology) -> bool:
+def can_load_images(topology: Topology) -> bool:
     """This machine can copy images into the core's nodes; other nodes pull them."""
     return _core(topology).loads_images
 
 
-def served(topology: Topology) -> bool:
+def needs_git_server(topology: Topology) -> bool:
     """The repositories are local, and pods read them: a server in the core cluster has them."""
     return in_pods(topology) and topology.spec.git.provider == "local"
 

@@ -158,8 +158,8 @@ def test_what_leaves_takes_what_people_added_along(world: World) -> None:  # noq
     overlay = "apps/echo/overlays/eu/kustomization.yaml"
     world.edit("apps", overlay, "0.9.2", "0.9.3")
     world.push("apps", {"apps/echo/overlays/eu/mine.yaml": b"a: 1\n"})
-    leaving = Scope(frozenset(["eu"]), frozenset(["web"]))
-    world.start(leaving=leaving)
+    removed = Scope(frozenset(["eu"]), frozenset(["web"]))
+    world.start(removed=removed)
     for name in ("core", "apps"):
         files = world.files(name)
         assert not [path for path in files if "/eu/" in path or "/web/" in path]

@@ -28,8 +28,8 @@ class World:
     def start(
         self,
         topology: Topology | None = None,
-        settled: Resolutions | None = None,
-        leaving: Scope = EMPTY_SCOPE,
+        resolutions: Resolutions | None = None,
+        removed: Scope = EMPTY_SCOPE,
         whole: bool = False,
         **spec: Any,
     ) -> PublishResult:
@@ -45,7 +45,9 @@ class World:
             versions=FACTS.versions,
         )
         files = render(topology, facts)
-        return publish(topology, files, self.folder, settled=settled, leaving=leaving, whole=whole)
+        return publish(
+            topology, files, self.folder, resolutions=resolutions, removed=removed, whole=whole
+        )
 
     def refs(self) -> dict[str, str]:
         """Every ref of both remotes."""

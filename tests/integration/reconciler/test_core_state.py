@@ -304,16 +304,16 @@ def test_the_keeper_writes_what_appears_and_nothing_else(world: World, git: Git)
     said: list[str] = []
     keeps = keeper(world, git, said)
     world.core.apply(source(), manager="kubectl")
-    keeps.look()
+    keeps.run_once()
     # A start is under way: what it puts back comes first.
     assert (git.commits(), said) == (1, [])
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
-    keeps.look()
+    keeps.run_once()
     assert git.kept().sources.keys() == {SOURCE}
     assert len(said) == 1
     assert said[0].startswith("backed up, commit ")
-    keeps.look()
-    keeper(world, git, said).look()
+    keeps.run_once()
+    keeper(world, git, said).run_once()
     assert (git.commits(), len(said)) == (2, 1)
     # The user's clone is left as it is.
     user = Repository(git.folder / "core")
@@ -323,7 +323,7 @@ def test_the_keeper_writes_what_appears_and_nothing_else(world: World, git: Git)
     world.start()
     eventually(lambda: password(world), "a password")
     world.stop()
-    keeps.look()
+    keeps.run_once()
     assert git.kept() == Backup({DATABASE: {"password": password(world)}})
     assert password(world) not in " ".join(said)
 
@@ -334,12 +334,12 @@ def test_a_kubeconfig_that_nobody_vouches_for_any_more_leaves_the_backup(
     keeps = keeper(world, git, [])
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
     world.core.apply(source(), manager="kubectl")
-    keeps.look()
+    keeps.run_once()
     assert git.kept().sources.keys() == {SOURCE}
     namespace, name = SOURCE.split("/")
     change = {"metadata": {"labels": {names.KUBECONFIG_LABEL: None}}}
     world.core.patch(SECRET, name, namespace, change)
-    keeps.look()
+    keeps.run_once()
     assert world.core.find(SECRET, name, namespace)
     assert not git.kept()
 
@@ -352,19 +352,19 @@ def test_renewed_tokens_are_one_commit_an_hour(world: World, git: Git) -> None:
     for step in range(4):
         now = step * 600.0
         world.core.apply(source() | {"data": {"kubeconfig": token(step)}}, manager="kubectl")
-        keeps.look()
+        keeps.run_once()
     assert git.commits() == 2
     assert git.kept().sources[SOURCE]["data"] == {"kubeconfig": token(0)}
     # What is new is not kept waiting, and brings the rest along.
     world.core.apply(source("prod") | {"data": {"kubeconfig": token(4)}}, manager="kubectl")
-    keeps.look()
+    keeps.run_once()
     assert git.commits() == 3
     assert git.kept().sources[SOURCE]["data"] == {"kubeconfig": token(4)}
     world.core.apply(source("prod") | {"data": {"kubeconfig": token(5)}}, manager="kubectl")
-    keeps.look()
+    keeps.run_once()
     assert git.commits() == 3
     now += 3600.0
-    keeps.look()
+    keeps.run_once()
     assert git.commits() == 4
     assert git.kept().sources[SOURCE]["data"] == {"kubeconfig": token(5)}
 
@@ -380,19 +380,19 @@ def test_a_keeper_that_can_t_push_says_so_once_and_catches_up(world: World, git:
     world.core.apply(source(), manager="kubectl")
     away = git.remote.with_name("away.git")
     git.remote.rename(away)
-    keeps.look()
-    keeps.look()
+    keeps.run_once()
+    keeps.run_once()
     assert len(said) == 1
     assert said[0].startswith("not backed up: ")
     note = git.folder / "backup" / "failed"
     assert note.stat().st_mode & 0o777 == 0o600
     assert "core.git" in note.read_text()
     away.rename(git.remote)
-    keeps.look()
+    keeps.run_once()
     assert git.kept().sources.keys() == {SOURCE}
     assert not note.exists()
     git.key.rename(git.key.with_name("away.key"))
     world.core.apply(declared(), manager="argocd-controller")
-    keeps.look()
+    keeps.run_once()
     assert said[-1] == f"not backed up: the backup key {git.key} is missing"
     assert not git.key.exists()

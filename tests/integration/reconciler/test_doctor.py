@@ -32,8 +32,8 @@ def found(world: World) -> dict[str, doctor.Finding]:
         path.write_text(json.dumps(configs[cluster]))
         return path
 
-    seen = status.look(TOPOLOGY, kubeconfig, list)
-    asked = doctor.look(TOPOLOGY, seen, lambda: world.core, time.time())
+    seen = status.collect(TOPOLOGY, kubeconfig, list)
+    asked = doctor.collect(TOPOLOGY, seen, lambda: world.core, time.time())
     return {each.id: each for each in doctor.findings(asked)}
 
 

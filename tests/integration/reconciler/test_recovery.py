@@ -204,7 +204,7 @@ def test_a_revision_that_is_too_old_leads_to_a_new_list(
 
     reconciler = world.start(controllers=frozenset())
     eventually(lambda: not reconciler.unready(), "readiness")
-    watch = reconciler.views.local_clusters
+    watch = reconciler.informers.local_clusters
     world.declare()
     eventually(lambda: watch.store.all(), "the first one")
     world.stop()
@@ -219,7 +219,7 @@ def test_an_owner_missing_from_a_list_is_not_gone(world: World) -> None:
     reconciler = world.start(resync_seconds=60)
     world.declare()
     before = world.await_registered()
-    watch = reconciler.views.local_clusters
+    watch = reconciler.informers.local_clusters
     item = watch.store.drop("ucp-clusters/demo-stage")
     assert item is not None
     for listener in watch._listeners:

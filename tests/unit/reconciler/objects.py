@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 from k8s_ucp import names
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, kubeconfig
-from k8s_ucp.reconciler.access.cluster_clients import login_of
+from k8s_ucp.reconciler.access.cluster_clients import auth_info_of
 from k8s_ucp.reconciler.access.cluster_secret import Registration, build
 from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
 from k8s_ucp.reconciler.access.sources import KubeconfigSource, describe
@@ -108,14 +108,14 @@ def source(owner: Object | None = None, content: Any = None) -> KubeconfigSource
     return describe(kubeconfig_secret(owner, content), owner)
 
 
-def login(of: KubeconfigSource) -> AuthInfo:
-    return login_of(of)
+def auth_info(of: KubeconfigSource) -> AuthInfo:
+    return auth_info_of(of)
 
 
 def cluster_secret(
     of: KubeconfigSource, *, lifetime: float = 86_400, issued: float = NOW
 ) -> Object:
-    secret = build(of, login(of), Token("eyJsecret", issued, issued + lifetime))
+    secret = build(of, auth_info(of), Token("eyJsecret", issued, issued + lifetime))
     secret["metadata"].update(uid="uid-of-cluster-secret", resourceVersion="12")
     return secret
 

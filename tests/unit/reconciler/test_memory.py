@@ -68,7 +68,7 @@ def test_nothing_is_kept_of_sources_that_went() -> None:
     told = speaker(core, set())
     empty = _size(told)
     for number in range(200):
-        told.show(f"ucp-clusters/a{number}", labelled(number), [REFUSED])
+        told.set_conditions(f"ucp-clusters/a{number}", labelled(number), [REFUSED])
         told.forget(f"ucp-clusters/a{number}")
     assert _size(told) <= empty
     assert not core.noted()
@@ -78,7 +78,7 @@ def test_nothing_is_kept_of_a_source_s_former_owners() -> None:
     core = Core()
     told = speaker(core, {"ucp-clusters/a"})
     for number in range(200):
-        told.show("ucp-clusters/a", labelled(number), [REFUSED])
+        told.set_conditions("ucp-clusters/a", labelled(number), [REFUSED])
     assert _size(told) < 10
 
 
@@ -86,12 +86,12 @@ def test_whoever_leads_next_reads_the_notes_again_and_takes_away_the_old_ones() 
     core = Core()
     sources = {"ucp-clusters/a1", "ucp-clusters/a2"}
     one, other = speaker(core, sources), speaker(core, sources)
-    one.show("ucp-clusters/a1", labelled(1), [REFUSED])
-    other.show("ucp-clusters/a2", labelled(2), [REFUSED])
+    one.set_conditions("ucp-clusters/a1", labelled(1), [REFUSED])
+    other.set_conditions("ucp-clusters/a2", labelled(2), [REFUSED])
     other.forget("ucp-clusters/a1")
     sources.discard("ucp-clusters/a2")
     one.start_anew()
-    one.show("ucp-clusters/a1", labelled(1), [REFUSED])
+    one.set_conditions("ucp-clusters/a1", labelled(1), [REFUSED])
     assert set(core.noted()) == {"ucp-clusters.a1"}
     assert json.loads(core.noted()["ucp-clusters.a1"])["status"]["conditions"]
 

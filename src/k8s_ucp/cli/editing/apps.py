@@ -288,7 +288,7 @@ def remove(
     def as_it_is(text: str, file: Path) -> tuple[str, Topology]:
         return text, parse(text, file)
 
-    topology = edit_topology(call, edit, leaving=Scope(frozenset(), frozenset([name])))
+    topology = edit_topology(call, edit, removed=Scope(frozenset(), frozenset([name])))
     if remove_applications(call, topology, name):
         # Its project stayed until its Applications were gone.
         edit_topology(call, as_it_is)

@@ -147,7 +147,7 @@ def remove(
                 )
         return without_item(text, "environments", name, path)
 
-    topology = edit_topology(call, edit, leaving=Scope(frozenset([name]), frozenset()))
+    topology = edit_topology(call, edit, removed=Scope(frozenset([name]), frozenset()))
     await_cluster_gone(call, topology, topology.app_cluster(name))
     call.console.say(f"environment {name} removed")
 

@@ -35,7 +35,7 @@ def edit_topology(
     call: Invocation,
     edit: Edit,
     *,
-    leaving: Scope = EMPTY_SCOPE,
+    removed: Scope = EMPTY_SCOPE,
     merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
 ) -> Topology:
     """Change ucp.yaml; where the topology was started, render, commit and push too.
@@ -53,7 +53,7 @@ def edit_topology(
         name = load(path).name
         if call.workspace.gitops(name).core.exists():
             with alone(call.workspace, name):
-                return _edit_and_publish(call, edit, leaving, merged_into_apps)
+                return _edit_and_publish(call, edit, removed, merged_into_apps)
         text, topology = edit(_read(path), path)
         _write(path, text)
     call.console.say(f"{path.name} is written; `ucp start` makes it so")
@@ -63,7 +63,7 @@ def edit_topology(
 def _edit_and_publish(
     call: Invocation,
     edit: Edit,
-    leaving: Scope,
+    removed: Scope,
     merged_into_apps: Callable[[Repository], Sequence[str]],
 ) -> Topology:
     """The topology's lock is held."""
@@ -93,7 +93,7 @@ def _edit_and_publish(
         topology=topology,
         topology_file=plain.encode(),
         manifests=read_manifests(topology, path.parent, fetcher_of(call, topology)),
-        leaving=leaving,
+        removed=removed,
         before_push=write,
         whole=True,
         merged_into_apps=merged_into_apps,

@@ -11,7 +11,7 @@ import typer
 
 from k8s_ucp.cli.command import declare, invocation, placed
 from k8s_ucp.cli.inspection.credential_files import credential_files
-from k8s_ucp.cli.inspection.status import look
+from k8s_ucp.cli.inspection.status import collect
 from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.components.backup_keeper import failure
@@ -61,9 +61,9 @@ def examine(
 
 def examined(context: TopologyView) -> doctor.Examined:
     """Everything that is asked."""
-    seen = look(context)
+    seen = collect(context)
     unfit, lacking = adopted_settings(context) if seen.core_ready else ([], [])
-    return doctor.look(
+    return doctor.collect(
         context.topology,
         seen,
         lambda: context.kube,

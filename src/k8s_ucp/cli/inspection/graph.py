@@ -55,10 +55,10 @@ def _graph(call: Invocation) -> Graph:
     file = call.workspace.topology_file
     if not call.topology and not call.workspace.topologies() and file.exists():
         return topology_graph(load(file), {})
-    from k8s_ucp.cli.inspection.status import look
+    from k8s_ucp.cli.inspection.status import collect
 
     context = chosen_view(call)
-    found = look(context)
+    found = collect(context)
     if not found.core_ready:
         # Its silence would draw every environment away; the topology knows them.
         return topology_graph(context.topology, {})

@@ -51,7 +51,7 @@ def show(
     context = chosen_view(call)
     # Only ports and places are looked up: no program is started.
     while True:
-        seen = look(context)
+        seen = collect(context)
         data = status.summarize(context.topology, seen)
         text = (
             _page(data, seen, call.console.width)
@@ -67,9 +67,9 @@ def show(
         time.sleep(WATCH_SECONDS)
 
 
-def look(context: TopologyView) -> ClusterSnapshot:
+def collect(context: TopologyView) -> ClusterSnapshot:
     """Ask everything that status tells."""
-    return status.look(context.topology, context.state.kubeconfig, lambda: _components(context))
+    return status.collect(context.topology, context.state.kubeconfig, lambda: _components(context))
 
 
 def _components(context: TopologyView) -> list[ComponentStatus]:

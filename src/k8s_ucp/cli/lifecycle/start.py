@@ -11,8 +11,8 @@ import typer
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
 from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
-from k8s_ucp.cli.lifecycle.start_request import StartRequest, find_wanted, parse_flags
-from k8s_ucp.cli.lifecycle.start_summary import closing_table
+from k8s_ucp.cli.lifecycle.start_request import StartRequest, parse_flags, resolve_topology
+from k8s_ucp.cli.lifecycle.start_summary import summary_table
 from k8s_ucp.cli.plan_runner import run_plan
 from k8s_ucp.errors import UcpError
 
@@ -113,12 +113,12 @@ def start(
         environments=env or None,
         apps=apps or None,
     )
-    wanted = find_wanted(call, flags)
+    wanted = resolve_topology(call, flags)
 
     from k8s_ucp import plans
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.context import Context
-    from k8s_ucp.gitops.publish.repositories import settle
+    from k8s_ucp.gitops.publish.repositories import resolutions_from
     from k8s_ucp.gitops.render.app_manifests import read_manifests
 
     context = Context(
@@ -128,7 +128,7 @@ def start(
         manifests=read_manifests(
             wanted.topology, wanted.path.parent, fetcher_of(call, wanted.topology)
         ),
-        settled=settle(ours or [], theirs or []),
+        resolutions=resolutions_from(ours or [], theirs or []),
         git_credential=credential_of(wanted.topology, call.workspace),
         git_read_credential=read_credential_of(wanted.topology, call.workspace),
     )
@@ -143,7 +143,7 @@ def start(
         call.console,
         before=lambda: _write_down(call, wanted),
     )
-    call.console.say(closing_table(context, seconds))
+    call.console.say(summary_table(context, seconds))
 
 
 def _write_down(call: Invocation, wanted: StartRequest) -> None:

@@ -125,7 +125,7 @@ def _adopt(text: str) -> tuple[str, ...]:
     return tuple(each for each in ADOPTABLE if each in parts)
 
 
-def find_wanted(call: Invocation, flags: Flags) -> StartRequest:
+def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
     """The topology to start. Asks where there is no file and a person; writes nothing.
 
     Raises UsageError, Interrupted at a question.

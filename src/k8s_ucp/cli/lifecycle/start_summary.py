@@ -11,7 +11,7 @@ from k8s_ucp.steps.waiting.await_environments import all_environments
 COMPONENTS = (argocd.NAME, crossplane.NAME, reconciler.NAME)
 
 
-def closing_table(context: Context, seconds: float) -> str:
+def summary_table(context: Context, seconds: float) -> str:
     """Everything is well by now: the start has waited for it."""
     topology = context.topology
     environments = all_environments(context)

@@ -53,15 +53,15 @@ def check_version(request: ClusterRequest, image: str) -> None:
         )
 
 
-def check_engine(engine: ContainerEngine, facts: EngineInfo) -> None:
+def check_engine(engine: ContainerEngine, info: EngineInfo) -> None:
     """It has memory, and control groups that a kubelet can work with."""
-    megabytes = facts.memory // 10**6
-    if facts.memory and megabytes < MEGABYTES:
+    megabytes = info.memory // 10**6
+    if info.memory and megabytes < MEGABYTES:
         raise UcpError(
             f"{engine.title} has {megabytes} MB of memory, but a kind cluster needs {MEGABYTES} MB",
             next="increase its memory (Docker Desktop: Settings, Resources, Memory)",
         )
-    if facts.rootless and facts.cgroup == 1:
+    if info.rootless and info.cgroup == 1:
         raise UcpError(
             f"rootless {engine.title} with cgroup v1 can't run kind clusters",
             next=f"boot with systemd.unified_cgroup_hierarchy=1, or run {engine.title} as root",
@@ -101,10 +101,10 @@ def check_owner(
         )
 
 
-def check_ports(name: str, ports: Mapping[int, int], facts: EngineInfo) -> None:
+def check_ports(name: str, ports: Mapping[int, int], info: EngineInfo) -> None:
     """Ports of this machine that the cluster is to have are free, and may be had."""
     taken = [port for port in ports.values() if is_taken(port)]
-    closed = [port for port in ports.values() if facts.rootless and port < first_open_port()]
+    closed = [port for port in ports.values() if info.rootless and port < first_open_port()]
     if not taken and not closed:
         return
     offer = free_pair()

@@ -104,15 +104,15 @@ class KindProvider:
         checks.check_version(request, self._image)
         checks.check_mounts(request.mounts)
         checks.check_archives(self._archives)
-        facts = self._engine.facts()
-        checks.check_engine(self._engine, facts)
+        info = self._engine.info()
+        checks.check_engine(self._engine, info)
         checks.check_inotify()
         nodes = self._engine.nodes(request.name)
         checks.check_owner(self._engine, request.name, nodes, self._owner)
         if nodes:
             checks.check_same_ports(request, nodes[0])
         else:
-            checks.check_ports(request.name, request.ports, facts)
+            checks.check_ports(request.name, request.ports, info)
 
     def create(
         self, request: ClusterRequest, report: Report, *, timeout: float = CREATE_SECONDS
@@ -258,7 +258,7 @@ class KindProvider:
             api_port=reserved["api"],
             ports=request.ports or {HTTP: reserved["http"], HTTPS: reserved["https"]},
             mounts={**request.mounts, mark_of(self._owner): mark},
-            cgroup=self._engine.facts().cgroup,
+            cgroup=self._engine.info().cgroup,
         )
 
     def _load(
@@ -340,7 +340,7 @@ class KindProvider:
 def why_unavailable() -> UcpError | None:
     """Why no container engine answers, and what helps; None: kind can be proposed."""
     try:
-        ContainerEngine().facts()
+        ContainerEngine().info()
     except UcpError as error:
         return error
     return None

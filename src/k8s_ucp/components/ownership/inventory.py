@@ -100,7 +100,7 @@ class Inventory:
         return [each for name, each in by_name.items() if name in ours]
 
     @cached_property
-    def kept(self) -> list[Object]:
+    def tracked(self) -> list[Object]:
         """What Argo CD keeps on the core cluster for our Applications, whoever made it."""
         names = {each["metadata"]["name"] for each in self.applications}
         wanted = sorted(
@@ -121,19 +121,19 @@ class Inventory:
         return [each for each in found if each and tracker(each) in names]
 
     @cached_property
-    def brought(self) -> list[Object]:
+    def created(self) -> list[Object]:
         """What Argo CD made of it. Namespaces are ours by the ledger alone: others move in, too."""
         return [
-            each for each in self.kept if self.is_young(each) and each["kind"] != NAMESPACE.kind
+            each for each in self.tracked if self.is_young(each) and each["kind"] != NAMESPACE.kind
         ]
 
     @cached_property
-    def lent(self) -> list[Object]:
+    def shared(self) -> list[Object]:
         """Namespaces of others that Argo CD keeps annotations on."""
         ours = {each["metadata"]["name"] for each in self.namespaces}
         return [
             each
-            for each in self.kept
+            for each in self.tracked
             if each["kind"] == NAMESPACE.kind and each["metadata"]["name"] not in ours
         ]
 
@@ -152,7 +152,7 @@ class Inventory:
     @cached_property
     def kinds(self) -> list[Object]:
         """CRDs that go, with all objects of theirs."""
-        ours = [*self.applied, *self.brought]
+        ours = [*self.applied, *self.created]
         own = {each["metadata"]["name"] for each in ours if each["kind"] == CRD.kind}
         generated = GeneratedKinds(
             self.kube, self.entries, {each["metadata"]["uid"] for each in ours}

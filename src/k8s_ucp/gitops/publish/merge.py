@@ -48,7 +48,7 @@ class Choices:
 
     ours: frozenset[str] = frozenset()
     theirs: frozenset[str] = frozenset()
-    leaving: Scope = EMPTY_SCOPE
+    removed: Scope = EMPTY_SCOPE
     """Environments and apps that go with everything that is in their folders."""
 
 
@@ -109,7 +109,7 @@ def merge(
     length = len(next(iter(ours.values()), "")) or 40
     ids = {path: blob_id(content, length=length) for path, content in theirs.items()}
     folders = {folder for path in ours for folder in _folders(path)}
-    left = {path for path in ours.keys() - theirs.keys() if _leaves(path, choices.leaving)}
+    left = {path for path in ours.keys() - theirs.keys() if _leaves(path, choices.removed)}
     changes: dict[str, bytes | None] = dict.fromkeys(left)
     conflicts: list[FileConflict] = []
     both = []
@@ -157,11 +157,11 @@ def _dropped(path: str) -> str:
     return "edited there, but removed in the render"
 
 
-def _leaves(path: str, leaving: Scope) -> bool:
+def _leaves(path: str, removed: Scope) -> bool:
     overlay, app = _OVERLAY.match(path), _APP.match(path)
     return bool(
-        (overlay and overlay["environment"] in leaving.environments)
-        or (app and app["app"] in leaving.apps)
+        (overlay and overlay["environment"] in removed.environments)
+        or (app and app["app"] in removed.apps)
     )
 
 

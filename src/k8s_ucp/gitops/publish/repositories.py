@@ -24,7 +24,7 @@ from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, MOVED, Choices, MergeConfl
 from k8s_ucp.gitops.publish.target import Prepared, PublishTarget, Pushed
 from k8s_ucp.gitops.render.repositories import Rendered
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.placement import served
+from k8s_ucp.topology.placement import needs_git_server
 from k8s_ucp.workspace import GitopsFolder
 
 ATTEMPTS = 8
@@ -113,7 +113,7 @@ def addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
 
 def read_addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
     """As Argo CD reads them: where it runs in pods, local ones come from a server beside it."""
-    if served(topology):
+    if needs_git_server(topology):
         names = (folder.core_remote.name, folder.apps_remote.name)
         return Addresses(*(f"{GIT_SERVER}/{name}" for name in names))
     return addresses(topology, folder)
@@ -125,8 +125,8 @@ def publish(
     folder: GitopsFolder,
     *,
     credentials: RepositoryCredentials | None = None,
-    settled: Resolutions | None = None,
-    leaving: Scope = EMPTY_SCOPE,
+    resolutions: Resolutions | None = None,
+    removed: Scope = EMPTY_SCOPE,
     before_push: Callable[[], None] = lambda: None,
     whole: bool = False,
     merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
@@ -140,7 +140,7 @@ def publish(
     MergeConflict (nothing is pushed) and the errors of the door to git.
     """
     urls = addresses(topology, folder)
-    credentials, settled = credentials or RepositoryCredentials(), settled or Resolutions()
+    credentials, resolutions = credentials or RepositoryCredentials(), resolutions or Resolutions()
     git = topology.spec.git
     local = git.provider == "local"
 
@@ -159,11 +159,11 @@ def publish(
             files=getattr(rendered, name),
             branch=git.branch,
             known=Scope(
-                frozenset(each.name for each in topology.spec.environments) | leaving.environments,
-                frozenset(each.name for each in topology.spec.apps) | leaving.apps,
+                frozenset(each.name for each in topology.spec.environments) | removed.environments,
+                frozenset(each.name for each in topology.spec.apps) | removed.apps,
             ),
             message=f"Render topology {topology.name}\n\nWritten by k8s-ucp {__version__}.\n",
-            choices=replace(getattr(settled, name), leaving=leaving),
+            choices=replace(getattr(resolutions, name), removed=removed),
             more_parents=merged_into_apps if name == "apps" else lambda _: (),
         )
         return target.prepare()
@@ -262,7 +262,7 @@ def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
     fast_forward(target.clone, branch=target.branch)
 
 
-def settle(
+def resolutions_from(
     ours: list[str], theirs: list[str], names: tuple[str, str] = ("core", "apps")
 ) -> Resolutions:
     """Choices as they are typed: `PATH`, for both repositories, or `core:PATH`, for one."""

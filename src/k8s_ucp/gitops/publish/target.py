@@ -31,7 +31,7 @@ class PublishTarget:
         clone, main = self.clone, f"refs/heads/{self.branch}"
         remote = _look(clone, self.branch)
         tip, last = remote.get(main), remote.get(RENDERED)
-        staying = self.choices.leaving == EMPTY_SCOPE
+        staying = self.choices.removed == EMPTY_SCOPE
         if (
             staying
             and tip

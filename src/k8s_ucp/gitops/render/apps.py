@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def places(
-    path: str, topology: Topology, facts: RenderInputs
+    path: str, topology: Topology, inputs: RenderInputs
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every (path, values) that a template's path stands for; none where it isn't wanted."""
     if provider := provider_of(path):
@@ -40,7 +40,7 @@ def places(
         yield path, {}
         return
     for app in topology.spec.apps:
-        own = facts.manifests.get(app.name, {})
+        own = inputs.manifests.get(app.name, {})
         values = _values(topology, app, own)
         name = path.rpartition("/")[2]
         if name not in _files(app, values):
@@ -59,11 +59,11 @@ def places(
             yield target, {**values, **more}
 
 
-def copies(topology: Topology, facts: RenderInputs) -> dict[str, bytes]:
+def copies(topology: Topology, inputs: RenderInputs) -> dict[str, bytes]:
     """What people bring, as it is: {path in the repository: content}."""
     files: dict[str, bytes] = {}
     for app in topology.spec.apps:
-        own = facts.manifests.get(app.name, {})
+        own = inputs.manifests.get(app.name, {})
         if (app.path or "").startswith(SHIPPED):
             own = {path: without_tags(content) for path, content in own.items()}
         environments = [each.name for each in topology.spec.environments]

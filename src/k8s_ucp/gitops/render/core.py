@@ -16,7 +16,7 @@ from k8s_ucp.gitops.render.values import (
 )
 from k8s_ucp.gitops.render.values.cluster_overlays import cluster_overlay
 from k8s_ucp.providers import local_providers
-from k8s_ucp.topology.placement import in_pods, served
+from k8s_ucp.topology.placement import in_pods, needs_git_server
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Environment, Topology
@@ -33,7 +33,7 @@ def places(path: str, topology: Topology) -> Iterator[Place]:
     folder = path.partition("/")[0]
     if "/workloads/" in path and not in_pods(topology):
         return  # Workloads are for components that run as pods.
-    if path.startswith("platform/git-server/") and not served(topology):
+    if path.startswith("platform/git-server/") and not needs_git_server(topology):
         return
     if _is_of(path, topology.spec.core.adopt):
         return  # Theirs, and nothing of ours changes it.
@@ -58,7 +58,7 @@ def _is_of(path: str, components: Iterable[str]) -> bool:
 def optional_applications(topology: Topology) -> list[str]:
     """Applications of the core repository that not every topology has."""
     found = []
-    if served(topology):
+    if needs_git_server(topology):
         found.append("git-server")
     # Packages of Crossplane are pods: on host placement they are rendered and not applied.
     if (clouds.clouds(topology) or clouds.other_packages(topology)) and in_pods(topology):

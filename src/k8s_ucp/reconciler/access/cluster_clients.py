@@ -33,13 +33,13 @@ ANSWER_SECONDS = 5.0
 class ClusterClients:
     """Reads sources; safe to share between threads."""
 
-    def __init__(self, views: SharedInformers, owners: Owners, cloud: CloudAccess) -> None:
-        self._views = views
+    def __init__(self, informers: SharedInformers, owners: Owners, cloud: CloudAccess) -> None:
+        self._informers = informers
         self._owners = owners
         self._cloud = cloud
         self._read: dict[str, tuple[bytes, AuthInfo | NoAccess]] = {}
         """What each source's kubeconfig says, with what was read: reading YAML takes a while."""
-        for each in views.sources.values():
+        for each in informers.sources.values():
             each.listen(self._source_changed)
 
     def describe(self, key: str, owner: Object | None) -> KubeconfigSource | None:
@@ -47,7 +47,7 @@ class ClusterClients:
 
         Raises KubeError.
         """
-        secret = self._views.source(key)
+        secret = self._informers.source(key)
         ref = owner_of(secret) if secret else None
         if secret is None or owner is None or ref is None or ref.uid != owner["metadata"]["uid"]:
             return None
@@ -55,32 +55,32 @@ class ClusterClients:
 
     def of(self, key: str) -> AuthInfo | None:
         """How to get in; None where the source isn't there. Raises NoAccess, KubeError."""
-        secret = self._views.source(key)
+        secret = self._informers.source(key)
         ref = owner_of(secret) if secret else None
         source = self.describe(key, self._owners.find(ref)) if ref else None
-        return self.login_of(source) if source else None
+        return self.auth_info_of(source) if source else None
 
-    def login_of(self, source: KubeconfigSource) -> AuthInfo:
+    def auth_info_of(self, source: KubeconfigSource) -> AuthInfo:
         """As the function of that name, with each kubeconfig read once. Raises NoAccess."""
-        content, login = self._read.get(source.key, (None, None))
-        if login is None or content != source.kubeconfig:
+        content, auth_info = self._read.get(source.key, (None, None))
+        if auth_info is None or content != source.kubeconfig:
             try:
-                login = read(source.kubeconfig)
+                auth_info = read(source.kubeconfig)
             except NoAccess as error:
-                login = error
-            self._read[source.key] = (source.kubeconfig, login)
-            if self._views.source(source.key) is None:
+                auth_info = error
+            self._read[source.key] = (source.kubeconfig, auth_info)
+            if self._informers.source(source.key) is None:
                 # It went meanwhile; nobody will tell of it again.
                 self._read.pop(source.key, None)
-        if isinstance(login, NoAccess):
+        if isinstance(auth_info, NoAccess):
             # A new one: a traceback grows with every time that the same one is raised.
-            raise NoAccess(login.reason, login.message)
-        return proven(source, replace(login, facts=source.known))
+            raise NoAccess(auth_info.reason, auth_info.message)
+        return proven(source, replace(auth_info, cluster_info=source.known))
 
-    def login_or_why(self, source: KubeconfigSource) -> AuthInfo | NoAccess:
+    def auth_info_or_why(self, source: KubeconfigSource) -> AuthInfo | NoAccess:
         """Like login_of, for decisions: the reason instead of an error."""
         try:
-            return self.login_of(source)
+            return self.auth_info_of(source)
         except NoAccess as error:
             return error
 
@@ -88,9 +88,9 @@ class ClusterClients:
         if before and not after:
             self._read.pop(f"{before['metadata']['namespace']}/{before['metadata']['name']}", None)
 
-    def open(self, login: AuthInfo) -> Kube:
+    def open(self, auth_info: AuthInfo) -> Kube:
         """A connection as whoever the kubeconfig names. Raises NoAccess, KubeError."""
-        config = choose(login, AUTHENTICATORS).connect(login, self._cloud)
+        config = choose(auth_info, AUTHENTICATORS).connect(auth_info, self._cloud)
         return Kube(config, longest=ANSWER_SECONDS, largest=LARGEST_OF_OTHERS)
 
     def refused(self) -> None:
@@ -98,6 +98,6 @@ class ClusterClients:
         self._cloud.forget()
 
 
-def login_of(source: KubeconfigSource) -> AuthInfo:
+def auth_info_of(source: KubeconfigSource) -> AuthInfo:
     """What its kubeconfig says, as far as its owner vouches for it. Raises NoAccess."""
     return proven(source, read(source.kubeconfig, source.known))

@@ -75,14 +75,16 @@ class Registration:
         )
 
 
-def wanted_access(source: KubeconfigSource, login: AuthInfo) -> tuple[str, str | None, str, str]:
+def wanted_access(
+    source: KubeconfigSource, auth_info: AuthInfo
+) -> tuple[str, str | None, str, str]:
     """What `Registration.access` is for a source."""
     if source.scoped:
-        return login.server, login.authority, ",".join(source.namespaces), "false"
-    return login.server, login.authority, "", ""
+        return auth_info.server, auth_info.authority, ",".join(source.namespaces), "false"
+    return auth_info.server, auth_info.authority, "", ""
 
 
-def build(source: KubeconfigSource, login: AuthInfo, token: Token) -> Object:
+def build(source: KubeconfigSource, auth_info: AuthInfo, token: Token) -> Object:
     """The whole cluster Secret of a source."""
     return {
         "apiVersion": "v1",
@@ -98,16 +100,16 @@ def build(source: KubeconfigSource, login: AuthInfo, token: Token) -> Object:
             },
         },
         "type": "Opaque",
-        "data": _data(source, login, token),
+        "data": _data(source, auth_info, token),
     }
 
 
 def access_change(
-    source: KubeconfigSource, login: AuthInfo, token: Token, existing: Registration
+    source: KubeconfigSource, auth_info: AuthInfo, token: Token, existing: Registration
 ) -> Object:
     """A merge patch that gives a cluster Secret of ours a new token and all that goes with it."""
     data: dict[str, str | None] = {"namespaces": None, "clusterResources": None}
-    data.update(_data(source, login, token))
+    data.update(_data(source, auth_info, token))
     change = label_change(source, existing)
     change["metadata"]["annotations"].update(
         token.annotations(names.TOKEN_ISSUED, names.TOKEN_EXPIRES)
@@ -157,19 +159,19 @@ def as_argocd(secret: Object) -> dict[str, Any] | None:
 
 
 def _labels(source: KubeconfigSource) -> dict[str, str]:
-    labels = {names.MANAGED_BY: names.OURS, **source.facts}
+    labels = {names.MANAGED_BY: names.OURS, **source.cluster_info}
     if source.environment:
         labels[names.ENVIRONMENT] = source.environment
     return labels
 
 
-def _data(source: KubeconfigSource, login: AuthInfo, token: Token) -> dict[str, str]:
-    tls = {"caData": login.authority} if login.authority else {}
-    if login.cluster.get("tls-server-name"):
-        tls["serverName"] = str(login.cluster["tls-server-name"])
+def _data(source: KubeconfigSource, auth_info: AuthInfo, token: Token) -> dict[str, str]:
+    tls = {"caData": auth_info.authority} if auth_info.authority else {}
+    if auth_info.cluster.get("tls-server-name"):
+        tls["serverName"] = str(auth_info.cluster["tls-server-name"])
     data = {
         "name": source.cluster,
-        "server": login.server,
+        "server": auth_info.server,
         "config": json.dumps({"bearerToken": token.text, "tlsClientConfig": tls}),
     }
     if source.scoped:

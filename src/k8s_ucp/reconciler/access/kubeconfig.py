@@ -23,7 +23,7 @@ MOST_LINES = 5_000
 """Of YAML: each costs a tenth of a millisecond."""
 
 
-def read(content: bytes, facts: ClusterInfo | None = None) -> AuthInfo:
+def read(content: bytes, cluster_info: ClusterInfo | None = None) -> AuthInfo:
     """Understand a kubeconfig from a Secret. Raises NoAccess that says what is wrong with it."""
     if len(content) > LARGEST:
         raise NoAccess("KubeconfigInvalid", f"the kubeconfig is larger than {LARGEST} bytes")
@@ -53,7 +53,7 @@ def read(content: bytes, facts: ClusterInfo | None = None) -> AuthInfo:
     _check_authority(cluster)
     for name in ("client-certificate-data", "client-key-data"):
         _check_encoded(user, name)
-    return AuthInfo(cluster, user, facts or ClusterInfo())
+    return AuthInfo(cluster, user, cluster_info or ClusterInfo())
 
 
 def _parsed(content: bytes) -> Any:

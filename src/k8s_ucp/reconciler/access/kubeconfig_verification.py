@@ -29,19 +29,19 @@ def digest_of(config: Mapping[str, Any]) -> str:
         return ""
 
 
-def digest(login: AuthInfo) -> str:
+def digest(auth_info: AuthInfo) -> str:
     """Where it leads and which program it wants; no credential, for digests of short ones tell."""
     parts = (
-        login.server,
-        login.authority or "",
-        str(login.cluster.get("tls-server-name") or ""),
-        login.plugin or "",
-        login.said,
+        auth_info.server,
+        auth_info.authority or "",
+        str(auth_info.cluster.get("tls-server-name") or ""),
+        auth_info.plugin or "",
+        auth_info.said,
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def proven(source: KubeconfigSource, login: AuthInfo) -> AuthInfo:
+def proven(source: KubeconfigSource, auth_info: AuthInfo) -> AuthInfo:
     """The login with what the owner tells in the place of what the Secret says.
 
     Raises NoAccess where the two differ, or the owner doesn't vouch for the Secret.
@@ -49,38 +49,44 @@ def proven(source: KubeconfigSource, login: AuthInfo) -> AuthInfo:
     if source.disowned:
         raise NoAccess("NotNamedByOwner", source.disowned)
     if source.owner.local_cluster:
-        return _of_local_cluster(source, login)
+        return _of_local_cluster(source, auth_info)
     told = source.known
     if not told.servers:
         # Whatever it leads to is reached with the kubeconfig's own credentials, or not at all.
-        return login
-    if address(login.server) not in map(address, told.servers):
+        return auth_info
+    if address(auth_info.server) not in map(address, told.servers):
         says = " or ".join(told.servers)
-        raise _differs(source, f"refers to {login.server}, but the owner's status specifies {says}")
-    if told.authority and login.authority and _plain(login.authority) != _plain(told.authority):
+        raise _differs(
+            source, f"refers to {auth_info.server}, but the owner's status specifies {says}"
+        )
+    if (
+        told.authority
+        and auth_info.authority
+        and _plain(auth_info.authority) != _plain(told.authority)
+    ):
         raise _differs(source, "has another CA than the owner's status")
-    if login.plugin is not None and login.way not in (None, PROVIDERS.get(told.provider)):
+    if auth_info.plugin is not None and auth_info.way not in (None, PROVIDERS.get(told.provider)):
         raise _differs(
             source,
-            f"uses the credential plugin {login.plugin}, but the cluster is of {told.provider}",
+            f"uses the credential plugin {auth_info.plugin}, but the cluster is of {told.provider}",
         )
-    cluster = {"server": login.server}
-    authority = told.authority or login.authority
+    cluster = {"server": auth_info.server}
+    authority = told.authority or auth_info.authority
     if authority:
         cluster["certificate-authority-data"] = authority
-    return replace(login, cluster=cluster)
+    return replace(auth_info, cluster=cluster)
 
 
-def _of_local_cluster(source: KubeconfigSource, login: AuthInfo) -> AuthInfo:
+def _of_local_cluster(source: KubeconfigSource, auth_info: AuthInfo) -> AuthInfo:
     if not source.known.digest:
         raise NoAccess(
             "SourceUnproven",
             f"LocalCluster {source.owner.name} has not recorded its kubeconfig yet; "
             "the local-cluster controller of its machine records it once it is running",
         )
-    if digest(login) != source.known.digest:
+    if digest(auth_info) != source.known.digest:
         raise _differs(source, "was not written by the local-cluster controller")
-    return login
+    return auth_info
 
 
 def _differs(source: KubeconfigSource, how: str) -> NoAccess:

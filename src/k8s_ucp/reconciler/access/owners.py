@@ -13,9 +13,9 @@ from k8s_ucp.reconciler.runtime.conditions import is_true
 class Owners:
     """Looks owners up: LocalClusters from the watch, everything else, and absence, live."""
 
-    def __init__(self, kube: Kube, views: SharedInformers) -> None:
+    def __init__(self, kube: Kube, informers: SharedInformers) -> None:
         self._kube = kube
-        self._views = views
+        self._informers = informers
 
     def find(self, ref: OwnerRef) -> Object | None:
         """The object of that kind and name, also where it was made anew with another uid.
@@ -24,11 +24,11 @@ class Owners:
         kind that isn't served at the moment, is not enough. Raises KubeError.
         """
         if ref.local_cluster:
-            known = self._views.local_clusters.store.get(f"{ref.namespace}/{ref.name}")
+            known = self._informers.local_clusters.store.get(f"{ref.namespace}/{ref.name}")
             if known:
                 return known
         if (ref.api_version, ref.kind) == ("v1", "Secret"):
-            labelled = self._views.source(f"{ref.namespace}/{ref.name}")
+            labelled = self._informers.source(f"{ref.namespace}/{ref.name}")
             if labelled:
                 return labelled
         kind = self._kube.kind_of(ref.api_version, ref.kind)

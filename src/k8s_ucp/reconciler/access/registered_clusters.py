@@ -57,16 +57,16 @@ class RegisteredClusters:
 
     def __init__(
         self,
-        views: SharedInformers,
-        logins: ClusterClients,
+        informers: SharedInformers,
+        clients: ClusterClients,
         metrics: Metrics,
         clock: Clock,
         *,
         topology: str,
         lifetime: float,
     ) -> None:
-        self._views = views
-        self._logins = logins
+        self._informers = informers
+        self._clients = clients
         self._metrics = metrics
         self._clock = clock
         self._topology = topology
@@ -74,8 +74,8 @@ class RegisteredClusters:
         self._listeners: list[Listener] = []
         self._lines: dict[str, tuple[str, Kube]] = {}
         self._lock = threading.Lock()
-        views.cluster_secrets.listen(self._changed)
-        for each in views.sources.values():
+        informers.cluster_secrets.listen(self._changed)
+        for each in informers.sources.values():
             each.listen(self._source_changed)
 
     def listen(self, listener: Listener) -> None:
@@ -84,7 +84,7 @@ class RegisteredClusters:
 
     def all(self) -> list[RegisteredCluster]:
         """By name."""
-        found = [_target(each) for each in self._views.cluster_secrets.store.all()]
+        found = [_target(each) for each in self._informers.cluster_secrets.store.all()]
         return sorted((each for each in found if each), key=lambda each: each.cluster)
 
     def find(self, cluster: str) -> RegisteredCluster | None:
@@ -97,14 +97,14 @@ class RegisteredClusters:
         Its token is taken and renewed behind it. Ask again after each failure: the address may
         have changed. Raises NotRegistered, NoAccess, KubeError.
         """
-        login = self._login(cluster)
-        key = json.dumps(login.cluster, sort_keys=True)
+        auth_info = self._auth_info(cluster)
+        key = json.dumps(auth_info.cluster, sort_keys=True)
         with self._lock:
             known = self._lines.get(cluster)
             if known and known[0] == key:
                 return known[1]
             token = Renewing(lambda: self._grant(cluster), cluster, self._clock)
-            kube = Kube(kubeconfig(login.cluster, {}), token=token, largest=LARGEST_OF_OTHERS)
+            kube = Kube(kubeconfig(auth_info.cluster, {}), token=token, largest=LARGEST_OF_OTHERS)
             self._lines[cluster] = (key, kube)
         if known:
             known[1].close()
@@ -113,7 +113,7 @@ class RegisteredClusters:
     @contextlib.contextmanager
     def administer(self, cluster: str) -> Iterator[Kube]:
         """The cluster as whoever its kubeconfig names, for a moment. Raises as connect."""
-        admin = self._logins.open(self._login(cluster))
+        admin = self._clients.open(self._auth_info(cluster))
         try:
             namespace = admin.find(NAMESPACE, names.IDENTITY_NAMESPACE)
             service_accounts.check_claim(namespace, self._topology)
@@ -154,14 +154,14 @@ class RegisteredClusters:
             service_accounts.establish_mirror(admin, self._topology)
             return ask()
 
-    def _login(self, cluster: str) -> AuthInfo:
+    def _auth_info(self, cluster: str) -> AuthInfo:
         target = self.find(cluster)
         if target is None:
             raise NotRegistered(f"no app cluster {cluster} is registered")
-        login = self._logins.of(target.source)
-        if login is None:
+        auth_info = self._clients.of(target.source)
+        if auth_info is None:
             raise NoAccess("KubeconfigMissing", f"Secret {target.source} does not exist")
-        return login
+        return auth_info
 
     def _changed(self, before: Object | None, after: Object | None) -> None:
         was, now = (_target(each) if each else None for each in (before, after))

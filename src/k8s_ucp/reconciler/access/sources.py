@@ -86,7 +86,7 @@ class KubeconfigSource:
     scoped: bool
     namespaces: tuple[str, ...]
     """Where a scoped Argo CD may act, sorted."""
-    facts: Mapping[str, str] = field(default_factory=dict)
+    cluster_info: Mapping[str, str] = field(default_factory=dict)
     """Labels for the cluster Secret, without the environment."""
     kubeconfig: bytes = b""
     known: ClusterInfo = field(default_factory=ClusterInfo)
@@ -151,7 +151,7 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
     spec: Mapping[str, Any] = owner.get("spec") or {}
     status: Mapping[str, Any] = owner.get("status") or {}
     own: Mapping[str, str] = secret["metadata"].get("labels") or {}
-    facts = {
+    cluster_info = {
         names.TOPOLOGY: labels.get(names.TOPOLOGY),
         names.PROVIDER: labels.get(names.PROVIDER) or _text(spec.get("provider")),
         names.REGION: labels.get(names.REGION),
@@ -166,9 +166,9 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
         environment=labels.get(names.ENVIRONMENT),
         scoped=labels.get(names.ACCESS) == "scoped",
         namespaces=tuple(sorted({each.strip() for each in named.split(",")} - {""})),
-        facts={name: value for name, value in facts.items() if value},
+        cluster_info={name: value for name, value in cluster_info.items() if value},
         kubeconfig=_decoded(secret),
-        known=_known(ref, owner, cluster or owner, facts),
+        known=_known(ref, owner, cluster or owner, cluster_info),
         disowned=_disowned(secret, ref, owner),
     )
 
@@ -219,7 +219,7 @@ def _disowned(secret: Object, ref: OwnerRef, owner: Object) -> str:
 
 
 def _known(
-    ref: OwnerRef, owner: Object, cluster: Object, facts: Mapping[str, str | None]
+    ref: OwnerRef, owner: Object, cluster: Object, cluster_info: Mapping[str, str | None]
 ) -> ClusterInfo:
     spec = (owner.get("spec") or {}).get("forProvider") or {}
     at = (cluster.get("status") or {}).get("atProvider") or {}
@@ -231,8 +231,8 @@ def _known(
         distrust = _distrust(ref, cloud, servers, authority)
     own: Mapping[str, str] = owner["metadata"].get("annotations") or {}
     return ClusterInfo(
-        provider=cloud or facts[names.PROVIDER] or "",
-        region=facts[names.REGION]
+        provider=cloud or cluster_info[names.PROVIDER] or "",
+        region=cluster_info[names.REGION]
         or _text(spec.get("region"))
         or _text(spec.get("location"))
         or "",

@@ -30,11 +30,11 @@ from k8s_ucp.reconciler.local_clusters.rules import (
     Delete,
     Ensure,
     NextAction,
-    judge,
-    need,
+    classify,
+    deletion_blocker,
+    next_action,
     not_ready,
     readiness,
-    waits_for,
 )
 from k8s_ucp.reconciler.runtime.conditions import Condition, is_true
 from k8s_ucp.reconciler.runtime.informer import Informer
@@ -57,25 +57,25 @@ class LocalClustersController:
     """Control planes made side by side; their processes, not these threads, do the work."""
 
     def __init__(self, runtime: Runtime) -> None:
-        views, kube, settings = runtime.views, runtime.kube, runtime.settings
+        informers, kube, settings = runtime.informers, runtime.kube, runtime.settings
         self.queue = WorkQueue(BackOff(start=1.0, cap=30.0))
         self._kube = kube
         self._settings = settings
         self._providers = runtime.providers
-        self._views = views
+        self._informers = informers
         self._log = runtime.log
         self._clock = runtime.clock
         self._status = StatusWriter(kube, "k8s-ucp-local-clusters", runtime.clock)
-        self._kubeconfigs = Kubeconfigs(kube, views, settings.kubeconfigs, runtime.log)
+        self._kubeconfigs = Kubeconfigs(kube, informers, settings.kubeconfigs, runtime.log)
         self._unready_since: dict[str, float] = {}
         self._done: dict[str, int] = {}
         """Generations brought about, by uid."""
         self._released: set[str] = set()
         """Uids of those that we let go of; the watch may still show them."""
         self._lock = threading.Lock()
-        views.local_clusters.listen(self._local_cluster_changed)
-        views.cluster_secrets.listen(self._cluster_secret_changed)
-        views.sources[names.CLUSTERS_NAMESPACE].listen(self._secret_changed)
+        informers.local_clusters.listen(self._local_cluster_changed)
+        informers.cluster_secrets.listen(self._cluster_secret_changed)
+        informers.sources[names.CLUSTERS_NAMESPACE].listen(self._secret_changed)
 
     def watches(self) -> tuple[Informer, ...]:
         """The shared ones are enough."""
@@ -116,10 +116,10 @@ class LocalClustersController:
 
     def reconcile(self, key: str) -> float | None:
         """Decide and act. Answers when to look again, in seconds."""
-        item = self._views.local_clusters.store.get(key)
+        item = self._informers.local_clusters.store.get(key)
         if item is None or item["metadata"]["uid"] in self._released:
             return None
-        verdict = judge(item, self._settings, self._providers.keys())
+        verdict = classify(item, self._settings, self._providers.keys())
         match verdict:
             case Ensure():
                 return self._keep_up(key, item, verdict)
@@ -140,7 +140,7 @@ class LocalClustersController:
         else:
             # Looking would take as long as the first steps of making it.
             state = ClusterState(name, exists=False, running=False, ready=False, message="new")
-        what = need(
+        what = next_action(
             item,
             state,
             done=done,
@@ -152,7 +152,7 @@ class LocalClustersController:
             state = provider.state(name)
             self._unready_for(key, state)
         if what is NextAction.WAIT:
-            self._show(item, readiness(state), self._facts(item))
+            self._show(item, readiness(state), self._cluster_info(item))
             return self._look_again(key, state)
         config = provider.kubeconfig(name)
         shared = provider.kubeconfig(name, reach=self._settings.reach)
@@ -161,7 +161,7 @@ class LocalClustersController:
         if not self._kubeconfigs.write(item, config, shared, state.version):
             secret = names.kubeconfig_secret(name)
             message = f"Secret {secret} already exists and was not created by ucp"
-            self._show(item, not_ready("SecretTaken", message), self._facts(item))
+            self._show(item, not_ready("SecretTaken", message), self._cluster_info(item))
         else:
             self._show(
                 item,
@@ -182,12 +182,12 @@ class LocalClustersController:
         verb = "starting" if state.exists else "creating"
         if not state.running:
             condition = not_ready(verb.capitalize(), f"{verb} the control plane")
-            self._show(item, condition, self._facts(item))
+            self._show(item, condition, self._cluster_info(item))
         began = self._clock()
         try:
             provider.create(wanted.request, lambda line: self._log.info(line, cluster=name))
         except UcpError as error:
-            self._show(item, not_ready("CreateFailed", str(error)), self._facts(item))
+            self._show(item, not_ready("CreateFailed", str(error)), self._cluster_info(item))
             raise
         self._done[item["metadata"]["uid"]] = item["metadata"]["generation"]
         self._log.info("running", cluster=name, seconds=round(self._clock() - began, 2))
@@ -200,7 +200,7 @@ class LocalClustersController:
         holding: list[str] = []
         if not registered or is_true(item, names.DRAINED):
             holding = draining.held_on(provider, name)
-        hold = waits_for(
+        hold = deletion_blocker(
             item,
             registered=registered,
             holding=holding,
@@ -208,15 +208,17 @@ class LocalClustersController:
             limit=self._settings.drain_seconds,
         )
         if hold:
-            self._show(item, hold.condition, self._facts(item))
+            self._show(item, hold.condition, self._cluster_info(item))
             return LOOK_AGAIN
         if holding:
             self._log.warning("kept", cluster=name, what=holding)
-        self._show(item, not_ready("Deleting", "deleting the control plane"), self._facts(item))
+        self._show(
+            item, not_ready("Deleting", "deleting the control plane"), self._cluster_info(item)
+        )
         try:
             provider.delete(name)
         except UcpError as error:
-            self._show(item, not_ready("DeleteFailed", str(error)), self._facts(item))
+            self._show(item, not_ready("DeleteFailed", str(error)), self._cluster_info(item))
             raise
         self._kubeconfigs.remove(item)
         self._remove_finalizer(item)
@@ -228,7 +230,7 @@ class LocalClustersController:
         return None
 
     def _registered(self, item: Object) -> bool:
-        for each in self._views.cluster_secrets.store.all():
+        for each in self._informers.cluster_secrets.store.all():
             registration = Registration.of(each)
             owner = registration.owner if registration.ours else None
             if owner and owner.uid == item["metadata"]["uid"]:
@@ -285,16 +287,16 @@ class LocalClustersController:
         """Often while a start is nearly done, less often when it takes long."""
         return STARTING if self._unready_for(key, state) < PATIENCE / 4 else LOOK_AGAIN
 
-    def _facts(self, item: Object) -> dict[str, Any]:
+    def _cluster_info(self, item: Object) -> dict[str, Any]:
         """What the status says besides the conditions, kept as it is."""
         status = item.get("status") or {}
         fields = ("server", "version", "addresses", "observedGeneration")
         return {name: status[name] for name in fields if name in status}
 
     def _show(
-        self, item: Object, condition: Condition, facts: Mapping[str, Any] | None = None
+        self, item: Object, condition: Condition, cluster_info: Mapping[str, Any] | None = None
     ) -> bool:
-        return self._status.write(item, [condition], facts)
+        return self._status.write(item, [condition], cluster_info)
 
 
 def _server(config: Mapping[str, Any]) -> str:

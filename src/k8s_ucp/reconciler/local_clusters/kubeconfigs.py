@@ -18,9 +18,11 @@ from k8s_ucp.workspace import make_private_folder, write_private_file
 class Kubeconfigs:
     """Writes both, repairs both, and removes what is ours."""
 
-    def __init__(self, kube: Kube, views: SharedInformers, folder: Path | None, log: Log) -> None:
+    def __init__(
+        self, kube: Kube, informers: SharedInformers, folder: Path | None, log: Log
+    ) -> None:
         self._kube = kube
-        self._views = views
+        self._informers = informers
         self._folder = folder
         self._log = log
 
@@ -37,7 +39,7 @@ class Kubeconfigs:
         """
         wanted = kubeconfig_secret(item, shared, version)
         metadata = wanted["metadata"]
-        found = self._views.source(f"{metadata['namespace']}/{metadata['name']}")
+        found = self._informers.source(f"{metadata['namespace']}/{metadata['name']}")
         if compare(found, wanted) is not SecretState.CURRENT:
             # The watch shows sources only, and may lag: what is really there decides.
             found = self._kube.find(SECRET, metadata["name"], metadata["namespace"])

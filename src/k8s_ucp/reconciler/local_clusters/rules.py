@@ -48,7 +48,7 @@ class Delete:
 Verdict = Foreign | CannotCreate | Ensure | Delete
 
 
-def judge(item: Object, settings: Settings, providers: Collection[str]) -> Verdict:
+def classify(item: Object, settings: Settings, providers: Collection[str]) -> Verdict:
     """Whose it is and what it wants."""
     spec: Mapping[str, Any] = item["spec"]
     metadata = item["metadata"]
@@ -87,7 +87,7 @@ class NextAction(Enum):
     NOTHING = "nothing"
 
 
-def need(
+def next_action(
     item: Object, state: ClusterState, *, done: int, waited: float, patience: float
 ) -> NextAction:
     """What the control plane needs.
@@ -181,7 +181,7 @@ class DeletionBlocked:
     condition: Condition
 
 
-def waits_for(
+def deletion_blocker(
     item: Object, *, registered: bool, holding: Collection[str], now: float, limit: float
 ) -> DeletionBlocked | None:
     """What a leaving cluster still waits for; None: go on and delete it.

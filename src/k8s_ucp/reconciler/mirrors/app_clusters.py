@@ -12,7 +12,7 @@ from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.mirrors.bulk_queue import BulkQueue
 from k8s_ucp.reconciler.mirrors.copy_sync import Copier
 from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
-from k8s_ucp.reconciler.mirrors.index import Destination, MirrorIndex, Spot
+from k8s_ucp.reconciler.mirrors.index import CopyKey, Destination, MirrorIndex
 from k8s_ucp.reconciler.mirrors.session import CONNECTING, Session
 from k8s_ucp.reconciler.mirrors.status import SyncCounters
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
@@ -34,19 +34,19 @@ class Mirrors:
         self,
         runtime: Runtime,
         queue: WorkQueue,
-        plan: MirrorIndex,
-        tally: SyncCounters,
-        proof: DeletionGuard,
+        index: MirrorIndex,
+        counters: SyncCounters,
+        guard: DeletionGuard,
         unsettled: Callable[[], None],
     ) -> None:
         """unsettled: called when a cluster came or went, so that every status says so."""
         self._runtime = runtime
         self._queue = queue
-        self._plan = plan
-        self._tally = tally
-        self._proof = proof
+        self._index = index
+        self._counters = counters
+        self._guard = guard
         self._unsettled = unsettled
-        self._copier = Copier(plan, tally, proof, runtime.log)
+        self._copier = Copier(index, counters, guard, runtime.log)
         self._lines = BulkQueue()
         self._later: dict[str, float] = {}
         """Keys of copies that are to be left alone until a time."""
@@ -66,10 +66,10 @@ class Mirrors:
             self._later.pop(key, None)
             self._queue.add(key)
 
-    def line_up(self, spots: Iterable[Spot]) -> None:
+    def line_up(self, copy_keys: Iterable[CopyKey]) -> None:
         """Many copies are to be looked at; rights for new namespaces come first."""
         by_cluster: dict[str, list[str]] = defaultdict(list)
-        for cluster, place in spots:
+        for cluster, place in copy_keys:
             by_cluster[cluster].append(place)
         for cluster, places in by_cluster.items():
             self._lines.add(cluster, places)
@@ -79,11 +79,11 @@ class Mirrors:
 
     def refresh_clusters(self) -> None:
         """The registered clusters, as they are now."""
-        targets = {each.cluster: each for each in self._runtime.targets.all()}
+        targets = {each.cluster: each for each in self._runtime.registered_clusters.all()}
         for name in self.sessions.keys() - targets.keys():
             self.sessions.pop(name).stop()
             self._lines.forget(name)
-            self._tally.forget(name)
+            self._counters.forget(name)
             self._copier.forget(name)
             for key in [each for each in self._later.copy() if each.split("/", 2)[1] == name]:
                 self._later.pop(key, None)
@@ -91,7 +91,7 @@ class Mirrors:
         for name in targets.keys() - self.sessions.keys():
             self.sessions[name] = Session(name, self._runtime, self.touch)
         self.line_up(
-            self._plan.set_targets(
+            self._index.set_targets(
                 Destination(each.cluster, each.environment or "", each.labels)
                 for each in targets.values()
                 if not each.draining
@@ -101,7 +101,7 @@ class Mirrors:
             self._queue.add(f"{CLUSTER}/{name}")
         self._unsettled()
 
-    # Keys in hand.
+    # Keys being processed.
 
     def reconcile(self, key: str) -> float | None:
         """See workers.Reconcile."""
@@ -110,7 +110,7 @@ class Mirrors:
         if session is None:
             return None
         if what == CLUSTER:
-            return self._attend(session)
+            return self._reconcile_session(session)
         if what == BULK:
             return self._take_bulk(session)
         return self._fresh(session, key, rest[0])
@@ -129,34 +129,34 @@ class Mirrors:
                 key = f"{COPY}/{session.cluster}/{place}"
                 self._later[key] = time.monotonic() + again
                 self._queue.add(key)
-        return 0.0 if self._lines.depth(session.cluster) else None
+        return 0.0 if self._lines.length(session.cluster) else None
 
     def _one(self, session: Session, place: str) -> float | None:
-        if session.away is not None and session.park(place):
+        if session.away is not None and session.defer(place):
             return None
-        if not self._lines.grasp(session.cluster, place):
+        if not self._lines.try_acquire(session.cluster, place):
             return BUSY_SECONDS
         try:
             again = self._copier.reconcile(session, place)
         except (Unreachable, Unauthorized) as error:
             session.lost(error)
-            session.park(place)
+            session.defer(place)
             self._unsettled()
             again = None
         finally:
-            self._lines.let_go(session.cluster, place)
-        if session.shaken:
+            self._lines.release(session.cluster, place)
+        if session.needs_resync:
             self._queue.add(f"{CLUSTER}/{session.cluster}")
         return again
 
-    def _attend(self, session: Session) -> float:
+    def _reconcile_session(self, session: Session) -> float:
         cluster, before = session.cluster, session.away
-        fresh, again = session.attend(self._plan.namespaces(cluster))
+        fresh, again = session.reconcile(self._index.namespaces(cluster))
         for field in fresh:
-            places = {*self._plan.places(cluster, *field), *session.places(field)}
+            places = {*self._index.places(cluster, *field), *session.places(field)}
             self.line_up((cluster, each) for each in places)
         if session.away is None and before is not None:
-            self._unpark(session)
+            self._resume(session)
         if session.away != before:
             self._unsettled()
         if session.complete and (fresh or before is not None or cluster in self._noted):
@@ -167,24 +167,24 @@ class Mirrors:
                 return 1.0
         return again
 
-    def _unpark(self, session: Session) -> None:
-        self.line_up((session.cluster, each) for each in session.unpark())
+    def _resume(self, session: Session) -> None:
+        self.line_up((session.cluster, each) for each in session.take_deferred())
 
     def _see_to_what_is_left(self, session: Session) -> None:
         """Copies of Syncers that left while the cluster was away, or that vanished."""
         cluster = session.cluster
-        known = set(self._plan.syncers())
+        known = set(self._index.syncers())
         with self._notes:
-            left = self._proof.left(cluster)
+            left = self._guard.left(cluster)
             done = {each for each in left if each in known or not session.held(each)}
             if done:
-                self._proof.note_left(cluster, left - done)
+                self._guard.note_left(cluster, left - done)
             if left - done:
                 self._noted.add(cluster)
             else:
                 self._noted.discard(cluster)
         for syncer in session.holders() - known - left:
-            if (cluster, syncer) not in self._warned and self._proof.syncer_gone(syncer):
+            if (cluster, syncer) not in self._warned and self._guard.syncer_gone(syncer):
                 self._warned.add((cluster, syncer))
                 self._runtime.log.warning(
                     "copies of a deleted Syncer are kept",
@@ -209,7 +209,7 @@ class Mirrors:
         """Its copies there are still to be removed, whenever that can be done."""
         with self._notes:
             for cluster in clusters:
-                self._proof.note_left(cluster, self._proof.left(cluster) | {syncer})
+                self._guard.note_left(cluster, self._guard.left(cluster) | {syncer})
                 self._noted.add(cluster)
 
     def settling(self) -> bool:
@@ -219,7 +219,7 @@ class Mirrors:
             now - each.began < SETTLING_SECONDS
             and (
                 (each.away is not None and each.away.reason == CONNECTING)
-                or self._lines.depth(each.cluster)
+                or self._lines.length(each.cluster)
             )
             for each in list(self.sessions.values())
         )

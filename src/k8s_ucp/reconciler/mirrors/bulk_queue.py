@@ -19,18 +19,18 @@ class BulkQueue:
 
     def __init__(self) -> None:
         self._lines: dict[str, deque[str]] = {}
-        self._standing: dict[str, set[str]] = {}
-        self._in_hand: set[tuple[str, str]] = set()
+        self._queued: dict[str, set[str]] = {}
+        self._processing: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
 
     def add(self, cluster: str, places: Iterable[str]) -> None:
-        """Each place stands in line once."""
+        """Each place is queued once."""
         with self._lock:
             line = self._lines.setdefault(cluster, deque())
-            standing = self._standing.setdefault(cluster, set())
+            queued = self._queued.setdefault(cluster, set())
             for place in places:
-                if place not in standing:
-                    standing.add(place)
+                if place not in queued:
+                    queued.add(place)
                     line.append(place)
 
     def take(self, cluster: str) -> list[str]:
@@ -40,26 +40,26 @@ class BulkQueue:
             if not line:
                 return []
             batch = [line.popleft() for _ in range(min(BATCH, len(line)))]
-            self._standing[cluster].difference_update(batch)
+            self._queued[cluster].difference_update(batch)
             return batch
 
-    def depth(self, cluster: str) -> int:
+    def length(self, cluster: str) -> int:
         with self._lock:
             return len(self._lines.get(cluster, ()))
 
     def forget(self, cluster: str) -> None:
         with self._lock:
             self._lines.pop(cluster, None)
-            self._standing.pop(cluster, None)
+            self._queued.pop(cluster, None)
 
-    def grasp(self, cluster: str, place: str) -> bool:
-        """Take a place into this thread's hands; False where another one has it."""
+    def try_acquire(self, cluster: str, place: str) -> bool:
+        """Reserve a place for this thread; False where another one processes it."""
         with self._lock:
-            if (cluster, place) in self._in_hand:
+            if (cluster, place) in self._processing:
                 return False
-            self._in_hand.add((cluster, place))
+            self._processing.add((cluster, place))
             return True
 
-    def let_go(self, cluster: str, place: str) -> None:
+    def release(self, cluster: str, place: str) -> None:
         with self._lock:
-            self._in_hand.discard((cluster, place))
+            self._processing.discard((cluster, place))

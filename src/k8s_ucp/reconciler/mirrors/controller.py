@@ -52,12 +52,12 @@ class MirrorsController:
         settings = runtime.settings
         home = frozenset(settings.source_namespaces) | {names.CLUSTERS_NAMESPACE}
         self._allowed = home | set(settings.mirror_namespaces)
-        self._plan = MirrorIndex()
-        self._tally = SyncCounters(self._dirty)
-        self._proof = DeletionGuard(runtime.kube, self._shown, self._plan)
+        self._index = MirrorIndex()
+        self._counters = SyncCounters(self._dirty)
+        self._guard = DeletionGuard(runtime.kube, self._shown, self._index)
         self._status = StatusWriter(runtime.kube, "k8s-ucp-mirrors", runtime.clock)
         self._mirrors = Mirrors(
-            runtime, self.queue, self._plan, self._tally, self._proof, self._all_dirty
+            runtime, self.queue, self._index, self._counters, self._guard, self._all_dirty
         )
         self._changed_at: dict[str, float] = {}
         """Syncers whose status may be out of date, since when."""
@@ -77,7 +77,7 @@ class MirrorsController:
                 sources = runtime.watch(WatchSpec(kind, namespace, keep=keep))
                 sources.listen(self._source_changed)
                 self._watches.append(sources)
-        runtime.targets.listen(self._cluster_changed)
+        runtime.registered_clusters.listen(self._cluster_changed)
 
     def watches(self) -> list[Informer]:
         return self._watches
@@ -99,13 +99,13 @@ class MirrorsController:
 
     def _source_changed(self, before: Object | None, after: Object | None) -> None:
         source = (after or before or {})["source"]
-        for cluster, place in self._plan.set_source(source.key, source if after else None):
+        for cluster, place in self._index.set_source(source.key, source if after else None):
             self._mirrors.touch(cluster, place)
 
     def _cluster_changed(self, cluster: str) -> None:
         session = self._mirrors.sessions.get(cluster)
         if session:
-            session.shake()
+            session.invalidate()
         self.queue.add(_CLUSTERS)
 
     def _dirty(self, syncer: str) -> None:
@@ -116,7 +116,7 @@ class MirrorsController:
         self.queue.add(f"syncer/{syncer}")
 
     def _all_dirty(self) -> None:
-        for syncer in self._plan.syncers():
+        for syncer in self._index.syncers():
             self._dirty(syncer)
 
     # One key.
@@ -139,17 +139,17 @@ class MirrorsController:
                 for item in watch.store.all():
                     if names.SYNCER_FINALIZER in (item["metadata"].get("finalizers") or []):
                         syncer = parse(item, self._allowed)
-                        self._plan.set_syncer(syncer.key, syncer)
+                        self._index.set_syncer(syncer.key, syncer)
             self._primed = True
         self._mirrors.refresh_clusters()
 
     def _reconcile_syncer(self, key: str) -> float | None:
         item = self._shown(key)
         if item is None:
-            if self._plan.syncer(key) is not None:
-                if not self._proof.syncer_gone(key):
+            if self._index.syncer(key) is not None:
+                if not self._guard.syncer_gone(key):
                     return ASK_AGAIN_SECONDS
-                self._mirrors.line_up(self._plan.set_syncer(key, None))
+                self._mirrors.line_up(self._index.set_syncer(key, None))
             self._forget(key)
             return None
         syncer = parse(item, self._allowed)
@@ -157,7 +157,7 @@ class MirrorsController:
             return self._let_go(item, syncer)
         if names.SYNCER_FINALIZER not in (item["metadata"].get("finalizers") or []):
             item = self._add_finalizer(item)
-        changed = self._plan.set_syncer(key, syncer)
+        changed = self._index.set_syncer(key, syncer)
         if changed:
             self._mirrors.line_up(changed)
         return self._report(item, syncer)
@@ -199,14 +199,14 @@ class MirrorsController:
     def _targets(
         self, syncer: Syncer
     ) -> dict[str, tuple[Destination | None, Count, CopyProblem | None]]:
-        known, unknown = self._plan.targets_of(syncer)
+        known, unknown = self._index.targets_of(syncer)
         found: dict[str, tuple[Destination | None, Count, CopyProblem | None]] = {
             each: (None, Count(), _NOT_REGISTERED) for each in unknown
         }
-        for name in {*known, *self._tally.clusters(syncer.key)}:
+        for name in {*known, *self._counters.clusters(syncer.key)}:
             session = self._mirrors.sessions.get(name)
             away = session.away if session else _NOT_REGISTERED
-            found[name] = (known.get(name), self._tally.count(syncer.key, name), away)
+            found[name] = (known.get(name), self._counters.count(syncer.key, name), away)
         return found
 
     # Coming and leaving.
@@ -228,7 +228,7 @@ class MirrorsController:
         metadata = item["metadata"]
         if names.SYNCER_FINALIZER not in (metadata.get("finalizers") or []):
             return None
-        self._mirrors.line_up(self._plan.set_syncer(syncer.key, syncer))
+        self._mirrors.line_up(self._index.set_syncer(syncer.key, syncer))
         held, unsure = self._mirrors.release(syncer.key)
         if held or unsure:
             began = parse_stamp(metadata["deletionTimestamp"]) or 0.0

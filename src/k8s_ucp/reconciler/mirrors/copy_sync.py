@@ -30,30 +30,30 @@ TROUBLE_SECONDS = 30.0
 
 
 class Copier:
-    """Safe to share between threads; a place is in one hand at a time."""
+    """Safe to share between threads; a place is processed by one of them at a time."""
 
     def __init__(
-        self, plan: MirrorIndex, tally: SyncCounters, proof: DeletionGuard, log: Log
+        self, index: MirrorIndex, counters: SyncCounters, guard: DeletionGuard, log: Log
     ) -> None:
-        self._plan = plan
-        self._tally = tally
-        self._proof = proof
+        self._index = index
+        self._counters = counters
+        self._guard = guard
         self._log = log
         self._altered: dict[tuple[str, str], tuple[bytes, bytes]] = {}
         """(wanted, got) of copies that the cluster itself changes while they are written."""
 
     def forget(self, cluster: str) -> None:
         """The cluster is known no more."""
-        for spot in [each for each in self._altered.copy() if each[0] == cluster]:
-            self._altered.pop(spot, None)
+        for copy_key in [each for each in self._altered.copy() if each[0] == cluster]:
+            self._altered.pop(copy_key, None)
 
     def settled(self, session: Session, text: str) -> bool:
         """A look without any effort: all is as it should be. Tells so."""
-        wishes = self._plan.wishes(session.cluster, text)
+        desired_copies = self._index.desired_copies(session.cluster, text)
         found = session.found(ObjectRef.parse(text))
-        if len(wishes) != 1 or found is None:
+        if len(desired_copies) != 1 or found is None:
             return False
-        entry, source = wishes[0].entry, self._plan.source(wishes[0].source)
+        entry, source = desired_copies[0].entry, self._index.source(desired_copies[0].source)
         if source is None or source.barred or not found.labelled:
             return False
         if not source.may_be_copied_by(entry.syncer):
@@ -63,98 +63,102 @@ class Copier:
             return False
         if found.digest != wanted_digest(source, entry):
             return False
-        self._tally.record(session.cluster, text, ((entry.syncer, True),))
+        self._counters.record(session.cluster, text, ((entry.syncer, True),))
         return True
 
     def reconcile(self, session: Session, text: str) -> float | None:
         """Answers when to look again; None for at the next change. Raises Unreachable."""
         place = ObjectRef.parse(text)
-        wishes = self._plan.wishes(session.cluster, text)
-        wish = wishes[0] if wishes else None
+        desired_copies = self._index.desired_copies(session.cluster, text)
+        desired = desired_copies[0] if desired_copies else None
         refusal = session.refusal(place.namespace)
         if refusal:
             problem = CopyProblem("NamespaceRefused", f"namespace {place.namespace}: {refusal}")
-            self._tell(session, place, wishes, problem)
+            self._tell(session, place, desired_copies, problem)
             return None
         if not session.ready(place):
-            self._tell(session, place, wishes, False)
+            self._tell(session, place, desired_copies, False)
             return None
         try:
-            return self._bring(session, place, wishes, wish)
+            return self._bring(session, place, desired_copies, desired)
         except Conflict:
-            self._tell(session, place, wishes, False)
+            self._tell(session, place, desired_copies, False)
             return SOON
         except (Unreachable, Unauthorized):
-            self._tell(session, place, wishes, False)
+            self._tell(session, place, desired_copies, False)
             raise
         except KubeError as error:
-            return self._refused(session, place, wishes, error)
+            return self._refused(session, place, desired_copies, error)
 
     def _bring(
         self,
         session: Session,
         place: ObjectRef,
-        wishes: tuple[DesiredCopy, ...],
-        wish: DesiredCopy | None,
+        desired_copies: tuple[DesiredCopy, ...],
+        desired: DesiredCopy | None,
     ) -> float | None:
-        source = self._plan.source(wish.source) if wish else None
-        action = decide(place, wish, source, session.found(place))
+        source = self._index.source(desired.source) if desired else None
+        action = decide(place, desired, source, session.found(place))
         try:
-            return self._act(session, place, wishes, action)
+            return self._act(session, place, desired_copies, action)
         except (Conflict, NotFound):
             # What the watch has shown isn't the newest: ask, and decide on that.
-            found = session.writer().look(place)
-            return self._act(session, place, wishes, decide(place, wish, source, found))
+            found = session.writer().read(place)
+            return self._act(session, place, desired_copies, decide(place, desired, source, found))
 
     def _act(
-        self, session: Session, place: ObjectRef, wishes: tuple[DesiredCopy, ...], action: Action
+        self,
+        session: Session,
+        place: ObjectRef,
+        desired_copies: tuple[DesiredCopy, ...],
+        action: Action,
     ) -> float | None:
         match action:
             case InSync():
                 self._altered.pop((session.cluster, str(place)), None)
-                self._tell(session, place, wishes, True)
+                self._tell(session, place, desired_copies, True)
                 return None
             case NoCopy():
                 self._altered.pop((session.cluster, str(place)), None)
-                self._tell(session, place, wishes, False)
+                self._tell(session, place, desired_copies, False)
                 return None
             case CopyFailed(problem):
-                self._tell(session, place, wishes, problem)
+                self._tell(session, place, desired_copies, problem)
                 return TROUBLE_SECONDS if problem.reason in _OTHERS else None
             case Remove() | Orphan():
-                return self._remove(session, place, wishes, action)
-        spot = (session.cluster, str(place))
-        want = wanted_digest(action.source, action.wish.entry)
-        known = self._altered.get(spot)
+                return self._remove(session, place, desired_copies, action)
+        copy_key = (session.cluster, str(place))
+        want = wanted_digest(action.source, action.desired.entry)
+        known = self._altered.get(copy_key)
         if known and known[0] == want and _got(action) == known[1]:
-            self._tell(session, place, wishes, _ALTERED)
+            self._tell(session, place, desired_copies, _ALTERED)
             return TROUBLE_SECONDS
         got = session.writer().perform(place, action)
         if got is not None and got.digest != want:
-            self._altered[spot] = (want, got.digest)
-            self._tell(session, place, wishes, _ALTERED)
+            self._altered[copy_key] = (want, got.digest)
+            self._tell(session, place, desired_copies, _ALTERED)
             return TROUBLE_SECONDS
-        self._altered.pop(spot, None)
-        self._tell(session, place, wishes, True)
+        self._altered.pop(copy_key, None)
+        self._tell(session, place, desired_copies, True)
         return None
 
     def _remove(
         self,
         session: Session,
         place: ObjectRef,
-        wishes: tuple[DesiredCopy, ...],
+        desired_copies: tuple[DesiredCopy, ...],
         action: Remove | Orphan,
     ) -> float | None:
         try:
-            standing = self._standing(session, place, wishes, action.found)
+            verdict = self._verdict(session, place, desired_copies, action.found)
         except KubeError:
             # The core doesn't answer: what stands behind the copy can't be known.
-            standing = DeletionVerdict.UNSURE
-        if standing is not DeletionVerdict.NOTHING:
-            return UNSURE_SECONDS if standing is DeletionVerdict.UNSURE else TROUBLE_SECONDS
+            verdict = DeletionVerdict.UNSURE
+        if verdict is not DeletionVerdict.NOTHING:
+            return UNSURE_SECONDS if verdict is DeletionVerdict.UNSURE else TROUBLE_SECONDS
         session.writer().perform(place, action)
         self._altered.pop((session.cluster, str(place)), None)
-        self._tell(session, place, wishes, action.problem or False)
+        self._tell(session, place, desired_copies, action.problem or False)
         self._log.info(
             "copy released" if isinstance(action, Orphan) else "copy removed",
             cluster=session.cluster,
@@ -163,42 +167,54 @@ class Copier:
         )
         return None
 
-    def _standing(
-        self, session: Session, place: ObjectRef, wishes: tuple[DesiredCopy, ...], found: Copy
+    def _verdict(
+        self,
+        session: Session,
+        place: ObjectRef,
+        desired_copies: tuple[DesiredCopy, ...],
+        found: Copy,
     ) -> DeletionVerdict:
-        wish = wishes[0] if wishes else None
-        mine = wish and (wish.entry.syncer, wish.source) == (
+        desired = desired_copies[0] if desired_copies else None
+        mine = desired and (desired.entry.syncer, desired.source) == (
             found.syncer,
             f"{place.kind}/{found.source}",
         )
         if not mine:
-            return self._proof.behind(found, session.cluster, place)
-        gone = self._proof.live_source(wishes[0].source) is None
+            return self._guard.check(found, session.cluster, place)
+        gone = self._guard.live_source(desired_copies[0].source) is None
         return DeletionVerdict.NOTHING if gone else DeletionVerdict.UNSURE
 
     def _refused(
-        self, session: Session, place: ObjectRef, wishes: tuple[DesiredCopy, ...], error: KubeError
+        self,
+        session: Session,
+        place: ObjectRef,
+        desired_copies: tuple[DesiredCopy, ...],
+        error: KubeError,
     ) -> float:
         lacks_rights = isinstance(error, Forbidden) and names.MIRROR_IDENTITY in error.message
         if lacks_rights or isinstance(error, NotFound):
             # The namespace, or our rights in it, went: they are looked at first.
-            session.shake()
-            self._tell(session, place, wishes, False)
+            session.invalidate()
+            self._tell(session, place, desired_copies, False)
             return SOON
         reason = "TooLarge" if error.status == 413 else "Refused"
         problem = CopyProblem(reason, f"the cluster rejected it: {error.message}")
-        self._tell(session, place, wishes, problem)
+        self._tell(session, place, desired_copies, problem)
         return TROUBLE_SECONDS
 
     def _tell(
-        self, session: Session, place: ObjectRef, wishes: tuple[DesiredCopy, ...], state: State
+        self,
+        session: Session,
+        place: ObjectRef,
+        desired_copies: tuple[DesiredCopy, ...],
+        state: State,
     ) -> None:
-        shares: dict[str, State] = {}
-        if wishes:
-            shares[wishes[0].entry.syncer] = state
-        for other in wishes[1:]:
-            shares[other.entry.syncer] = duplicate(place, wishes[0], other)
-        self._tally.record(session.cluster, str(place), tuple(shares.items()))
+        states: dict[str, State] = {}
+        if desired_copies:
+            states[desired_copies[0].entry.syncer] = state
+        for other in desired_copies[1:]:
+            states[other.entry.syncer] = duplicate(place, desired_copies[0], other)
+        self._counters.record(session.cluster, str(place), tuple(states.items()))
 
 
 _ALTERED = CopyProblem(

@@ -32,33 +32,33 @@ class DeletionGuard:
     """Asks the core; safe to share between threads."""
 
     def __init__(
-        self, kube: Kube, shown: Callable[[str], Object | None], plan: MirrorIndex
+        self, kube: Kube, shown: Callable[[str], Object | None], index: MirrorIndex
     ) -> None:
         """shown: a Syncer as the watch shows it."""
         self._kube = kube
         self._shown = shown
-        self._plan = plan
+        self._index = index
 
-    def behind(self, found: Copy, cluster: str, place: ObjectRef) -> DeletionVerdict:
+    def check(self, found: Copy, cluster: str, place: ObjectRef) -> DeletionVerdict:
         """Whether a copy of ours may be removed. Raises KubeError."""
         item = self._shown(found.syncer)
         if item is None:
             return self._syncer_missing(found.syncer, cluster)
         if item["metadata"].get("deletionTimestamp"):
             return DeletionVerdict.NOTHING
-        syncer = self._plan.syncer(found.syncer)
+        syncer = self._index.syncer(found.syncer)
         if syncer is None or syncer.generation != item["metadata"]["generation"]:
             return DeletionVerdict.UNSURE
         if syncer.mistakes:
             return DeletionVerdict.KEPT
         key = f"{place.kind}/{found.source}"
-        if self._plan.source(key) is not None:
+        if self._index.source(key) is not None:
             return DeletionVerdict.NOTHING
         live = self.live_source(key)
         if live is None:
             return DeletionVerdict.NOTHING
-        spot = (cluster, str(place))
-        wanted = self._plan.wanted_by(copies.source_of(live), found.syncer, spot)
+        copy_key = (cluster, str(place))
+        wanted = self._index.wanted_by(copies.source_of(live), found.syncer, copy_key)
         return DeletionVerdict.UNSURE if wanted else DeletionVerdict.NOTHING
 
     def live_source(self, key: str) -> Object | None:

@@ -27,19 +27,19 @@ class Destination:
 
 
 class DesiredCopy(NamedTuple):
-    """One entry wants a copy of one source; the source may be missing."""
+    """A copy that one entry asks for; its source may be missing."""
 
     entry: SyncerEntry
     source: str
     """`<kind>/<namespace>/<name>`."""
 
 
-Spot = tuple[str, str]
-"""(cluster, place): where one copy lies in the world."""
+CopyKey = tuple[str, str]
+"""(cluster, place) of one copy."""
 
 
 class MirrorIndex:
-    """Safe to share between threads. Every setter answers with the spots to look at again."""
+    """Safe to share between threads. Every setter answers with the keys of copies to sync again."""
 
     def __init__(self) -> None:
         self._syncers: dict[str, Syncer] = {}
@@ -49,9 +49,9 @@ class MirrorIndex:
         """Entries by the source that they name."""
         self._selecting: dict[tuple[str, str], list[SyncerEntry]] = {}
         """Entries with a selector, by kind and namespace."""
-        self._spots: dict[str, dict[Spot, tuple[SyncerEntry, ...]]] = {}
+        self._copy_keys: dict[str, dict[CopyKey, tuple[SyncerEntry, ...]]] = {}
         """What each source is wanted for."""
-        self._wishes: dict[str, dict[str, tuple[DesiredCopy, ...]]] = defaultdict(dict)
+        self._desired: dict[str, dict[str, tuple[DesiredCopy, ...]]] = defaultdict(dict)
         """By cluster and place, the one that is granted first."""
         self._fields: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         """How many places are wanted in each (namespace, kind), by cluster."""
@@ -59,16 +59,16 @@ class MirrorIndex:
 
     # What the world says.
 
-    def set_source(self, key: str, source: CopySource | None) -> set[Spot]:
+    def set_source(self, key: str, source: CopySource | None) -> set[CopyKey]:
         """A source appeared, changed or went."""
         with self._lock:
             if source is None:
                 self._sources.pop(key, None)
             else:
                 self._sources[key] = source
-            return self._replan(key) | set(self._spots.get(key, ()))
+            return self._replan(key) | set(self._copy_keys.get(key, ()))
 
-    def set_syncer(self, key: str, syncer: Syncer | None) -> set[Spot]:
+    def set_syncer(self, key: str, syncer: Syncer | None) -> set[CopyKey]:
         """A Syncer appeared, changed or goes; one that is leaving wants nothing."""
         with self._lock:
             before = self._syncers.pop(key, None)
@@ -81,31 +81,31 @@ class MirrorIndex:
             entries = {*(before.entries if before else ()), *(after.entries if after else ())}
             return self._replan_all(self._touched(entries))
 
-    def set_targets(self, targets: Iterable[Destination]) -> set[Spot]:
+    def set_targets(self, targets: Iterable[Destination]) -> set[CopyKey]:
         """The app clusters that may get copies, all of them."""
         with self._lock:
             found = {each.cluster: each for each in targets}
             if found == self._targets:
                 return set()
             self._targets = found
-            return self._replan_all({*self._named, *self._spots, *self._sources})
+            return self._replan_all({*self._named, *self._copy_keys, *self._sources})
 
     # What is wanted.
 
-    def wishes(self, cluster: str, place: str) -> tuple[DesiredCopy, ...]:
+    def desired_copies(self, cluster: str, place: str) -> tuple[DesiredCopy, ...]:
         """Who wants something there; the first is granted.
 
         Without its source, or a right to it, nobody is first.
         """
         with self._lock:
-            found = self._wishes[cluster].get(place, ()) if cluster in self._wishes else ()
+            found = self._desired[cluster].get(place, ()) if cluster in self._desired else ()
             if len(found) > 1:
                 return tuple(sorted(found, key=lambda each: not self._can_be_had(each)))
             return found
 
-    def _can_be_had(self, wish: DesiredCopy) -> bool:
-        source = self._sources.get(wish.source)
-        return source is not None and source.may_be_copied_by(wish.entry.syncer)
+    def _can_be_had(self, desired: DesiredCopy) -> bool:
+        source = self._sources.get(desired.source)
+        return source is not None and source.may_be_copied_by(desired.entry.syncer)
 
     def source(self, key: str) -> CopySource | None:
         with self._lock:
@@ -128,12 +128,12 @@ class MirrorIndex:
         """Where copies are wanted in one namespace."""
         prefix = f"{kind}/{namespace}/"
         with self._lock:
-            return [each for each in self._wishes.get(cluster, ()) if each.startswith(prefix)]
+            return [each for each in self._desired.get(cluster, ()) if each.startswith(prefix)]
 
-    def wanted_by(self, source: CopySource, syncer: str, spot: Spot) -> bool:
+    def wanted_by(self, source: CopySource, syncer: str, copy_key: CopyKey) -> bool:
         """This Syncer would want a copy of such a source there."""
         with self._lock:
-            return any(each.syncer == syncer for each in self._places_of(source).get(spot, ()))
+            return any(each.syncer == syncer for each in self._places_of(source).get(copy_key, ()))
 
     def syncers(self) -> list[str]:
         """Keys of those that want something."""
@@ -180,53 +180,55 @@ class MirrorIndex:
                 for key, each in self._sources.items()
                 if (each.kind, each.namespace) in selecting
             }
-            keys |= {key for key in self._spots if tuple(key.split("/", 2)[:2]) in selecting}
+            keys |= {key for key in self._copy_keys if tuple(key.split("/", 2)[:2]) in selecting}
         return keys
 
-    def _replan_all(self, keys: Iterable[str]) -> set[Spot]:
-        changed: set[Spot] = set()
+    def _replan_all(self, keys: Iterable[str]) -> set[CopyKey]:
+        changed: set[CopyKey] = set()
         for key in keys:
             changed |= self._replan(key)
         return changed
 
-    def _replan(self, key: str) -> set[Spot]:
-        """Bring the wishes for one source up to date; the spots where that made a difference."""
+    def _replan(self, key: str) -> set[CopyKey]:
+        """Update the desired copies of one source; the keys of those that changed."""
         source = self._sources.get(key)
         if source is not None:
             now = self._places_of(source)
         else:
             now = self._places(key, self._named.get(key, ()))
-        before = self._spots.get(key, {})
+        before = self._copy_keys.get(key, {})
         if now == before:
             return set()
         if now:
-            self._spots[key] = now
+            self._copy_keys[key] = now
         else:
-            self._spots.pop(key, None)
-        changed = {spot for spot in {*before, *now} if before.get(spot) != now.get(spot)}
+            self._copy_keys.pop(key, None)
+        changed = {
+            copy_key for copy_key in {*before, *now} if before.get(copy_key) != now.get(copy_key)
+        }
         for cluster, place in changed:
-            wishes = [
-                each for each in self._wishes[cluster].get(place, ()) if each.source != key
+            desired_copies = [
+                each for each in self._desired[cluster].get(place, ()) if each.source != key
             ] + [DesiredCopy(entry, key) for entry in now.get((cluster, place), ())]
             kind, namespace, _ = place.split("/", 2)
             fields = self._fields[cluster]
-            if wishes:
-                if place not in self._wishes[cluster]:
+            if desired_copies:
+                if place not in self._desired[cluster]:
                     fields[namespace, kind] += 1
-                self._wishes[cluster][place] = tuple(sorted(wishes, key=self._rank))
-            elif self._wishes[cluster].pop(place, None):
+                self._desired[cluster][place] = tuple(sorted(desired_copies, key=self._rank))
+            elif self._desired[cluster].pop(place, None):
                 fields[namespace, kind] -= 1
                 if not fields[namespace, kind]:
                     del fields[namespace, kind]
         return changed
 
-    def _rank(self, wish: DesiredCopy) -> tuple[tuple[str, str], int, str]:
-        syncer = self._syncers.get(wish.entry.syncer)
-        # In the middle of a change a wish may be about to go: last, until it does.
+    def _rank(self, desired: DesiredCopy) -> tuple[tuple[str, str], int, str]:
+        syncer = self._syncers.get(desired.entry.syncer)
+        # In the middle of a change a desired copy may be about to go: last, until it does.
         precedence = syncer.precedence if syncer else ("~", "")
-        return precedence, wish.entry.number, wish.source
+        return precedence, desired.entry.number, desired.source
 
-    def _places_of(self, source: CopySource) -> dict[Spot, tuple[SyncerEntry, ...]]:
+    def _places_of(self, source: CopySource) -> dict[CopyKey, tuple[SyncerEntry, ...]]:
         entries = [
             *self._named.get(source.key, ()),
             *(
@@ -239,14 +241,14 @@ class MirrorIndex:
 
     def _places(
         self, key: str, entries: Iterable[SyncerEntry]
-    ) -> dict[Spot, tuple[SyncerEntry, ...]]:
-        found: dict[Spot, tuple[SyncerEntry, ...]] = {}
+    ) -> dict[CopyKey, tuple[SyncerEntry, ...]]:
+        found: dict[CopyKey, tuple[SyncerEntry, ...]] = {}
         for entry in entries:
             for target in self._targets_of(entry):
                 place = place_of(entry, key, target)
                 if place is not None:
-                    spot = (target.cluster, place)
-                    found[spot] = (*found.get(spot, ()), entry)
+                    copy_key = (target.cluster, place)
+                    found[copy_key] = (*found.get(copy_key, ()), entry)
         return found
 
     def _targets_of(self, entry: SyncerEntry) -> Iterator[Destination]:

@@ -40,7 +40,7 @@ class NoCopy:
 
 @dataclass(frozen=True)
 class Create:
-    wish: DesiredCopy
+    desired: DesiredCopy
     source: CopySource
 
 
@@ -48,7 +48,7 @@ class Create:
 class Update:
     """A copy of ours: its content or its marks are put right."""
 
-    wish: DesiredCopy
+    desired: DesiredCopy
     source: CopySource
     found: Copy
 
@@ -57,7 +57,7 @@ class Update:
 class TakeOver:
     """Adopted, or ours without its label: written as a whole, over exactly what was read."""
 
-    wish: DesiredCopy
+    desired: DesiredCopy
     source: CopySource
     found: Copy
 
@@ -66,7 +66,7 @@ class TakeOver:
 class Recreate:
     """A copy of ours that can't be changed: deleted and made anew."""
 
-    wish: DesiredCopy
+    desired: DesiredCopy
     source: CopySource
     found: Copy
 
@@ -97,58 +97,62 @@ Action = InSync | NoCopy | Create | Update | TakeOver | Recreate | Remove | Orph
 
 
 def decide(
-    place: ObjectRef, wish: DesiredCopy | None, source: CopySource | None, found: Copy | None
+    place: ObjectRef, desired: DesiredCopy | None, source: CopySource | None, found: Copy | None
 ) -> Action:
-    """What one place needs. source: of the wish; found: what is there."""
-    if wish is None:
+    """What one place needs. source: of the desired copy; found: what is there."""
+    if desired is None:
         if found is None or not found.ours:
             return NoCopy()
         return _end(found)
     if source is None:
-        return _without_source(wish, found)
+        return _without_source(desired, found)
     if source.barred:
         problem = CopyProblem("NotMirrored", f"{_named(source)}: {source.barred}")
-        return _no_copy(wish, found, problem)
-    if not source.may_be_copied_by(wish.entry.syncer):
-        return _no_copy(wish, found, _not_shared(source, wish))
+        return _no_copy(desired, found, problem)
+    if not source.may_be_copied_by(desired.entry.syncer):
+        return _no_copy(desired, found, _not_shared(source, desired))
     try:
-        want = wanted(source, wish.entry)
+        want = wanted(source, desired.entry)
     except KeyMissing as error:
         text = f"{error}; the copy is unchanged until the source is complete"
-        return _no_copy(wish, found, CopyProblem("KeyMissing", text))
+        return _no_copy(desired, found, CopyProblem("KeyMissing", text))
     if want.size > LARGEST:
         text = (
             f"the copy of {_named(source)} would have {want.size} bytes; the limit of "
             f"Kubernetes is {LARGEST}"
         )
-        return _no_copy(wish, found, CopyProblem("TooLarge", text))
+        return _no_copy(desired, found, CopyProblem("TooLarge", text))
     if found is None:
-        return Create(wish, source)
+        return Create(desired, source)
     if not found.ours:
-        return _adoption(place, wish, source, found, want.digest, want.type)
+        return _adoption(place, desired, source, found, want.digest, want.type)
     if found.digest != want.digest:
         if found.immutable or (place.kind == "Secret" and found.type != (want.type or "Opaque")):
             if found.adopted:
                 return _undeletable(place, found, want.type)
-            return Recreate(wish, source, found)
-        return Update(wish, source, found) if found.labelled else TakeOver(wish, source, found)
+            return Recreate(desired, source, found)
+        return (
+            Update(desired, source, found) if found.labelled else TakeOver(desired, source, found)
+        )
     marked = (found.syncer, found.source, found.retain)
-    if marked != (wish.entry.syncer, f"{source.namespace}/{source.name}", wish.entry.retain):
-        return Update(wish, source, found) if found.labelled else TakeOver(wish, source, found)
-    return InSync() if found.labelled else TakeOver(wish, source, found)
+    if marked != (desired.entry.syncer, f"{source.namespace}/{source.name}", desired.entry.retain):
+        return (
+            Update(desired, source, found) if found.labelled else TakeOver(desired, source, found)
+        )
+    return InSync() if found.labelled else TakeOver(desired, source, found)
 
 
-def _no_copy(wish: DesiredCopy, found: Copy | None, problem: CopyProblem) -> Action:
-    """The wish can't be granted. Its former copy stays; one that another entry left goes."""
-    if found is None or not found.ours or _is_of(found, wish):
+def _no_copy(desired: DesiredCopy, found: Copy | None, problem: CopyProblem) -> Action:
+    """The desired copy can't be made. Its former one stays; one that another entry left goes."""
+    if found is None or not found.ours or _is_of(found, desired):
         return CopyFailed(problem)
     return _end(found, problem)
 
 
-def _not_shared(source: CopySource, wish: DesiredCopy) -> CopyProblem:
-    namespace = wish.entry.syncer.partition("/")[0]
+def _not_shared(source: CopySource, desired: DesiredCopy) -> CopyProblem:
+    namespace = desired.entry.syncer.partition("/")[0]
     # A selector must not tell the names of what it may not see.
-    what = _named(source) if wish.entry.name else f"a {source.kind} in {source.namespace}"
+    what = _named(source) if desired.entry.name else f"a {source.kind} in {source.namespace}"
     return CopyProblem(
         "NotShared",
         f"{what} is not shared with Syncers in namespace {namespace}; annotate it with "
@@ -157,14 +161,14 @@ def _not_shared(source: CopySource, wish: DesiredCopy) -> CopyProblem:
     )
 
 
-def _without_source(wish: DesiredCopy, found: Copy | None) -> Action:
-    kind, namespace, name = wish.source.split("/", 2)
+def _without_source(desired: DesiredCopy, found: Copy | None) -> Action:
+    kind, namespace, name = desired.source.split("/", 2)
     problem = CopyProblem(
         "SourceMissing", f"the source {kind} {namespace}/{name} does not exist yet"
     )
-    if found is None or not _is_of(found, wish):
-        return _no_copy(wish, found, problem)
-    if wish.entry.retain or found.retain:
+    if found is None or not _is_of(found, desired):
+        return _no_copy(desired, found, problem)
+    if desired.entry.retain or found.retain:
         return _trouble(
             "SourceMissing",
             f"the source {kind} {namespace}/{name} was deleted; its copy is retained",
@@ -178,15 +182,20 @@ def _end(found: Copy, problem: CopyProblem | None = None) -> Action:
     return Remove(found, problem)
 
 
-def _is_of(found: Copy, wish: DesiredCopy) -> bool:
-    return (found.syncer, found.source) == (wish.entry.syncer, wish.source.split("/", 1)[1])
+def _is_of(found: Copy, desired: DesiredCopy) -> bool:
+    return (found.syncer, found.source) == (desired.entry.syncer, desired.source.split("/", 1)[1])
 
 
 def _adoption(
-    place: ObjectRef, wish: DesiredCopy, source: CopySource, found: Copy, digest: bytes, type: str
+    place: ObjectRef,
+    desired: DesiredCopy,
+    source: CopySource,
+    found: Copy,
+    digest: bytes,
+    type: str,
 ) -> Action:
     there = f"{place.kind} {place.namespace}/{place.name} already exists"
-    if not wish.entry.adopt:
+    if not desired.entry.adopt:
         return _trouble(
             "Taken",
             f"{there} and was not created by ucp; delete it, choose another "
@@ -195,7 +204,7 @@ def _adoption(
     other_type = place.kind == "Secret" and found.type != (type or "Opaque")
     if other_type or (found.immutable and found.digest != digest):
         return _undeletable(place, found, type)
-    return TakeOver(wish, source, found)
+    return TakeOver(desired, source, found)
 
 
 def _undeletable(place: ObjectRef, found: Copy, type: str) -> CopyFailed:
@@ -211,7 +220,7 @@ def _undeletable(place: ObjectRef, found: Copy, type: str) -> CopyFailed:
 
 
 def duplicate(place: ObjectRef, granted: DesiredCopy, other: DesiredCopy) -> CopyProblem:
-    """What is said of a wish that another one stands before."""
+    """What is reported of a desired copy that another one precedes."""
     where = f"{place.kind} {place.namespace}/{place.name}"
     first = f"data[{granted.entry.number}] of Syncer {granted.entry.syncer}"
     return CopyProblem(

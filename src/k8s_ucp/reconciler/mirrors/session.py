@@ -52,9 +52,9 @@ class Session:
         self._granted: mirror_rights.Fields = {}
         self._held: dict[str, set[str]] = defaultdict(set)
         """Places of the copies that each Syncer holds."""
-        self._parked: deque[str] = deque()
+        self._deferred: deque[str] = deque()
         self._failures = 0
-        self._shaken = True
+        self._needs_resync = True
         """Rights and connection have to be looked at before anything else."""
         self._lock = threading.Lock()
 
@@ -69,9 +69,9 @@ class Session:
         return (place.namespace, place.kind) in self._ready
 
     @property
-    def shaken(self) -> bool:
+    def needs_resync(self) -> bool:
         """It wants to be attended to."""
-        return self._shaken
+        return self._needs_resync
 
     def refusal(self, namespace: str) -> str | None:
         """Why the namespace can't be had."""
@@ -119,32 +119,32 @@ class Session:
                 "mirror target lost", cluster=self.cluster, error=error.message
             )
         self.away = problem
-        self._shaken = True
+        self._needs_resync = True
 
-    def park(self, place: str) -> bool:
+    def defer(self, place: str) -> bool:
         """To be done when it answers again; False where it does already."""
         with self._lock:
             if self.away is None:
                 return False
-            self._parked.append(place)
+            self._deferred.append(place)
             return True
 
-    def unpark(self) -> list[str]:
+    def take_deferred(self) -> list[str]:
         with self._lock:
-            parked, self._parked = list(self._parked), deque()
-        return parked
+            deferred, self._deferred = list(self._deferred), deque()
+        return deferred
 
-    def shake(self) -> None:
+    def invalidate(self) -> None:
         """Its address, its credentials or our rights may have changed."""
-        self._shaken = True
+        self._needs_resync = True
 
-    def attend(self, wanted: mirror_rights.Fields) -> tuple[list[Field], float]:
+    def reconcile(self, wanted: mirror_rights.Fields) -> tuple[list[Field], float]:
         """Bring rights and watches up to what is wanted.
 
         Answers with the fields that became ready, and the seconds until the next call.
         """
         try:
-            fresh = self._attend(wanted)
+            fresh = self._reconcile(wanted)
         except (NoAccess, KubeError) as error:
             self._failures += 1
             if isinstance(error, KubeError):
@@ -157,17 +157,21 @@ class Session:
             return fresh, _POLL_SECONDS
         return fresh, TICK_SECONDS
 
-    def _attend(self, wanted: mirror_rights.Fields) -> list[Field]:
-        kube = self._runtime.targets.connect(self.cluster) if self._shaken else self._kube
+    def _reconcile(self, wanted: mirror_rights.Fields) -> list[Field]:
+        kube = (
+            self._runtime.registered_clusters.connect(self.cluster)
+            if self._needs_resync
+            else self._kube
+        )
         assert kube is not None
         if kube is not self._kube:
             self._drop_watches()
             self._kube = kube
         missing = any(kinds - self._granted.get(each, set()) for each, kinds in wanted.items())
-        if self._shaken or missing:
-            with self._runtime.targets.administer(self.cluster) as admin:
+        if self._needs_resync or missing:
+            with self._runtime.registered_clusters.administer(self.cluster) as admin:
                 self._granted, self._refused = mirror_rights.grant_all(admin, wanted)
-            self._shaken = False
+            self._needs_resync = False
         for namespace, kinds in self._granted.items():
             for kind in kinds:
                 self._watch((namespace, kind))
@@ -244,7 +248,7 @@ class Session:
             }
             if not spare:
                 continue
-            with self._runtime.targets.administer(self.cluster) as admin:
+            with self._runtime.registered_clusters.administer(self.cluster) as admin:
                 mirror_rights.withdraw(admin, namespace, kinds - spare)
             self._granted[namespace] = kinds - spare
             if not self._granted[namespace]:

@@ -34,7 +34,7 @@ class Count:
 
 State = CopyProblem | bool
 """True: synced; False: not yet."""
-Shares = tuple[tuple[str, State], ...]
+CopyStates = tuple[tuple[str, State], ...]
 """What each Syncer that wants something at one place is told."""
 
 
@@ -44,37 +44,37 @@ class SyncCounters:
     def __init__(self, changed: Callable[[str], None]) -> None:
         """changed: called with the Syncer whose count changed; must not block."""
         self._changed = changed
-        self._shares: dict[str, dict[str, Shares]] = defaultdict(dict)
+        self._states: dict[str, dict[str, CopyStates]] = defaultdict(dict)
         """By cluster and place."""
         self._counts: dict[tuple[str, str], Count] = {}
-        self._synced: dict[str, Shares] = {}
+        self._synced: dict[str, CopyStates] = {}
         """The usual share of each Syncer, once: there are tens of thousands of it."""
         self._lock = threading.Lock()
 
-    def record(self, cluster: str, place: str, shares: Shares) -> None:
+    def record(self, cluster: str, place: str, states: CopyStates) -> None:
         """All that is known of a place now; nothing where nobody wants anything there."""
-        if len(shares) == 1 and shares[0][1] is True:
-            shares = self._synced.setdefault(shares[0][0], shares)
+        if len(states) == 1 and states[0][1] is True:
+            states = self._synced.setdefault(states[0][0], states)
         with self._lock:
-            places = self._shares[cluster]
+            places = self._states[cluster]
             before = places.get(place, ())
-            if before == shares:
+            if before == states:
                 return
             for syncer, state in before:
                 self._add(-1, syncer, cluster, place, state)
-            for syncer, state in shares:
+            for syncer, state in states:
                 self._add(1, syncer, cluster, place, state)
-            if shares:
-                places[place] = shares
+            if states:
+                places[place] = states
             else:
                 places.pop(place, None)
-        for syncer in {each for each, _ in (*before, *shares)}:
+        for syncer in {each for each, _ in (*before, *states)}:
             self._changed(syncer)
 
     def forget(self, cluster: str) -> None:
         """The cluster is known no more."""
         with self._lock:
-            self._shares.pop(cluster, None)
+            self._states.pop(cluster, None)
             gone = [pair for pair in self._counts if pair[1] == cluster]
             for pair in gone:
                 del self._counts[pair]

@@ -38,7 +38,7 @@ class Writer:
     cluster: str
     topology: str
 
-    def look(self, place: ObjectRef) -> Copy | None:
+    def read(self, place: ObjectRef) -> Copy | None:
         """What is there now. Raises KubeError."""
         live = self._live(place)
         return copies.copy_of(live, self.cluster) if live else None
@@ -51,23 +51,23 @@ class Writer:
         Raises Conflict where it isn't any more what the decision was about; KubeError.
         """
         match action:
-            case Create(wish, source):
-                body = copy_bodies.build(place, self.cluster, self.topology, wish.entry, source)
+            case Create(desired, source):
+                body = copy_bodies.build(place, self.cluster, self.topology, desired.entry, source)
                 return self._create(place, body)
-            case Update(wish, source, found):
+            case Update(desired, source, found):
                 steps = copy_bodies.change(
-                    place, self.cluster, self.topology, wish.entry, source, found.version
+                    place, self.cluster, self.topology, desired.entry, source, found.version
                 )
                 path = _path(place, place.name)
                 return self._send("PATCH", path, steps, content="application/json-patch+json")
-            case TakeOver(wish, source, found):
+            case TakeOver(desired, source, found):
                 live = self._same(place, found)
                 body = copy_bodies.taken_over(
-                    live, place, self.cluster, self.topology, wish.entry, source
+                    live, place, self.cluster, self.topology, desired.entry, source
                 )
                 return self._send("PUT", _path(place, place.name), body)
-            case Recreate(wish, source, found):
-                body = copy_bodies.build(place, self.cluster, self.topology, wish.entry, source)
+            case Recreate(desired, source, found):
+                body = copy_bodies.build(place, self.cluster, self.topology, desired.entry, source)
                 self._delete(place, found)
                 return self._create(place, body)
             case Remove(found):

@@ -55,9 +55,9 @@ class AppAccess:
     """Safe to share between threads; a key is worked on by one of them at a time."""
 
     def __init__(
-        self, logins: ClusterClients, metrics: Metrics, clock: Clock, topology: str
+        self, clients: ClusterClients, metrics: Metrics, clock: Clock, topology: str
     ) -> None:
-        self._logins = logins
+        self._clients = clients
         self._topology = topology
         self._metrics = metrics
         self._clock = clock
@@ -65,7 +65,7 @@ class AppAccess:
         self._lock = threading.Lock()
 
     def grant(
-        self, source: KubeconfigSource, login: AuthInfo, *, lifetime: float, fresh: bool
+        self, source: KubeconfigSource, auth_info: AuthInfo, *, lifetime: float, fresh: bool
     ) -> Token:
         """Make the identities and take a token for Argo CD's. Raises NoAccess, KubeError.
 
@@ -74,7 +74,7 @@ class AppAccess:
         """
         result = "failed"
         try:
-            admin = self._logins.open(login)
+            admin = self._clients.open(auth_info)
             try:
                 token = self._take(admin, source, lifetime=lifetime, fresh=fresh)
                 _await_ready(admin)
@@ -99,17 +99,17 @@ class AppAccess:
 
     def refused(self) -> None:
         """The kubeconfig's identity was turned down: no token that was remembered is used again."""
-        self._logins.refused()
+        self._clients.refused()
 
-    def withdraw(self, login: AuthInfo | NoAccess | None, secret: Object) -> str:
+    def withdraw(self, auth_info: AuthInfo | NoAccess | None, secret: Object) -> str:
         """Take our identities off a cluster that is let go, so that no token of theirs counts.
 
         As the kubeconfig's identity, or as Argo CD's own where there is none any more. Answers why
         they may still be there; empty: they are gone.
         """
         try:
-            if isinstance(login, AuthInfo):
-                kube = self._logins.open(login)
+            if isinstance(auth_info, AuthInfo):
+                kube = self._clients.open(auth_info)
             else:
                 config = as_argocd(secret)
                 if config is None:
@@ -125,10 +125,10 @@ class AppAccess:
             kube.close()
         return ""
 
-    def ready(self, login: AuthInfo) -> bool:
+    def ready(self, auth_info: AuthInfo) -> bool:
         """The API server says that it is ready, asked with the kubeconfig's own identity."""
         try:
-            admin = self._logins.open(login)
+            admin = self._clients.open(auth_info)
         except NoAccess:
             return True
         try:

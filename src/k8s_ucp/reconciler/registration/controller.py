@@ -60,24 +60,24 @@ class RegistrationController:
     """A thread for each cluster that hangs, so that it holds up no other."""
 
     def __init__(self, runtime: Runtime) -> None:
-        views, kube, settings = runtime.views, runtime.kube, runtime.settings
+        informers, kube, settings = runtime.informers, runtime.kube, runtime.settings
         log, clock = runtime.log, runtime.clock
         self.queue = WorkQueue()
         self._kube = kube
         self._settings = settings
-        self._views = views
+        self._informers = informers
         self._log = log
         self._clock = clock
         self._metrics = runtime.metrics
         reserved = Reserved.of(settings.core_cluster, kube.server)
-        self._observer = Observer(views, runtime.owners, runtime.logins, clock, reserved)
-        self._access = AppAccess(runtime.logins, runtime.metrics, clock, settings.topology)
-        self._told = StatusReporter(kube, runtime.events, runtime.metrics, clock, self._sources)
-        self._departure = Deregistration(runtime, self._access, self._told)
-        views.local_clusters.listen(self._local_cluster_changed)
-        views.cluster_secrets.listen(self._cluster_secret_changed)
-        views.environments.listen(lambda _before, _after: self._add_all())
-        for each in views.sources.values():
+        self._observer = Observer(informers, runtime.owners, runtime.clients, clock, reserved)
+        self._access = AppAccess(runtime.clients, runtime.metrics, clock, settings.topology)
+        self._reporter = StatusReporter(kube, runtime.events, runtime.metrics, clock, self._sources)
+        self._departure = Deregistration(runtime, self._access, self._reporter)
+        informers.local_clusters.listen(self._local_cluster_changed)
+        informers.cluster_secrets.listen(self._cluster_secret_changed)
+        informers.environments.listen(lambda _before, _after: self._add_all())
+        for each in informers.sources.values():
             each.listen(self._source_changed)
 
     def watches(self) -> tuple[Informer, ...]:
@@ -86,7 +86,7 @@ class RegistrationController:
 
     def take_over(self) -> None:
         """Notes are written by whoever leads."""
-        self._told.start_anew()
+        self._reporter.start_anew()
 
     def stop(self) -> None:
         """Nothing was started."""
@@ -119,7 +119,7 @@ class RegistrationController:
 
     def _sources(self) -> set[str]:
         """Keys of those that there are now."""
-        return set().union(*(each.store.identifiers() for each in self._views.sources.values()))
+        return set().union(*(each.store.identifiers() for each in self._informers.sources.values()))
 
     # One source.
 
@@ -131,7 +131,7 @@ class RegistrationController:
             return self._owner_unreadable(key, error)
         match decision:
             case Deregister():
-                return self._departure.proceed(key, owner, decision)
+                return self._departure.reconcile(key, owner, decision)
             case Refuse():
                 return self._refuse(key, owner, decision)
             case Register():
@@ -144,13 +144,13 @@ class RegistrationController:
                 return self._keep(key, owner, decision)
             case _:
                 self._access.forget(key)
-                self._told.forget(key)
+                self._reporter.forget(key)
                 self._metrics.forget_source(key)
                 return None
 
     def _owner_unreadable(self, key: str, error: KubeError) -> float:
         """What stands is left as it is: nobody knows whether the owner is gone."""
-        secret = self._views.source(key)
+        secret = self._informers.source(key)
         if secret is None:
             raise error
         about = {**secret, "apiVersion": "v1", "kind": "Secret"}
@@ -167,7 +167,10 @@ class RegistrationController:
         source, existing = decision.source, decision.existing
         try:
             token = self._access.grant(
-                source, decision.login, lifetime=self._settings.token_lifetime, fresh=not existing
+                source,
+                decision.auth_info,
+                lifetime=self._settings.token_lifetime,
+                fresh=not existing,
             )
         except NoAccess as error:
             refusal = Refuse(error.reason, error.message, standing=existing is not None)
@@ -181,11 +184,11 @@ class RegistrationController:
         except KubeError as error:
             return self._unreached(key, owner, error, standing=existing is not None)
         if existing is None:
-            refused = self._create(build(source, decision.login, token))
+            refused = self._create(build(source, decision.auth_info, token))
             if refused:
                 return self._refuse(key, owner, refused)
         else:
-            self._patch(existing, access_change(source, decision.login, token, existing))
+            self._patch(existing, access_change(source, decision.auth_info, token, existing))
         self._access.renewed(key)
         self._log.info(
             "registered",
@@ -194,9 +197,11 @@ class RegistrationController:
             why=decision.why,
             token_expires=stamp(token.expires_at),
         )
-        self._told.show(key, owner, [_registered(source), _REACHED])
+        self._reporter.set_conditions(key, owner, [_registered(source), _REACHED])
         if existing is not None:
-            self._told.say(owner, "TokenRenewed", f"Argo CD has a new token ({decision.why})")
+            self._reporter.record_event(
+                owner, "TokenRenewed", f"Argo CD has a new token ({decision.why})"
+            )
         self._metrics.token_expires.labels(source.cluster).set(token.expires_at)
         self._metrics.cluster_answered(source.cluster)
         return self._pause(token.renew_at(source.cluster))
@@ -219,7 +224,9 @@ class RegistrationController:
 
     def _keep(self, key: str, owner: Object | None, decision: Keep) -> float:
         source, existing = decision.source, decision.existing
-        secret = self._views.cluster_secrets.store.get(f"{names.ARGOCD_NAMESPACE}/{existing.name}")
+        secret = self._informers.cluster_secrets.store.get(
+            f"{names.ARGOCD_NAMESPACE}/{existing.name}"
+        )
         if secret is None:
             return SOON
         namespaces = source.namespaces if source.scoped else ()
@@ -227,21 +234,21 @@ class RegistrationController:
             self._access.probe(key, secret, namespaces)
         except (Unauthorized, Forbidden) as error:
             # The token was revoked with its ServiceAccount, or the rights were taken away.
-            if not self._access.ready(decision.login):
+            if not self._access.ready(decision.auth_info):
                 # A server that just starts knows neither its tokens nor its roles yet.
                 away = Unreachable("the app cluster is not ready yet")
                 return self._unreached(key, owner, away, standing=True, source=source)
             if not self._access.worth_renewing(key):
                 rejected = _not_reached("Rejected", error.message)
-                self._told.show(key, owner, [_registered(source), rejected])
+                self._reporter.set_conditions(key, owner, [_registered(source), rejected])
                 self._metrics.cluster_silent(source.cluster)
                 return self._access.pause(key)
             return self._register(
-                key, owner, Register(source, decision.login, existing, "identity rejected")
+                key, owner, Register(source, decision.auth_info, existing, "identity rejected")
             )
         except KubeError as error:
             return self._unreached(key, owner, error, standing=True, source=source)
-        self._told.show(key, owner, [_registered(source), _REACHED])
+        self._reporter.set_conditions(key, owner, [_registered(source), _REACHED])
         self._metrics.token_expires.labels(source.cluster).set(existing.expires_at)
         self._metrics.cluster_answered(source.cluster)
         return self._pause(existing.renew_at)
@@ -264,7 +271,7 @@ class RegistrationController:
             state = "True" if standing else "False"
             message = "the app cluster is not responding; retrying"
             conditions.append(Condition(names.REGISTERED, state, "Unreachable", message))
-        if self._told.show(key, owner, conditions):
+        if self._reporter.set_conditions(key, owner, conditions):
             self._log.warning("unreachable", object=key, error=error.message)
         return self._access.pause(key)
 
@@ -273,10 +280,10 @@ class RegistrationController:
         condition = Condition(names.REGISTERED, state, decision.reason, decision.message)
         if decision.reason == NOT_NAMED:
             # Told of the Secret itself: a claim must not show on what it claims to belong to.
-            secret = self._views.source(key)
+            secret = self._informers.source(key)
             owner = {**secret, "apiVersion": "v1", "kind": "Secret"} if secret else None
         self._metrics.refusals.labels(key, decision.reason).inc()
-        if self._told.show(key, owner, [condition]):
+        if self._reporter.set_conditions(key, owner, [condition]):
             self._log.warning(
                 "not registered", object=key, reason=decision.reason, why=decision.message
             )

@@ -22,19 +22,19 @@ PAUSE = 0.3
 
 
 class Deregistration:
-    """Takes a leaving registration one look further; all it knows is in the cluster Secret."""
+    """Drains and deregisters one cluster step by step; its state is in the cluster Secret alone."""
 
     def __init__(self, runtime: Runtime, access: AppAccess, told: StatusReporter) -> None:
         self._kube = runtime.kube
         self._settings = runtime.settings
-        self._logins = runtime.logins
+        self._clients = runtime.clients
         self._metrics = runtime.metrics
         self._log = runtime.log
         self._clock = runtime.clock
         self._access = access
-        self._told = told
+        self._reporter = told
 
-    def proceed(self, key: str, owner: Object | None, decision: Deregister) -> float | None:
+    def reconcile(self, key: str, owner: Object | None, decision: Deregister) -> float | None:
         """Answers when to look again, in seconds; None when nothing is left to do."""
         existing = decision.existing
         now = self._clock()
@@ -103,21 +103,21 @@ class Deregistration:
     def _deregister(self, key: str, existing: Registration, why: str) -> None:
         secret = self._kube.find(SECRET, existing.name, names.ARGOCD_NAMESPACE)
         self._kube.delete(SECRET, existing.name, names.ARGOCD_NAMESPACE, uid=existing.uid)
-        left = self._access.withdraw(self._login(key), secret) if secret else ""
+        left = self._access.withdraw(self._auth_info(key), secret) if secret else ""
         self._access.forget(key)
         self._metrics.forget_cluster(existing.cluster)
         self._log.info("deregistered", cluster=existing.cluster, why=why, identities_left=left)
 
-    def _login(self, key: str) -> AuthInfo | None:
+    def _auth_info(self, key: str) -> AuthInfo | None:
         try:
-            return self._logins.of(key)
+            return self._clients.of(key)
         except UcpError:
             return None
 
     def _tell(self, key: str, owner: Object | None, status: str, reason: str, message: str) -> None:
         leaving = Condition(names.REGISTERED, "False", "Leaving", "the cluster is deregistered")
         drained = Condition(names.DRAINED, status, reason, message)
-        self._told.show(key, owner, [leaving, drained])
+        self._reporter.set_conditions(key, owner, [leaving, drained])
 
 
 def _names(applications: list[Object]) -> list[str]:

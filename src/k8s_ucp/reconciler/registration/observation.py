@@ -28,15 +28,15 @@ class Observer:
 
     def __init__(
         self,
-        views: SharedInformers,
+        informers: SharedInformers,
         owners: Owners,
-        logins: ClusterClients,
+        clients: ClusterClients,
         clock: Clock,
         reserved: Reserved,
     ) -> None:
-        self._views = views
+        self._informers = informers
         self._owners = owners
-        self._logins = logins
+        self._clients = clients
         self._clock = clock
         self._reserved = reserved
         self._claims: dict[str, str] = {}
@@ -45,7 +45,7 @@ class Observer:
 
     def decide(self, key: str) -> tuple[Object | None, Decision]:
         """The owner, None where it is gone, and what to do. Raises KubeError."""
-        secret = self._views.source(key)
+        secret = self._informers.source(key)
         ref = owner_of(secret) if secret else None
         existing = self._existing(key, ref)
         ours = existing if existing and existing.ours and existing.source == key else None
@@ -59,15 +59,15 @@ class Observer:
                 raise
             owner = None
         fate = _fate(owner, ours)
-        source = self._logins.describe(key, owner)
-        login = self._logins.login_or_why(source) if source else None
+        source = self._clients.describe(key, owner)
+        auth_info = self._clients.auth_info_or_why(source) if source else None
         # One at a time: two sources that claim one environment must not both find it free.
         with self._lock:
             seen = Observation(
                 fate=fate,
                 source=source,
-                login=login,
-                environments=self._views.environment_names(),
+                auth_info=auth_info,
+                environments=self._informers.environment_names(),
                 holders=self._holders(key),
                 existing=existing,
                 now=self._clock(),
@@ -88,7 +88,7 @@ class Observer:
         return found is not None and found.ours
 
     def _existing(self, key: str, ref: OwnerRef | None) -> Registration | None:
-        store = self._views.cluster_secrets.store
+        store = self._informers.cluster_secrets.store
         for each in store.all():
             if (each["metadata"].get("annotations") or {}).get(names.SOURCE) == key:
                 return Registration.of(each)
@@ -104,7 +104,7 @@ class Observer:
             for source, environment in self._claims.items()
             if environment and source != key
         }
-        for each in self._views.cluster_secrets.store.all():
+        for each in self._informers.cluster_secrets.store.all():
             registration = Registration.of(each)
             if registration.environment and registration.source != key:
                 held[registration.environment] = registration.cluster

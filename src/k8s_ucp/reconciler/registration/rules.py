@@ -47,7 +47,7 @@ class Observation:
     """Of what declares the cluster that `existing` speaks of, or of the source's owner."""
     source: KubeconfigSource | None
     """None: the kubeconfig Secret isn't there."""
-    login: AuthInfo | NoAccess | None
+    auth_info: AuthInfo | NoAccess | None
     """What the kubeconfig says, or why it can't be used."""
     environments: frozenset[str]
     holders: Mapping[str, str]
@@ -100,7 +100,7 @@ class Register:
     """Make the two identities, take a token, write the cluster Secret."""
 
     source: KubeconfigSource
-    login: AuthInfo
+    auth_info: AuthInfo
     existing: Registration | None
     why: str
 
@@ -118,7 +118,7 @@ class Keep:
     """All is well until `renew_at` (seconds since the epoch)."""
 
     source: KubeconfigSource
-    login: AuthInfo
+    auth_info: AuthInfo
     existing: Registration
 
 
@@ -170,10 +170,13 @@ def _reserved(seen: Observation, source: KubeconfigSource, *, standing: bool) ->
             f"{source.cluster} is Argo CD's name of the core cluster; choose another name",
             standing=standing,
         )
-    if isinstance(seen.login, AuthInfo) and address(seen.login.server) in seen.reserved.addresses:
+    if (
+        isinstance(seen.auth_info, AuthInfo)
+        and address(seen.auth_info.server) in seen.reserved.addresses
+    ):
         return Refuse(
             "AddressReserved",
-            f"{seen.login.server} is the core cluster, which can't be an app cluster",
+            f"{seen.auth_info.server} is the core cluster, which can't be an app cluster",
             standing=standing,
         )
     return None
@@ -235,10 +238,10 @@ def _environment_refused(seen: Observation, source: KubeconfigSource) -> Refuse 
 
 
 def _access(seen: Observation, source: KubeconfigSource) -> Decision:
-    existing, login = seen.existing, seen.login
-    if isinstance(login, NoAccess):
-        return Refuse(login.reason, login.message, standing=existing is not None)
-    assert login is not None, "the source was read"
+    existing, auth_info = seen.existing, seen.auth_info
+    if isinstance(auth_info, NoAccess):
+        return Refuse(auth_info.reason, auth_info.message, standing=existing is not None)
+    assert auth_info is not None, "the source was read"
     if source.scoped and not source.namespaces:
         return Refuse(
             "NamespacesMissing",
@@ -247,17 +250,17 @@ def _access(seen: Observation, source: KubeconfigSource) -> Decision:
             standing=existing is not None,
         )
     if existing is None:
-        return Register(source, login, None, "new")
+        return Register(source, auth_info, None, "new")
     if existing.owner is None or existing.owner.uid != source.owner.uid:
-        return Register(source, login, existing, "declared again")
-    if existing.access != wanted_access(source, login) or existing.cluster != source.cluster:
-        return Register(source, login, existing, "access changed")
+        return Register(source, auth_info, existing, "declared again")
+    if existing.access != wanted_access(source, auth_info) or existing.cluster != source.cluster:
+        return Register(source, auth_info, existing, "access changed")
     if (existing.environment or existing.draining) != source.environment:
         # The fence on the cluster knows its apps by the environment's name.
-        return Register(source, login, existing, "environment changed")
+        return Register(source, auth_info, existing, "environment changed")
     if seen.now >= existing.renew_at:
-        return Register(source, login, existing, "token due")
-    wanted = (source.environment, None, dict(source.facts))
+        return Register(source, auth_info, existing, "token due")
+    wanted = (source.environment, None, dict(source.cluster_info))
     if (existing.environment, existing.draining, dict(existing.labels)) != wanted:
         return Relabel(source, existing)
-    return Keep(source, login, existing)
+    return Keep(source, auth_info, existing)

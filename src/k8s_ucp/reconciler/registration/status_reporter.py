@@ -23,7 +23,7 @@ from k8s_ucp.reconciler.runtime.status import StatusWriter
 
 
 class StatusReporter:
-    """Safe to share between threads; a key is spoken of by one of them at a time."""
+    """Safe to share between threads; a key is reported by one of them at a time."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class StatusReporter:
         self._notes: dict[str, str] | None = None
         self._lock = threading.Lock()
 
-    def show(self, key: str, owner: Object | None, told: Iterable[Condition]) -> bool:
-        """These are our conditions of it from now on; True where that was news."""
+    def set_conditions(self, key: str, owner: Object | None, told: Iterable[Condition]) -> bool:
+        """Write the conditions of a source; True if they changed."""
         if owner is None:
             return False
         self._speak_of(key, owner["metadata"]["uid"])
@@ -69,10 +69,10 @@ class StatusReporter:
         self._tell_turns(owner, before, told)
         return news
 
-    def say(
+    def record_event(
         self, owner: Object | None, reason: str, message: str, *, warning: bool = False
     ) -> None:
-        """An Event alone, for what is no lasting state."""
+        """An Event without a condition, for what is no lasting state."""
         if owner is not None:
             self._events.tell(owner, reason, message, warning=warning)
 

@@ -1,7 +1,7 @@
-"""What is to be looked at next: keys, each at most once in line and never in two hands.
+"""Keys to process, each queued at most once and processed by one worker at a time.
 
 Keys stand in lanes, one for each app cluster. Lanes take turns, and only so many keys of a lane are
-in hand at once, so that one slow cluster holds up nobody else. `RateLimitedQueue` is the rules
+processed at once, so that one slow cluster holds up nobody else. `RateLimitedQueue` is the rules
 alone, with time handed in; `WorkQueue` adds the lock and the waiting.
 """
 
@@ -52,8 +52,8 @@ Lane = Callable[[str], str]
 class RateLimitedQueue:
     """The rules of the queue. Not safe to share between threads.
 
-    A key is in line, in hand (taken, not yet given back), waiting for a time, or unknown. A key
-    added while in hand comes back in line when it is given back, so that no change is missed.
+    A key is queued, processing (taken, not yet given back), waiting for a time, or unknown. A key
+    added while processing comes back in line when it is given back, so that no change is missed.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RateLimitedQueue:
         width: int = 1,
         rate: RetryRate | None = None,
     ) -> None:
-        """width: keys of one lane in hand at once. rate: of the retries of all keys together."""
+        """width: keys of one lane processed at once. rate: of the retries of all keys together."""
         self._back_off = back_off
         self._chance = chance
         self._lane = lane
@@ -73,29 +73,29 @@ class RateLimitedQueue:
         self._rate = rate or RetryRate()
         self._lines: dict[str, deque[str]] = {}
         self._turns: deque[str] = deque()
-        """Lanes with somebody in line and room in hand, each once."""
+        """Lanes with somebody in line and room to process, each once."""
         self._busy: dict[str, int] = {}
         self._in_line: set[str] = set()
-        self._in_hand: set[str] = set()
+        self._processing: set[str] = set()
         self._again: set[str] = set()
         self._due: dict[str, float] = {}
         self._timers: list[tuple[float, str]] = []
         self._failures: dict[str, int] = {}
         self._changed: dict[str, float] = {}
         """When the change came that a key is to catch up with, the oldest one."""
-        self._changed_in_hand: dict[str, float] = {}
+        self._changed_while_processing: dict[str, float] = {}
 
     def add(self, key: str, now: float = 0.0) -> None:
         """Something changed: look at `key` as soon as possible."""
-        if key in self._in_hand:
-            self._changed_in_hand.setdefault(key, now)
+        if key in self._processing:
+            self._changed_while_processing.setdefault(key, now)
             self._again.add(key)
         else:
             self._changed.setdefault(key, now)
             self._line_up(key)
 
     def take(self, now: float) -> str | None:
-        """The next key, from now on in hand; None when nothing is due."""
+        """The next key, from now on processing; None when nothing is due."""
         while self._timers and self._timers[0][0] <= now:
             due, key = heapq.heappop(self._timers)
             if self._due.get(key) == due:
@@ -105,7 +105,7 @@ class RateLimitedQueue:
         lane = self._turns.popleft()
         key = self._lines[lane].popleft()
         self._in_line.discard(key)
-        self._in_hand.add(key)
+        self._processing.add(key)
         self._busy[lane] = self._busy.get(lane, 0) + 1
         self._take_turns(lane)
         return key
@@ -148,12 +148,12 @@ class RateLimitedQueue:
         return self._timers[0][0] if self._timers else None
 
     def __len__(self) -> int:
-        """Keys in line or in hand."""
-        return len(self._in_line) + len(self._in_hand)
+        """Keys queued or processing."""
+        return len(self._in_line) + len(self._processing)
 
     def oldest(self, now: float) -> float:
         """Seconds for which the oldest change waits to be caught up with."""
-        waiting = [*self._changed.values(), *self._changed_in_hand.values()]
+        waiting = [*self._changed.values(), *self._changed_while_processing.values()]
         return now - min(waiting) if waiting else 0.0
 
     def _line_up(self, key: str) -> None:
@@ -176,9 +176,9 @@ class RateLimitedQueue:
 
     def _give_back(self, key: str, due: float | None) -> None:
         lane = self._lane(key)
-        self._in_hand.discard(key)
-        if key in self._changed_in_hand:
-            self._changed.setdefault(key, self._changed_in_hand.pop(key))
+        self._processing.discard(key)
+        if key in self._changed_while_processing:
+            self._changed.setdefault(key, self._changed_while_processing.pop(key))
         was_full = self._busy[lane] >= self._width
         self._busy[lane] -= 1
         if not self._busy[lane]:
@@ -205,7 +205,7 @@ class WorkQueue:
         rate: RetryRate | None = None,
     ) -> None:
         """See Backlog."""
-        self._backlog = RateLimitedQueue(back_off or BackOff(), lane=lane, width=width, rate=rate)
+        self._rules = RateLimitedQueue(back_off or BackOff(), lane=lane, width=width, rate=rate)
         self._changed = threading.Condition()
         self._stopped = False
         self._held = False
@@ -213,7 +213,7 @@ class WorkQueue:
 
     def add(self, key: str) -> None:
         with self._changed:
-            self._backlog.add(key, time.monotonic())
+            self._rules.add(key, time.monotonic())
             self._changed.notify()
 
     def take(self, patience: float | None = None) -> str | None:
@@ -224,15 +224,15 @@ class WorkQueue:
             try:
                 while not self._stopped:
                     now = time.monotonic()
-                    key = None if self._held else self._backlog.take(now)
+                    key = None if self._held else self._rules.take(now)
                     if key is not None:
-                        if self._backlog.next_due() == 0.0:
+                        if self._rules.next_due() == 0.0:
                             # One notification may have stood for several keys.
                             self._changed.notify()
                         return key
                     if until is not None and now >= until:
                         return None
-                    due = None if self._held else self._backlog.next_due()
+                    due = None if self._held else self._rules.next_due()
                     times = [each for each in (due, until) if each is not None]
                     self._changed.wait(max(0.0, min(times) - now) if times else None)
                 return None
@@ -242,17 +242,17 @@ class WorkQueue:
     def done(self, key: str, again: float | None = None) -> float | None:
         """See Backlog.done."""
         with self._changed:
-            took = self._backlog.done(key, time.monotonic(), again)
+            took = self._rules.done(key, time.monotonic(), again)
             self._changed.notify()
             return took
 
     def failed(self, key: str) -> float:
         with self._changed:
-            delay = self._backlog.failed(key, time.monotonic())
+            delay = self._rules.failed(key, time.monotonic())
             self._changed.notify()
             return delay
 
-    def hold(self, held: bool) -> None:
+    def pause(self, held: bool) -> None:
         """While held nothing is handed out: another process leads."""
         with self._changed:
             self._held = held
@@ -276,8 +276,8 @@ class WorkQueue:
     def oldest(self) -> float:
         """See Backlog.oldest."""
         with self._changed:
-            return self._backlog.oldest(time.monotonic())
+            return self._rules.oldest(time.monotonic())
 
     def __len__(self) -> int:
         with self._changed:
-            return len(self._backlog)
+            return len(self._rules)

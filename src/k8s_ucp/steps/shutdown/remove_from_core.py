@@ -34,7 +34,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.preflight.removal import belongings_of
+from k8s_ucp.preflight.removal import inventory_of
 from k8s_ucp.steps.shutdown.stop_clusters import forget_access
 
 SECONDS = 180.0
@@ -57,10 +57,10 @@ class RemoveFromCore:
 
     def run(self, context: Context, report: Report) -> None:
         name = context.topology.core_cluster
-        belongings = belongings_of(context)
-        if belongings is None:
+        inventory = inventory_of(context)
+        if inventory is None:
             return
-        _Removal(context, belongings, report).run()
+        _Removal(context, inventory, report).run()
         make(context.workspace, context.topology).delete(name)
         Ledger(context.state.ledger).remove()
         forget_access(context, name)
@@ -69,26 +69,26 @@ class RemoveFromCore:
 @dataclass(frozen=True)
 class _Removal:
     context: Context
-    belongings: Inventory
+    inventory: Inventory
     report: Report
 
     def run(self) -> None:
-        found = self.belongings
+        found = self.inventory
         # Looked at while all of it is there.
-        things = [*found.brought, *found.applied, *found.cluster_secrets]
+        things = [*found.created, *found.applied, *found.cluster_secrets]
         namespaces, kinds, hooks = found.namespaces, found.kinds, self._hooks()
-        lent = found.lent
+        shared = found.shared
         applications = found.applications
         workloads = [each for each in things if each["kind"] in WORKLOADS]
         # Applications and workloads go first. A stop that is cut off then must still know whose the
         # rest is that they kept or wrote.
-        ours = map(LedgerEntry.of, [*found.brought, *found.made_inside()])
+        ours = map(LedgerEntry.of, [*found.created, *found.made_inside()])
         Ledger(self.context.state.ledger).add(ours)
         self.report("what Argo CD keeps")
         self._let_rest(applications)
         if found.argocd_stays:
             self.report("Applications")
-            for each in lent:
+            for each in shared:
                 self._give_back(each)
             self._withdraw(applications, [each for each in things if _is_set(each)])
         self._end([each for each in workloads if each["metadata"]["name"] in BRINGING])
@@ -102,14 +102,14 @@ class _Removal:
         self._delete_all(kinds)
         self._await_gone(kinds, "deletion of ucp's CRDs")
         self.report("namespaces")
-        for each in lent:
+        for each in shared:
             self._give_back(each)
         self._delete_all(namespaces)
         self._await_gone(namespaces, "deletion of ucp's namespaces")
 
     @property
     def kube(self) -> Kube:
-        return self.belongings.kube
+        return self.inventory.kube
 
     def _let_rest(self, applications: Sequence[Object]) -> None:
         """Have Argo CD keep nothing on the core any more, the root first: it keeps the others."""
@@ -165,14 +165,14 @@ class _Removal:
 
     def _hooks(self) -> list[Object]:
         """Webhooks that call our namespaces: Crossplane makes them itself."""
-        inner = {each["metadata"]["name"] for each in self.belongings.namespaces}
+        inner = {each["metadata"]["name"] for each in self.inventory.namespaces}
         return [
             item
             for name in HOOKS
             for item in self.kube.list_all(
                 self.kube.kind_of("admissionregistration.k8s.io/v1", name)
             )
-            if self.belongings.is_young(item) and inner & set(services_of(item))
+            if self.inventory.is_young(item) and inner & set(services_of(item))
         ]
 
     def _give_back(self, item: Object) -> None:

@@ -21,7 +21,7 @@ class StartLocalClusters:
         programs = [
             *context.reconciler.programs(),
             *Watcher(context.placement).programs(),
-            *context.backup_keeper.programs(),
+            *context.backup_component.programs(),
         ]
         context.placement.start(programs)
         await_ready(context, reconciler.NAME, context.reconciler.ready)

@@ -19,7 +19,7 @@ class StartReconciler:
         programs = [
             *context.reconciler.programs(),
             *Watcher(context.placement).programs(),
-            *context.backup_keeper.programs(),
+            *context.backup_component.programs(),
         ]
         context.placement.start(programs)
         await_ready(context, reconciler.NAME, context.reconciler.ready)

@@ -189,12 +189,12 @@ def test_a_port_that_was_another_one_when_the_cluster_was_made(machine: Machine)
 
 def test_a_port_that_a_rootless_engine_may_not_have(machine: Machine) -> None:
     machine.engine("docker", SecurityOptions=["name=rootless"])
-    facts = ContainerEngine("docker").facts()
+    info = ContainerEngine("docker").info()
     lowest = kind_checks.first_open_port()
     if lowest <= 80:
         pytest.skip("this machine lets everybody listen on port 80")
     with pytest.raises(UcpError, match=r"rootless|taken"):
-        kind_checks.check_ports("demo-core", {80: 80}, facts)
+        kind_checks.check_ports("demo-core", {80: 80}, info)
 
 
 def test_a_version_that_the_node_image_does_not_have(machine: Machine) -> None:

@@ -13,7 +13,7 @@ from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.failures import Declined
 from k8s_ucp.git.repository import RENDERED, Repository
 from k8s_ucp.gitops.publish.merge import MergeConflict
-from k8s_ucp.gitops.publish.repositories import Resolutions, settle
+from k8s_ucp.gitops.publish.repositories import Resolutions, resolutions_from
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import App, Environment
 from tests.integration.gitops.conftest import World
@@ -200,7 +200,7 @@ def test_a_conflict_shows_both_sides_and_writes_nothing_there(world: World) -> N
     with pytest.raises(MergeConflict):
         world.start(domain="example.com")
 
-    world.start(domain="example.com", settled=settle([path], []))
+    world.start(domain="example.com", resolutions=resolutions_from([path], []))
     assert b"www.example.org" in world.files("apps")[path]
     assert b"example.com" in world.files("apps")["apps/echo/overlays/prod/hosts.yaml"]
     assert not world.start(domain="example.com").changed, "settled once is settled"
@@ -212,7 +212,7 @@ def test_the_render_s_side_of_a_conflict(world: World) -> None:
     world.edit("apps", STAGE, "count: 1", "count: 7")
     with pytest.raises(MergeConflict):
         world.start(apps=(echo(replicas=2),))
-    world.start(apps=(echo(replicas=2),), settled=settle([], [f"apps:{STAGE}"]))
+    world.start(apps=(echo(replicas=2),), resolutions=resolutions_from([], [f"apps:{STAGE}"]))
     stage = world.files("apps")[STAGE]
     assert b"count: 2" in stage
     assert b'newTag: "0.9.3"' in stage, "not even then a tag is lost"
@@ -224,7 +224,7 @@ def test_an_edited_file_that_the_render_drops(world: World) -> None:
     world.edit("apps", path, "example.org", "example.net")
     with pytest.raises(MergeConflict, match="removed in the render"):
         world.start(apps=(echo(hosts=()),))
-    world.start(apps=(echo(hosts=()),), settled=settle([], [path]))
+    world.start(apps=(echo(hosts=()),), resolutions=resolutions_from([], [path]))
     assert path not in world.files("apps")
 
 
@@ -235,7 +235,7 @@ def test_a_file_that_a_person_made_first(world: World) -> None:
     quote = App(name="quote", image="quote", tag="1")
     with pytest.raises(MergeConflict, match="kind: Mine"):
         world.start(apps=(echo(), quote))
-    world.start(apps=(echo(), quote), settled=settle([path], []))
+    world.start(apps=(echo(), quote), resolutions=resolutions_from([path], []))
     assert world.files("apps")[path] == b"kind: Mine\n"
     assert "apps/quote/base/deployment.yaml" in world.files("apps")
 
@@ -353,11 +353,11 @@ def test_two_starts_and_people_at_once(world: World) -> None:
 
 
 def test_settle_reads_repositories() -> None:
-    settled = settle(["a", "core:b"], ["apps:c"])
-    assert settled.core.ours == {"a", "b"}
-    assert settled.apps.ours == {"a"}
-    assert (settled.core.theirs, settled.apps.theirs) == (frozenset(), {"c"})
-    assert Resolutions() == settle([], [])
+    resolutions = resolutions_from(["a", "core:b"], ["apps:c"])
+    assert resolutions.core.ours == {"a", "b"}
+    assert resolutions.apps.ours == {"a"}
+    assert (resolutions.core.theirs, resolutions.apps.theirs) == (frozenset(), {"c"})
+    assert Resolutions() == resolutions_from([], [])
 
 
 def test_the_published_tree_is_the_render(world: World) -> None:
@@ -400,7 +400,7 @@ def test_an_edited_application_set_is_not_moved_unasked(world: World) -> None:
     assert world.refs() == before
     mine = world.files("apps")[SETS[1]]
     world.push("core", {SETS[1]: mine})
-    world.start(settled=settle([f"core:{SETS[1]}"], [f"apps:{SETS[1]}"]))
+    world.start(resolutions=resolutions_from([f"core:{SETS[1]}"], [f"apps:{SETS[1]}"]))
     assert world.files("core")[SETS[1]] == mine
     assert SETS[1] not in world.files("apps")
 

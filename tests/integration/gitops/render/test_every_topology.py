@@ -52,7 +52,7 @@ CLOUD_FIELDS = json.loads(provider_fields.TABLE.read_text("utf-8"))["kinds"]
 
 def rendered(topology: Topology, text: bytes) -> Rendered:
     git = topology.spec.git
-    facts = replace(
+    inputs = replace(
         FACTS,
         topology_file=text,
         manifests=read_manifests(topology, Path()),
@@ -63,7 +63,7 @@ def rendered(topology: Topology, text: bytes) -> Rendered:
         repositories="/srv/k8s-ucp/git",
         owner=1000,
     )
-    return render(topology, facts)
+    return render(topology, inputs)
 
 
 def with_examples(count: int, start: int = SEED) -> Callable[[Any], Any]:

@@ -28,8 +28,8 @@ def objects(text: str) -> dict[tuple[str, str], Any]:
 @pytest.mark.parametrize("name", sorted(each.stem for each in TOPOLOGIES.glob("*.yaml")))
 def test_every_folder_builds(name: str, toolbox: Toolbox, tmp_path: Path) -> None:
     topology = load(TOPOLOGIES / f"{name}.yaml")
-    facts = replace(FACTS, manifests=read_manifests(topology, TOPOLOGIES))
-    render_to(tmp_path, render(topology, facts))
+    inputs = replace(FACTS, manifests=read_manifests(topology, TOPOLOGIES))
+    render_to(tmp_path, render(topology, inputs))
     # `far` lies in a repository that is nowhere.
     found = [each for each in roots(tmp_path) if "far" not in each.parts]
     # Also of a topology without environments.

@@ -112,7 +112,7 @@ def test_a_process_that_lost_a_part_ends_to_be_started_again(
 
     def start_and_lose(self: manager.Manager) -> None:
         start(self)
-        self.views.local_clusters.stop()
+        self.informers.local_clusters.stop()
 
     monkeypatch.setattr(manager, "CHECK_SECONDS", 0.2)
     monkeypatch.setattr(manager.Manager, "start", start_and_lose)

@@ -8,7 +8,7 @@ import pytest
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.lifecycle.start import _write_down
-from k8s_ucp.cli.lifecycle.start_request import Flags, find_wanted, parse_flags
+from k8s_ucp.cli.lifecycle.start_request import Flags, parse_flags, resolve_topology
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
@@ -29,7 +29,7 @@ def test_who_takes_the_default_is_told_of_kind_where_it_is(
     silent = None if engine else UcpError("Docker is not running")
     monkeypatch.setattr("k8s_ucp.clusters.kind.provider.why_unavailable", lambda: silent)
     flags = parse_flags(yes=True, file=None, core=core, environments=None, apps=None)
-    wanted = find_wanted(Invocation(tmp_path), flags)
+    wanted = resolve_topology(Invocation(tmp_path), flags)
     assert wanted.topology.spec.core.provider == (core or "embedded")
     assert ("ucp start --core kind" in capsys.readouterr().err) is told
     assert not any(tmp_path.iterdir())
@@ -48,9 +48,9 @@ def test_what_is_adopted_goes_into_the_file_that_is_there(tmp_path: Path) -> Non
         "  git: {provider: url, core: https://a/b, apps: https://a/c}\n"
     )
     path.write_text(text)
-    same = find_wanted(Invocation(tmp_path), adopting("argocd", core="existing"))
+    same = resolve_topology(Invocation(tmp_path), adopting("argocd", core="existing"))
     assert (same.changed, same.text) == ("", text)
-    more = find_wanted(Invocation(tmp_path), adopting("crossplane, argocd"))
+    more = resolve_topology(Invocation(tmp_path), adopting("crossplane, argocd"))
     assert more.topology.spec.core.adopt == ("argocd", "crossplane")
     assert more.text == text.replace("[argocd]", "[argocd, crossplane]")
     assert (more.changed, more.exists) == ("spec.core.adopt", True)
@@ -61,7 +61,7 @@ def test_what_can_not_be_adopted_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--adopt: 'traefik' is not an adoptable component"):
         adopting("argocd,traefik")
     with pytest.raises(UsageError, match="'adopt' is valid for provider existing"):
-        find_wanted(Invocation(tmp_path), adopting("argocd", core="embedded"))
+        resolve_topology(Invocation(tmp_path), adopting("argocd", core="embedded"))
     assert not any(tmp_path.iterdir())
 
 
@@ -71,10 +71,10 @@ def test_a_file_that_changed_while_it_was_checked_is_not_started(tmp_path: Path)
     path.write_text(topology_text(default()))
     call = Invocation(tmp_path)
     flags = parse_flags(yes=True, file=None, core=None, environments=None, apps=None)
-    wanted = find_wanted(call, flags)
+    wanted = resolve_topology(call, flags)
     path.write_text(topology_text(default(environments=("stage", "prod", "eu"))))
     with pytest.raises(UcpError, match="changed while it was checked"):
         _write_down(call, wanted)
     assert not (tmp_path / ".ucp").exists()
-    _write_down(call, find_wanted(call, flags))
+    _write_down(call, resolve_topology(call, flags))
     assert (tmp_path / ".ucp" / "demo" / "ucp.yaml").read_text() == path.read_text()

@@ -51,7 +51,7 @@ class Engine(ContainerEngine):
     def note(self) -> Path:
         return self.root / "kind/k8s-ucp.json"
 
-    def facts(self) -> EngineInfo:
+    def info(self) -> EngineInfo:
         return EngineInfo(memory=16 * 10**9, cgroup=2, rootless=False)
 
     def nodes(self, cluster: str | None = None) -> list[ContainerNode]:

@@ -137,9 +137,9 @@ def test_what_argocd_brought_is_ours_where_it_keeps_it_for_us() -> None:
         item("Secret", "older", "monitoring", annotations=kept_by("root"), made=BEFORE),
     )
     ours = looked_at(cluster, ROOT, NAMESPACE)
-    assert names(ours.brought) == ["kept"]
+    assert names(ours.created) == ["kept"]
     assert names(ours.namespaces) == ["argocd"]
-    assert names(ours.lent) == ["team"]
+    assert names(ours.shared) == ["team"]
 
 
 def test_what_others_would_lose_is_named() -> None:

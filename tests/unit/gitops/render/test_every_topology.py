@@ -19,11 +19,11 @@ from tests.unit.gitops.topologies import FACTS
 @given(topologies())
 def test_any_topology_renders(given_topology: tuple[Topology, bytes]) -> None:
     topology, text = given_topology
-    facts = replace(
+    inputs = replace(
         FACTS, topology_file=text, manifests=read_manifests(topology, Path()), engine={}
     )
-    rendered = render(topology, facts)
-    assert rendered == render(topology, facts)
+    rendered = render(topology, inputs)
+    assert rendered == render(topology, inputs)
     for files in (rendered.core, rendered.apps):
         for path, content in files.items():
             if path.endswith((".yaml", ".yml")):

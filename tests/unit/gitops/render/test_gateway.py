@@ -26,8 +26,8 @@ GATEWAY = {"ingress": "gateway"}
 
 
 def files(topology: Topology, folder: Path = Path()) -> dict[str, Any]:
-    facts = replace(FACTS, manifests=read_manifests(topology, folder))
-    rendered = render(topology, facts)
+    inputs = replace(FACTS, manifests=read_manifests(topology, folder))
+    rendered = render(topology, inputs)
     return {
         path: list(YAML(typ="safe").load_all(text.decode()))[-1]
         for each in (rendered.core, rendered.apps)

@@ -245,7 +245,7 @@ def everywhere(part: Any, old: str, new: str) -> Any:
 def rendered(topology: Topology) -> Rendered:
     git = topology.spec.git
     own = {each.name: {"a.yaml": OWN} for each in topology.spec.apps if each.form == "path"}
-    facts = RenderInputs(
+    inputs = RenderInputs(
         machine="m",
         core_url=git.core or "",
         apps_url=git.apps or "",
@@ -253,7 +253,7 @@ def rendered(topology: Topology) -> Rendered:
         manifests=own,
         reconciler_image=topology.spec.reconciler.image or "",
     )
-    return render(topology, facts)
+    return render(topology, inputs)
 
 
 @functools.cache

@@ -23,9 +23,9 @@ from tests.unit.reconciler.objects import (
     AUTHORITY,
     NOW,
     Object,
+    auth_info,
     cluster_secret,
     local_cluster,
-    login,
     registration,
     source,
 )
@@ -93,8 +93,8 @@ def test_what_was_built_matches_its_source(owner: Object) -> None:
     assert found.source == one.key
     assert found.owner == one.owner
     assert found.cluster == one.cluster
-    assert found.access == wanted_access(one, login(one))
-    assert found.labels == one.facts
+    assert found.access == wanted_access(one, auth_info(one))
+    assert found.labels == one.cluster_info
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_change_of_profile_gives_what_a_new_secret_would_be(
     secret, one = cluster_secret(source(before)), source(after)
     secret["metadata"]["labels"]["someone"] = "else"
     token = Token("eyJnew", NOW + 9, NOW + 99)
-    change = access_change(one, login(one), token, Registration.of(secret))
+    change = access_change(one, auth_info(one), token, Registration.of(secret))
     found = patched(secret, change)
     assert found["metadata"]["labels"].pop("someone") == "else"
     expected = cluster_secret(one, issued=NOW + 9, lifetime=90)
@@ -138,7 +138,7 @@ def test_changes_are_only_for_the_version_that_was_read() -> None:
     for change in (
         drain_change(found, "now"),
         label_change(one, found),
-        access_change(one, login(one), Token("t", NOW, NOW + 1), found),
+        access_change(one, auth_info(one), Token("t", NOW, NOW + 1), found),
     ):
         assert change["metadata"]["resourceVersion"] == "12"
 

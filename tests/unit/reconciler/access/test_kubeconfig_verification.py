@@ -12,7 +12,7 @@ import pytest
 
 from k8s_ucp import names
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess, choose, kubeconfig
-from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS, login_of
+from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS, auth_info_of
 from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
 from k8s_ucp.reconciler.access.sources import Fate, KubeconfigSource, describe, pointed_to
 from k8s_ucp.reconciler.registration.rules import NOT_NAMED, Deregister, Refuse, decide
@@ -90,7 +90,7 @@ def secret(owner: Object, server: str, *, user: Any = None, **cluster: Any) -> O
 
 def refused(one: KubeconfigSource, reason: str) -> str:
     with pytest.raises(NoAccess) as caught:
-        found = login_of(one)
+        found = auth_info_of(one)
         choose(found, AUTHENTICATORS).connect(found, NoCloud())
     assert caught.value.reason == reason, caught.value.message
     return caught.value.message
@@ -99,7 +99,7 @@ def refused(one: KubeconfigSource, reason: str) -> str:
 @pytest.mark.parametrize("kind", TOLD, ids=lambda kind: kind[0].split("/")[0])
 def test_a_secret_that_is_as_the_owner_says_gets_in(kind: tuple[str, str]) -> None:
     owner = managed(kind)
-    found = login_of(describe(secret(owner, SERVERS[kind]), owner))
+    found = auth_info_of(describe(secret(owner, SERVERS[kind]), owner))
     assert found.server == SERVERS[kind]
     assert choose(found, AUTHENTICATORS).name != "static"
 
@@ -115,7 +115,7 @@ def test_another_address_than_the_owner_s_gets_nothing(
     owner = managed(kind)
     one = describe(secret(owner, server.format(SERVERS[kind]), user=user), owner)
     with pytest.raises(NoAccess) as caught:
-        login_of(one)
+        auth_info_of(one)
     assert caught.value.reason in ("SourceDiffers", "KubeconfigInvalid")
 
 
@@ -123,7 +123,7 @@ def test_another_address_than_the_owner_s_gets_nothing(
 def test_azure_s_public_and_private_names_are_the_cluster_s(name: str) -> None:
     told = {**TOLD[AKS], "privateFqdn": "demo.private.azmk8s.io"}
     owner = managed(AKS, status={"atProvider": told})
-    assert login_of(describe(secret(owner, f"https://{name}:443"), owner)).server
+    assert auth_info_of(describe(secret(owner, f"https://{name}:443"), owner)).server
 
 
 @pytest.mark.parametrize("kind", [GKE, EKS])
@@ -135,7 +135,7 @@ def test_another_ca_than_the_owner_s_gets_nothing(kind: tuple[str, str]) -> None
 
 def test_digitalocean_s_own_word_on_the_ca_counts() -> None:
     owner = managed(DIGITALOCEAN)
-    found = login_of(describe(secret(owner, SERVERS[DIGITALOCEAN]), owner))
+    found = auth_info_of(describe(secret(owner, SERVERS[DIGITALOCEAN]), owner))
     told = Answering("canary", {"token": "t", "certificate_authority_data": OTHER})
     with pytest.raises(NoAccess) as caught:
         choose(found, AUTHENTICATORS).connect(found, told)
@@ -147,7 +147,7 @@ def test_digitalocean_s_own_word_on_the_ca_counts() -> None:
 def test_where_the_secret_holds_no_ca_the_owner_s_counts() -> None:
     owner = managed(GKE)
     content = kubeconfig({"server": SERVERS[GKE], "tls-server-name": "evil.example.org"}, {})
-    found = login_of(describe(kubeconfig_secret(owner, content), owner))
+    found = auth_info_of(describe(kubeconfig_secret(owner, content), owner))
     assert found.cluster == {
         "server": SERVERS[GKE],
         "certificate-authority-data": AUTHORITY,
@@ -162,7 +162,7 @@ def test_a_secret_that_the_owner_does_not_name_gets_nothing(
     owner = managed(kind, spec={"writeConnectionSecretToRef": reference})
     one = describe(secret(owner, SERVERS[kind]), owner)
     assert "kubeconfig" in refused(one, NOT_NAMED) or not reference
-    decision = decide(replace(seen(), source=one, login=None))
+    decision = decide(replace(seen(), source=one, auth_info=None))
     assert isinstance(decision, Refuse)
     assert (decision.reason, decision.standing) == (NOT_NAMED, False)
 
@@ -192,7 +192,7 @@ def asked(kind: tuple[str, str], *arguments: str) -> tuple[Answering, str]:
     owner = managed(kind)
     command = {EKS: "aws", AKS: "kubelogin", DIGITALOCEAN: "doctl"}[kind]
     user = {"exec": {"command": command, "args": list(arguments)}}
-    found = login_of(describe(secret(owner, SERVERS[kind], user=user), owner))
+    found = auth_info_of(describe(secret(owner, SERVERS[kind], user=user), owner))
     cloud = Answering(CREDENTIALS[kind], ANSWERS[kind])
     answer = choose(found, AUTHENTICATORS).connect(found, cloud)
     return cloud, str(answer["users"][0]["user"]["token"])
@@ -232,7 +232,7 @@ def test_a_cluster_auth_points_to_what_knows_the_cluster() -> None:
     assert pointed_to(managed(EKS)) is None
     static = {"token": "k8s-aws-v1.x"}
     right = describe(secret(owner, SERVERS[EKS], user=static), owner, managed(EKS))
-    assert login_of(right).server == SERVERS[EKS]
+    assert auth_info_of(right).server == SERVERS[EKS]
     assert (right.known.name, right.known.trusted) == ("shop", True)
     refused(describe(secret(owner, EVIL, user=static), owner, managed(EKS)), "SourceDiffers")
     alone = describe(secret(owner, EVIL), owner)
@@ -240,7 +240,7 @@ def test_a_cluster_auth_points_to_what_knows_the_cluster() -> None:
 
 
 def test_a_local_cluster_s_secret_must_be_what_its_controller_made() -> None:
-    assert login_of(source()).server == config()["clusters"][0]["cluster"]["server"]
+    assert auth_info_of(source()).server == config()["clusters"][0]["cluster"]["server"]
     owner = local_cluster(annotations={names.KUBECONFIG_DIGEST: digest_of(config())})
     for changed in (
         config(EVIL),
@@ -262,7 +262,7 @@ def test_arguments_count_where_the_whole_kubeconfig_is_vouched_for() -> None:
     content = kubeconfig(
         config()["clusters"][0]["cluster"], {"exec": {"command": "aws", "args": words}}
     )
-    found = login_of(source(content=content))
+    found = auth_info_of(source(content=content))
     assert found.argument("--cluster-name") == "mine"
     assert choose(found, AUTHENTICATORS).name == "aws"
 

@@ -93,7 +93,7 @@ def test_a_secret_that_a_person_labelled_vouches_for_itself() -> None:
     found = describe(secret, secret)
     assert (found.cluster, found.environment) == ("demo-stage", "stage")
     assert found.owner.kind == "Secret"
-    assert found.facts[names.PROVIDER] == "elsewhere"
+    assert found.cluster_info[names.PROVIDER] == "elsewhere"
 
 
 def test_a_source_without_a_kubeconfig_is_not_kept() -> None:
@@ -127,7 +127,7 @@ def test_facts_come_from_the_owner() -> None:
         status={"version": "v1.35.4"},
     )
     found = source(owner)
-    assert found.facts == {
+    assert found.cluster_info == {
         names.TOPOLOGY: "demo",
         names.PROVIDER: "embedded",
         names.REGION: "eu",
@@ -139,7 +139,9 @@ def test_facts_come_from_the_owner() -> None:
 
 
 def test_protection_that_is_not_on_is_no_label() -> None:
-    assert names.PROTECTED not in source(local_cluster(labels={names.PROTECTED: "false"})).facts
+    assert (
+        names.PROTECTED not in source(local_cluster(labels={names.PROTECTED: "false"})).cluster_info
+    )
 
 
 def test_data_that_is_not_base64_is_an_empty_kubeconfig() -> None:

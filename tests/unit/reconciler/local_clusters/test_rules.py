@@ -18,13 +18,13 @@ from k8s_ucp.reconciler.local_clusters.rules import (
     Foreign,
     NextAction,
     SecretState,
+    classify,
     compare,
-    judge,
+    deletion_blocker,
     kubeconfig_secret,
-    need,
+    next_action,
     owned,
     readiness,
-    waits_for,
 )
 from k8s_ucp.reconciler.runtime.settings import Settings
 from tests.unit.reconciler.objects import NOW, Object, condition, config, local_cluster
@@ -41,7 +41,7 @@ def settings(tmp: Any = None) -> Settings:
 
 def test_what_it_wants_is_handed_to_the_provider() -> None:
     item = local_cluster(spec={"version": "v1.35.4", "nodes": 3})
-    verdict = judge(item, settings(), PROVIDERS)
+    verdict = classify(item, settings(), PROVIDERS)
     assert isinstance(verdict, Ensure)
     assert verdict.provider == "embedded"
     assert verdict.request.name == "demo-stage"
@@ -52,35 +52,35 @@ def test_what_it_wants_is_handed_to_the_provider() -> None:
 @pytest.mark.parametrize("metadata", [{}, GOING])
 def test_another_machine_s_is_not_touched(metadata: Object) -> None:
     item = local_cluster(spec={"machine": "elsewhere"}, metadata=metadata)
-    assert judge(item, settings(), PROVIDERS) == Foreign()
+    assert classify(item, settings(), PROVIDERS) == Foreign()
 
 
 @pytest.mark.parametrize("name", ["demo-core", "stage", "other-stage"])
 def test_names_that_are_not_an_environment_s_are_refused(name: str) -> None:
-    verdict = judge(local_cluster(name), settings(), PROVIDERS)
+    verdict = classify(local_cluster(name), settings(), PROVIDERS)
     assert isinstance(verdict, CannotCreate)
     assert verdict.reason == "NameRefused"
 
 
 def test_the_core_cluster_is_never_deleted_by_a_declaration() -> None:
-    verdict = judge(local_cluster("demo-core", metadata=GOING), settings(), PROVIDERS)
+    verdict = classify(local_cluster("demo-core", metadata=GOING), settings(), PROVIDERS)
     assert isinstance(verdict, CannotCreate)
 
 
 def test_a_provider_that_is_not_here_is_named() -> None:
-    verdict = judge(local_cluster(spec={"provider": "kind"}), settings(), PROVIDERS)
+    verdict = classify(local_cluster(spec={"provider": "kind"}), settings(), PROVIDERS)
     assert isinstance(verdict, CannotCreate)
     assert "kind" in verdict.message
     assert "embedded" in verdict.message
 
 
 def test_going_with_our_finalizer_waits_for_us() -> None:
-    assert judge(local_cluster(metadata=GOING), settings(), PROVIDERS) == Delete("embedded")
+    assert classify(local_cluster(metadata=GOING), settings(), PROVIDERS) == Delete("embedded")
 
 
 def test_going_without_our_finalizer_never_was_ours() -> None:
     metadata = {**GOING, "finalizers": ["foregroundDeletion"]}
-    assert judge(local_cluster(metadata=metadata), settings(), PROVIDERS) == Foreign()
+    assert classify(local_cluster(metadata=metadata), settings(), PROVIDERS) == Foreign()
 
 
 def state(exists: bool = True, running: bool = True, ready: bool = True) -> ClusterState:
@@ -107,11 +107,13 @@ def test_what_the_control_plane_needs(
     seen: ClusterState, status: Object, waited: float, expected: NextAction
 ) -> None:
     item = local_cluster(status=status)
-    assert need(item, seen, done=0, waited=waited, patience=20) is expected
+    assert next_action(item, seen, done=0, waited=waited, patience=20) is expected
 
 
 def test_what_was_just_made_is_not_made_again_before_the_status_shows() -> None:
-    assert need(local_cluster(), state(), done=1, waited=0, patience=20) is NextAction.NOTHING
+    assert (
+        next_action(local_cluster(), state(), done=1, waited=0, patience=20) is NextAction.NOTHING
+    )
 
 
 def test_readiness_tells_the_provider_s_reason() -> None:
@@ -180,7 +182,9 @@ def leaving(*conditions: Object) -> Object:
 def test_what_a_deletion_waits_for(
     item: Object, registered: bool, holding: list[str], after: float, waits: bool
 ) -> None:
-    hold = waits_for(item, registered=registered, holding=holding, now=NOW + after, limit=120)
+    hold = deletion_blocker(
+        item, registered=registered, holding=holding, now=NOW + after, limit=120
+    )
     assert (hold is not None) is waits
     if hold:
         assert hold.condition.status == "False"
@@ -198,5 +202,6 @@ def test_no_deletion_hangs(
 ) -> None:
     item = leaving(condition("Drained", drained))
     assert (
-        waits_for(item, registered=registered, holding=holding, now=NOW + after, limit=120) is None
+        deletion_blocker(item, registered=registered, holding=holding, now=NOW + after, limit=120)
+        is None
     )

@@ -72,7 +72,7 @@ class ModelSession:
     def refusal(self, namespace: str) -> str | None:
         return None
 
-    def shake(self) -> None:
+    def invalidate(self) -> None:
         raise AssertionError("no right is missing here")
 
     def writer(self) -> Writer:
@@ -96,19 +96,19 @@ class History:
 
     def restart(self) -> None:
         """Everything in memory is lost; all of it comes back from the API servers."""
-        self.plan = MirrorIndex()
-        self.tally = SyncCounters(lambda syncer: None)
-        proof = DeletionGuard(self.core, self._shown, self.plan)  # type: ignore[arg-type]
-        self.copier = Copier(self.plan, self.tally, proof, Log(Unheard()))  # type: ignore[arg-type]
+        self.index = MirrorIndex()
+        self.counters = SyncCounters(lambda syncer: None)
+        guard = DeletionGuard(self.core, self._shown, self.index)  # type: ignore[arg-type]
+        self.copier = Copier(self.index, self.counters, guard, Log(Unheard()))  # type: ignore[arg-type]
         self.session = ModelSession(self.app, self.namespaces)
         self.session.look()
         for plural in KINDS:
             for item in self.core.all(plural, SOURCES):
                 source = copies.source_of(item)
-                self.plan.set_source(source.key, source)
+                self.index.set_source(source.key, source)
         for name in SYNCERS:
             self.hear_of_syncer(name)
-        self.plan.set_targets([Destination(CLUSTER, "stage", {names.ENVIRONMENT: "stage"})])
+        self.index.set_targets([Destination(CLUSTER, "stage", {names.ENVIRONMENT: "stage"})])
 
     def _shown(self, key: str) -> Object | None:
         return self.core.objects.get(("syncers", *key.split("/")))  # type: ignore[arg-type]
@@ -116,13 +116,13 @@ class History:
     def hear_of_syncer(self, name: str) -> None:
         item = self._shown(f"{SOURCES}/{name}")
         syncer = parse(item, frozenset({SOURCES})) if item else None
-        self.plan.set_syncer(f"{SOURCES}/{name}", syncer)
+        self.index.set_syncer(f"{SOURCES}/{name}", syncer)
 
     def hear_of_source(self, plural: str, name: str) -> None:
         kind = KINDS[plural]
         item = self.core.find(kind, name, SOURCES)
         source = copies.source_of(item) if item else None
-        self.plan.set_source(f"{kind.kind}/{SOURCES}/{name}", source)
+        self.index.set_source(f"{kind.kind}/{SOURCES}/{name}", source)
 
     def places(self) -> list[str]:
         return sorted(
@@ -132,7 +132,7 @@ class History:
                     place
                     for namespace in self.namespaces
                     for kind in KINDS.values()
-                    for place in self.plan.places(CLUSTER, namespace, kind.kind)
+                    for place in self.index.places(CLUSTER, namespace, kind.kind)
                 ),
             }
         )

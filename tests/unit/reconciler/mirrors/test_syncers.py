@@ -60,7 +60,7 @@ def entry(**fields: Any) -> Object:
     return {name: value for name, value in {**base, **fields}.items() if value is not None}
 
 
-def wish(**fields: Any) -> DesiredCopy:
+def desired(**fields: Any) -> DesiredCopy:
     return DesiredCopy(syncer(entry(**fields)).entries[0], "Secret/src/db")
 
 
@@ -76,7 +76,7 @@ def decided(want: DesiredCopy | None, source: CopySource | None, found: Copy | N
 
 
 def test_a_copy_is_made_kept_put_right_and_made_anew() -> None:
-    want, source = wish(), copies.source_of(secret({"a": "1"}))
+    want, source = desired(), copies.source_of(secret({"a": "1"}))
     assert decided(want, source, None) == Create(want, source)
     found = made(want, source)
     assert decided(want, source, found) == InSync()
@@ -86,7 +86,7 @@ def test_a_copy_is_made_kept_put_right_and_made_anew() -> None:
     assert decided(want, typed, found) == Recreate(want, typed, found)
     frozen = made(want, copies.source_of(secret({"a": "1"}, immutable=True)))
     assert decided(want, source, frozen) == Recreate(want, source, frozen)
-    retained = wish(deletionPolicy="Retain")
+    retained = desired(deletionPolicy="Retain")
     assert decided(retained, source, found) == Update(retained, source, found)
     bare = made(want, source, labels={})
     assert decided(want, source, bare) == TakeOver(want, source, bare)
@@ -96,10 +96,10 @@ def test_what_others_made_is_refused_or_adopted_and_never_deleted() -> None:
     source = copies.source_of(secret({"a": "1"}))
     foreign = copies.copy_of(secret({"b": "2"}, metadata={"namespace": "quote"}), "demo-stage")
     assert not foreign.ours
-    refused = decided(wish(), source, foreign)
+    refused = decided(desired(), source, foreign)
     assert isinstance(refused, CopyFailed)
     assert refused.problem.reason == "Taken"
-    adopting = wish(conflictPolicy="Adopt")
+    adopting = desired(conflictPolicy="Adopt")
     assert decided(adopting, source, foreign) == TakeOver(adopting, source, foreign)
     for parts, reason in (({"type": "x/y"}, "TypeDiffers"), ({"immutable": True}, "Immutable")):
         other = copies.copy_of(
@@ -119,7 +119,7 @@ def adopted(want: DesiredCopy, source: CopySource, theirs: Object) -> Copy:
 
 def test_what_was_adopted_is_released_and_never_deleted() -> None:
     """Whatever ends the copy: the Syncer, its entry, the source, or a change of type."""
-    want, source = wish(conflictPolicy="Adopt"), copies.source_of(secret({"a": "1"}))
+    want, source = desired(conflictPolicy="Adopt"), copies.source_of(secret({"a": "1"}))
     theirs = secret({"b": "2"}, metadata={"namespace": "quote", "labels": {"mine": "yes"}})
     found = adopted(want, source, theirs)
     assert found.ours
@@ -188,9 +188,9 @@ def test_a_source_that_agrees_is_copied(syncer: str, text: str | None) -> None:
 
 def test_whoever_may_not_have_it_holds_nobody_up() -> None:
     """An older Syncer without a right to its source, and one with: the second has the place."""
-    plan = MirrorIndex()
-    plan.set_targets([Destination("demo-stage", "stage")])
-    plan.set_source("Secret/src/db", shared(None))
+    index = MirrorIndex()
+    index.set_targets([Destination("demo-stage", "stage")])
+    index.set_source("Secret/src/db", shared(None))
     for namespace, created in (("team-a", "1"), ("src", "2")):
         fields = entry(sourceNamespace="src", targetCluster="demo-stage")
         fields.pop("targetSelector", None)
@@ -202,9 +202,9 @@ def test_whoever_may_not_have_it_holds_nobody_up() -> None:
         }
         written = {"metadata": metadata, "spec": {"data": [fields]}}
         one = parse(written, frozenset({"src", "team-a"}))
-        plan.set_syncer(one.key, one)
-    place = next(iter(plan.places("demo-stage", "quote", "Secret")))
-    assert [each.entry.syncer for each in plan.wishes("demo-stage", place)] == [
+        index.set_syncer(one.key, one)
+    place = next(iter(index.places("demo-stage", "quote", "Secret")))
+    assert [each.entry.syncer for each in index.desired_copies("demo-stage", place)] == [
         "src/one",
         "team-a/one",
     ]
@@ -212,7 +212,7 @@ def test_whoever_may_not_have_it_holds_nobody_up() -> None:
 
 def test_marks_carried_elsewhere_make_nothing_ours() -> None:
     body = copy_bodies.build(
-        PLACE, "demo-stage", "demo", wish().entry, copies.source_of(secret({}))
+        PLACE, "demo-stage", "demo", desired().entry, copies.source_of(secret({}))
     )
     body["metadata"].update({"uid": "c", "resourceVersion": "9"})
     assert copies.copy_of(body, "demo-stage").ours
@@ -222,16 +222,16 @@ def test_marks_carried_elsewhere_make_nothing_ours() -> None:
 
 
 def test_copies_leave_or_are_released() -> None:
-    want, source = wish(), copies.source_of(secret({"a": "1"}))
+    want, source = desired(), copies.source_of(secret({"a": "1"}))
     found = made(want, source)
     assert decided(None, None, found) == Remove(found)
     gone = decided(want, None, found)
     assert isinstance(gone, Remove)
     assert gone.problem is not None
     assert gone.problem.reason == "SourceMissing"
-    retained = made(wish(deletionPolicy="Retain"), source)
+    retained = made(desired(deletionPolicy="Retain"), source)
     assert decided(None, None, retained) == Orphan(retained)
-    kept = decided(wish(deletionPolicy="Retain"), None, retained)
+    kept = decided(desired(deletionPolicy="Retain"), None, retained)
     assert isinstance(kept, CopyFailed)
 
 
@@ -256,7 +256,7 @@ def test_copies_leave_or_are_released() -> None:
 def test_what_cannot_be_mirrored_says_why(
     source: Object, fields: dict[str, Any], reason: str
 ) -> None:
-    answer = decided(wish(**fields), copies.source_of(source), None)
+    answer = decided(desired(**fields), copies.source_of(source), None)
     assert isinstance(answer, CopyFailed)
     assert answer.problem.reason == reason
 
@@ -265,16 +265,16 @@ def test_labels_and_annotations_of_the_source_stay_behind() -> None:
     source = secret(
         {"a": "1"}, metadata={"labels": {"l": "1"}, "annotations": {"last-applied": "secret!"}}
     )
-    body = copy_bodies.build(PLACE, "demo-stage", "demo", wish().entry, copies.source_of(source))
+    body = copy_bodies.build(PLACE, "demo-stage", "demo", desired().entry, copies.source_of(source))
     assert "secret!" not in str(body)
     assert set(body["metadata"]["labels"]) == {names.MANAGED_BY, names.MIRROR}
 
 
 def test_the_plan_follows_sources_syncers_and_clusters() -> None:
-    plan = MirrorIndex()
+    index = MirrorIndex()
     for name in ("db", "web"):
         item = secret({"a": "1"}, metadata={"name": name, "labels": {"tier": name}})
-        plan.set_source(f"Secret/src/{name}", copies.source_of(item))
+        index.set_source(f"Secret/src/{name}", copies.source_of(item))
     everyone = entry(
         sourceName=None,
         sourceSelector={"matchLabels": {"tier": "db"}},
@@ -283,32 +283,34 @@ def test_the_plan_follows_sources_syncers_and_clusters() -> None:
         targetNamespace="{environment}-data",
         targetName="{namespace}.{name}",
     )
-    assert plan.set_syncer("src/one", syncer(everyone)) == set()
-    assert plan.set_targets([STAGE]) == {("demo-stage", "Secret/stage-data/src.db")}
-    assert plan.set_targets([STAGE, PROD]) == {("demo-prod", "Secret/prod-data/src.db")}
-    assert plan.namespaces("demo-prod") == {"prod-data": {"Secret"}}
+    assert index.set_syncer("src/one", syncer(everyone)) == set()
+    assert index.set_targets([STAGE]) == {("demo-stage", "Secret/stage-data/src.db")}
+    assert index.set_targets([STAGE, PROD]) == {("demo-prod", "Secret/prod-data/src.db")}
+    assert index.namespaces("demo-prod") == {"prod-data": {"Secret"}}
     changed = copies.source_of(secret({"a": "2"}, metadata={"labels": {"tier": "db"}}))
-    assert len(plan.set_source("Secret/src/db", changed)) == 2
+    assert len(index.set_source("Secret/src/db", changed)) == 2
     lost = copies.source_of(secret({"a": "2"}))
-    assert len(plan.set_source("Secret/src/db", lost)) == 2
-    assert plan.namespaces("demo-prod") == {}
-    plan.set_source("Secret/src/db", changed)
-    assert len(plan.set_syncer("src/one", None)) == 2
-    assert plan.wishes("demo-stage", "Secret/stage-data/src.db") == ()
+    assert len(index.set_source("Secret/src/db", lost)) == 2
+    assert index.namespaces("demo-prod") == {}
+    index.set_source("Secret/src/db", changed)
+    assert len(index.set_syncer("src/one", None)) == 2
+    assert index.desired_copies("demo-stage", "Secret/stage-data/src.db") == ()
 
 
 def test_the_older_syncer_is_granted_and_one_with_its_source() -> None:
-    plan = MirrorIndex()
-    plan.set_targets([STAGE])
+    index = MirrorIndex()
+    index.set_targets([STAGE])
     for name in ("db", "web"):
         item = secret({"a": "1"}, metadata={"name": name})
-        plan.set_source(f"Secret/src/{name}", copies.source_of(item))
-    plan.set_syncer("src/b", syncer(entry(targetName="x"), name="b", created="1"))
-    plan.set_syncer("src/a", syncer(entry(sourceName="web", targetName="x"), name="a", created="2"))
-    spot = ("demo-stage", "Secret/quote/x")
-    assert [each.entry.syncer for each in plan.wishes(*spot)] == ["src/b", "src/a"]
-    assert plan.set_source("Secret/src/db", None) == {spot}
-    assert [each.entry.syncer for each in plan.wishes(*spot)] == ["src/a", "src/b"]
+        index.set_source(f"Secret/src/{name}", copies.source_of(item))
+    index.set_syncer("src/b", syncer(entry(targetName="x"), name="b", created="1"))
+    index.set_syncer(
+        "src/a", syncer(entry(sourceName="web", targetName="x"), name="a", created="2")
+    )
+    copy_key = ("demo-stage", "Secret/quote/x")
+    assert [each.entry.syncer for each in index.desired_copies(*copy_key)] == ["src/b", "src/a"]
+    assert index.set_source("Secret/src/db", None) == {copy_key}
+    assert [each.entry.syncer for each in index.desired_copies(*copy_key)] == ["src/a", "src/b"]
 
 
 def test_mistakes_are_said_and_leave_the_entry_out() -> None:
@@ -326,20 +328,20 @@ def test_mistakes_are_said_and_leave_the_entry_out() -> None:
 
 def test_the_tally_counts() -> None:
     told: list[str] = []
-    tally = SyncCounters(told.append)
+    counters = SyncCounters(told.append)
     problem = CopyProblem("Taken", "t")
-    tally.record("c", "p", (("s", False),))
-    tally.record("c", "q", (("s", True), ("other", problem)))
-    assert tally.count("s", "c") == Count(2, 1, {})
-    assert tally.count("other", "c") == Count(1, 0, {"q": problem})
-    tally.record("c", "p", (("s", True),))
+    counters.record("c", "p", (("s", False),))
+    counters.record("c", "q", (("s", True), ("other", problem)))
+    assert counters.count("s", "c") == Count(2, 1, {})
+    assert counters.count("other", "c") == Count(1, 0, {"q": problem})
+    counters.record("c", "p", (("s", True),))
     told.clear()
-    tally.record("c", "p", (("s", True),))
+    counters.record("c", "p", (("s", True),))
     assert told == []
-    tally.record("c", "q", ())
-    assert tally.count("other", "c") == Count()
-    tally.forget("c")
-    assert tally.count("s", "c") == Count()
+    counters.record("c", "q", ())
+    assert counters.count("other", "c") == Count()
+    counters.forget("c")
+    assert counters.count("s", "c") == Count()
 
 
 def test_what_a_target_is_told() -> None:

@@ -30,10 +30,10 @@ from k8s_ucp.reconciler.registration.rules import (
 from k8s_ucp.reconciler.runtime.settings import Settings
 from tests.unit.reconciler.objects import (
     NOW,
+    auth_info,
     cluster_secret,
     config,
     local_cluster,
-    login,
     registration,
     source,
 )
@@ -46,7 +46,7 @@ def seen(**changes: Any) -> Observation:
         Observation(
             fate=Fate.ALIVE,
             source=one,
-            login=login(one) if one else None,
+            auth_info=auth_info(one) if one else None,
             environments=frozenset({"stage", "prod"}),
             holders={},
             existing=None,
@@ -73,7 +73,7 @@ def test_a_new_source_is_registered() -> None:
 def test_a_settled_registration_is_kept() -> None:
     one = source()
     assert decide(seen(source=one, existing=registration(one))) == Keep(
-        one, login(one), registration(one)
+        one, auth_info(one), registration(one)
     )
 
 
@@ -159,8 +159,8 @@ def test_a_cluster_of_that_name_from_another_source_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"source": None, "login": None}, "KubeconfigMissing"),
-        ({"login": NoAccess("KubeconfigInvalid", "not a mapping")}, "KubeconfigInvalid"),
+        ({"source": None, "auth_info": None}, "KubeconfigMissing"),
+        ({"auth_info": NoAccess("KubeconfigInvalid", "not a mapping")}, "KubeconfigInvalid"),
         ({"source": source(local_cluster(labels={names.ACCESS: "scoped"}))}, "NamespacesMissing"),
     ],
 )
@@ -181,7 +181,7 @@ def test_an_environment_that_vanished_from_the_list_is_not_deregistered() -> Non
 @pytest.mark.parametrize("with_secret", [True, False])
 def test_only_what_is_gone_or_going_leaves(fate: Fate, gone: bool, with_secret: bool) -> None:
     one = source()
-    changes: dict[str, Any] = {} if with_secret else {"source": None, "login": None}
+    changes: dict[str, Any] = {} if with_secret else {"source": None, "auth_info": None}
     decision = decide(seen(**changes, fate=fate, existing=registration(one)))
     assert decision == Deregister(registration(one), gone=gone)
 
@@ -287,7 +287,11 @@ def situations(draw: st.DrawFn) -> Observation:
     return Observation(
         fate=draw(st.sampled_from(Fate)),
         source=one,
-        login=None if one is None else NoAccess("Reason", "words") if broken else login(one),
+        auth_info=None
+        if one is None
+        else NoAccess("Reason", "words")
+        if broken
+        else auth_info(one),
         environments=frozenset(draw(st.sets(st.sampled_from(["stage", "prod", "eu"])))),
         holders=draw(st.dictionaries(st.sampled_from(["stage", "prod"]), st.just("other"))),
         existing=draw(EXISTING),

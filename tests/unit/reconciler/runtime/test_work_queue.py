@@ -20,7 +20,7 @@ class BacklogModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.back_off = BackOff(start=1, cap=8, jitter=0)
-        self.backlog = RateLimitedQueue(self.back_off, chance=lambda: 0.0)
+        self.queue = RateLimitedQueue(self.back_off, chance=lambda: 0.0)
         self.now = 0.0
         self.wanted: set[str] = set()
         """Keys that must be handed out as soon as somebody takes."""
@@ -31,7 +31,7 @@ class BacklogModel(RuleBasedStateMachine):
 
     @rule(key=KEYS)
     def add(self, key: str) -> None:
-        self.backlog.add(key)
+        self.queue.add(key)
         if key in self.hand:
             self.hand[key] = True
         else:
@@ -47,7 +47,7 @@ class BacklogModel(RuleBasedStateMachine):
         for key in [key for key, due in self.due.items() if due <= self.now]:
             del self.due[key]
             self.wanted.add(key)
-        key = self.backlog.take(self.now)
+        key = self.queue.take(self.now)
         if key is None:
             assert not self.wanted
             return
@@ -60,7 +60,7 @@ class BacklogModel(RuleBasedStateMachine):
     @rule(data=st.data(), again=st.none() | st.floats(min_value=0, max_value=10))
     def done(self, data: st.DataObject, again: float | None) -> None:
         key = data.draw(st.sampled_from(sorted(self.hand)))
-        self.backlog.done(key, self.now, again)
+        self.queue.done(key, self.now, again)
         self.failures[key] = 0
         if self.hand.pop(key):
             self.wanted.add(key)
@@ -71,7 +71,7 @@ class BacklogModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def failed(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(sorted(self.hand)))
-        delay = self.backlog.failed(key, self.now)
+        delay = self.queue.failed(key, self.now)
         self.failures[key] = self.failures.get(key, 0) + 1
         changed = self.hand.pop(key)
         assert delay == self.back_off.delay(1 if changed else self.failures[key], 0)
@@ -79,7 +79,7 @@ class BacklogModel(RuleBasedStateMachine):
 
     @invariant()
     def says_when_to_come_back(self) -> None:
-        due = self.backlog.next_due()
+        due = self.queue.next_due()
         if self.wanted:
             assert due == 0
         elif self.due:
@@ -89,7 +89,7 @@ class BacklogModel(RuleBasedStateMachine):
 
     @invariant()
     def counts(self) -> None:
-        assert len(self.backlog) == len(self.wanted) + len(self.hand)
+        assert len(self.queue) == len(self.wanted) + len(self.hand)
 
 
 TestBacklog = BacklogModel.TestCase
@@ -113,34 +113,34 @@ def test_delay_never_shrinks_with_more_failures(first: int, second: int) -> None
 
 
 def test_success_forgets_failures() -> None:
-    backlog = RateLimitedQueue(BackOff(start=1, cap=100, jitter=0))
+    queue = RateLimitedQueue(BackOff(start=1, cap=100, jitter=0))
     for _ in range(5):
-        backlog.add("a")
-        assert backlog.take(0) == "a"
-        backlog.failed("a", 0)
-    assert backlog.failures("a") == 5
-    backlog.add("a")
-    backlog.take(0)
-    backlog.done("a", 0)
-    assert backlog.failures("a") == 0
+        queue.add("a")
+        assert queue.take(0) == "a"
+        queue.failed("a", 0)
+    assert queue.failures("a") == 5
+    queue.add("a")
+    queue.take(0)
+    queue.done("a", 0)
+    assert queue.failures("a") == 0
 
 
 def test_keys_come_in_the_order_they_were_added() -> None:
-    backlog = RateLimitedQueue(BackOff())
+    queue = RateLimitedQueue(BackOff())
     for key in ("c", "a", "b", "a"):
-        backlog.add(key)
-    assert [backlog.take(0) for _ in range(4)] == ["c", "a", "b", None]
+        queue.add(key)
+    assert [queue.take(0) for _ in range(4)] == ["c", "a", "b", None]
 
 
 def test_a_failure_that_changes_its_own_object_does_not_spin() -> None:
-    backlog = RateLimitedQueue(BackOff(start=1, cap=8, jitter=0))
-    backlog.add("a")
+    queue = RateLimitedQueue(BackOff(start=1, cap=8, jitter=0))
+    queue.add("a")
     now = 0.0
     for _ in range(3):
-        assert backlog.take(now) == "a"
-        backlog.add("a")
-        assert backlog.failed("a", now) == 1
-        assert backlog.take(now) is None
+        assert queue.take(now) == "a"
+        queue.add("a")
+        assert queue.failed("a", now) == 1
+        assert queue.take(now) is None
         now += 1
 
 
@@ -170,19 +170,19 @@ def test_a_waiting_thread_wakes_for_a_key_and_for_the_end() -> None:
 def test_a_key_is_never_in_two_hands(threads: int) -> None:
     queue = WorkQueue()
     lock = threading.Lock()
-    in_hand: set[str] = set()
+    processing: set[str] = set()
     twice: list[str] = []
     seen: list[str] = []
 
     def work() -> None:
         while (key := queue.take()) is not None:
             with lock:
-                if key in in_hand:
+                if key in processing:
                     twice.append(key)
-                in_hand.add(key)
+                processing.add(key)
                 seen.append(key)
             with lock:
-                in_hand.discard(key)
+                processing.discard(key)
             queue.done(key)
 
     workers = [threading.Thread(target=work) for _ in range(threads)]
@@ -206,7 +206,7 @@ class LanesModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.backlog = RateLimitedQueue(
+        self.queue = RateLimitedQueue(
             BackOff(start=1, cap=1, jitter=0), lambda: 0.0, lane=lambda key: key[0], width=2
         )
         self.line: set[str] = set()
@@ -217,7 +217,7 @@ class LanesModel(RuleBasedStateMachine):
 
     @rule(key=keys)
     def add(self, key: str) -> None:
-        self.backlog.add(key)
+        self.queue.add(key)
         if key in self.hand:
             self.hand[key] = True
         else:
@@ -226,8 +226,8 @@ class LanesModel(RuleBasedStateMachine):
     @rule()
     def take(self) -> None:
         possible = {key for key in self.line if self.busy(key[0]) < 2}
-        assert (self.backlog.next_due() == 0.0) == bool(possible)
-        key = self.backlog.take(0.0)
+        assert (self.queue.next_due() == 0.0) == bool(possible)
+        key = self.queue.take(0.0)
         if key is None:
             assert not possible
             return
@@ -239,40 +239,40 @@ class LanesModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def done(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(sorted(self.hand)))
-        self.backlog.done(key, 0.0)
+        self.queue.done(key, 0.0)
         if self.hand.pop(key):
             self.line.add(key)
 
     @invariant()
     def counts(self) -> None:
-        assert len(self.backlog) == len(self.line) + len(self.hand)
+        assert len(self.queue) == len(self.line) + len(self.hand)
 
 
 TestLanes = LanesModel.TestCase
 
 
 def test_lanes_take_turns() -> None:
-    backlog = RateLimitedQueue(BackOff(), lane=lambda key: key[0], width=9)
+    queue = RateLimitedQueue(BackOff(), lane=lambda key: key[0], width=9)
     for key in ("a1", "a2", "a3", "b1"):
-        backlog.add(key)
-    assert [backlog.take(0) for _ in range(4)] == ["a1", "b1", "a2", "a3"]
+        queue.add(key)
+    assert [queue.take(0) for _ in range(4)] == ["a1", "b1", "a2", "a3"]
 
 
 def test_convergence_counts_from_the_oldest_change_that_was_not_caught_up_with() -> None:
-    backlog = RateLimitedQueue(BackOff(start=1, jitter=0), chance=lambda: 0.0)
-    backlog.add("a", 10)
-    backlog.add("a", 11)
-    assert backlog.take(12) == "a"
-    assert backlog.oldest(12) == 2
-    backlog.failed("a", 12)
-    assert backlog.take(13) == "a"
-    backlog.add("a", 14)
-    assert backlog.done("a", 15) == 5
-    assert backlog.take(15) == "a"
-    assert backlog.done("a", 16, again=1) == 2
-    assert backlog.take(17) == "a"
-    assert backlog.done("a", 18) is None
-    assert backlog.oldest(18) == 0
+    queue = RateLimitedQueue(BackOff(start=1, jitter=0), chance=lambda: 0.0)
+    queue.add("a", 10)
+    queue.add("a", 11)
+    assert queue.take(12) == "a"
+    assert queue.oldest(12) == 2
+    queue.failed("a", 12)
+    assert queue.take(13) == "a"
+    queue.add("a", 14)
+    assert queue.done("a", 15) == 5
+    assert queue.take(15) == "a"
+    assert queue.done("a", 16, again=1) == 2
+    assert queue.take(17) == "a"
+    assert queue.done("a", 18) is None
+    assert queue.oldest(18) == 0
 
 
 def test_retries_of_all_keys_together_are_bounded() -> None:
@@ -285,8 +285,8 @@ def test_retries_of_all_keys_together_are_bounded() -> None:
 
 def test_a_held_queue_hands_nothing_out() -> None:
     queue = WorkQueue()
-    queue.hold(True)
+    queue.pause(True)
     queue.add("a")
     assert queue.take(0.05) is None
-    queue.hold(False)
+    queue.pause(False)
     assert queue.take(0.05) == "a"

@@ -45,22 +45,25 @@ class Aws:
 
     name = AWS
 
-    def recognises(self, login: AuthInfo) -> bool:
-        return login.way == AWS
+    def recognises(self, auth_info: AuthInfo) -> bool:
+        return auth_info.way == AWS
 
-    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:
-        cluster = login.argument("--cluster-name", "--cluster-id", "-i") or login.facts.name
-        region = _region(login)
+    def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
+        cluster = (
+            auth_info.argument("--cluster-name", "--cluster-id", "-i")
+            or auth_info.cluster_info.name
+        )
+        region = _region(auth_info)
         if not cluster or not region:
             missing = "the name of the cluster" if not cluster else "the region"
             raise NoAccess(
                 "ClusterUnknown", f"neither the kubeconfig nor its owner specifies {missing}"
             )
         keys = read_keys(cloud.credential(AWS))
-        role = login.argument("--role-arn", "--role", "-r")
+        role = auth_info.argument("--role-arn", "--role", "-r")
         if role:
             keys = _take_on(role, keys, region, cloud)
-        return kubeconfig(login.cluster, {"token": token(cluster, keys, region, cloud.now())})
+        return kubeconfig(auth_info.cluster, {"token": token(cluster, keys, region, cloud.now())})
 
 
 def token(cluster: str, keys: Keys, region: str, now: float) -> str:
@@ -157,11 +160,11 @@ def _take_on(role: str, keys: Keys, region: str, cloud: Cloud) -> Keys:
         raise NoAccess("TokenRefused", f"STS returned no credentials of {role}") from error
 
 
-def _region(login: AuthInfo) -> str:
-    told = login.argument("--region") or login.facts.region
+def _region(auth_info: AuthInfo) -> str:
+    told = auth_info.argument("--region") or auth_info.cluster_info.region
     if not told:
         # https://<id>.<..>.<region>.eks.amazonaws.com
-        host = urlsplit(login.server).hostname or ""
+        host = urlsplit(auth_info.server).hostname or ""
         told = host.split(".")[-4] if ".eks.amazonaws." in host and host.count(".") > 4 else ""
     return told if _REGION.fullmatch(told) else ""
 

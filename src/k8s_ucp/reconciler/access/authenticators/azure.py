@@ -25,15 +25,15 @@ class Azure:
 
     name = AZURE
 
-    def recognises(self, login: AuthInfo) -> bool:
-        return login.way == AZURE
+    def recognises(self, auth_info: AuthInfo) -> bool:
+        return auth_info.way == AZURE
 
-    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:
+    def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         text = cloud.credential(AZURE)
-        server = login.argument("--server-id") or AKS
+        server = auth_info.argument("--server-id") or AKS
         key = f"{AZURE} {server} {hashlib.sha256(text.encode()).hexdigest()}"
         token = cloud.remembered(key, lambda: _take(text, server, cloud))
-        return kubeconfig(login.cluster, {"token": token})
+        return kubeconfig(auth_info.cluster, {"token": token})
 
 
 def _take(text: str, server: str, cloud: Cloud) -> tuple[str, float]:

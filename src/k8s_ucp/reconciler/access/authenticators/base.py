@@ -67,7 +67,7 @@ class AuthInfo:
 
     cluster: Mapping[str, Any]
     user: Mapping[str, Any]
-    facts: ClusterInfo = field(default_factory=ClusterInfo)
+    cluster_info: ClusterInfo = field(default_factory=ClusterInfo)
 
     @property
     def server(self) -> str:
@@ -92,7 +92,7 @@ class AuthInfo:
     @property
     def arguments(self) -> list[str]:
         """Of the program that it wants; none where only the owner's word counts."""
-        return self.said if self.facts.as_a_whole else []
+        return self.said if self.cluster_info.as_a_whole else []
 
     @property
     def said(self) -> list[str]:
@@ -117,7 +117,7 @@ class AuthInfo:
         """The cloud authenticator that stands for its plugin, or for having no user at all."""
         if self.plugin is not None:
             return EXEC_PLUGINS.get(self.plugin)
-        return None if self.user else PROVIDERS.get(self.facts.provider)
+        return None if self.user else PROVIDERS.get(self.cluster_info.provider)
 
 
 class Cloud(Protocol):
@@ -149,10 +149,10 @@ class Authenticator(Protocol):
     @property
     def name(self) -> str: ...
 
-    def recognises(self, login: AuthInfo) -> bool:
+    def recognises(self, auth_info: AuthInfo) -> bool:
         """This is the way for such a kubeconfig."""
 
-    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:
+    def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         """A kubeconfig with inlined credentials, for Kube. Raises NoAccess, KubeError."""
 
 
@@ -161,31 +161,32 @@ class Static:
 
     name = "static"
 
-    def recognises(self, login: AuthInfo) -> bool:
-        user = login.user
+    def recognises(self, auth_info: AuthInfo) -> bool:
+        user = auth_info.user
         return bool(
             user.get("token")
             or (user.get("client-certificate-data") and user.get("client-key-data"))
         )
 
-    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:  # noqa: ARG002 (the shape)
+    def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:  # noqa: ARG002 (the shape)
         kept = ("token", "client-certificate-data", "client-key-data")
-        user = {name: login.user[name] for name in kept if login.user.get(name)}
-        return kubeconfig(login.cluster, user)
+        user = {name: auth_info.user[name] for name in kept if auth_info.user.get(name)}
+        return kubeconfig(auth_info.cluster, user)
 
 
-def choose(login: AuthInfo, known: tuple[Authenticator, ...]) -> Authenticator:
+def choose(auth_info: AuthInfo, known: tuple[Authenticator, ...]) -> Authenticator:
     """The first authenticator that recognises the kubeconfig.
 
     Raises NoAccess that names what is missing.
     """
     for each in known:
-        if each.recognises(login):
-            if each.name != Static.name and not login.facts.trusted:
-                if login.facts.distrust:
+        if each.recognises(auth_info):
+            if each.name != Static.name and not auth_info.cluster_info.trusted:
+                if auth_info.cluster_info.distrust:
                     raise NoAccess(
                         "SourceUnproven",
-                        f"credentials of {each.name} are required, but {login.facts.distrust}",
+                        f"credentials of {each.name} are required,"
+                        f" but {auth_info.cluster_info.distrust}",
                     )
                 raise NoAccess(
                     "CredentialsMissing",
@@ -194,10 +195,10 @@ def choose(login: AuthInfo, known: tuple[Authenticator, ...]) -> Authenticator:
                     "to the kubeconfig",
                 )
             return each
-    if login.plugin is not None:
+    if auth_info.plugin is not None:
         raise NoAccess(
             "AuthenticatorMissing",
-            f"the kubeconfig uses the credential plugin {login.plugin!r}, which ucp "
+            f"the kubeconfig uses the credential plugin {auth_info.plugin!r}, which ucp "
             "does not run; add a token or a client certificate to it, or use one of: "
             f"{', '.join(sorted(EXEC_PLUGINS))}",
         )

@@ -26,31 +26,31 @@ class DigitalOcean:
 
     name = DIGITALOCEAN
 
-    def recognises(self, login: AuthInfo) -> bool:
-        return login.way == DIGITALOCEAN
+    def recognises(self, auth_info: AuthInfo) -> bool:
+        return auth_info.way == DIGITALOCEAN
 
-    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:
-        cluster = _cluster(login)
+    def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
+        cluster = _cluster(auth_info)
         if not cluster:
             raise NoAccess(
                 "ClusterUnknown",
                 "neither the kubeconfig nor its owner specifies the DigitalOcean cluster id",
             )
         text = cloud.credential(DIGITALOCEAN)
-        key = hashlib.sha256(json.dumps([text, login.authority]).encode()).hexdigest()
+        key = hashlib.sha256(json.dumps([text, auth_info.authority]).encode()).hexdigest()
         token = cloud.remembered(
             f"{DIGITALOCEAN} {cluster} {key}",
-            lambda: _take(text, cluster, login.authority, cloud),
+            lambda: _take(text, cluster, auth_info.authority, cloud),
         )
-        return kubeconfig(login.cluster, {"token": token})
+        return kubeconfig(auth_info.cluster, {"token": token})
 
 
-def _cluster(login: AuthInfo) -> str:
-    if login.plugin is None or not login.facts.as_a_whole:
-        return login.facts.id
+def _cluster(auth_info: AuthInfo) -> str:
+    if auth_info.plugin is None or not auth_info.cluster_info.as_a_whole:
+        return auth_info.cluster_info.id
     # doctl kubernetes cluster kubeconfig exec-credential --version=... <id>
-    words = [each for each in login.arguments if not each.startswith("-")]
-    return words[-1] if "exec-credential" in words[:-1] else login.facts.id
+    words = [each for each in auth_info.arguments if not each.startswith("-")]
+    return words[-1] if "exec-credential" in words[:-1] else auth_info.cluster_info.id
 
 
 def _take(text: str, cluster: str, authority: str | None, cloud: Cloud) -> tuple[str, float]:

@@ -23,14 +23,14 @@ class Gcp:
 
     name = GCP
 
-    def recognises(self, login: AuthInfo) -> bool:
-        return login.way == GCP
+    def recognises(self, auth_info: AuthInfo) -> bool:
+        return auth_info.way == GCP
 
-    def connect(self, login: AuthInfo, cloud: Cloud) -> dict[str, Any]:
+    def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         text = cloud.credential(GCP)
         key = f"{GCP} {hashlib.sha256(text.encode()).hexdigest()}"
         token = cloud.remembered(key, lambda: _take(text, cloud))
-        return kubeconfig(login.cluster, {"token": token})
+        return kubeconfig(auth_info.cluster, {"token": token})
 
 
 def _take(text: str, cloud: Cloud) -> tuple[str, float]:

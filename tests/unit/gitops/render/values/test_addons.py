@@ -34,9 +34,9 @@ def documents(core: dict[str, bytes], path: str) -> list[Any]:
     return [each for each in YAML(typ="safe").load_all(core[path].decode()) if each]
 
 
-def applications(topology: Topology, facts: RenderInputs = FACTS) -> dict[tuple[str, str], Any]:
+def applications(topology: Topology, inputs: RenderInputs = FACTS) -> dict[tuple[str, str], Any]:
     """The Applications and ApplicationSets of add-ons."""
-    core = render(topology, facts).core
+    core = render(topology, inputs).core
     folder = f"bootstrap/{topology.spec.core.provider}"
     listed = documents(core, f"{folder}/kustomization.yaml")[0]["resources"]
     found = [
@@ -151,8 +151,8 @@ def test_velero_that_was_vendored_is_found(
 ) -> None:
     """By older versions a folder for each provider; they work until they are rendered anew."""
     vendored = {f"platform/velero/vendored/{each}/manifests.yaml": b"a: b\n" for each in folders}
-    facts = RenderInputs(**{**FACTS.__dict__, "vendored": vendored})
-    found = applications(with_addons(velero=True), facts)
+    inputs = RenderInputs(**{**FACTS.__dict__, "vendored": vendored})
+    found = applications(with_addons(velero=True), inputs)
     (source,) = sources(found["Application", "platform-velero"])
     assert source["path"] == f"platform/velero/vendored/{core}"
     (source,) = sources(found["ApplicationSet", "platform-velero"])
@@ -230,11 +230,11 @@ def test_vendored_manifests_take_the_place_of_the_chart() -> None:
         "platform/traefik/vendored/kind/manifests.yaml": b"kind: Service\n",
         "platform/external-dns/vendored/stage/manifests.yaml": b"kind: Service\n",
     }
-    facts = RenderInputs(**{**FACTS.__dict__, "vendored": vendored})
+    inputs = RenderInputs(**{**FACTS.__dict__, "vendored": vendored})
     topology = with_addons(ingress="traefik", external_dns=True)
-    core = render(topology, facts).core
+    core = render(topology, inputs).core
     assert core["platform/traefik/vendored/kind/manifests.yaml"] == b"kind: Service\n"
-    found = applications(topology, facts)
+    found = applications(topology, inputs)
     (source,) = sources(found["Application", "platform-traefik"])
     assert source["path"] == "platform/traefik/vendored/kind"
     (source,) = sources(found["ApplicationSet", "platform-external-dns"])

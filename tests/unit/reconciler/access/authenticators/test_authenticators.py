@@ -61,8 +61,8 @@ def refusal(content: bytes) -> NoAccess:
     [{"token": "t"}, {"client-certificate-data": AUTHORITY, "client-key-data": AUTHORITY}],
 )
 def test_static_credentials_get_in(user: dict[str, str]) -> None:
-    login = read(with_user(**user))
-    answer = choose(login, AUTHENTICATORS).connect(login, NoCloud())
+    auth_info = read(with_user(**user))
+    answer = choose(auth_info, AUTHENTICATORS).connect(auth_info, NoCloud())
     assert answer["users"][0]["user"] == user
     assert answer["clusters"][0]["cluster"]["server"] == "https://a:1"
 
@@ -72,7 +72,7 @@ def test_a_kubeconfig_is_read_once_and_again_when_it_changed() -> None:
     nobody: Any = None
     selection = WatchSpec(SECRET, "ucp-clusters")
     watch = Informer(nobody, selection, Log(StringIO()), metrics=Metrics(), seconds=6)
-    logins = ClusterClients(
+    clients = ClusterClients(
         SharedInformers(nobody, nobody, nobody, {"ucp-clusters": watch}), nobody, nobody
     )
     watch.store.put(kubeconfig_secret(local_cluster()))
@@ -80,16 +80,16 @@ def test_a_kubeconfig_is_read_once_and_again_when_it_changed() -> None:
     owner = local_cluster()
     one = replace(source(owner), kubeconfig=as_yaml(config()) + padding.encode())
     began = time.perf_counter()
-    first = logins.login_of(one)
+    first = clients.auth_info_of(one)
     took = time.perf_counter() - began
     began = time.perf_counter()
     for _ in range(10):
-        assert logins.login_of(one) == first
+        assert clients.auth_info_of(one) == first
     assert time.perf_counter() - began < took
     for _ in range(2):
         with pytest.raises(NoAccess):
-            logins.login_of(replace(one, kubeconfig=b"words"))
-    assert logins.login_of(one) == first
+            clients.auth_info_of(replace(one, kubeconfig=b"words"))
+    assert clients.auth_info_of(one) == first
 
 
 def test_yaml_is_read_too() -> None:
@@ -106,8 +106,8 @@ def test_yaml_is_read_too() -> None:
     ],
 )
 def test_a_plugin_is_recognised_and_never_run(command: str, way: str) -> None:
-    login = read(with_user(exec={"command": command, "env": [{"value": CANARY}]}))
-    assert choose(login, AUTHENTICATORS).name == way
+    auth_info = read(with_user(exec={"command": command, "env": [{"value": CANARY}]}))
+    assert choose(auth_info, AUTHENTICATORS).name == way
 
 
 @pytest.mark.parametrize(
@@ -115,15 +115,15 @@ def test_a_plugin_is_recognised_and_never_run(command: str, way: str) -> None:
     [("gke", "gcp"), ("eks", "aws"), ("aks", "azure"), ("digitalocean", "digitalocean")],
 )
 def test_a_kubeconfig_without_a_user_goes_by_its_owner(provider: str, way: str) -> None:
-    login = read(with_user(), ClusterInfo(provider=provider))
-    assert choose(login, AUTHENTICATORS).name == way
+    auth_info = read(with_user(), ClusterInfo(provider=provider))
+    assert choose(auth_info, AUTHENTICATORS).name == way
 
 
 def test_our_cloud_credentials_are_not_used_on_the_word_of_a_label() -> None:
     user = {"exec": {"command": "gke-gcloud-auth-plugin"}}
-    login = read(with_user(**user), ClusterInfo(provider="gke", trusted=False))
+    auth_info = read(with_user(**user), ClusterInfo(provider="gke", trusted=False))
     with pytest.raises(NoAccess, match="label") as caught:
-        choose(login, AUTHENTICATORS)
+        choose(auth_info, AUTHENTICATORS)
     assert caught.value.reason == "CredentialsMissing"
 
 

@@ -20,13 +20,13 @@ AWS_FILE = f"[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key =
 CLUSTER = {"server": "https://a:1"}
 
 
-def plugin(command: str, *arguments: str, **facts: Any) -> AuthInfo:
+def plugin(command: str, *arguments: str, **cluster_info: Any) -> AuthInfo:
     user = {"exec": {"command": command, "args": list(arguments)}}
-    return AuthInfo(CLUSTER, user, ClusterInfo(**facts))
+    return AuthInfo(CLUSTER, user, ClusterInfo(**cluster_info))
 
 
-def token(login: AuthInfo, cloud: Answering) -> str:
-    config = choose(login, AUTHENTICATORS).connect(login, cloud)
+def token(auth_info: AuthInfo, cloud: Answering) -> str:
+    config = choose(auth_info, AUTHENTICATORS).connect(auth_info, cloud)
     assert config["clusters"][0]["cluster"] == CLUSTER
     return str(config["users"][0]["user"]["token"])
 
@@ -57,7 +57,7 @@ def asked_of_sts(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "login",
+    "auth_info",
     [
         plugin("aws", "--region", "eu-west-3", "eks", "get-token", "--cluster-name", "shop"),
         plugin("/bin/aws-iam-authenticator", "token", "-i", "shop", region="eu-west-3"),
@@ -65,8 +65,8 @@ def asked_of_sts(text: str) -> dict[str, str]:
         AuthInfo(CLUSTER, {}, ClusterInfo(provider="eks", name="shop", region="eu-west-3")),
     ],
 )
-def test_eks_gets_a_signed_question_for_its_cluster(login: AuthInfo) -> None:
-    asked = asked_of_sts(token(login, Answering(AWS_FILE)))
+def test_eks_gets_a_signed_question_for_its_cluster(auth_info: AuthInfo) -> None:
+    asked = asked_of_sts(token(auth_info, Answering(AWS_FILE)))
     assert asked["host"] == "sts.eu-west-3.amazonaws.com"
     assert asked["Action"] == "GetCallerIdentity"
     assert asked["X-Amz-SignedHeaders"] == "host;x-k8s-aws-id"
@@ -94,10 +94,10 @@ def test_a_role_is_taken_on_first() -> None:
     }
     cloud = Answering(AWS_FILE, answer)
     role = "arn:aws:iam::1:role/x"
-    login = plugin(
+    auth_info = plugin(
         "aws", "eks", "get-token", "--cluster-name=shop", "--role-arn", role, region="eu-west-3"
     )
-    asked = asked_of_sts(token(login, cloud))
+    asked = asked_of_sts(token(auth_info, cloud))
     assert asked["X-Amz-Credential"].startswith("ASIAEXAMPLE/")
     assert asked["X-Amz-Security-Token"] == "session/1"
     question = parse_qs(urlsplit(cloud.asked[0][0]).query)
@@ -106,17 +106,19 @@ def test_a_role_is_taken_on_first() -> None:
 
 def test_the_region_may_be_read_from_the_address() -> None:
     cluster = {"server": "https://ABC.gr7.eu-west-3.eks.amazonaws.com"}
-    login = AuthInfo(cluster, {}, ClusterInfo(provider="eks", name="shop"))
-    config = choose(login, AUTHENTICATORS).connect(login, Answering(AWS_FILE))
+    auth_info = AuthInfo(cluster, {}, ClusterInfo(provider="eks", name="shop"))
+    config = choose(auth_info, AUTHENTICATORS).connect(auth_info, Answering(AWS_FILE))
     asked = asked_of_sts(config["users"][0]["user"]["token"])
     assert asked["host"] == "sts.eu-west-3.amazonaws.com"
 
 
-@pytest.mark.parametrize("facts", [{"name": "shop"}, {"region": "eu-west-3"}, {"region": "../x"}])
-def test_eks_without_name_or_region_is_explained(facts: dict[str, str]) -> None:
-    login = AuthInfo(CLUSTER, {}, ClusterInfo(provider="eks", **facts))
+@pytest.mark.parametrize(
+    "cluster_info", [{"name": "shop"}, {"region": "eu-west-3"}, {"region": "../x"}]
+)
+def test_eks_without_name_or_region_is_explained(cluster_info: dict[str, str]) -> None:
+    auth_info = AuthInfo(CLUSTER, {}, ClusterInfo(provider="eks", **cluster_info))
     with pytest.raises(NoAccess) as caught:
-        token(login, Answering(AWS_FILE))
+        token(auth_info, Answering(AWS_FILE))
     assert caught.value.reason == "ClusterUnknown"
 
 
@@ -162,9 +164,9 @@ def test_digitalocean_is_asked_for_the_cluster_s_token(text: str) -> None:
     ],
 )
 def test_a_credential_of_no_use_is_explained_and_not_shown(provider: str, text: str) -> None:
-    facts = ClusterInfo(provider=provider, name="shop", region="eu-west-3", id="1")
+    cluster_info = ClusterInfo(provider=provider, name="shop", region="eu-west-3", id="1")
     with pytest.raises(NoAccess) as caught:
-        token(AuthInfo(CLUSTER, {}, facts), Answering(text))
+        token(AuthInfo(CLUSTER, {}, cluster_info), Answering(text))
     assert caught.value.reason == "CredentialsInvalid"
     assert "crossplane-system/" in caught.value.message
     assert CANARY not in str(caught.value)
