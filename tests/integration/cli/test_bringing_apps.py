@@ -262,6 +262,24 @@ def test_a_push_with_a_chart_is_checked(workspace: Path, tmp_path: Path, toolbox
     assert os.listdir(workspace / "manifests") == ["web"]
 
 
+def test_plain_manifests_are_promoted(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+    gitops = Workspace.at(workspace).gitops("demo")
+    gitops.core.mkdir(parents=True)
+    folder = str(write(tmp_path / "theirs", {"web.yaml": DEPLOYMENT}))
+    ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
+    ucp(workspace, "app", "add", "web", "--path", folder, "--as", "directory")
+    words = ["--env", "stage", "--tag", "2.0.0", "--sequence", "3"]
+    assert "containers.0.image in web.yaml" in ucp(workspace, "promote", "web", *words)
+    found = Repository(gitops.apps_remote).read("main")
+    new = DEPLOYMENT.replace("1.0.0", "2.0.0").encode()
+    assert found["apps/web/overlays/stage/web.yaml"] == new
+    assert "apps/web/overlays/stage/.promotion.yaml" in found
+    # What promotion remembers lies among the manifests, and is none: the next push is accepted.
+    ucp(workspace, "app", "add", "second", "--image", "a/b", "--tag", "1")
+    later = Repository(gitops.apps_remote).read("main")
+    assert all(later[path] == content for path, content in found.items() if "/web/" in path)
+
+
 def test_a_chart_and_its_tag_are_promoted_and_stay(workspace: Path, toolbox: Toolbox) -> None:
     gitops = Workspace.at(workspace).gitops("demo")
     gitops.core.mkdir(parents=True)
