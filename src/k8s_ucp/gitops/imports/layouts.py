@@ -113,6 +113,8 @@ def _kustomizations(
     for app, group in sorted(groups.items()):
         if not group.overlays and (group.base is None or group.base in taken):
             continue
+        if group.base is None:
+            group.base = _common(tree, group.overlays.values())
         folders = [*group.overlays.values(), *([] if group.base is None else [group.base])]
         if not any(tree.kustomization(each).keys() & _CONTENT for each in folders):
             continue
@@ -127,6 +129,12 @@ def _kustomizations(
             overlays=group.overlays,
             environments=tuple(sorted(group.overlays)),
         )
+
+
+def _common(tree: RepositoryTree, overlays: Iterable[str]) -> str | None:
+    """The one folder that every overlay takes in, wherever it lies."""
+    found = set.intersection(*(set(tree.taken_in(each)) for each in overlays))
+    return found.pop() if len(found) == 1 else None
 
 
 def _only_lists(

@@ -451,3 +451,9 @@ def test_what_charts_make_says_which_repository_is_meant() -> None:
 
     [only] = detect(place(files), title="shop", render=render).findings
     assert (only.remote, only.path) == (None, "web")
+
+
+def test_a_base_may_lie_anywhere() -> None:
+    files = kustomized("base/web", {"prod": "clusters/prod/web", "dev": "clusters/dev/web"})
+    [only] = found(files).findings
+    assert only.path == "base/web"
