@@ -52,7 +52,7 @@ def find_faults(
     for each in sound:
         title = f"{each.get('kind')} {name_of(each)}"
         identity = (each.get("apiVersion"), title, each.get("metadata", {}).get("namespace"))
-        if identity in seen:
+        if identity in seen and "name" in each["metadata"]:
             yield of_object(each, Fault("object-duplicate", f"duplicate object {title}"))
         seen.add(identity)
         for fault in _faults_of(each, known, mirrored, whole=whole):
@@ -114,7 +114,10 @@ def _made_by(item: Object) -> tuple[str, str]:
 
 
 def name_of(item: Object) -> str:
-    return str((item.get("metadata") or {}).get("name"))
+    """The name, or what the API server makes it of: `upgrade-*`."""
+    metadata = item.get("metadata") or {}
+    prefix = metadata.get("generateName")
+    return str(metadata.get("name") or (f"{prefix}*" if prefix else None))
 
 
 def _pods(item: Object) -> Iterator[Mapping[str, Any]]:

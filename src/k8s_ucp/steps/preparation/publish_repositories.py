@@ -10,14 +10,13 @@ from k8s_ucp.components.repositories import departing_apps, render_all
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.git.leftovers import sweep_temporary
-from k8s_ucp.gitops.check.repositories import check_rendered, refuse, shown, transports
+from k8s_ucp.gitops.check.repositories import check_rendered, refuse, transports
 from k8s_ucp.gitops.check_hook import ensure_check_hook
 from k8s_ucp.gitops.publish.repositories import RepositoryCredentials, publish, read_addresses
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.render.values.addon_credentials import find_missing
 from k8s_ucp.topology import Topology
 
-_SHOWN = 5
 """Warnings of the check that a start tells."""
 
 
@@ -57,7 +56,8 @@ class PublishRepositories:
         )
         notes = [each.note for each in (context.published.core, context.published.apps)]
         if checked.warnings:
-            notes.append("ucp check: " + "; ".join(shown(checked.warnings, _SHOWN)))
+            count = len(checked.warnings)
+            notes.append(f"{count} warning{'s' * (count > 1)}; `ucp check` lists them")
         if context.topology.spec.git.provider == "local":
             urls = read_addresses(context.topology, context.gitops)
             notes += [

@@ -136,6 +136,12 @@ def test_what_stands_beside_an_object_may_bring_what_it_refers_to() -> None:
     assert "must be one of" in next(find_faults(wrong, None, whole=False)).message
 
 
+def test_an_object_without_a_name_is_called_by_its_prefix() -> None:
+    hook = DEPLOYMENT.replace("name: web}\nspec:\n  sel", "generateName: web-}\nspec:\n  sel")
+    said = faults(f"{hook}---\n{hook}", IMAGE="nginx:latest")
+    assert said == 2 * ["Deployment web-*: the image nginx has the mutable tag latest"]
+
+
 def test_an_object_twice() -> None:
     assert faults(SERVICE + SERVICE) == ["duplicate object Service web"]
 
