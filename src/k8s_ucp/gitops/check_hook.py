@@ -21,7 +21,7 @@ from pathlib import Path
 from k8s_ucp.check_rules import PAGE
 from k8s_ucp.git.hooks import write_hook
 from k8s_ucp.gitops.check.findings import CheckFinding
-from k8s_ucp.gitops.check.repositories import SHOWN, Checkout, check
+from k8s_ucp.gitops.check.repositories import SHOWN, Checkout, CheckResult, check
 
 _SECONDS = 50
 """For each of the two looks, at what is pushed and at what was there: our pushes wait longer."""
@@ -166,28 +166,29 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGALRM, _expire(wanted.code))
     signal.alarm(_SECONDS)
     try:
-        findings = _findings(wanted)
+        checked = _checked(wanted)
     except Exception as error:  # noqa: BLE001 (a push decides what is met here: no pass)
         words = f"failed to check: {_words(error)}"
-        findings = [CheckFinding(wanted.repository, ".", words, "check-failed")]
+        checked = CheckResult([CheckFinding(wanted.repository, ".", words, "check-failed")])
     signal.alarm(0)
+    findings = [each for each in checked.findings if each.repository == wanted.repository]
     errors = [each.text for each in findings if each.blocks]
     for each in errors:
         print(each)  # noqa: T201 (for the hook)
     if wanted.warnings:
-        warnings = [each.text for each in findings if not each.blocks]
-        wanted.warnings.write_text("".join(f"{each}\n" for each in warnings), "utf-8")
+        told = [each.text for each in findings if not each.blocks]
+        told += [each for each in checked.notes if each.startswith(f"{wanted.repository}: ")]
+        wanted.warnings.write_text("".join(f"{each}\n" for each in told), "utf-8")
     return int(wanted.code) if errors else 0
 
 
-def _findings(wanted: argparse.Namespace) -> list[CheckFinding]:
+def _checked(wanted: argparse.Namespace) -> CheckResult:
     if wanted.repository == "core":
-        return check(wanted.kustomize, Checkout(core=wanted.folder), also=_ALSO).findings
+        return check(wanted.kustomize, Checkout(core=wanted.folder), also=_ALSO)
     core = wanted.core if wanted.core and wanted.core.is_dir() else None
     helm = Path(wanted.helm) if wanted.helm else None
     only = changed_apps(wanted.changed.read_text("utf-8", "replace").splitlines())
-    found = check(wanted.kustomize, Checkout(core, wanted.folder), only, also=_ALSO, helm=helm)
-    return [each for each in found.findings if each.repository == "apps"]
+    return check(wanted.kustomize, Checkout(core, wanted.folder), only, also=_ALSO, helm=helm)
 
 
 def _expire(code: int) -> Callable[..., None]:

@@ -59,7 +59,7 @@ class CheckResult:
     """Those that nobody ignores."""
     ignored: list[IgnoredFinding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Suppressions at a place that do not count."""
+    """Suppressions at a place that do not count, or match nothing."""
     unused: list[str] = field(default_factory=list)
     """Entries of ucp.yaml that match nothing."""
 
@@ -156,7 +156,7 @@ def check(
     return CheckResult(
         sorted(triage.findings),
         sorted(triage.ignored),
-        triage.notes if only is None else [],
+        [*triage.refused, *(triage.unmatched if only is None else ())],
         triage.unused if whole else [],
     )
 

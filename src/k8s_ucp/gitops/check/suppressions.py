@@ -130,7 +130,10 @@ class Triage:
         self._used: set[IgnoreEntry] = set()
         self.findings: set[CheckFinding] = set()
         self.ignored: set[IgnoredFinding] = set()
-        self.notes: list[str] = []
+        self.refused: list[str] = []
+        """Suppressions that do not count, and why."""
+        self.unmatched: list[str] = []
+        """Those that no finding matches."""
 
     def take(
         self, repository: str, findings: Iterable[CheckFinding], written: Iterable[Suppression]
@@ -139,7 +142,7 @@ class Triage:
         counting: list[Suppression] = []
         for each in written:
             if why := refused(each, repository):
-                self.notes.append(f"{repository}: {each.where}: {why}")
+                self.refused.append(f"{repository}: {each.where}: {why}")
             else:
                 counting.append(each)
         used: set[tuple[str, ...]] = set()
@@ -159,7 +162,7 @@ class Triage:
                 )
             else:
                 self.findings.add(judgement)
-        self.notes += [
+        self.unmatched += [
             f"{repository}: {each.where}: ignores {each.rule}, which is not found there"
             for each in counting
             if each.key not in used

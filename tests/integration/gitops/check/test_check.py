@@ -58,6 +58,9 @@ def test_a_warning_refuses_a_push_only_where_it_is_denied(checked: World) -> Non
     assert "has the mutable tag latest [image-moving-tag]" in said.read_text()
     checked.push("apps", {"apps/echo/overlays/stage/README.md": b"hello\n"})
     assert said.read_text() == ""
+    note = "apps/echo/overlays/stage/notes.yaml"
+    checked.push("apps", {note: b"# ucp: ignore host-taken mine\n"})
+    assert "it can be ignored in ucp.yaml only" in said.read_text()
     checked.edit("core", "ucp.yaml", '"deny": []', '"deny": ["warnings"]')
     with pytest.raises(GitFailed):
         checked.edit("apps", OVERLAY, "latest", "edge")

@@ -105,8 +105,9 @@ def test_comments(text: str, ignored: bool, note: str | None) -> None:
     found = answered(finding(), files={FILE: text})
     assert bool(found.ignored) == ignored
     assert bool(found.findings) != ignored
-    assert (note is None) == (not found.notes)
-    assert note is None or note in found.notes[0]
+    notes = [*found.refused, *found.unmatched]
+    assert (note is None) == (not notes)
+    assert note is None or note in notes[0]
 
 
 def annotated(text: str, name: str = "web") -> dict[str, Any]:
@@ -118,11 +119,11 @@ def test_annotations() -> None:
     item = annotated("image-moving-tag: a\nimage-untagged: known\n")
     found = answered(finding(), finding("image-moving-tag"), item=item)
     assert {each.reason for each in found.ignored} == {"a", "known"}
-    assert not found.findings and not found.notes
+    assert not found.findings and not found.refused and not found.unmatched
     other = answered(finding(), item=annotated("image-untagged: known", "other"))
-    assert other.findings and "not found there" in other.notes[0]
+    assert other.findings and "not found there" in other.unmatched[0]
     without = answered(finding(), item=annotated("image-untagged"))
-    assert without.findings and "without a reason" in without.notes[0]
+    assert without.findings and "without a reason" in without.refused[0]
 
 
 @pytest.mark.parametrize("repository", ["apps", "core"])
@@ -131,7 +132,7 @@ def test_what_breaks_other_apps_is_not_answered_in_the_app_repository(repository
     files = {FILE: "a:\nb:\nc: d # ucp: ignore host-taken shared\n"}
     found = answered(host, files=files, repository=repository)
     assert bool(found.ignored) == (repository == "core")
-    assert (repository == "core") or "in ucp.yaml only" in found.notes[0]
+    assert (repository == "core") or "in ucp.yaml only" in found.refused[0]
     entry = {"rule": "host-taken", "file": FILE, "reason": "shared"}
     assert answered(host, checks={"ignore": [entry]}, repository=repository).ignored
 
@@ -147,4 +148,4 @@ def test_what_lets_an_app_out_of_its_project_is_never_ignored() -> None:
         checks={"ignore": [entry]},
     )
     assert found.findings == {away}
-    assert len([each for each in found.notes if "can't be ignored" in each]) == 2
+    assert len([each for each in found.refused if "can't be ignored" in each]) == 2
