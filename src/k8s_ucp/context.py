@@ -29,7 +29,7 @@ from k8s_ucp.components.pods import argocd_pods, pod_components
 from k8s_ucp.components.pods.component import PodComponent
 from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.components.reconciler import ReconcilerComponent
-from k8s_ucp.components.repository_secrets import repository_secrets
+from k8s_ucp.components.repositories import repository_secrets
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential

@@ -30,17 +30,14 @@ from k8s_ucp.preflight.machine import (
 from k8s_ucp.preflight.orphans import check_orphans
 from k8s_ucp.preflight.removal import check_existing_core
 from k8s_ucp.preflight.versions import check_versions
-from k8s_ucp.steps.backup.back_up import BackUp, BackUpBeforeStop
-from k8s_ucp.steps.backup.restore_backup import RestoreBackup
+from k8s_ucp.steps.backup.back_up import BackUp, BackUpBeforeStop, RestoreBackup
 from k8s_ucp.steps.backup.restore_external_names import RestoreExternalNames
-from k8s_ucp.steps.preparation.build_images import BuildImages
 from k8s_ucp.steps.preparation.install_tools import InstallTools
-from k8s_ucp.steps.preparation.load_images import LoadImages, SaveImages
+from k8s_ucp.steps.preparation.load_images import BuildImages, LoadImages, SaveImages
 from k8s_ucp.steps.preparation.publish_repositories import PublishRepositories
-from k8s_ucp.steps.shutdown.check_stopped import CheckStopped
 from k8s_ucp.steps.shutdown.remove_from_core import RemoveFromCore
 from k8s_ucp.steps.shutdown.stop_clusters import StopClusters
-from k8s_ucp.steps.shutdown.stop_components import StopComponents
+from k8s_ucp.steps.shutdown.stop_components import CheckStopped, StopComponents
 from k8s_ucp.steps.startup.apply_manifests import ApplyFoundation
 from k8s_ucp.steps.startup.claim_core import ClaimCore
 from k8s_ucp.steps.startup.cloud_credentials import ApplyCredentials
@@ -49,9 +46,8 @@ from k8s_ucp.steps.startup.make_app_clusters import MakeAppClusters
 from k8s_ucp.steps.startup.start_argocd import StartArgoCD
 from k8s_ucp.steps.startup.start_core import StartCore
 from k8s_ucp.steps.startup.start_crossplane import StartCrossplane
-from k8s_ucp.steps.startup.start_local_clusters import StartLocalClusters
 from k8s_ucp.steps.startup.start_pods import StartPods
-from k8s_ucp.steps.startup.start_reconciler import StartReconciler
+from k8s_ucp.steps.startup.start_reconciler import StartLocalClusters, StartReconciler
 from k8s_ucp.steps.startup.start_rollouts import StartRollouts, with_rollouts
 from k8s_ucp.steps.startup.start_supervisor import StartSupervisor
 from k8s_ucp.steps.waiting.await_applications import AwaitApplications

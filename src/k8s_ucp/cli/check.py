@@ -11,8 +11,7 @@ import typer
 
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.cli.app_sources import fetcher_of
-from k8s_ucp.cli.command import Invocation, declare, invocation
-from k8s_ucp.cli.output import Output, notation
+from k8s_ucp.cli.command import Invocation, Output, declare, invocation, notation
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.check.findings import CheckFinding
 from k8s_ucp.gitops.check.repositories import (

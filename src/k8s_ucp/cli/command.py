@@ -7,12 +7,14 @@ very command is called, so a file may import what its command needs at its top.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -88,3 +90,25 @@ def invocation(ctx: typer.Context) -> Invocation:
     found = ctx.find_root().obj
     assert isinstance(found, Invocation)
     return found
+
+
+class Output(StrEnum):
+    """-o"""
+
+    table = "table"
+    json = "json"
+    yaml = "yaml"
+
+
+OutputOption = Annotated[
+    Output, typer.Option("-o", "--output", help="Output format: table, json or yaml.")
+]
+
+
+def notation(data: Any, output: Output) -> str:
+    """The data as JSON or YAML text."""
+    if output is Output.json:
+        return json.dumps(data, indent=2)
+    from k8s_ucp import yaml_io
+
+    return yaml_io.dump(data)

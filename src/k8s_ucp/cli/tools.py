@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.installer import Installer, Phase, ProgramSource, ToolProgress
 from k8s_ucp.workspace import cache_folder

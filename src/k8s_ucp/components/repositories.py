@@ -12,10 +12,13 @@ from k8s_ucp.components.pods import workloads
 from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.components.versions import refuse_other_versions
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
+from k8s_ucp.kube import Object
+from k8s_ucp.names import ARGOCD_NAMESPACE, MANAGED_BY, OURS
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Topology, parse
@@ -102,3 +105,35 @@ def image_name(topology: Topology) -> str:
     """The reconciler's image: the one that the topology names, or the one that is built here."""
     named = topology.spec.reconciler.image
     return named or ReconcilerImage.wanted(topology.spec.images.mirror).name
+
+
+def repository_secrets(
+    topology: Topology, folder: GitopsFolder, *, read: Credential | None, write: Credential | None
+) -> list[Object]:
+    """What lets Argo CD read the user's repositories, where a token was given for them.
+
+    read: one that may only read. It comes first: whoever gets at Argo CD's Secrets gets this one.
+    """
+    credential = read or write
+    if credential is None or topology.spec.git.provider == "local":
+        return []
+    urls = read_addresses(topology, folder)
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": f"repository-{name}",
+                "namespace": ARGOCD_NAMESPACE,
+                "labels": {"argocd.argoproj.io/secret-type": "repository", MANAGED_BY: OURS},
+            },
+            "stringData": {
+                "type": "git",
+                "url": url,
+                "username": credential.username,
+                "password": credential.password,
+            },
+        }
+        for name, url in (("core", urls.core), ("apps", urls.apps))
+        if url.startswith(("http://", "https://"))
+    ]

@@ -105,3 +105,25 @@ def _make_folder(folder: Path) -> None:
             f"failed to create the folder {folder}: {error.strerror}",
             next="choose a writable folder with --workspace DIR",
         ) from error
+
+
+def write_hook(bare: Path, name: str, text: str, *, mark: str) -> bool:
+    """Write a hook where it is missing or old; mark: the line that says that it is ours.
+
+    Returns False where a hook of somebody else's is in its place. Raises UcpError.
+    """
+    hook = bare / "hooks" / name
+    try:
+        there = hook.read_text("utf-8") if hook.exists() else ""
+        if there == text:
+            return True
+        if there and mark not in there:
+            return False
+        hook.parent.mkdir(exist_ok=True)
+        temporary = hook.with_name(f".{name}.new")
+        temporary.write_text(text, "utf-8")
+        temporary.chmod(0o755)
+        temporary.replace(hook)
+    except OSError as error:
+        raise UcpError(f"failed to write the git hook {hook}: {error.strerror}") from error
+    return True

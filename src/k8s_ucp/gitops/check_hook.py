@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from k8s_ucp.check_rules import PAGE
-from k8s_ucp.git.hooks import write_hook
+from k8s_ucp.git.clones import write_hook
 from k8s_ucp.gitops.check.findings import CheckFinding
 from k8s_ucp.gitops.check.repositories import SHOWN, Checkout, CheckResult, check
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from k8s_ucp import locks
 from k8s_ucp.errors import UcpError
-from k8s_ucp.git.hooks import write_hook
+from k8s_ucp.git.clones import write_hook
 
 if TYPE_CHECKING:
     from k8s_ucp.kube import Kind, Kube

@@ -3,7 +3,6 @@
 argv is public on every machine: secrets go through `stdin` or `env`, never through argv.
 """
 
-from k8s_ucp.process.environment import passed_on
 from k8s_ucp.process.identity import (
     ProcessIdentity,
     identify,
@@ -13,7 +12,14 @@ from k8s_ucp.process.identity import (
     terminate_all,
     wait_gone,
 )
-from k8s_ucp.process.programs import OUTPUT_KEPT, RunningPrograms, find_program, run, spawn
+from k8s_ucp.process.programs import (
+    OUTPUT_KEPT,
+    RunningPrograms,
+    find_program,
+    passed_on,
+    run,
+    spawn,
+)
 from k8s_ucp.process.search import (
     available_memory,
     is_marked,

@@ -229,7 +229,7 @@ class Installer:
 
     def _tidy(self) -> None:
         """Remove what a killed installation left behind, many GB perhaps."""
-        from k8s_ucp.tools.leftovers import delete_later, end_orphans
+        from k8s_ucp.tools.store import delete_later, end_orphans
 
         self._store.sweep(end_orphans, delete_later)
         if not self._keep_build:
@@ -238,7 +238,7 @@ class Installer:
     def _install(self, missing: list[_Tool]) -> dict[str, StoreEntry]:
         # Imported here: not needed, and slow, where everything is installed.
         from k8s_ucp import process
-        from k8s_ucp.tools.leftovers import delete_later, end_orphans
+        from k8s_ucp.tools.store import delete_later, end_orphans
 
         self._store.make()
         maker = self._maker(self._programs or process.RunningPrograms())

@@ -15,11 +15,10 @@ from k8s_ucp.tools.build import Builder, copy_wheel, describe, require_room
 from k8s_ucp.tools.fetch import REACH_SECONDS, ReleaseFetcher, out_of_reach
 from k8s_ucp.tools.go.build_failures import no_room
 from k8s_ucp.tools.go.compiler import find_compiler, module_source, require_compiler
-from k8s_ucp.tools.leftovers import end_orphans
 from k8s_ucp.tools.progress import Phase, ToolProgress
 from k8s_ucp.tools.recipe import Recipe, needed_compiler
 from k8s_ucp.tools.releases.locks import COMMITTED, ReleaseLocks
-from k8s_ucp.tools.store import StoreEntry, ToolStore, remove
+from k8s_ucp.tools.store import StoreEntry, ToolStore, end_orphans, remove
 
 SIDE_BY_SIDE = 2
 """Builds at once. `go build` fills the cores except while it fetches modules and links."""

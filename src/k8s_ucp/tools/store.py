@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from k8s_ucp import locks
-from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp import locks, process
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 
 _PARTIAL = ".partial"
 _ABOUT = "entry.json"
@@ -239,3 +239,25 @@ def _to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def end_orphans(folder: Path) -> None:
+    """End compilers that outlived a killed installer: only those that work in its folder."""
+    for each in process.working_in(folder):
+        if each.pid != os.getpid():
+            process.terminate(each, grace=2)
+
+
+def delete_later(folder: Path) -> None:
+    """Delete a folder of several hundred thousand files by a process of its own, in half a minute.
+
+    Where that is killed, the next installation begins it again.
+    """
+    if not process.working_in(folder):
+        with contextlib.suppress(CommandFailed):  # done before it could be looked at
+            process.spawn(
+                ["rm", "-rf", "--", str(folder)],
+                env=os.environ,
+                cwd=folder,
+                log=Path(os.devnull),
+            )

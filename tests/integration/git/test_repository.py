@@ -20,7 +20,7 @@ from k8s_ucp.git.failures import (
     RepositoryMissing,
 )
 from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository, run_git
-from k8s_ucp.gitops.publish.text_merge import merge_text
+from k8s_ucp.gitops.publish.target import merge_text
 from tests.integration.gitops.conftest import commit_work_tree
 
 MAIN = "refs/heads/main"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, invocation
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, invocation, notation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
 from k8s_ucp.cli.editing.app_preview import changes, grant, tell
@@ -19,7 +19,6 @@ from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.import_history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.import_source import ImportSource, open_source, renderer, write_files
 from k8s_ucp.cli.editing.topology_edit import edit_topology
-from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable, RefusedApp

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, notation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
 from k8s_ucp.cli.editing.app_import import import_apps
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell
 from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
-from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import read_images
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable

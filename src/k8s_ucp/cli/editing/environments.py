@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, notation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.deletion import await_cluster_gone, how_far
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
-from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published

@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.topology_edit import edit_topology
-from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.topology_selection import asking_core, chosen_view
 from k8s_ucp.errors import UsageError
 from k8s_ucp.inspect.mirror_status import mirror_details

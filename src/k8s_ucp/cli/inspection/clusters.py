@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import names
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UsageError

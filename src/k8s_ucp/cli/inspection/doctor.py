@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import declare, invocation, placed
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, placed
 from k8s_ucp.cli.inspection.credential_files import credential_files
 from k8s_ucp.cli.inspection.status import collect
-from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.components.backup_keeper import failure
 from k8s_ucp.context import TopologyView

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.topology_selection import asking_core, chosen_view
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import AdminCredentials

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import __version__
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.adoption.adopted import AdoptedComponent

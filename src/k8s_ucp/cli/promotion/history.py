@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.git_credentials import app_credential
-from k8s_ucp.cli.output import Output, OutputOption, notation
 from k8s_ucp.cli.promotion.app_repository import BranchOption, RepoOption
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.promotion.history import HistoryEvent, events

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation
 from k8s_ucp.cli.git_credentials import app_credential
-from k8s_ucp.cli.output import Output, OutputOption
 from k8s_ucp.cli.promotion.app_repository import BRANCH_HELP, REPO_HELP
 from k8s_ucp.cli.promotion.results import person, seconds, show_landing
 from k8s_ucp.errors import UsageError

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from k8s_ucp.cli.command import Output, notation
 from k8s_ucp.cli.console import Console
-from k8s_ucp.cli.output import Output, notation
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import FALLBACK

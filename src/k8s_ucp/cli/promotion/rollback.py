@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation
 from k8s_ucp.cli.git_credentials import app_credential
-from k8s_ucp.cli.output import Output, OutputOption
 from k8s_ucp.cli.promotion.app_repository import BranchOption, RepoOption
 from k8s_ucp.cli.promotion.results import person, seconds, show_landing
 from k8s_ucp.errors import UsageError

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.kinds import find_misfits
+from k8s_ucp.gitops.render.values import databases
 
 Object = Mapping[str, Any]
 
@@ -315,3 +316,38 @@ def _route_paths(spec: Mapping[str, Any]) -> Iterator[str]:
             more = {key: value for key, value in match.items() if key != "path"}
             path = str((match.get("path") or {}).get("value", "/"))
             yield f"{path} {json.dumps(more, sort_keys=True)}" if more else path
+
+
+_KINDS = {"secret": "Secret", "configmap": "ConfigMap"}
+
+
+def mirrored_in(core: Iterable[Object], app: str, environment: str) -> Mirrored | None:
+    """What comes into the namespace of an app on an environment.
+
+    None where a Syncer selects by labels: then nobody knows before it runs.
+    """
+    keys: dict[tuple[str, str], frozenset[str]] = {}
+    for item in core:
+        if item.get("kind") != "Syncer":
+            continue
+        for entry in (item.get("spec") or {}).get("data") or ():
+            if not _concerns(entry, app, environment):
+                continue
+            source = entry.get("sourceName")
+            name = entry.get("targetName") or source
+            if source is None or "{" in str(name):
+                return None
+            kind = _KINDS.get(str(entry.get("kinds", "secret")), "Secret")
+            known = frozenset(entry.get("keys") or ())
+            if not known and str(source).endswith(databases.SUFFIX):
+                known = frozenset(databases.KEYS)
+            keys[kind, str(name)] = known
+    return Mirrored(keys)
+
+
+def _concerns(entry: Mapping[str, str], app: str, environment: str) -> bool:
+    cluster = entry.get("targetCluster")
+    if cluster is not None and not str(cluster).endswith(f"-{environment}"):
+        return False
+    namespace = str(entry.get("targetNamespace"))
+    return namespace == app or "{" in namespace

@@ -24,8 +24,7 @@ from k8s_ucp.gitops.check.files import (
 )
 from k8s_ucp.gitops.check.findings import CheckFinding, Fault
 from k8s_ucp.gitops.check.locations import Locations
-from k8s_ucp.gitops.check.mirrors import mirrored_in
-from k8s_ucp.gitops.check.objects import Object, find_faults, hosts, of_object
+from k8s_ucp.gitops.check.objects import Object, find_faults, hosts, mirrored_in, of_object
 from k8s_ucp.gitops.check.permissions import Permissions
 from k8s_ucp.gitops.check.suppressions import (
     IgnoredFinding,

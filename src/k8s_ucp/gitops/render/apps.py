@@ -15,7 +15,7 @@ from k8s_ucp.gitops.render.brought import (
     generated_files,
     values_file,
 )
-from k8s_ucp.gitops.render.values import database_secrets
+from k8s_ucp.gitops.render.values import databases
 from k8s_ucp.gitops.render.values.addons import INGRESS_CLASSES, gateway
 from k8s_ucp.gitops.render.values.pipelines import pipeline_values, provider_of
 from k8s_ucp.providers import PROVIDERS
@@ -109,8 +109,8 @@ def _values(topology: Topology, app: App, own: Mapping[str, bytes]) -> dict[str,
         # The tag follows the last colon; one more stands before the port of a registry.
         "tag_index": (app.image or "").count(":") + 1,
         "ingress_class": INGRESS_CLASSES.get(addons.ingress or "", ""),
-        "connection": database_secrets.COPY,
-        "connection_keys": database_secrets.KEYS,
+        "connection": databases.COPY,
+        "connection_keys": databases.KEYS,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from k8s_ucp.backup import PATH, updated
+from k8s_ucp.backup import PASSWORDS, PATH, SOURCES, parse, updated
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.context import Context
@@ -111,3 +111,22 @@ def back_up(context: Context, state: CoreState) -> str:
         return ""
     fast_forward(clone, branch=file.branch)
     return f"{PATH}, commit {commit[:8]}"
+
+
+@dataclass(frozen=True)
+class RestoreBackup:
+    """Passwords and sources; the backup key is made here, where there is none."""
+
+    id: str = "restore-backup"
+    title: str = "Restore passwords and names from the backup"
+
+    def run(self, context: Context, report: Report) -> None:
+        core = context.published.core
+        sealed = BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit)
+        key = key_for(context.workspace.backup_key, lambda: sealed is not None)
+        state = context.core_state
+        if {PASSWORDS, SOURCES} <= state.restored():
+            return
+        if sealed:
+            report(", ".join(state.put_back_secrets(parse(key.open(sealed)))))
+        state.note_restored(self.id, PASSWORDS, SOURCES)

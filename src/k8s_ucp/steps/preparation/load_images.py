@@ -43,3 +43,15 @@ def images_of_pods(context: Context) -> set[str]:
     """All that the core repository names for the components."""
     texts = context.published.core.read("platform").values()
     return {image for text in texts for image in named_in(text.decode("utf-8"))}
+
+
+@dataclass(frozen=True)
+class BuildImages:
+    id: str = "build-images"
+    title: str = "Build the reconciler image"
+
+    def run(self, context: Context, report: Report) -> None:
+        if context.topology.spec.reconciler.image is None:
+            context.reconciler_image.ensure(
+                context.engine, report, programs=context.cancel.programs
+            )

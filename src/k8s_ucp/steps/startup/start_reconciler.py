@@ -23,3 +23,20 @@ class StartReconciler:
         ]
         context.placement.start(programs)
         await_ready(context, reconciler.NAME, context.reconciler.ready)
+
+
+@dataclass(frozen=True)
+class StartLocalClusters:
+    id: str = "start-local-clusters"
+    title: str = "Start the local-cluster controller"
+
+    def run(self, context: Context, _: Report) -> None:
+        context.settle_runtime()
+        context.placement.ensure_running()
+        programs = [
+            *context.reconciler.programs(),
+            *Watcher(context.placement).programs(),
+            *context.backup_component.programs(),
+        ]
+        context.placement.start(programs)
+        await_ready(context, reconciler.NAME, context.reconciler.ready)

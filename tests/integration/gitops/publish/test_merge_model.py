@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from k8s_ucp.git.objects import blob_id
 from k8s_ucp.gitops.publish.merge import Choices, Scope, merge
-from k8s_ucp.gitops.publish.text_merge import merge_text
+from k8s_ucp.gitops.publish.target import merge_text
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import App, Environment, Topology
 from tests.unit.gitops.topologies import FACTS, demo

@@ -15,8 +15,14 @@ from k8s_ucp.gitops.check.files import (
     find_topology_faults,
 )
 from k8s_ucp.gitops.check.kinds import find_misfits, version
-from k8s_ucp.gitops.check.mirrors import mirrored_in
-from k8s_ucp.gitops.check.objects import Mirrored, find_faults, hosts, is_moving, unpinned_image
+from k8s_ucp.gitops.check.objects import (
+    Mirrored,
+    find_faults,
+    hosts,
+    is_moving,
+    mirrored_in,
+    unpinned_image,
+)
 from k8s_ucp.gitops.check_hook import changed_apps
 from k8s_ucp.gitops.manifests.build_many import objects
 from k8s_ucp.gitops.manifests.sources import refused

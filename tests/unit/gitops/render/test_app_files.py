@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.gitops.render.repositories import render
-from k8s_ucp.gitops.render.values.database_secrets import COPY, KEYS
+from k8s_ucp.gitops.render.values.databases import COPY, KEYS
 from k8s_ucp.topology import App, Database
 from k8s_ucp.topology.parts import Addons
 from tests.unit.gitops.topologies import FACTS, demo

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render, seconds
-from k8s_ucp.gitops.render.scalars import scalar
+from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render, scalar, seconds
 from k8s_ucp.gitops.render.values.permissions import SET_PROJECT
 from k8s_ucp.topology import App, CoreCluster, Environment
 from tests.unit.gitops.topologies import FACTS, demo

@@ -13,6 +13,7 @@ from k8s_ucp.gitops.render.values.cluster_overlays import (
     network_patches,
 )
 from k8s_ucp.topology import Database, Environment, Topology
+from k8s_ucp.topology.rules.names import DATABASE_COPY
 
 PARTS = {
     "Postgres": ("subnets", "firewall", "inside", "instance", "database", "user"),
@@ -83,3 +84,17 @@ def base_folders(topology: Topology) -> set[str]:
             if base.startswith("../clusters/base/"):
                 used.add(base.rpartition("/")[2])
     return used
+
+
+NAMESPACE = "ucp-clusters"
+"""Of databases and their connection Secrets, on the core cluster."""
+COPY = DATABASE_COPY
+"""The Secret that an app reads, in the namespace of its name."""
+KEYS = ("endpoint", "port", "username", "password", "database")
+"""What is in it."""
+SUFFIX = "-connection"
+
+
+def connection_secret(database: str, environment: str) -> str:
+    """Name of the Secret on the core cluster."""
+    return f"{database}-{environment}{SUFFIX}"

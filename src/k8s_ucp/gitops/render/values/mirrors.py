@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from k8s_ucp.gitops.render.values import database_secrets
+from k8s_ucp.gitops.render.values import databases
 from k8s_ucp.topology.rules.names import database_syncer
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ def _of_database(topology: Topology, app: App, database: Database) -> SyncerFile
         database_syncer(app.name),
         tuple(
             RenderedSyncerEntry(
-                namespace=database_secrets.NAMESPACE,
-                name=database_secrets.connection_secret(database.name, each),
+                namespace=databases.NAMESPACE,
+                name=databases.connection_secret(database.name, each),
                 cluster=topology.app_cluster(each),
                 target_namespace=app.home,
-                target_name=database_secrets.COPY,
+                target_name=databases.COPY,
             )
             for each in names
         ),

@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.render.repositories import render
-from k8s_ucp.gitops.render.values import clouds, database_secrets, databases
+from k8s_ucp.gitops.render.values import clouds, databases
 from k8s_ucp.gitops.render.values.clouds import without_zone
 from k8s_ucp.topology import Environment, Spec, Topology
 from tests import provider_fields
@@ -227,7 +227,7 @@ def test_a_database_is_protected_with_its_environment() -> None:
     for each in files.values():
         options = each["metadata"]["annotations"]["argocd.argoproj.io/sync-options"].split(",")
         assert {"Prune=false", "Delete=false"} <= set(options)
-        assert database_secrets.connection_secret("quotes", each["spec"]["environment"]) == (
+        assert databases.connection_secret("quotes", each["spec"]["environment"]) == (
             f"{each['metadata']['name']}-connection"
         )
 
