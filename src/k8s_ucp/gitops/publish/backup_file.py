@@ -6,17 +6,14 @@ commit. Pushes are repeated while others push.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from k8s_ucp.backup import PATH, Backup, dump, parse
 from k8s_ucp.backup_key import BackupKey
-from k8s_ucp.git.failures import Rejected
+from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate, Repository
 
-ATTEMPTS = 8
 MESSAGE = f"""Back up what the core cluster made
 
 {PATH}: passwords, registration sources and external names, encrypted.
@@ -52,24 +49,19 @@ class BackupFile:
         # Most often nothing is new, which the clone can tell without asking the remote.
         if self.seen and change(known := self.read(self.seen, key)) == known:
             return None
-        for attempt in range(ATTEMPTS):
-            self.clone.fetch()
-            tip = self.seen
-            if tip is None:
-                # A repository without its branch: the next start pushes it.
-                return None
-            known = self.read(tip, key)
-            wanted = change(known)
-            if wanted == known:
-                return None
-            text = key.close(dump(wanted))
-            commit = self.clone.write_commit(MESSAGE, {PATH: text}, parent=tip)
-            try:
-                self.clone.push([RefUpdate(f"refs/heads/{self.branch}", commit)])
-            except Rejected:
-                if attempt == ATTEMPTS - 1:
-                    raise
-                time.sleep(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311 (jitter)
-                continue
-            return commit
-        raise AssertionError("the last attempt returns or raises")
+        return push_until_accepted(lambda: self._save(key, change))
+
+    def _save(self, key: BackupKey, change: Callable[[Backup], Backup]) -> str | None:
+        self.clone.fetch()
+        tip = self.seen
+        if tip is None:
+            # A repository without its branch: the next start pushes it.
+            return None
+        known = self.read(tip, key)
+        wanted = change(known)
+        if wanted == known:
+            return None
+        text = key.close(dump(wanted))
+        commit = self.clone.write_commit(MESSAGE, {PATH: text}, parent=tip)
+        self.clone.push([RefUpdate(f"refs/heads/{self.branch}", commit)])
+        return commit

@@ -6,9 +6,7 @@ repositories are merged before either is pushed, so a conflict in one leaves the
 
 from __future__ import annotations
 
-import random
 import re
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -18,7 +16,8 @@ from k8s_ucp import __version__
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.git.environment import Credential, split_credential
-from k8s_ucp.git.failures import GitFailed, Rejected
+from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, MOVED, Choices, MergeConflict, Scope
 from k8s_ucp.gitops.publish.target import Prepared, PublishTarget, Pushed
@@ -27,7 +26,6 @@ from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import needs_git_server
 from k8s_ucp.workspace import GitopsFolder
 
-ATTEMPTS = 8
 """Pushes that are tried while others push to the same repository."""
 
 GIT_SERVER = "http://git-server.ucp-git.svc"
@@ -221,16 +219,15 @@ class _Landed:
 
 def _land(prepared: Prepared) -> _Landed:
     """Push what was merged; merge again while others push. Raises Rejected, MergeConflict."""
-    target = prepared.target
-    for attempt in range(1, ATTEMPTS):
-        try:
-            return _push(prepared)
-        except Rejected:
-            time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 (jitter)
-        prepared = target.prepare()
-        if prepared.merged.conflicts:
-            raise MergeConflict({target.name: prepared.merged.conflicts})
-    return _push(prepared)
+    target, first = prepared.target, [prepared]
+
+    def attempt() -> _Landed:
+        now = first.pop() if first else target.prepare()
+        if now.merged.conflicts:
+            raise MergeConflict({target.name: now.merged.conflicts})
+        return _push(now)
+
+    return push_until_accepted(attempt)
 
 
 def _push(prepared: Prepared) -> _Landed:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.git.clones import fast_forward, make_clone
+from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate
 from k8s_ucp.gitops.manifests.helm import template
 from k8s_ucp.gitops.publish.repositories import addresses
@@ -160,14 +161,18 @@ def commit(
     branch = topology.spec.git.branch
     url = addresses(topology, folder).core
     clone = make_clone(folder.core, url, branch=branch, credential=credential)
-    clone.fetch()
-    tip = clone.resolve(f"origin/{branch}")
-    if tip is None:
-        raise UcpError(f"the branch {branch} does not exist in {url}", next="ucp start")
-    wanted = changes(clone.read(tip), before, after)
-    if wanted:
-        message = f"Vendor the add-ons of {topology.name}\n\nCharts become manifests: ucp render.\n"
-        made = clone.write_commit(message, wanted, parent=tip)
-        clone.push([RefUpdate(f"refs/heads/{branch}", made)])
+
+    def attempt() -> list[str]:
+        clone.fetch()
+        tip = clone.resolve(f"origin/{branch}")
+        if tip is None:
+            raise UcpError(f"the branch {branch} does not exist in {url}", next="ucp start")
+        if wanted := changes(clone.read(tip), before, after):
+            made = clone.write_commit(message, wanted, parent=tip)
+            clone.push([RefUpdate(f"refs/heads/{branch}", made)])
+        return sorted(wanted)
+
+    message = f"Vendor the add-ons of {topology.name}\n\nCharts become manifests: ucp render.\n"
+    if changed := push_until_accepted(attempt):
         fast_forward(clone, branch=branch)
-    return sorted(wanted)
+    return changed

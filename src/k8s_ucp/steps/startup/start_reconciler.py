@@ -16,27 +16,27 @@ class StartReconciler:
     title: str = "Start the reconciler"
 
     def run(self, context: Context, _: Report) -> None:
-        programs = [
-            *context.reconciler.programs(),
-            *Watcher(context.placement).programs(),
-            *context.backup_component.programs(),
-        ]
-        context.placement.start(programs)
-        await_ready(context, reconciler.NAME, context.reconciler.ready)
+        _start(context)
 
 
 @dataclass(frozen=True)
 class StartLocalClusters:
+    """What this machine does for a core in pods."""
+
     id: str = "start-local-clusters"
     title: str = "Start the local-cluster controller"
 
     def run(self, context: Context, _: Report) -> None:
         context.settle_runtime()
         context.placement.ensure_running()
-        programs = [
-            *context.reconciler.programs(),
-            *Watcher(context.placement).programs(),
-            *context.backup_component.programs(),
-        ]
-        context.placement.start(programs)
-        await_ready(context, reconciler.NAME, context.reconciler.ready)
+        _start(context)
+
+
+def _start(context: Context) -> None:
+    programs = [
+        *context.reconciler.programs(),
+        *Watcher(context.placement).programs(),
+        *context.backup_component.programs(),
+    ]
+    context.placement.start(programs)
+    await_ready(context, reconciler.NAME, context.reconciler.ready)
