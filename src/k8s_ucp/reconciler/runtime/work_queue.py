@@ -194,7 +194,7 @@ class RateLimitedQueue:
 
 
 class WorkQueue:
-    """A Backlog that threads share and wait on."""
+    """A RateLimitedQueue that threads share and wait on."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class WorkQueue:
         width: int = 1,
         rate: RetryRate | None = None,
     ) -> None:
-        """See Backlog."""
+        """See RateLimitedQueue."""
         self._rules = RateLimitedQueue(back_off or BackOff(), lane=lane, width=width, rate=rate)
         self._changed = threading.Condition()
         self._stopped = False
@@ -240,7 +240,7 @@ class WorkQueue:
                 self._idle -= 1
 
     def done(self, key: str, again: float | None = None) -> float | None:
-        """See Backlog.done."""
+        """See RateLimitedQueue.done."""
         with self._changed:
             took = self._rules.done(key, time.monotonic(), again)
             self._changed.notify()
@@ -274,7 +274,7 @@ class WorkQueue:
         return self._idle
 
     def oldest(self) -> float:
-        """See Backlog.oldest."""
+        """See RateLimitedQueue.oldest."""
         with self._changed:
             return self._rules.oldest(time.monotonic())
 
