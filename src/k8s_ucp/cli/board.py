@@ -22,6 +22,7 @@ from k8s_ucp.cli.promotion.promote import land_promotions
 from k8s_ucp.cli.promotion.results import words
 from k8s_ucp.cli.promotion.rollback import land_rollback
 from k8s_ucp.cli.topology_selection import chosen_view
+from k8s_ucp.clusters.admin_kubeconfigs import keep_access
 from k8s_ucp.context import TopologyView
 from k8s_ucp.gitops.promotion.ci import find_run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Intent, parse_version
@@ -86,6 +87,7 @@ def _board(call: Invocation, *, write: bool) -> Board:
     # Only ports and places are looked up: no program is started.
     call = replace(call, topology=context.topology.name)
     kubeconfig = context.state.kubeconfig(context.topology.core_cluster)
+    keep_access(context.provider, context.topology.core_cluster, kubeconfig, call.console.say)
     repository = AppRepository(
         context.gitops, context.topology.spec.git.branch, app_credential(call, "")
     )
