@@ -214,17 +214,17 @@ def test_what_has_one_answer_is_not_asked_and_why_kind_is_not_offered_is_told(
 LIVE = """
 import time
 from k8s_ucp.cli.console import Console
-from k8s_ucp.engine.pipeline import Event, State, StepRun
+from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
 
 with Console().steps() as view:
-    step = StepRun("a", "Do it", State.RUNNING)
-    view.hear(Event(step, [step]))
+    step = StepRun("a", "Do it", StepState.RUNNING)
+    view.hear(StepEvent(step, [step]))
     for _ in range(600):
         time.sleep(0.1)
         if Path("go").exists():
             break
     step.state = State.DONE
-    view.hear(Event(step, [step]))
+    view.hear(StepEvent(step, [step]))
 """
 
 
