@@ -223,7 +223,7 @@ with Console().steps() as view:
         time.sleep(0.1)
         if Path("go").exists():
             break
-    step.state = State.DONE
+    step.state = StepState.DONE
     view.hear(StepEvent(step, [step]))
 """
 
