@@ -53,7 +53,7 @@ def find_faults(
     for each in sound:
         title = f"{each.get('kind')} {name_of(each)}"
         identity = (each.get("apiVersion"), title, each.get("metadata", {}).get("namespace"))
-        if identity in seen and "name" in each["metadata"]:
+        if identity in seen and "name" in (each.get("metadata") or {}):
             yield of_object(each, Fault("object-duplicate", f"duplicate object {title}"))
         seen.add(identity)
         for fault in _faults_of(each, known, mirrored, whole=whole):
