@@ -154,10 +154,10 @@ def test_it_ends_soon_and_loads_nothing_heavy(planes: ControlPlanes) -> None:
     text = f"""
 import sys, threading
 from pathlib import Path
-from k8s_ucp.clusters.embedded.process_monitor import Watch
+from k8s_ucp.clusters.embedded.process_monitor import ProcessMonitor
 stop = threading.Event()
 threading.Timer(0.2, stop.set).start()
-Watch(Path({str(planes.folder())!r}), print).run(stop)
+ProcessMonitor(Path({str(planes.folder())!r}), print).run(stop)
 print(sorted({{name.partition('.')[0] for name in sys.modules}}
     & {{"kubernetes", "pydantic", "ruamel", "rich", "git"}}))
 """
