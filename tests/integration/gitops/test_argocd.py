@@ -623,10 +623,12 @@ spec:
 CLAIM = b"""\
 apiVersion: v1
 kind: PersistentVolumeClaim
-metadata: {name: waves-first, namespace: argocd}
+metadata:
+  name: waves-first
+  namespace: argocd
+  annotations: {k8s-ucp.io/simulate: fail}
 spec:
   accessModes: [ReadWriteOnce]
-  storageClassName: nobody-has-it
   resources: {requests: {storage: 1Gi}}
 """
 
