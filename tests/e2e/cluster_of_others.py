@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -47,8 +48,7 @@ spec:
     image: "registry.example.org/reconciler@sha256:{digest}"
     sourceNamespaces: [ucp-clusters, of-theirs]
 """
-_FORWARD = """
----
+_FORWARD = """\
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: ClusterPortForward
 metadata:
@@ -165,8 +165,13 @@ def describe(world: World, git_host: HttpGit, core_cluster: str) -> None:
 
 def _let_through(folder: ClusterFolder, port: int) -> None:
     """Have kwok lead port-forwards to a process of this machine; it reads that when it starts."""
+    forward = folder.root / "forward.yaml"
+    forward.write_text(_FORWARD.format(port=port))
     settings = folder.home / "kwok.yaml"
-    settings.write_text(settings.read_text() + _FORWARD.format(port=port))
+    config = re.compile(rf"^( *- '?--config=){re.escape(str(folder.stages))}('?)$", re.M)
+    text, count = config.subn(rf"\g<0>\n\g<1>{forward}\g<2>", settings.read_text())
+    assert count == 1
+    settings.write_text(text)
     pid = folder.read_pid("kwok-controller")
     assert pid
     running = process.identify(pid)
