@@ -323,9 +323,9 @@ def refuse(checked: CheckResult, what: str) -> None:
     )
 
 
-def shown(findings: list[CheckFinding], most: int = SHOWN) -> list[str]:
+def shown(findings: list[CheckFinding]) -> list[str]:
     """A line each, as many as a person reads."""
-    lines = [str(each) for each in findings[:most]]
-    if len(findings) > most:
-        lines.append(f"... and {len(findings) - most} more")
+    lines = [str(each) for each in findings[:SHOWN]]
+    if len(findings) > SHOWN:
+        lines.append(f"... and {len(findings) - SHOWN} more")
     return lines
