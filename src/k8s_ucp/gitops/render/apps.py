@@ -27,10 +27,23 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import App, Environment, Topology
 
 
+def values_of(topology: Topology, inputs: RenderInputs) -> dict[str, dict[str, Any]]:
+    """{app: what its templates show the same on every environment}."""
+    return {
+        app.name: _values(topology, app, inputs.manifests.get(app.name, {}))
+        for app in topology.spec.apps
+    }
+
+
 def places(
-    path: str, topology: Topology, inputs: RenderInputs
+    path: str,
+    topology: Topology,
+    inputs: RenderInputs,
+    apps: Mapping[str, dict[str, Any]],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every (path, values) that a template's path stands for; none where it isn't wanted."""
+    """Every (path, values) that a template's path stands for; none where it isn't wanted. apps:
+    see values_of.
+    """
     if provider := provider_of(path):
         values = pipeline_values(topology)
         if values and provider == values["ci"].provider:
@@ -41,7 +54,7 @@ def places(
         return
     for app in topology.spec.apps:
         own = inputs.manifests.get(app.name, {})
-        values = _values(topology, app, own)
+        values = apps[app.name]
         name = path.rpartition("/")[2]
         if name not in _files(app, values):
             continue

@@ -8,10 +8,10 @@ Template tags are << >> and <% %>, since Argo CD's own templates use {{ }}.
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ from k8s_ucp.topology.rules.names import PLATFORM_APPLICATIONS
 # YAML 1.1 or 1.2 gives a meaning, holds no indicator.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./=-]*|(\.\./)+[A-Za-z][A-Za-z0-9_./-]*", re.ASCII)
 _WORDS = frozenset(["true", "false", "yes", "no", "on", "off", "null", "y", "n"])
+# The others are printable ASCII, by far the most.
+_ESCAPED = re.compile(r'["\\]|[^ -~]')
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -46,10 +48,11 @@ def scalar(value: object) -> str:
         raise TypeError(f"no YAML scalar for {type(value).__name__}")
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
-    return '"' + "".join(_character(each) for each in value) + '"'
+    return f'"{_ESCAPED.sub(_escaped, value)}"'
 
 
-def _character(each: str) -> str:
+def _escaped(found: re.Match[str]) -> str:
+    each = found.group()
     if each in _ESCAPES:
         return _ESCAPES[each]
     code = ord(each)
@@ -104,7 +107,7 @@ def _projects_of_departing(topology: Topology, inputs: RenderInputs) -> dict[str
     return {path: text for path, text in files.items() if path.startswith(kept)}
 
 
-@functools.cache
+@cache
 def templates_folder() -> Path:
     """Where the templates lie: in the installed package, else in the checkout."""
     package = Path(__file__).resolve().parents[2]
@@ -121,7 +124,7 @@ class _Template:
     rendered: bool
 
 
-@functools.cache
+@cache
 def _sources(repository: str) -> tuple[_Template, ...]:
     root = templates_folder() / repository
     found = []
@@ -133,7 +136,7 @@ def _sources(repository: str) -> tuple[_Template, ...]:
     return tuple(found)
 
 
-@functools.cache
+@cache
 def _templates() -> Templates:
     import jinja2
 
@@ -153,15 +156,7 @@ def _templates() -> Templates:
     )
 
 
-def _places(
-    repository: str, path: str, topology: Topology, inputs: RenderInputs
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    if repository == "core":
-        return core_files.places(path, topology)
-    return app_files.places(path, topology, inputs)
-
-
-@functools.cache
+@cache
 def _compiled(source: str) -> Any:
     return _templates().from_string(source)
 
@@ -183,9 +178,14 @@ def _tree(repository: str, topology: Topology, inputs: RenderInputs) -> dict[str
         "environments": topology.spec.environments,
         "running": [each for each in topology.spec.environments if each.state == "running"],
     }
+    if repository == "core":
+        places = partial(core_files.places, topology=topology)
+    else:
+        apps = app_files.values_of(topology, inputs)
+        places = partial(app_files.places, topology=topology, inputs=inputs, apps=apps)
     files = {}
     for template in _sources(repository):
-        for path, values in _places(repository, template.path, topology, inputs):
+        for path, values in places(template.path):
             text = template.source
             if template.rendered:
                 text = _compiled(text).render(**shared, **values)
