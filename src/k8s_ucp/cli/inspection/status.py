@@ -15,6 +15,7 @@ from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
 from k8s_ucp.tools.catalogue import CATALOGUE
@@ -162,7 +163,7 @@ def _page(data: Status, seen: ClusterSnapshot, width: int | None = None) -> str:
 def _images(images: list[str]) -> str:
     """The first few of many: `-o json` has them all."""
     more = f" and {len(images) - SHOWN_IMAGES} more" if len(images) > SHOWN_IMAGES else ""
-    return " ".join(images[:SHOWN_IMAGES]) + more
+    return shorten_digests(" ".join(images[:SHOWN_IMAGES])) + more
 
 
 def _how(cluster: Status) -> str:

@@ -64,7 +64,7 @@ class _State:
         changes = tuple(
             Change(name, self.before.get(name, Pin()), pin)
             for name, pin in self.after.items()
-            if pin and self.before.get(name) != pin
+            if (pin or self.before.get(name)) and self.before.get(name) != pin
         )
         if not changes:
             return None

@@ -10,6 +10,8 @@ from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.targets.kinds import CHART
 
 SUBJECT_WIDTH = 100
+DEFAULT = "the chart's default"
+"""What an image without a version runs."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,10 @@ def subject(notes: Sequence[PromotionNote]) -> str:
 def from_to(changes: Sequence[Change]) -> tuple[str, str]:
     """Old and new in words; image names appear only where they are needed to tell apart."""
     if len({(change.old, change.new) for change in changes}) == 1:
-        return str(changes[0].old), str(changes[0].new)
+        return str(changes[0].old), str(changes[0].new or DEFAULT)
     return (
         ", ".join(f"{change.image}={change.old}" for change in changes),
-        ", ".join(f"{change.image}={change.new}" for change in changes),
+        ", ".join(f"{change.image}={change.new or DEFAULT}" for change in changes),
     )
 
 
@@ -109,10 +111,10 @@ def _line(note: PromotionNote) -> str:
     change = f"{old} -> {new}" if old else new
     if all(each.image.startswith(CHART) for each in note.changes) and "=" not in new:
         change = f"chart {change}"
-    return f"{verb} {note.app} {preposition} {note.env}: {_short(change)}"
+    return f"{verb} {note.app} {preposition} {note.env}: {shorten_digests(change)}"
 
 
-def _short(text: str) -> str:
+def shorten_digests(text: str) -> str:
     """Digests are cut to what people compare."""
     return re.sub(r"(sha(?:256|512):[0-9a-f]{12})[0-9a-f]+", r"\1", text)
 
@@ -120,7 +122,9 @@ def _short(text: str) -> str:
 def _body(note: PromotionNote) -> list[str]:
     if len(note.changes) < 2:
         return []
-    return [f"{each.image}: {each.old or 'nothing'} -> {each.new}" for each in note.changes]
+    return [
+        f"{each.image}: {each.old or 'nothing'} -> {each.new or DEFAULT}" for each in note.changes
+    ]
 
 
 def _trailers(notes: Sequence[PromotionNote], link: str) -> list[str]:
@@ -133,7 +137,8 @@ def _trailers(notes: Sequence[PromotionNote], link: str) -> list[str]:
             lines.append(f"Ucp-{'Chart' if chart else 'Image'}: {name}")
             if change.old:
                 lines.append(f"Ucp-From: {change.old}")
-            lines.append(f"Ucp-To: {change.new}")
+            if change.new:
+                lines.append(f"Ucp-To: {change.new}")
         if note.sequence is not None:
             lines.append(f"Ucp-Sequence: {note.sequence}")
     if link:

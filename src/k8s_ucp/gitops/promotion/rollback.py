@@ -85,7 +85,8 @@ def previous(overlay: Overlay, pasts: Sequence[PinsAtCommit]) -> dict[str, Pin]:
     for past in pasts:
         differing = _differing(overlay, past.pins)
         if differing and not any(
-            str(pin) in held.get(name, ()) or not pin for name, pin in differing.items()
+            str(pin) in held.get(name, ()) or not (pin or overlay.target(name).has_default)
+            for name, pin in differing.items()
         ):
             return differing
     raise UcpError(

@@ -93,6 +93,11 @@ class Target:
         """The name without what says the kind."""
         return self.name.removeprefix(CHART)
 
+    @property
+    def has_default(self) -> bool:
+        """An empty version is one too: the chart then takes its default, such as its appVersion."""
+        return all(isinstance(spot, Value) for spot in self.spots)
+
     def way(self) -> str:
         """The path of a value, by which it is found where the image has another name."""
         paths = [path_text(spot.path) for spot in self.spots if isinstance(spot, Value | Version)]
@@ -152,7 +157,7 @@ def _write_value(spot: Value, text: Texts, pin: Pin, folder: str) -> dict[str, s
             f"{folder}/{spot.file} has no digest beside {path_text(spot.path)}",
             next="promote a tag, or add the key of the digest to the values of the chart",
         )
-    if pin.tag:
+    if pin.tag or not pin.digest:
         put(spot.file, spot.path, pin.tag)
     if spot.digest != pin.digest:
         put(spot.digest_file, spot.digest_path, pin.digest)

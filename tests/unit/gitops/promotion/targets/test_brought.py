@@ -13,6 +13,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.image_edit import Pin, reads_as_text
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide, parse_version
+from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.order import Order
 from k8s_ucp.gitops.promotion.overlay import read_overlay
 from k8s_ucp.gitops.promotion.rollback import PinsAtCommit, Rollback, decide_rollback, previous
@@ -290,3 +291,23 @@ def test_promote_then_rollback_is_the_same_bytes(
     assert found == there.content
     held = MemoryTip({**after.content, **back.writes})
     assert promote(held, new, order=Order(sequence=sequence)).status == "held"
+
+
+def test_a_rollback_of_the_first_promotion_goes_back_to_the_charts_default() -> None:
+    """What `helm create` makes: an empty tag, for which the template takes the appVersion."""
+    before = chart(own="replicas: 2\n")
+    start = read_overlay(before, "web", "stage").pins
+    there = MemoryTip({**before.content, **promote(before).writes})
+    overlay = read_overlay(there, "web", "stage")
+
+    pins = previous(overlay, [PinsAtCommit("2", overlay.pins), PinsAtCommit("1", start)])
+    decision = decide_rollback(there, Rollback("web", "stage", pins, overlay.pins))
+
+    assert pins == {"example.org/web": Pin()}
+    assert written(decision)["values-stage.yaml"] == 'replicas: 2\nimage:\n  tag: ""\n'
+    assert message([decision.note]).startswith(
+        "roll back web in stage: 2.0.0 -> the chart's default\n"
+    )
+    held = MemoryTip({**there.content, **decision.writes})
+    assert promote(held).status == "held"
+    assert promote(held, "3.0.0").status == "held"
