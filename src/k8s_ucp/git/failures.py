@@ -21,6 +21,10 @@ class Rejected(GitFailed):
     """The remote has moved on since it was read: fetch, redo the change, push again."""
 
 
+class Interrupted(GitFailed):
+    """The connection broke: what was asked for happened or not."""
+
+
 class Declined(GitFailed):
     """The remote refuses this push by a rule of its own: a hook, a protected branch."""
 

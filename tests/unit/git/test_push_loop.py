@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
-from itertools import count
+from dataclasses import replace
 
 import pytest
 
-from k8s_ucp.git.failures import GitFailed, Rejected
-from k8s_ucp.git.push_loop import ATTEMPTS, push_until_accepted
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.git.failures import GitFailed, Interrupted, Rejected
+from k8s_ucp.git.push_loop import FEW, push_until_accepted
 
 
-@pytest.mark.parametrize("others", [0, 1, ATTEMPTS - 1])
+@pytest.mark.parametrize("others", [0, 1, FEW.tries - 1])
 def test_it_pushes_until_the_remote_accepts(others: int) -> None:
-    calls, pauses = count(1), list[float]()
+    pauses = list[float]()
 
-    def attempt() -> int:
-        if (number := next(calls)) <= others:
+    def attempt(number: int) -> int:
+        if number <= others:
             raise Rejected("the branch has moved")
         return number
 
-    assert push_until_accepted(attempt, sleep=pauses.append) == others + 1
+    assert push_until_accepted(attempt, replace(FEW, sleep=pauses.append)) == others + 1
     assert len(pauses) == others
-    assert all(0 <= pause <= 0.05 * 2**ATTEMPTS for pause in pauses)
+    assert all(0 <= pause <= FEW.longest_pause for pause in pauses)
 
 
-@pytest.mark.parametrize(("failure", "times"), [(Rejected, ATTEMPTS), (GitFailed, 1)])
-def test_it_gives_up(failure: type[GitFailed], times: int) -> None:
+@pytest.mark.parametrize(
+    ("failure", "ends_with", "times"),
+    [
+        (Rejected, DeadlineExceeded, FEW.tries),
+        (Interrupted, Interrupted, FEW.interruptions + 1),
+        (GitFailed, GitFailed, 1),
+    ],
+)
+def test_it_gives_up(failure: type[GitFailed], ends_with: type[UcpError], times: int) -> None:
     calls = list[int]()
 
-    def attempt() -> None:
-        calls.append(1)
+    def attempt(number: int) -> None:
+        calls.append(number)
         raise failure("no")
 
-    with pytest.raises(failure):
-        push_until_accepted(attempt, sleep=lambda _: None)
-    assert len(calls) == times
+    with pytest.raises(ends_with, match="no"):
+        push_until_accepted(attempt, replace(FEW, sleep=lambda _: None))
+    assert calls == list(range(1, times + 1))

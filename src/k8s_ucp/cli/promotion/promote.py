@@ -15,6 +15,7 @@ from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.promotion.app_repository import BRANCH_HELP, REPO_HELP
 from k8s_ucp.cli.promotion.results import person, seconds, show_landing
 from k8s_ucp.errors import UsageError
+from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.promotion.batch import read_batch
 from k8s_ucp.gitops.promotion.ci import Run, find_run
@@ -29,7 +30,7 @@ from k8s_ucp.gitops.promotion.decision import (
     parse_version,
 )
 from k8s_ucp.gitops.promotion.health import HealthGate, application_reader, find_kubeconfig
-from k8s_ucp.gitops.promotion.landing import Landing, Pace, land
+from k8s_ucp.gitops.promotion.landing import Landing, land
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name

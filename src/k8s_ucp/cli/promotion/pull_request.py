@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.forge.sites import find_site, open_forge
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import Decision, Intent
-from k8s_ucp.gitops.promotion.landing import Landing, Pace
+from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.proposal import propose
 from k8s_ucp.gitops.promotion.repository_ref import RepositoryRef
 

@@ -12,11 +12,12 @@ from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.promotion.app_repository import BranchOption, RepoOption
 from k8s_ucp.cli.promotion.results import person, seconds, show_landing
 from k8s_ucp.errors import UsageError
+from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import find_run
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.history import charts_in, past_at, pasts
-from k8s_ucp.gitops.promotion.landing import Landing, Pace, land
+from k8s_ucp.gitops.promotion.landing import Landing, land
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.overlay import check_name, read_overlay
 from k8s_ucp.gitops.promotion.repository_ref import find_place, open_branch

@@ -26,7 +26,6 @@ from k8s_ucp.git.objects import Author, CommitIdentity, NewCommit
 from k8s_ucp.git.repository import FALLBACK, NETWORK_SECONDS, Repository, run_git
 from k8s_ucp.git.signing import signs_commits, write_commit_of
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.landing import PushInterrupted, PushRefused, TooLate
 from k8s_ucp.gitops.promotion.overlay import Writes
 from k8s_ucp.gitops.promotion.tip import GitTip
 
@@ -198,7 +197,7 @@ def _clone(how: Sequence[str], url: str, folder: Path, credential: Credential | 
                     ],
                     where=url, timeout=NETWORK_SECONDS, credential=credential,
                 )  # fmt: skip
-        except PushInterrupted:
+        except failures.Interrupted:
             if pause is None:
                 raise
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
@@ -269,16 +268,11 @@ def _alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _network(*, pushing: bool = False) -> Iterator[None]:
-    """What git's failures mean for a promotion."""
+    """Interrupted for what may work next time."""
     try:
         yield
-    except failures.Rejected as error:
-        raise TooLate(error.message, next=error.next) from error
-    except failures.Unexplained as error:
-        raise PushRefused(error.message, next=error.next) from error
-    except (failures.HostUnreachable, DeadlineExceeded) as error:
-        raise PushInterrupted(error.message, next=error.next) from error
-    except failures.GitFailed as error:
-        if pushing and type(error) is failures.GitFailed:
-            raise PushInterrupted(error.message, next=error.next) from error
+    except (failures.GitFailed, DeadlineExceeded) as error:
+        broken = isinstance(error, failures.HostUnreachable | DeadlineExceeded)
+        if broken or (pushing and type(error) is failures.GitFailed):
+            raise failures.Interrupted(error.message, next=error.next) from error
         raise

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.forge.base import Forge, Proposal, PullRequest
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
-from k8s_ucp.gitops.promotion.landing import Landing, Pace, land
+from k8s_ucp.gitops.promotion.landing import Landing, land
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.overlay import Writes
 from k8s_ucp.gitops.promotion.tip import GitTip

@@ -49,7 +49,7 @@ class BackupFile:
         # Most often nothing is new, which the clone can tell without asking the remote.
         if self.seen and change(known := self.read(self.seen, key)) == known:
             return None
-        return push_until_accepted(lambda: self._save(key, change))
+        return push_until_accepted(lambda _: self._save(key, change))
 
     def _save(self, key: BackupKey, change: Callable[[Backup], Backup]) -> str | None:
         self.clone.fetch()

@@ -26,8 +26,6 @@ from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import needs_git_server
 from k8s_ucp.workspace import GitopsFolder
 
-"""Pushes that are tried while others push to the same repository."""
-
 GIT_SERVER = "http://git-server.ucp-git.svc"
 """The Service of templates/core/platform/git-server."""
 
@@ -218,10 +216,10 @@ class _Landed:
 
 
 def _land(prepared: Prepared) -> _Landed:
-    """Push what was merged; merge again while others push. Raises Rejected, MergeConflict."""
+    """Push what was merged; merge again while others push. Raises MergeConflict."""
     target, first = prepared.target, [prepared]
 
-    def attempt() -> _Landed:
+    def attempt(_: int) -> _Landed:
         now = first.pop() if first else target.prepare()
         if now.merged.conflicts:
             raise MergeConflict({target.name: now.merged.conflicts})

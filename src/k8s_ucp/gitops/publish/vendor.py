@@ -162,7 +162,7 @@ def commit(
     url = addresses(topology, folder).core
     clone = make_clone(folder.core, url, branch=branch, credential=credential)
 
-    def attempt() -> list[str]:
+    def attempt(_: int) -> list[str]:
         clone.fetch()
         tip = clone.resolve(f"origin/{branch}")
         if tip is None:

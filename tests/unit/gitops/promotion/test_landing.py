@@ -11,16 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.git.failures import Interrupted, Rejected, Unexplained
+from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
-from k8s_ucp.gitops.promotion.landing import (
-    Landing,
-    Pace,
-    PushInterrupted,
-    PushRefused,
-    TooLate,
-    land,
-)
+from k8s_ucp.gitops.promotion.landing import Landing, land
 from k8s_ucp.gitops.promotion.order import Order
 from tests.unit.gitops.promotion.tips import IMMEDIATE, MemoryBranch, MemoryTip, shop
 
@@ -159,9 +154,9 @@ class Troubled(MemoryBranch):
         super().push(commit)
 
 
-@pytest.mark.parametrize("answer", [PushInterrupted("hung up"), TooLate("late"), PushRefused("?")])
+@pytest.mark.parametrize("answer", [Interrupted("hung up"), Rejected("late"), Unexplained("?")])
 def test_a_lost_answer_is_looked_up_not_pushed_twice(answer: UcpError) -> None:
-    """TooLate: HTTP repeats a push by itself, and the second one comes after the first."""
+    """Rejected: HTTP repeats a push by itself, and the second one comes after the first."""
     branch = Troubled([shop(stage="1")], troubles=[answer], lands=True)
 
     result = promote(branch, wanting("2"))
@@ -172,7 +167,7 @@ def test_a_lost_answer_is_looked_up_not_pushed_twice(answer: UcpError) -> None:
 
 def test_a_lost_answer_is_found_below_somebody_elses_commit() -> None:
     """Promoting again would put the older tag over the newer one."""
-    branch = Troubled([shop(stage="1")], troubles=[PushInterrupted("")], lands=True, moves=True)
+    branch = Troubled([shop(stage="1")], troubles=[Interrupted("")], lands=True, moves=True)
 
     result = promote(branch, wanting("2"))
 
@@ -181,23 +176,23 @@ def test_a_lost_answer_is_found_below_somebody_elses_commit() -> None:
 
 
 def test_a_push_that_broke_before_it_landed_is_made_again() -> None:
-    branch = Troubled([shop(stage="1")], troubles=[PushInterrupted(""), PushInterrupted("")])
+    branch = Troubled([shop(stage="1")], troubles=[Interrupted(""), Interrupted("")])
 
     assert promote(branch, wanting("2")).attempts == 3
     assert [tag_of(tip) for tip in branch.history] == ["1", "2"]
 
 
 def test_a_connection_that_keeps_breaking_ends_the_command() -> None:
-    branch = Troubled([shop(stage="1")], troubles=[PushInterrupted("hung up")] * 10)
+    branch = Troubled([shop(stage="1")], troubles=[Interrupted("hung up")] * 10)
 
-    with pytest.raises(PushInterrupted, match="hung up"):
+    with pytest.raises(Interrupted, match="hung up"):
         promote(branch, wanting("2"))
     assert len(branch.history) == 1
 
 
 def test_unknown_words_mean_late_where_the_branch_moved() -> None:
     branch = Troubled(
-        [shop(stage="1")], troubles=[PushRefused("TF999: computer says no")], moves=True
+        [shop(stage="1")], troubles=[Unexplained("TF999: computer says no")], moves=True
     )
 
     assert promote(branch, wanting("2")).decisions[0].status == "promoted"
@@ -205,7 +200,7 @@ def test_unknown_words_mean_late_where_the_branch_moved() -> None:
 
 
 def test_unknown_words_are_final_where_the_branch_did_not_move() -> None:
-    branch = Troubled([shop(stage="1")], troubles=[PushRefused("TF999: computer says no")] * 9)
+    branch = Troubled([shop(stage="1")], troubles=[Unexplained("TF999: computer says no")] * 9)
 
     with pytest.raises(UcpError, match="computer says no"):
         promote(branch, wanting("2"))
@@ -213,9 +208,9 @@ def test_unknown_words_are_final_where_the_branch_did_not_move() -> None:
 
 
 def test_a_lock_that_was_left_behind_ends_the_command() -> None:
-    branch = Troubled([shop(stage="1")], troubles=[TooLate("cannot lock ref")] * 99)
+    branch = Troubled([shop(stage="1")], troubles=[Rejected("cannot lock ref")] * 99)
 
-    with pytest.raises(TooLate, match="cannot lock ref"):
+    with pytest.raises(UcpError, match="cannot lock ref"):
         promote(branch, wanting("2"))
     assert branch.pushes < 9
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from k8s_ucp.git.failures import Rejected
+from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.landing import Pace, TooLate
 
 IMMEDIATE = Pace(sleep=lambda _: None)
 
@@ -79,7 +80,7 @@ class MemoryBranch:
         self.pushes += 1
         parent, new = self._pending[commit]
         if parent != self.history[-1].commit:
-            raise TooLate("fetch first")
+            raise Rejected("fetch first")
         self.history.append(new)
 
     def has(self, tip: MemoryTip, commit: str) -> bool:
