@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import cache_folder
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.git.environment import Credential
+    from k8s_ucp.gitops.manifests.chart_source import ChartRef
+    from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartMissing
     from k8s_ucp.gitops.render.app_manifests import SourceFetcher
     from k8s_ucp.topology import App, Topology
 
@@ -51,3 +54,45 @@ def _site(url: str) -> str:
     """Scheme and host: what a credential is meant for."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else url
+
+
+def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
+    """A version that no environment has yet, for a promotion.
+
+    From the chart's repository, as `.promotion.yaml` or the workspace's topology names it. Raises
+    UcpError.
+    """
+    from k8s_ucp.gitops.manifests.chart_source import pull
+    from k8s_ucp.gitops.manifests.forms import chart_file
+    from k8s_ucp.gitops.promotion.targets.chart import ChartContent
+
+    place, credential = _chart_of(call, missing)
+    files = pull(pinned_helm(), place, missing.version, cache_folder(), credential)
+    found = chart_file(files)
+    if (found.name, found.version) != (missing.chart, missing.version):
+        raise UcpError(
+            f"{place} {missing.version} is the chart {found.name} {found.version}",
+            next=f"use its exact version; the app {missing.app} has the chart {missing.chart}",
+        )
+    return ChartContent(missing.version, files)
+
+
+def _chart_of(call: Invocation, missing: ChartMissing) -> tuple[ChartRef, Credential | None]:
+    from k8s_ucp.gitops.manifests.chart_source import ChartRef
+    from k8s_ucp.gitops.promotion.overlay import config_file
+    from k8s_ucp.topology import load
+
+    if missing.repo:
+        return ChartRef(missing.repo.rstrip("/"), missing.chart), None
+    topology_file = call.workspace.topology_file
+    if topology_file.is_file():
+        topology = load(topology_file)
+        for app in topology.spec.apps:
+            if app.name == missing.app and app.chart:
+                place = ChartRef(app.chart.repo, app.chart.name)
+                return place, credential_for(call, topology, app)
+    raise UcpError(
+        missing.message,
+        next=f"name its repository in {config_file(missing.app)}: "
+        f"targets: [{{chart: {missing.chart}, repo: https://…}}]",
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -49,6 +49,18 @@ class Invocation:
 
         return Console(quiet=self.quiet, verbose=self.verbose, color=self.color)
 
+    def show_list(
+        self, output: Output, data: Any, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Print data in the wanted notation; columns and rows: the same as a table."""
+        from k8s_ucp.cli.console import table
+
+        console = self.console
+        as_table = output is Output.table
+        console.data(
+            table(columns, rows, width=console.width) if as_table else notation(data, output)
+        )
+
 
 def placed(advice: str, given: Mapping[str, str]) -> str:
     """An advice whose commands work where this one was typed.
@@ -75,14 +87,26 @@ _COMMAND = re.compile(
 
 
 def declare(help: str | None = None) -> typer.Typer:
-    """A Typer for one command file: plain help texts (rich takes 30 ms to load), no extras."""
-    return typer.Typer(
+    """A Typer for one command file: plain help texts (rich takes 30 ms to load), no extras.
+
+    help: of a command with sub-commands.
+    """
+    found = typer.Typer(
         help=help,
         rich_markup_mode=None,
         add_completion=False,
         no_args_is_help=False,
         pretty_exceptions_enable=False,
     )
+    if help:
+        # A single sub-command would be taken for the command itself.
+        found.callback()(lambda: None)
+    return found
+
+
+def option(flag: str, metavar: str | None, help: str, *others: str, **settings: Any) -> Any:
+    """An option. metavar: stands for its value in the help page. others: further names of it."""
+    return typer.Option(flag, *others, metavar=metavar, help=help, **settings)
 
 
 def invocation(ctx: typer.Context) -> Invocation:

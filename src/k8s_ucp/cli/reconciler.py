@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 app = declare("Run the controllers that create clusters and register them with Argo CD.")
 
 
-@app.callback()
-def _group() -> None:
-    """Run the controllers that create clusters and register them with Argo CD."""
-
-
 @app.command()
 def run(
     ctx: typer.Context,

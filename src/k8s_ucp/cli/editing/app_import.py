@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, invocation, notation
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, invocation, notation, option
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
 from k8s_ucp.cli.editing.app_preview import changes, grant, tell
@@ -49,65 +49,54 @@ def import_apps(
         str, typer.Argument(metavar="REPO|PATH", help="URL of a git repository, or a folder.")
     ],
     app: Annotated[
-        list[str] | None,
-        typer.Option("--app", metavar="NAME", help="Name of an app to add; repeatable."),
+        list[str] | None, option("--app", "NAME", "Name of an app to add; repeatable.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Add every app that can be added.")] = False,
+    every: Annotated[bool, option("--all", None, "Add every app that can be added.")] = False,
     map_: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--map",
-            metavar="THEIRS=ENV",
-            help="Environment of the repository, and the one of ucp.yaml that it is; repeatable.",
+            "THEIRS=ENV",
+            "Environment of the repository, and the one of ucp.yaml that it is; repeatable.",
         ),
     ] = None,
     skip_env: Annotated[
-        list[str] | None,
-        typer.Option("--skip-env", metavar="THEIRS", help="Environment to leave out; repeatable."),
+        list[str] | None, option("--skip-env", "THEIRS", "Environment to leave out; repeatable.")
     ] = None,
     revision: Annotated[
         str | None,
-        typer.Option(
-            "--revision",
-            "--ref",
-            metavar="REV",
-            help="Branch, tag or commit; pinned to the commit.",
-        ),
+        option("--revision", "REV", "Branch, tag or commit; pinned to the commit.", "--ref"),
     ] = None,
     auth: Annotated[
-        str | None,
-        typer.Option("--auth", metavar="NAME", help="Name of the credential in ucp.yaml for REPO."),
+        str | None, option("--auth", "NAME", "Name of the credential in ucp.yaml for REPO.")
     ] = None,
     namespace: Annotated[
-        list[str] | None,
-        typer.Option("--namespace", metavar="APP=NAME", help="Where an app runs; repeatable."),
+        list[str] | None, option("--namespace", "APP=NAME", "Where an app runs; repeatable.")
     ] = None,
     also_namespace: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--also-namespace",
-            metavar="APP=NAME",
-            help="A further namespace that an app may write to; repeatable.",
+            "APP=NAME",
+            "A further namespace that an app may write to; repeatable.",
         ),
     ] = None,
     cluster_kind: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--cluster-kind",
-            metavar="APP=KIND",
-            help="A cluster-scoped kind that an app may bring, such as ClusterRole; repeatable.",
+            "APP=KIND",
+            "A cluster-scoped kind that an app may bring, such as ClusterRole; repeatable.",
         ),
     ] = None,
     keep_history: Annotated[
         bool,
-        typer.Option(
-            "--keep-history",
-            help="Merge the commits that made the files into the app repository.",
+        option(
+            "--keep-history", None, "Merge the commits that made the files into the app repository."
         ),
     ] = False,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="List the apps and every file without changing anything."),
+        bool, option("--dry-run", None, "List the apps and every file without changing anything.")
     ] = False,
     output: OutputOption = Output.table,
 ) -> None:

@@ -8,8 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, notation
-from k8s_ucp.cli.console import table
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    OutputOption,
+    declare,
+    invocation,
+    option,
+)
 from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
 from k8s_ucp.cli.editing.app_import import import_apps
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell
@@ -26,11 +32,6 @@ from k8s_ucp.topology.parts import APP_FORMS
 app = declare("List, add and remove apps.")
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/kustomization\.ya?ml")
 _CHART = re.compile(r"apps/([^/]+)/overlays/([^/]+)/Chart\.yaml")
-
-
-@app.callback()
-def _group() -> None:
-    """List, add and remove apps."""
 
 
 @app.command("list", short_help="List apps and their versions per environment.")
@@ -53,9 +54,6 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
                 "declared": found is not None,
             }
         )
-    if output is not Output.table:
-        call.console.data(notation(data, output))
-        return
     environments = [each.name for each in topology.spec.environments]
     rows = [
         [
@@ -65,7 +63,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         ]
         for each in data
     ]
-    call.console.data(table(("app", "from", *environments), rows, width=call.console.width))
+    call.show_list(output, data, ("app", "from", *environments), rows)
 
 
 @app.command(short_help="Add an app to all environments.")
@@ -78,126 +76,95 @@ def add(
         ),
     ],
     image: Annotated[
-        str | None, typer.Option("--image", metavar="NAME", help="Image of the app, without tag.")
+        str | None, option("--image", "NAME", "Image of the app, without tag.")
     ] = None,
-    tag: Annotated[
-        str | None, typer.Option("--tag", metavar="TAG", help="Initial tag of the image.")
-    ] = None,
+    tag: Annotated[str | None, option("--tag", "TAG", "Initial tag of the image.")] = None,
     path: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--path",
-            metavar="DIR",
-            help=(
-                "Folder with a kustomization, a Helm chart, manifests or jsonnet; copied "
-                "if it is outside of the workspace. With --repo: folder in that repository."
-            ),
+            "DIR",
+            "Folder with a kustomization, a Helm chart, manifests or jsonnet; copied "
+            "if it is outside of the workspace. With --repo: folder in that repository.",
         ),
     ] = None,
     repo: Annotated[
         str | None,
-        typer.Option(
-            "--repo",
-            metavar="URL",
-            help="URL of a git repository; with --chart: of a Helm repository.",
-        ),
+        option("--repo", "URL", "URL of a git repository; with --chart: of a Helm repository."),
     ] = None,
     revision: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--revision",
+            "REV",
+            "With --repo: branch, tag or commit; pinned to the commit.",
             "--ref",
-            metavar="REV",
-            help="With --repo: branch, tag or commit; pinned to the commit.",
         ),
     ] = None,
     chart: Annotated[
-        str | None,
-        typer.Option(
-            "--chart", metavar="NAME", help="Name of a Helm chart in --repo, or oci://…/NAME."
-        ),
+        str | None, option("--chart", "NAME", "Name of a Helm chart in --repo, or oci://…/NAME.")
     ] = None,
     version: Annotated[
-        str | None,
-        typer.Option("--version", metavar="V", help="Version of --chart (default: the newest)."),
+        str | None, option("--version", "V", "Version of --chart (default: the newest).")
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(
-            "--as",
-            metavar="FORM",
-            help=f"Form of the manifests (default: detected): {', '.join(APP_FORMS)}.",
+        option(
+            "--as", "FORM", f"Form of the manifests (default: detected): {', '.join(APP_FORMS)}."
         ),
     ] = None,
     values: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--values",
-            metavar="[ENV=]FILE",
-            help="Values file of a Helm chart, for all environments or one; repeatable.",
+            "[ENV=]FILE",
+            "Values file of a Helm chart, for all environments or one; repeatable.",
         ),
     ] = None,
     overlay: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--overlay",
-            metavar="ENV=DIR",
-            help="Kustomize overlay of an environment, if its name differs; repeatable.",
+            "ENV=DIR",
+            "Kustomize overlay of an environment, if its name differs; repeatable.",
         ),
     ] = None,
     namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", metavar="NAME", help="Where it runs; its name without it."),
+        str | None, option("--namespace", "NAME", "Where it runs; its name without it.")
     ] = None,
     also_namespace: Annotated[
         list[str] | None,
-        typer.Option(
-            "--also-namespace", metavar="NAME", help="A further namespace it may write to; again."
-        ),
+        option("--also-namespace", "NAME", "A further namespace it may write to; again."),
     ] = None,
     cluster_kind: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--cluster-kind",
-            metavar="KIND",
-            help="A kind outside of namespaces that it may bring, such as ClusterRole; again.",
+            "KIND",
+            "A kind outside of namespaces that it may bring, such as ClusterRole; again.",
         ),
     ] = None,
     auth: Annotated[
-        str | None,
-        typer.Option(
-            "--auth", metavar="NAME", help="Name of the credential in ucp.yaml for --repo."
-        ),
+        str | None, option("--auth", "NAME", "Name of the credential in ucp.yaml for --repo.")
     ] = None,
     host: Annotated[
         list[str] | None,
-        typer.Option(
-            "--host",
-            metavar="NAME",
-            help="Host name, prefixed to <environment>.<domain>; repeatable.",
-        ),
+        option("--host", "NAME", "Host name, prefixed to <environment>.<domain>; repeatable."),
     ] = None,
     replicas: Annotated[
-        int | None, typer.Option("--replicas", metavar="N", help="With --image: number of pods.")
+        int | None, option("--replicas", "N", "With --image: number of pods.")
     ] = None,
     database: Annotated[
         str | None,
-        typer.Option(
-            "--database",
-            metavar="NAME",
-            help="Name of the app's database; created if it does not exist.",
-        ),
+        option("--database", "NAME", "Name of the app's database; created if it does not exist."),
     ] = None,
     database_provider: Annotated[
-        str,
-        typer.Option(
-            "--database-provider", metavar="P", help="Provider of the database: gcp, aws or local."
-        ),
+        str, option("--database-provider", "P", "Provider of the database: gcp, aws or local.")
     ] = "local",
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Print the changes and all rendered objects without applying them."
+        option(
+            "--dry-run", None, "Print the changes and all rendered objects without applying them."
         ),
     ] = False,
 ) -> None:

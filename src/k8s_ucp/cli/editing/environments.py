@@ -7,8 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, notation
-from k8s_ucp.cli.console import table
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    OutputOption,
+    declare,
+    invocation,
+    option,
+)
 from k8s_ucp.cli.editing.deletion import await_cluster_gone, how_far
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
 from k8s_ucp.errors import UcpError, UsageError
@@ -19,11 +25,6 @@ from k8s_ucp.topology import Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
 
 app = declare("List, add and remove environments.")
-
-
-@app.callback()
-def _group() -> None:
-    """List, add and remove environments."""
 
 
 @app.command("list", short_help="List environments, including committed ones.")
@@ -48,9 +49,6 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     for name in _committed(call, topology):
         if name not in known:
             data.append({"name": name, "cluster": topology.app_cluster(name), "declared": False})
-    if output is not Output.table:
-        call.console.data(notation(data, output))
-        return
     rows = [
         [
             each["name"],
@@ -63,13 +61,8 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         ]
         for each in data
     ]
-    call.console.data(
-        table(
-            ("environment", "cluster", "provider", "promotes from", "state"),
-            rows,
-            width=call.console.width,
-        )
-    )
+    columns = ("environment", "cluster", "provider", "promotes from", "state")
+    call.show_list(output, data, columns, rows)
 
 
 @app.command(short_help="Add an environment and create its cluster.")
@@ -77,25 +70,22 @@ def add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
     provider: Annotated[
-        str, typer.Option("--cluster", metavar="P", help="Provider of the environment's cluster.")
+        str, option("--cluster", "P", "Provider of the environment's cluster.")
     ] = DEFAULT,
     source: Annotated[
         str | None,
-        typer.Option(
-            "--promotes-from",
-            metavar="ENV",
-            help="Environment to promote from. Default: the last environment.",
+        option(
+            "--promotes-from", "ENV", "Environment to promote from. Default: the last environment."
         ),
     ] = None,
     region: Annotated[
-        str | None,
-        typer.Option("--region", metavar="R", help="Cloud region or zone of the cluster."),
+        str | None, option("--region", "R", "Cloud region or zone of the cluster.")
     ] = None,
     scoped: Annotated[
-        bool, typer.Option("--scoped", help="Restrict Argo CD to the apps' namespaces.")
+        bool, option("--scoped", None, "Restrict Argo CD to the apps' namespaces.")
     ] = False,
     protected: Annotated[
-        bool, typer.Option("--protected", help="Protect the environment from deletion.")
+        bool, option("--protected", None, "Protect the environment from deletion.")
     ] = False,
 ) -> None:
     """Add an environment to ucp.yaml and both repositories, push, and create its cluster."""

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
-from k8s_ucp.cli.console import table
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.cli.topology_selection import asking_core, chosen_view
@@ -19,11 +18,6 @@ from k8s_ucp.topology.edit import with_item, without_item
 app = declare("List, add and remove mirrors.")
 
 
-@app.callback()
-def _group() -> None:
-    """List, add and remove mirrors."""
-
-
 @app.command("list", short_help="List mirrors and their sync state per app cluster.")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """List the mirrors with their sources and their sync state per app cluster."""
@@ -31,9 +25,6 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     context = chosen_view(call)
     with asking_core(context):
         data = mirror_details(context.kube.list_all(SYNCER))
-    if output is not Output.table:
-        call.console.data(notation(data, output))
-        return
     rows = [
         [
             each["name"],
@@ -46,7 +37,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         for each in data
     ]
     columns = ("mirror", "copies", "to", "done", "state", "why")
-    call.console.data(table(columns, rows, width=call.console.width))
+    call.show_list(output, data, columns, rows)
 
 
 @app.command(short_help="Add a mirror to ucp.yaml and the core repository.")
@@ -55,55 +46,39 @@ def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new mirror.")],
     source: Annotated[
         str,
-        typer.Option(
-            "--from",
-            metavar="NAMESPACE/NAME",
-            help="Object to copy; with --label, its namespace.",
-        ),
+        option("--from", "NAMESPACE/NAME", "Object to copy; with --label, its namespace."),
     ],
     namespace: Annotated[
         str,
-        typer.Option(
-            "--to", metavar="NAMESPACE", help="Namespace of the copies on the app clusters."
-        ),
+        option("--to", "NAMESPACE", "Namespace of the copies on the app clusters."),
     ],
     label: Annotated[
         list[str] | None,
-        typer.Option(
-            "--label", metavar="KEY=VALUE", help="Copy all objects with this label; repeatable."
-        ),
+        option("--label", "KEY=VALUE", "Copy all objects with this label; repeatable."),
     ] = None,
     kind: Annotated[
-        Literal["secret", "configmap"], typer.Option("--kind", help="Kind of the objects to copy.")
+        Literal["secret", "configmap"], option("--kind", None, "Kind of the objects to copy.")
     ] = "secret",
     env: Annotated[
         list[str] | None,
-        typer.Option(
-            "--env",
-            metavar="NAME",
-            help="Environment to copy to; repeatable. Default: all environments.",
-        ),
+        option("--env", "NAME", "Environment to copy to; repeatable. Default: all environments."),
     ] = None,
     target_name: Annotated[
-        str | None,
-        typer.Option(
-            "--name", metavar="NAME", help="Name of the copy (default: name of the source)."
-        ),
+        str | None, option("--name", "NAME", "Name of the copy (default: name of the source).")
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--key",
-            metavar="COPY=SOURCE",
-            help="Key of the copy and key of the source; repeatable. Default: all keys.",
+            "COPY=SOURCE",
+            "Key of the copy and key of the source; repeatable. Default: all keys.",
         ),
     ] = None,
     retain: Annotated[
-        bool, typer.Option("--retain", help="Keep the copies when the mirror is removed.")
+        bool, option("--retain", None, "Keep the copies when the mirror is removed.")
     ] = False,
     adopt: Annotated[
-        bool,
-        typer.Option("--adopt", help="Take over an existing object that has the name of the copy."),
+        bool, option("--adopt", None, "Take over an existing object that has the name of the copy.")
     ] = False,
 ) -> None:
     """Add a mirror to ucp.yaml and the core repository, and push."""

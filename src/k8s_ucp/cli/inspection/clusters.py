@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import names
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
-from k8s_ucp.cli.console import table
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UsageError
@@ -45,9 +44,6 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         }
         for (maker, _), each in zip(made, states, strict=True)
     ]
-    if output is not Output.table:
-        call.console.data(notation(data, output))
-        return
     rows = [
         [
             each["name"],
@@ -58,9 +54,7 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         ]
         for each in data
     ]
-    call.console.data(
-        table(("name", "provider", "state", "version", "http"), rows, width=call.console.width)
-    )
+    call.show_list(output, data, ("name", "provider", "state", "version", "http"), rows)
 
 
 @app.command(short_help="Deregister a cluster that is permanently unreachable.")

@@ -13,11 +13,6 @@ from k8s_ucp.components.argocd import AdminCredentials
 app = declare("Show secrets.")
 
 
-@app.callback()
-def _group() -> None:
-    """Show secrets."""
-
-
 @app.command()
 def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """Print users and passwords, read from the core cluster."""

@@ -16,11 +16,6 @@ from k8s_ucp.preflight.adoption import settings_of
 app = declare("Open a component in the browser.")
 
 
-@app.callback()
-def _group() -> None:
-    """Open a component in the browser."""
-
-
 @app.command()
 def argocd(ctx: typer.Context) -> None:
     """Open Argo CD and print its URL. `ucp get secrets` prints user and password."""

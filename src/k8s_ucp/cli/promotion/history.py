@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, option
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.git_credentials import app_credential
-from k8s_ucp.cli.promotion.app_repository import BranchOption, RepoOption
+from k8s_ucp.cli.promotion.results import AppArgument, BranchOption, RepoOption
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.promotion.history import HistoryEvent, events
 from k8s_ucp.gitops.promotion.message import from_to
@@ -24,15 +24,11 @@ app = declare()
 @app.command()
 def history(
     ctx: typer.Context,
-    app: Annotated[str, typer.Argument(metavar="APP", help="Name of the app.")],
-    env: Annotated[
-        str, typer.Option("--env", metavar="ENV", help="List changes of this environment only.")
-    ] = "",
+    app: AppArgument,
+    env: Annotated[str, option("--env", "ENV", "List changes of this environment only.")] = "",
     limit: Annotated[
         int,
-        typer.Option(
-            "--limit", metavar="N", min=1, help="Maximum number of changes, newest first."
-        ),
+        option("--limit", "N", "Maximum number of changes, newest first.", min=1),
     ] = 20,
     repo: RepoOption = "",
     branch: BranchOption = "",

@@ -10,12 +10,20 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.git_credentials import app_credential
-from k8s_ucp.cli.promotion.app_repository import BRANCH_HELP, REPO_HELP
-from k8s_ucp.cli.promotion.results import person, seconds, show_landing
+from k8s_ucp.cli.promotion.results import (
+    BRANCH_HELP,
+    ENV_HELP,
+    REPO_HELP,
+    TIMEOUT_HELP,
+    person,
+    seconds,
+    show_landing,
+)
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.push_loop import Pace
+from k8s_ucp.gitops.forge.sites import find_site, open_forge
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.promotion.batch import read_batch
 from k8s_ucp.gitops.promotion.ci import Run, find_run
@@ -34,6 +42,7 @@ from k8s_ucp.gitops.promotion.landing import Landing, land
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name
+from k8s_ucp.gitops.promotion.proposal import propose
 from k8s_ucp.gitops.promotion.repository_ref import find_place, open_branch
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartMissing
 from k8s_ucp.gitops.promotion.tip import GitTip
@@ -55,7 +64,7 @@ def _option(flag: str, metavar: str | None, help: str, **more: Any) -> Any:
     UCP_PROMOTE_TAG is --tag, and so on.
     """
     name = "UCP_PROMOTE_" + flag.removeprefix("--").replace("-", "_").upper()
-    return typer.Option(flag, metavar=metavar, help=help, envvar=name, show_envvar=False, **more)
+    return option(flag, metavar, help, envvar=name, show_envvar=False, **more)
 
 
 @app.command()
@@ -70,7 +79,7 @@ def promote(
             show_envvar=False,
         ),
     ] = "",
-    env: Annotated[str, _option("--env", "ENV", "Environment to change.")] = "",
+    env: Annotated[str, _option("--env", "ENV", ENV_HELP)] = "",
     tag: Annotated[str, _option("--tag", "TAG", "Image tag to promote.")] = "",
     digest: Annotated[
         str, _option("--digest", "DIGEST", "Image digest to promote instead of a tag: sha256:…")
@@ -94,10 +103,7 @@ def promote(
             "--batch", "FILE", "YAML file with several promotions for one commit; - reads stdin."
         ),
     ] = "",
-    repo: Annotated[
-        str,
-        _option("--repo", "URL|PATH", REPO_HELP),
-    ] = "",
+    repo: Annotated[str, _option("--repo", "URL|PATH", REPO_HELP)] = "",
     branch: Annotated[str, _option("--branch", "NAME", BRANCH_HELP)] = "",
     sequence: Annotated[
         int | None,
@@ -170,7 +176,7 @@ def promote(
             "Promote even if a higher sequence or version landed; does not override a hold.",
         ),
     ] = False,
-    timeout: Annotated[str, _option("--timeout", "5m", "How long to retry the push.")] = "5m",
+    timeout: Annotated[str, _option("--timeout", "5m", TIMEOUT_HELP)] = "5m",
     output: OutputOption = Output.table,
 ) -> int:
     """Write an image tag to an environment's overlay, commit and push it.
@@ -218,14 +224,10 @@ def land_promotions(
 ) -> tuple[Landing, str]:
     """(what came of it, what a person should know besides)."""
     place = find_place(repo, branch, call.workspace, call.topology, app_credential(call, repo))
-    proposer = None
+    forge = None
     if proposing:
-        from k8s_ucp.cli.promotion.pull_request import make_proposer
-
-        proposer = make_proposer(
-            call, place, proposing.forge, run, merge_when_green=proposing.merge_when_green
-        )
-
+        site = find_site(place.remote, proposing.forge, os.environ, call.workspace.credentials)
+        forge = open_forge(site)
     fetched: dict[str, ChartContent] = {}
 
     def complete() -> list[Intent]:
@@ -243,18 +245,26 @@ def land_promotions(
     ) as there:
         patience = gate.soak + gate.patience if gate else 0.0
         pace = Pace(deadline=deadline + patience)
-        hold_up = gate.hold_up if gate else lambda decision: decision
         while True:
             try:
-                if proposer:
-                    return proposer(there, complete()[0], pace, hold_up), ""
+                if proposing and forge:
+                    return propose(
+                        there,
+                        forge,
+                        complete()[0],
+                        pace,
+                        link=run.link,
+                        merge=proposing.merge_when_green,
+                        gate=gate.hold_up if gate else lambda decision: decision,
+                        report=call.console.detail,
+                    ), ""
                 landing = land(there, decide, pace, call.console.detail)
                 return landing, there.settle(landing.commit) if landing.commit else ""
             except ChartMissing as missing:
                 # Decided without having written anything: a version that no environment has.
                 if missing.version in fetched:
                     raise
-                from k8s_ucp.cli.promotion.chart_fetching import fetch_chart
+                from k8s_ucp.cli.app_sources import fetch_chart
 
                 call.console.detail(f"fetching the chart {missing.chart} {missing.version}")
                 fetched[missing.version] = fetch_chart(call, missing)

@@ -1,12 +1,14 @@
-"""What promote, rollback and history share on the command line: options' values, results."""
+"""What promote, rollback and history share on the command line: options, their values, results."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from k8s_ucp.cli.command import Output, notation
+import typer
+
+from k8s_ucp.cli.command import Output, notation, option
 from k8s_ucp.cli.console import Console
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.objects import Author
@@ -15,6 +17,15 @@ from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.message import from_to
+
+REPO_HELP = "URL or path of the app repository (default: that of the workspace's topology)."
+BRANCH_HELP = "Branch of the app repository (default: its default branch)."
+ENV_HELP = "Environment to change."
+TIMEOUT_HELP = "How long to retry the push."
+
+AppArgument = Annotated[str, typer.Argument(metavar="APP", help="Name of the app.")]
+RepoOption = Annotated[str, option("--repo", "URL|PATH", REPO_HELP)]
+BranchOption = Annotated[str, option("--branch", "NAME", BRANCH_HELP)]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "": 1}
 

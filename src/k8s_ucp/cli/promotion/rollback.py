@@ -7,10 +7,18 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.git_credentials import app_credential
-from k8s_ucp.cli.promotion.app_repository import BranchOption, RepoOption
-from k8s_ucp.cli.promotion.results import person, seconds, show_landing
+from k8s_ucp.cli.promotion.results import (
+    ENV_HELP,
+    TIMEOUT_HELP,
+    AppArgument,
+    BranchOption,
+    RepoOption,
+    person,
+    seconds,
+    show_landing,
+)
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
@@ -30,28 +38,24 @@ app = declare()
 @app.command()
 def rollback(
     ctx: typer.Context,
-    app: Annotated[str, typer.Argument(metavar="APP", help="Name of the app.")],
-    env: Annotated[str, typer.Option("--env", metavar="ENV", help="Environment to change.")] = "",
+    app: AppArgument,
+    env: Annotated[str, option("--env", "ENV", ENV_HELP)] = "",
     to: Annotated[
         str,
-        typer.Option(
+        option(
             "--to",
-            metavar="TAG|COMMIT",
-            help="Earlier tag or chart version, or commit whose tags to restore (default: the "
+            "TAG|COMMIT",
+            "Earlier tag or chart version, or commit whose tags to restore (default: the "
             "previous tag).",
         ),
     ] = "",
     release_hold: Annotated[
         bool,
-        typer.Option(
-            "--release-hold", help="Release the hold; without --to, nothing else is changed."
-        ),
+        option("--release-hold", None, "Release the hold; without --to, nothing else is changed."),
     ] = False,
     repo: RepoOption = "",
     branch: BranchOption = "",
-    timeout: Annotated[
-        str, typer.Option("--timeout", metavar="5m", help="How long to retry the push.")
-    ] = "5m",
+    timeout: Annotated[str, option("--timeout", "5m", TIMEOUT_HELP)] = "5m",
     output: OutputOption = Output.table,
 ) -> int:
     """Restore an earlier tag and hold the bad one, so that only newer tags can be promoted.

@@ -30,6 +30,11 @@ class RepositoryRef:
     """"" is the remote's own choice, or the one the clone is on."""
     credential: Credential | None = None
 
+    @property
+    def remote(self) -> str:
+        """The address that is pushed to."""
+        return self.url or Repository(self.clone or Path()).url()
+
 
 def find_place(
     repo: str,
