@@ -44,6 +44,70 @@ class Declaration(Enum):
 
 
 @dataclass(frozen=True)
+class ManagedFields:
+    """Fields of a kind below spec.forProvider, and what they take of the topology."""
+
+    kind: str
+    """Or several, in the form of a kustomize selector."""
+    fields: str
+    """`<field>=<what>`, parted by blanks: region, area (a region without its zone), zone-a, zone-b,
+    version, size, protection. Where the topology lacks it, the base's own value stays."""
+    name: str = ""
+    """Of the objects, likewise; empty: all."""
+    network: bool = False
+    """It is of the network, which another cluster or a database may bring as well."""
+
+
+@dataclass(frozen=True)
+class ManagedCluster:
+    """What Crossplane makes of a cluster: templates/core/clusters/base/<provider>/.
+
+    Field names are those of the packages pinned in clouds.py. They are checked against
+    tests/unit/gitops/provider_fields.json, which is taken from the packages' own CRDs.
+    """
+
+    packages: tuple[str, ...]
+    """Beside that of the cloud's family."""
+    region: str
+    """Or zone, unless the topology says so."""
+    group: str
+    kinds: Mapping[str, str]
+    """Those of the group that vouch for a kubeconfig, and their plurals."""
+    references: str
+    """Fields below spec.forProvider, parted by blanks, that carry an environment's suffix like the
+    names themselves; of one that ends with Ref or Refs, its name does."""
+    fields: tuple[ManagedFields, ...]
+    tells_authority: bool = False
+    """The status of its objects says by which CA the API server is known; others hold it to be a
+    secret, so that it is in the connection Secret only."""
+    kubeconfig_kind: str = ""
+    """A kind that writes the kubeconfig of a Cluster, makes nothing in the cloud, and knows nothing
+    of the Cluster but its name; empty: the cluster writes it itself."""
+    own_subnetwork: str = ""
+    """A field of Cluster that goes where the network is somebody else's."""
+
+    @property
+    def reference_paths(self) -> tuple[str, ...]:
+        return (
+            *(
+                f"spec/forProvider/{each}{'/name' if each.endswith(('Ref', 'Refs')) else ''}"
+                for each in self.references.split()
+            ),
+            "spec/writeConnectionSecretToRef/name",
+        )
+
+    @property
+    def has_network(self) -> bool:
+        """Its network is a base of its own."""
+        return any(each.network for each in self.fields)
+
+    @property
+    def has_protection(self) -> bool:
+        """The cloud has a protection against deletion, which the cluster sets."""
+        return any("=protection" in each.fields for each in self.fields)
+
+
+@dataclass(frozen=True)
 class ProviderInfo:
     """What a provider is like: everything that others decide by it. Its row is in providers.py."""
 
@@ -55,6 +119,10 @@ class ProviderInfo:
     """Core clusters can be of it."""
     environments: Declaration | None = None
     """How those of environments are declared; None: it makes none."""
+    cloud: str = ""
+    """That bills for its clusters, by its name in clouds.py."""
+    managed: ManagedCluster | None = None
+    """Of environments whose clusters Crossplane makes."""
     network: Network = Network.WORLD
     placement: Placement = Placement.PODS
     """Of a core's components."""
@@ -70,6 +138,12 @@ class ProviderInfo:
     remote: bool = False
     """Looking at its clusters means asking somebody far away, with a credential."""
     linux_only: bool = False
+    unavailable: str = ""
+    """`module:function` that says why its clusters can't be made on this machine, if so."""
+    pinned_version: bool = False
+    """Its clusters run the Kubernetes that ucp brings, and no other."""
+    needs_version: str = ""
+    """Why the topology has to say the version of Kubernetes, with an example; empty: it needn't."""
     keys: tuple[str, ...] = ()
     """Keys of the topology, beside version, that a cluster of it may have."""
     longest_name: int | None = None

@@ -6,16 +6,15 @@ place, the key that is missing and what is expected. argv holds references only.
 
 from __future__ import annotations
 
-import configparser
 import json
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from k8s_ucp.clouds import CLOUDS, CredentialForm, read_object
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing, UcpError
 from k8s_ucp.process import run
 from k8s_ucp.redaction import HIDDEN
@@ -24,13 +23,6 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
     from k8s_ucp.workspace import Workspace
 
-FILES = {
-    "gcp": "gcp.json",
-    "aws": "aws.ini",
-    "azure": "azure.json",
-    "digitalocean": "digitalocean.token",
-}
-"""Below creds/, where the topology says nothing."""
 OP_SECONDS = 60.0
 """For 1password: it may ask the user to unlock it."""
 MAXIMUM_BYTES = 64 * 1024
@@ -63,14 +55,6 @@ _NAME = re.compile(r"(?!AKIA|ASIA)[A-Z_][A-Z0-9_]{0,47}")
 """What variables are called; not how keys of clouds and tokens of forges begin."""
 
 
-@dataclass(frozen=True)
-class _Form:
-    """What a cloud's credential looks like. normalise: raises ValueError, without the text."""
-
-    expected: str
-    normalise: Callable[[str], str]
-
-
 def place_of(topology: Topology, workspace: Workspace, name: str) -> CredentialRef:
     """Where a credential comes from. name: of a cloud, or what `spec.git` says."""
     source = getattr(topology.spec.credentials, name, None)
@@ -80,12 +64,13 @@ def place_of(topology: Topology, workspace: Workspace, name: str) -> CredentialR
         return CredentialRef(reference=source.onepassword)
     if source is not None and source.file:
         return CredentialRef(file=workspace.root / source.file)
-    return CredentialRef(file=workspace.credentials / FILES.get(name, f"{name}.token"))
+    file = CLOUDS[name].file if name in CLOUDS else f"{name}.token"
+    return CredentialRef(file=workspace.credentials / file)
 
 
 def load(cloud: str, place: CredentialRef) -> str:
     """The credential as Crossplane's provider reads it. Raises BadCredential."""
-    return _load(cloud, place, _FORMS[cloud])
+    return _load(cloud, place, CLOUDS[cloud].credential)
 
 
 def load_login(name: str, place: CredentialRef) -> tuple[str, str]:
@@ -94,7 +79,7 @@ def load_login(name: str, place: CredentialRef) -> tuple[str, str]:
     return login["username"], login["password"]
 
 
-def _load(name: str, place: CredentialRef, form: _Form) -> str:
+def _load(name: str, place: CredentialRef, form: CredentialForm) -> str:
     text = _read(name, place, form)
     try:
         return form.normalise(text)
@@ -104,10 +89,10 @@ def _load(name: str, place: CredentialRef, form: _Form) -> str:
 
 def expected(cloud: str) -> str:
     """What the credential of a cloud is, in words."""
-    return _FORMS[cloud].expected
+    return CLOUDS[cloud].credential.expected
 
 
-def _read(cloud: str, place: CredentialRef, form: _Form) -> str:
+def _read(cloud: str, place: CredentialRef, form: CredentialForm) -> str:
     if place.variable:
         text = os.environ.get(place.variable, "")
     elif place.reference:
@@ -120,7 +105,7 @@ def _read(cloud: str, place: CredentialRef, form: _Form) -> str:
     return text
 
 
-def _from_file(cloud: str, place: CredentialRef, file: Path, form: _Form) -> str:
+def _from_file(cloud: str, place: CredentialRef, file: Path, form: CredentialForm) -> str:
     if ".." in file.parts:
         # A shared ucp.yaml would name files of whoever runs it.
         raise _bad(cloud, place, "its path contains '..' and may leave the workspace", form)
@@ -162,7 +147,7 @@ def _from_onepassword(cloud: str, reference: str) -> str:
         raise BadCredential(f"{what}: {ended}", next=f"op read '{reference}'") from None
 
 
-def _bad(cloud: str, place: CredentialRef, why: str, form: _Form) -> BadCredential:
+def _bad(cloud: str, place: CredentialRef, why: str, form: CredentialForm) -> BadCredential:
     if place.file:
         advice = f"write it to this file (chmod 600 '{place.file}'), or set another source"
     else:
@@ -173,78 +158,14 @@ def _bad(cloud: str, place: CredentialRef, why: str, form: _Form) -> BadCredenti
     )
 
 
-def _json_object(text: str) -> Mapping[str, object]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        raise ValueError("it is not valid JSON") from None
-    if not isinstance(value, dict):
-        raise ValueError("it is not a JSON object")
-    return value
-
-
-def _need(value: Mapping[str, object], *keys: str) -> None:
-    missing = [each for each in keys if not (isinstance(value.get(each), str) and value[each])]
-    if missing:
-        raise ValueError(f"it has no {', '.join(missing)}")
-
-
-def _gcp(text: str) -> str:
-    value = _json_object(text)
-    if value.get("type") != "service_account":
-        raise ValueError("its type is not service_account")
-    _need(value, "client_email", "private_key", "project_id", "token_uri")
-    return text
-
-
-def _aws(text: str) -> str:
-    parser = configparser.RawConfigParser()
-    try:
-        parser.read_string(text)
-    except configparser.Error:
-        raise ValueError("it is not a valid INI file") from None
-    if not parser.has_section("default"):
-        raise ValueError("it has no section [default]")
-    _need(dict(parser["default"]), "aws_access_key_id", "aws_secret_access_key")
-    return text
-
-
-def _azure(text: str) -> str:
-    _need(_json_object(text), "clientId", "clientSecret", "subscriptionId", "tenantId")
-    return text
-
-
-def _digitalocean(text: str) -> str:
-    text = text.strip()
-    if text.startswith("{"):
-        _need(_json_object(text), "token")
-        return text
-    if len(text.split()) != 1 or len(text) < 32 or not text.isascii():
-        raise ValueError("it is not a valid token")
-    return json.dumps({"token": text})
-
-
 def _login(text: str) -> str:
     text = text.strip()
     if text.startswith("{"):
-        value = _json_object(text)
-        _need(value, "username", "password")
+        value = read_object(text, "username", "password")
         return json.dumps({key: value[key] for key in ("username", "password")})
     if len(text.split()) != 1 or not text.isascii():
         raise ValueError("it is not a valid token")
     return json.dumps({"username": "", "password": text})
 
 
-_LOGIN = _Form("an access token, or JSON with username and password", _login)
-_FORMS: Mapping[str, _Form] = {
-    "gcp": _Form(
-        "the JSON key of a service account (gcloud iam service-accounts keys create)", _gcp
-    ),
-    "aws": _Form("an INI file with [default], aws_access_key_id and aws_secret_access_key", _aws),
-    "azure": _Form(
-        "JSON with clientId, clientSecret, subscriptionId and tenantId "
-        "(az ad sp create-for-rbac --sdk-auth)",
-        _azure,
-    ),
-    "digitalocean": _Form("an API token, or JSON with token", _digitalocean),
-}
+_LOGIN = CredentialForm("an access token, or JSON with username and password", _login)

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from k8s_ucp.cluster_provider import Declaration, Network, Placement, ProviderInfo
+from k8s_ucp.cluster_provider import (
+    Declaration,
+    ManagedCluster,
+    ManagedFields,
+    Network,
+    Placement,
+    ProviderInfo,
+)
 
 DEFAULT = "embedded"
 """Of a topology that names none."""
@@ -16,13 +23,14 @@ DEFAULT = "embedded"
 _ROWS = (
     ProviderInfo(
         "embedded",
-        "k8s_ucp.clusters.embedded.maker:make",
+        "k8s_ucp.clusters.embedded.provider:make",
         core=True,
         environments=Declaration.LOCAL_CLUSTER,
         network=Network.LOOPBACK,
         placement=Placement.HOST,
         simulated=True,
         linux_only=True,
+        pinned_version=True,
         megabytes=550,
         comment="control planes as processes on this machine; workloads are simulated",
         offer="control planes as processes on this machine, with simulated workloads",
@@ -30,11 +38,12 @@ _ROWS = (
     ),
     ProviderInfo(
         "kind",
-        "k8s_ucp.clusters.kind.maker:make",
+        "k8s_ucp.clusters.kind.provider:make",
         core=True,
         environments=Declaration.LOCAL_CLUSTER,
         network=Network.CONTAINERS,
         loads_images=True,
+        unavailable="k8s_ucp.clusters.kind.provider:why_unavailable",
         removed_by_stop=True,
         keys=("ports",),
         tools=("kind",),
@@ -44,9 +53,27 @@ _ROWS = (
     ),
     ProviderInfo(
         "gke",
-        "k8s_ucp.clusters.gke.maker:make",
+        "k8s_ucp.clusters.gke.provider:make",
         core=True,
         environments=Declaration.CROSSPLANE,
+        cloud="gcp",
+        managed=ManagedCluster(
+            ("provider-gcp-compute", "provider-gcp-container"),
+            region="europe-west9-a",
+            group="container.gcp.m.upbound.io",
+            kinds={"Cluster": "clusters"},
+            references="clusterRef networkRef subnetworkRef",
+            fields=(
+                ManagedFields(
+                    "Cluster",
+                    "location=region deletionProtection=protection minMasterVersion=version",
+                ),
+                ManagedFields("Subnetwork", "region=area", network=True),
+                ManagedFields("NodePool", "nodeConfig/machineType=size"),
+            ),
+            tells_authority=True,
+            own_subnetwork="subnetworkRef",
+        ),
         remote=True,
         keys=("region", "size", "network", "autopilot"),
         longest_name=40,
@@ -55,21 +82,82 @@ _ROWS = (
     ),
     ProviderInfo(
         "existing",
-        "k8s_ucp.clusters.existing.maker:make",
+        "k8s_ucp.clusters.existing.provider:make",
         core=True,
         environments=Declaration.LOCAL_CLUSTER,
         adopts=True,
         keys=("context", "adopt"),
     ),
     ProviderInfo(
-        "eks", environments=Declaration.CROSSPLANE, keys=("region", "size"), longest_name=63
+        "eks",
+        environments=Declaration.CROSSPLANE,
+        cloud="aws",
+        managed=ManagedCluster(
+            ("provider-aws-ec2", "provider-aws-eks", "provider-aws-iam"),
+            region="eu-west-3",
+            group="eks.aws.m.upbound.io",
+            kinds={"Cluster": "clusters", "ClusterAuth": "clusterauths"},
+            references="clusterNameRef gatewayIdRef nodeRoleArnRef roleArnRef roleRef "
+            "routeTableIdRef subnetIdRef subnetIdRefs vpcConfig/subnetIdRefs vpcIdRef",
+            fields=(
+                ManagedFields(
+                    "Cluster", "region=region deletionProtection=protection version=version"
+                ),
+                ManagedFields("ClusterAuth", "region=region"),
+                ManagedFields("NodeGroup", "region=region instanceTypes/0=size"),
+                ManagedFields(
+                    "VPC|Subnet|InternetGateway|RouteTable|RouteTableAssociation|Route",
+                    "region=region",
+                    network=True,
+                ),
+                ManagedFields("Subnet", "availabilityZone=zone-a", ".*-a", network=True),
+                ManagedFields("Subnet", "availabilityZone=zone-b", ".*-b", network=True),
+            ),
+            tells_authority=True,
+            kubeconfig_kind="ClusterAuth",
+        ),
+        keys=("region", "size"),
+        longest_name=63,
     ),
     ProviderInfo(
-        "aks", environments=Declaration.CROSSPLANE, keys=("region", "size"), longest_name=63
+        "aks",
+        environments=Declaration.CROSSPLANE,
+        cloud="azure",
+        managed=ManagedCluster(
+            ("provider-azure-containerservice", "provider-azure-network"),
+            region="francecentral",
+            group="containerservice.azure.m.upbound.io",
+            kinds={"KubernetesCluster": "kubernetesclusters"},
+            references="defaultNodePool/vnetSubnetIdRef dnsPrefix resourceGroupNameRef "
+            "virtualNetworkNameRef",
+            fields=(
+                ManagedFields(
+                    "KubernetesCluster",
+                    "location=region kubernetesVersion=version defaultNodePool/vmSize=size",
+                ),
+                ManagedFields("ResourceGroup|VirtualNetwork", "location=region"),
+            ),
+        ),
+        keys=("region", "size"),
+        longest_name=63,
     ),
     ProviderInfo(
         "digitalocean",
         environments=Declaration.CROSSPLANE,
+        cloud="digitalocean",
+        managed=ManagedCluster(
+            (),
+            region="fra1",
+            group="kubernetes.digitalocean.m.crossplane.io",
+            kinds={"Cluster": "clusters"},
+            references="name vpcUuidRef",
+            fields=(
+                ManagedFields("Cluster", "region=region version=version nodePool/0/size=size"),
+                ManagedFields("VPC", "region=region"),
+            ),
+        ),
+        needs_version="such as 1.33.1-do.0: "
+        "DigitalOcean offers few versions at a time and has no default",
         keys=("region", "size"),
         longest_name=63,
     ),

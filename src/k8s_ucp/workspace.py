@@ -53,21 +53,6 @@ class StateFolder:
         return self.root / "clusters"
 
     @property
-    def kind(self) -> Path:
-        """Our files about kind clusters; the clusters themselves are the container engine's."""
-        return self.root / "kind"
-
-    @property
-    def existing(self) -> Path:
-        """Our notes about clusters that others made and this topology uses."""
-        return self.root / "existing"
-
-    @property
-    def gke(self) -> Path:
-        """gcloud's own settings for this topology, and locks; the clusters are Google's."""
-        return self.root / "gke"
-
-    @property
     def ledger(self) -> Path:
         """What we put on a core cluster that others made."""
         return self.root / "ledger.json"

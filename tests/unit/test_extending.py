@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp import plans
+from k8s_ucp import clouds, credentials, plans, providers
 from k8s_ucp.cli import main
 from k8s_ucp.components.pods import pod_components
 from k8s_ucp.context import Context
@@ -22,6 +22,7 @@ from k8s_ucp.engine.pipeline import Task
 from k8s_ucp.engine.waiting import Cancel
 from k8s_ucp.gitops.render import repositories
 from k8s_ucp.gitops.render.values import addons
+from k8s_ucp.reconciler.access.sources import cluster_provider
 from k8s_ucp.steps.startup.start_pods import StartPods
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
@@ -53,8 +54,31 @@ def context(folder: Path) -> Context:
 
 def test_the_provider_is_the_one_that_passes_the_contract_suite() -> None:
     source = Path(fifth_provider.__file__).read_text("utf-8")
-    assert shown("providers.py") in source
-    assert shown("clusters/playground/maker.py") in source
+    assert shown("providers.py", "playground") in source
+    assert shown("clusters/playground/provider.py") in source
+
+
+def test_a_cloud_and_a_cluster_on_it_are_a_row_each(
+    templates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, clusters = dict(clouds.CLOUDS), dict(providers.PROVIDERS)
+    exec(shown("clouds.py"), {**vars(clouds), "CLOUDS": rows})
+    exec(shown("providers.py", "nimbus"), {**vars(providers), "PROVIDERS": clusters})
+    monkeypatch.setitem(clouds.CLOUDS, "nimbus", rows["nimbus"])
+    monkeypatch.setitem(providers.PROVIDERS, "nke", clusters["nke"])
+    base = templates / "core/clusters/base"
+    shutil.copytree(base / "digitalocean", base / "nke")
+    stage = {"name": "stage", "cluster": {"provider": "nke", "size": "large"}}
+    found = demo(environments=[stage], credentials={"nimbus": {"env": "NIMBUS"}})
+    files = {path: text.decode() for path, text in repositories.render(found, FACTS).core.items()}
+    overlay = files["clusters/overlays/stage/kustomization.yaml"]
+    assert "/spec/forProvider/size" in overlay and "north-1" in overlay
+    assert "provider-nimbus:v0.1.0" in files["providers/nimbus/providers.yaml"]
+    assert "name: nimbus-creds" in files["providers/nimbus/config.yaml"]
+    assert "kubernetes.nimbus.m.crossplane.io" in files["platform/reconciler/access.yaml"]
+    assert cluster_provider("kubernetes.nimbus.m.crossplane.io/v1", "Cluster") == "nke"
+    assert credentials.place_of(found, Workspace.at(templates), "nimbus").variable == "NIMBUS"
+    assert credentials.expected("nimbus") == "JSON with key"
 
 
 def test_a_step_is_a_file_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, cast
 
 from k8s_ucp.cluster_provider import (
     CONTEXT,
@@ -16,6 +16,7 @@ from k8s_ucp.cluster_provider import (
     ClusterRequest,
     Network,
 )
+from k8s_ucp.errors import UcpError
 from k8s_ucp.providers import PROVIDERS, local_providers
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology.parts import CorePorts
@@ -32,9 +33,14 @@ def make(
     provider: str, workspace: Workspace, topology: Topology, toolbox: Toolbox | None
 ) -> ClusterProvider:
     """What the provider's row names, called with what a topology is run with."""
-    module, _, function = PROVIDERS[provider].maker.partition(":")
-    made: ClusterProvider = getattr(import_module(module), function)(workspace, topology, toolbox)
+    made: ClusterProvider = resolve_name(PROVIDERS[provider].maker)(workspace, topology, toolbox)
     return made
+
+
+def why_unavailable(provider: str) -> UcpError | None:
+    """Why its clusters can't be made on this machine, and what helps."""
+    check = PROVIDERS[provider].unavailable
+    return cast(UcpError | None, resolve_name(check)()) if check else None
 
 
 def local_makers(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from k8s_ucp.clusters.existing.adoption import check_owner, marked_at
-from k8s_ucp.clusters.existing.maker import make
+from k8s_ucp.clusters.existing.provider import make
 from k8s_ucp.clusters.local import core_request
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.adoption import adopted_argocd

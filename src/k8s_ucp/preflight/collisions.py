@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import Manifest, only_yaml, read, refused
 from k8s_ucp.components.ownership.inventory import tracker
@@ -17,7 +18,7 @@ from k8s_ucp.components.repositories import render_all
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.publish.repositories import SETS
-from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
+from k8s_ucp.gitops.render.values.clouds import clouds
 from k8s_ucp.kube import APPLICATION, SECRET, Kind, NotFound
 from k8s_ucp.names import SECRET_TYPE, TOPOLOGY
 from k8s_ucp.preflight.adoption import AdoptedCore, opened_core
@@ -76,7 +77,7 @@ def _taken(context: Context, core: AdoptedCore, manifests: Iterable[Manifest]) -
     entries = {
         *(LedgerEntry.of(each) for each in manifests if "reconciler/" not in each.source),
         *map(LedgerEntry.of, context.repository_secrets()),
-        *(LedgerEntry("v1", "Secret", crossplane.NAMESPACE, SECRETS[each]) for each in used),
+        *(LedgerEntry("v1", "Secret", crossplane.NAMESPACE, CLOUDS[each].secret) for each in used),
     }
     # Ours may have marked a namespace of others, and not be there yet.
     keepers = {each.name for each in manifests if each.kind == APPLICATION.kind}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k8s_ucp.clusters.existing.adoption import check_owner
-from k8s_ucp.clusters.existing.maker import make
+from k8s_ucp.clusters.existing.provider import make
 from k8s_ucp.clusters.local import core_request
 from k8s_ucp.components import argocd
 from k8s_ucp.components.adoption import adopted_argocd

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from k8s_ucp import download, process
-from k8s_ucp.download import NotReached, NotServed
+from k8s_ucp import process
 from k8s_ucp.errors import UcpError
+from k8s_ucp.tools import download
 from k8s_ucp.tools.build import keep
+from k8s_ucp.tools.download import NotReached, NotServed
 from k8s_ucp.tools.go.compiler import ModuleSource
 from k8s_ucp.tools.go.module_archive import (
     WrongHash,

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from k8s_ucp import download
 from k8s_ucp.errors import UcpError
+from k8s_ucp.tools import download
 from k8s_ucp.tools.catalogue import CATALOGUE, Tool
 from k8s_ucp.tools.releases.locks import COMMITTED
 from k8s_ucp.tools.releases.publishers import ALL, Asset, published_checksum

@@ -9,9 +9,9 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from k8s_ucp import process
-from k8s_ucp.download import NotReached, NotServed
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.tools.build import Builder, copy_wheel, describe, require_room
+from k8s_ucp.tools.download import NotReached, NotServed
 from k8s_ucp.tools.fetch import REACH_SECONDS, ReleaseFetcher, out_of_reach
 from k8s_ucp.tools.go.build_failures import no_room
 from k8s_ucp.tools.go.compiler import find_compiler, module_source, require_compiler

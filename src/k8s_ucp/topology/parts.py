@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from k8s_ucp.check_rules import RuleId
+from k8s_ucp.clouds import database_providers
 from k8s_ucp.providers import DEFAULT, core_providers, environment_providers
 from k8s_ucp.topology.values import (
     Branch,
@@ -223,7 +224,7 @@ class Database(Part):
     """
 
     name: Name
-    provider: Literal["gcp", "aws", "local"]
+    provider: Annotated[str, OneOf(database_providers)]
     """Provider of the database. gcp: Cloud SQL; aws: RDS; local: a placeholder connection."""
     size: Literal["small", "medium", "large"] = "small"
     storage_gb: int = Field(10, alias="storageGB", ge=10, le=65536)

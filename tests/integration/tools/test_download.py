@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.download import (
+from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.tools.download import (
     DownloadLimits,
     NotReached,
     NotServed,
@@ -19,7 +20,6 @@ from k8s_ucp.download import (
     fetch_text,
     shown,
 )
-from k8s_ucp.errors import DeadlineExceeded, UcpError
 from tests.integration.tools.release_server import Publisher, publisher
 
 CONTENT = os.urandom(700_000)

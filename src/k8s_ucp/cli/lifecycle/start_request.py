@@ -24,7 +24,6 @@ if typing.TYPE_CHECKING:
 PROPOSED_NAME = "demo"
 PROPOSED_ENVIRONMENTS = ("stage", "prod")
 PROPOSED_APPS = ("echo",)
-_KIND_TOO = "use an embedded core (its pods are simulated), or a kind core: ucp start --core kind"
 _EXAMPLE = "ucp start --topology demo --env stage=embedded --env prod=embedded --app echo"
 
 
@@ -136,8 +135,11 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
     name = call.topology or PROPOSED_NAME
     if flags.yes or flags.core not in (None, *_offered()):
         wanted = _new(name, flags, path)
-        if flags.core is None and "kind" in _choices()[0]:
-            call.console.say(_KIND_TOO)
+        if flags.core is None and (best := _choices()[0][0]) != DEFAULT:
+            call.console.say(
+                f"use an {DEFAULT} core (its pods are simulated), or a {best} core: "
+                f"ucp start --core {best}"
+            )
         return wanted
     from k8s_ucp.cli import questions
 
@@ -146,12 +148,12 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
             f"{path} does not exist, and the wizard needs a terminal (stdin is not one)",
             next="ucp start --yes (embedded core, environments stage and prod, app echo)",
         )
-    clusters, not_kind = _choices()
+    clusters, missing = _choices()
     # What a flag says isn't asked.
     cores = [flags.core] if flags.core else clusters
     proposed = questions.Answers(cores[0], _names(flags), flags.apps or PROPOSED_APPS)
-    if not_kind and flags.core is None:
-        call.console.say(f"The core cluster uses the embedded provider ({not_kind}).")
+    if missing and flags.core is None:
+        call.console.say(f"The core cluster uses the {clusters[0]} provider ({missing}).")
     try:
         answers = questions.ask_topology(proposed, cores, clusters)
         if PROVIDERS[answers.core].takes_traffic and not flags.ports:
@@ -267,18 +269,18 @@ def _answered(answers: Answers, flags: Flags) -> Flags:
 
 
 def _choices() -> tuple[list[str], str]:
-    """Providers to propose, the best first, and why kind isn't among them.
+    """Providers to propose, those with real pods first, and why one isn't among them."""
+    from k8s_ucp.clusters.local import why_unavailable
 
-    It is only where a container engine answers.
-    """
-    from k8s_ucp.clusters.kind.provider import why_unavailable
-
-    error = why_unavailable()
-    if error is None:
-        return ["kind", "embedded"], ""
-    how = f"; to enable it: {error.next}" if error.next else ""
-    reason = error.message.splitlines()[0]
-    return ["embedded"], f"kind (with real pods) is not available: {reason}{how}"
+    found, missing = [], ""
+    for name in sorted(_offered(), key=lambda each: PROVIDERS[each].simulated):
+        if (error := why_unavailable(name)) is None:
+            found.append(name)
+            continue
+        how = f"; to enable it: {error.next}" if error.next else ""
+        reason = error.message.splitlines()[0]
+        missing = f"{name} (with real pods) is not available: {reason}{how}"
+    return found, missing
 
 
 def _with_ports(answers: Answers) -> Answers:

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from k8s_ucp import process
 from k8s_ucp.cluster_provider import (
@@ -39,7 +39,11 @@ from k8s_ucp.clusters.ports import Ports, can_listen, default_registry
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.locks import locked
 from k8s_ucp.providers import PROVIDERS
-from k8s_ucp.workspace import make_private_folder
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.workspace import Workspace, make_private_folder
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
 
 CLOSING_SECONDS = 5.0
 """For etcd to close its data before it is killed; a killed one loses nothing either."""
@@ -347,3 +351,7 @@ def _absent(name: str) -> UcpError:
 
 def _left(until: float) -> float:
     return max(0.1, until - time.monotonic())
+
+
+def make(workspace: Workspace, topology: Topology, toolbox: Toolbox | None) -> EmbeddedProvider:
+    return EmbeddedProvider(workspace.state(topology.name).clusters, toolbox)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from k8s_ucp.cluster_provider import (
@@ -31,7 +31,11 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable
 from k8s_ucp.locks import locked
 from k8s_ucp.providers import PROVIDERS
-from k8s_ucp.workspace import make_private_folder
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.workspace import Workspace, make_private_folder
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
 
 """The parameter of a request that names the context."""
 
@@ -262,3 +266,10 @@ def _is_loopback(server: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def make(workspace: Workspace, topology: Topology, _: Toolbox | None = None) -> ExistingProvider:
+    return ExistingProvider(
+        workspace.state(topology.name).root / PROVIDERS["existing"].state_folder,
+        owner=workspace.machine_id(topology.name),
+    )

@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
 from k8s_ucp.clusters.gke import checks as gke_checks
@@ -27,11 +27,16 @@ from k8s_ucp.clusters.gke.settings import (
     is_zone,
     place,
 )
+from k8s_ucp.credentials import load, place_of
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.locks import locked
 from k8s_ucp.providers import PROVIDERS
-from k8s_ucp.workspace import make_private_folder
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.workspace import Workspace, make_private_folder
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
 
 CREATE_SECONDS = 1200.0
 DELETE_SECONDS = 900.0
@@ -319,3 +324,14 @@ class GkeProvider:
     def _locked(self, name: str, timeout: float) -> Any:
         make_private_folder(self._base)
         return locked(self._lock_file(name), f"the lock of cluster {name}", timeout=timeout)
+
+
+def make(workspace: Workspace, topology: Topology, _: Toolbox | None) -> GkeProvider:
+    """Of a core cluster; environments on GKE are Crossplane's business."""
+    gcp = topology.spec.credentials.gcp
+    return GkeProvider(
+        workspace.state(topology.name).root / PROVIDERS["gke"].state_folder,
+        owner=workspace.machine_id(topology.name),
+        key=lambda: load("gcp", place_of(topology, workspace, "gcp")),
+        project=gcp.project if gcp else None,
+    )

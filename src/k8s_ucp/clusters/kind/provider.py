@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cluster_provider import (
     HTTP,
@@ -37,7 +37,10 @@ from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.locks import locked
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.toolbox import Toolbox
-from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
+from k8s_ucp.workspace import Workspace, cache_folder, make_private_folder, write_private_file
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
 
 NODE_IMAGE = (
     "kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5"
@@ -368,3 +371,15 @@ def _not_started(name: str, node: ContainerNode, error: CommandFailed) -> UcpErr
 
 def _left(until: float) -> float:
     return max(0.1, until - time.monotonic())
+
+
+def make(workspace: Workspace, topology: Topology, toolbox: Toolbox | None) -> KindProvider:
+    images = topology.spec.images
+    return KindProvider(
+        workspace.state(topology.name).root / PROVIDERS["kind"].state_folder,
+        toolbox,
+        owner=workspace.machine_id(topology.name),
+        node_image=images.node_image,
+        mirror=images.mirror,
+        archives=[workspace.root / each for each in images.archives],
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.gitops.render.values import (
     addons,
     clouds,
@@ -153,7 +154,8 @@ def _providers(path: str, topology: Topology) -> Iterator[Place]:
         for cloud in used:
             values = {
                 "packages": clouds.packages(topology, cloud),
-                "config": clouds.provider_config(topology, cloud),
+                "info": CLOUDS[cloud],
+                "project": clouds.project_of(topology, cloud),
             }
             yield path.replace("{cloud}", cloud), values
         return

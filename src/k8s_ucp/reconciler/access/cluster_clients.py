@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pkgutil import resolve_name
 
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.kube import LARGEST_OF_OTHERS, Kube, Object
-from k8s_ucp.reconciler.access.authenticators.aws import Aws
-from k8s_ucp.reconciler.access.authenticators.azure import Azure
 from k8s_ucp.reconciler.access.authenticators.base import (
     Authenticator,
     AuthInfo,
@@ -15,15 +15,16 @@ from k8s_ucp.reconciler.access.authenticators.base import (
     choose,
 )
 from k8s_ucp.reconciler.access.authenticators.cloud_access import CloudAccess
-from k8s_ucp.reconciler.access.authenticators.digitalocean import DigitalOcean
-from k8s_ucp.reconciler.access.authenticators.gcp import Gcp
 from k8s_ucp.reconciler.access.kubeconfig import read
 from k8s_ucp.reconciler.access.kubeconfig_verification import proven
 from k8s_ucp.reconciler.access.owners import Owners
 from k8s_ucp.reconciler.access.shared_informers import SharedInformers
 from k8s_ucp.reconciler.access.sources import KubeconfigSource, describe, owner_of
 
-AUTHENTICATORS: tuple[Authenticator, ...] = (Static(), Gcp(), Aws(), Azure(), DigitalOcean())
+AUTHENTICATORS: tuple[Authenticator, ...] = (
+    Static(),
+    *(resolve_name(each.authenticator)() for each in CLOUDS.values()),
+)
 """The first that recognises a kubeconfig is the way in."""
 
 ANSWER_SECONDS = 5.0

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from k8s_ucp.reconciler.access.authenticators.base import PROVIDERS, AuthInfo, NoAccess
+from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, NoAccess, cloud_of
 from k8s_ucp.reconciler.access.kubeconfig import read
 from k8s_ucp.reconciler.access.sources import KubeconfigSource
 
@@ -65,7 +65,7 @@ def proven(source: KubeconfigSource, auth_info: AuthInfo) -> AuthInfo:
         and _plain(auth_info.authority) != _plain(told.authority)
     ):
         raise _differs(source, "has another CA than the owner's status")
-    if auth_info.plugin is not None and auth_info.way not in (None, PROVIDERS.get(told.provider)):
+    if auth_info.plugin is not None and auth_info.way not in (None, cloud_of(told.provider)):
         raise _differs(
             source,
             f"uses the credential plugin {auth_info.plugin}, but the cluster is of {told.provider}",

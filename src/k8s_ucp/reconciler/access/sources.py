@@ -15,26 +15,13 @@ from enum import Enum
 from typing import Any
 
 from k8s_ucp import names
+from k8s_ucp.cluster_provider import ManagedCluster
 from k8s_ucp.kube import Object
+from k8s_ucp.providers import PROVIDERS, cloud_providers
 from k8s_ucp.reconciler.access.authenticators.base import ClusterInfo
 
 # Groups whose managed resources write kubeconfigs as connection Secrets.
 OWNER_GROUPS = (".upbound.io", ".crossplane.io")
-
-CLUSTER_KINDS = {
-    ("container.gcp", "Cluster"): "gke",
-    ("eks.aws", "Cluster"): "eks",
-    ("eks.aws", "ClusterAuth"): "eks",
-    ("containerservice.azure", "KubernetesCluster"): "aks",
-    ("kubernetes.digitalocean", "Cluster"): "digitalocean",
-}
-"""(API group without its ending, kind) of what makes clusters, and the provider. Nothing else gets
-our clouds' credentials used."""
-
-TELL_AUTHORITY = ("gke", "eks")
-"""Providers whose objects say in their status by which CA the API server is known. Those of Azure
-and DigitalOcean hold it to be a secret, so that it is in the connection Secret only."""
-
 
 NAMED = "-k8s-"
 """In the names of Secrets that are sources without anybody's label, where that was asked for."""
@@ -178,9 +165,9 @@ def pointed_to(owner: Object) -> tuple[str, str, str] | None:
 
     A ClusterAuth of AWS writes the kubeconfig of a Cluster, and knows nothing of it but its name.
     """
-    if owner.get("kind") != "ClusterAuth" or cluster_provider(owner["apiVersion"], "Cluster") != (
-        "eks"
-    ):
+    kind = owner.get("kind", "")
+    managed = _managed(cluster_provider(owner["apiVersion"], kind))
+    if managed is None or managed.kubeconfig_kind != kind:
         return None
     wanted = (owner.get("spec") or {}).get("forProvider") or {}
     reference = wanted.get("clusterNameRef") or {}
@@ -190,12 +177,27 @@ def pointed_to(owner: Object) -> tuple[str, str, str] | None:
 
 
 def cluster_provider(api_version: str, kind: str) -> str:
-    """Whose clusters such a managed resource makes; empty where it makes none."""
-    group = api_version.rpartition("/")[0]
-    for ending in (".m.upbound.io", ".m.crossplane.io", *OWNER_GROUPS):
-        if group.endswith(ending):
-            return CLUSTER_KINDS.get((group.removesuffix(ending), kind), "")
+    """Whose clusters such a managed resource makes; empty where it makes none.
+
+    Nothing else gets our clouds' credentials used.
+    """
+    group = _without_ending(api_version.rpartition("/")[0])
+    for name in cloud_providers():
+        managed = _managed(name)
+        if managed and kind in managed.kinds and group == _without_ending(managed.group):
+            return name
     return ""
+
+
+def _managed(provider: str) -> ManagedCluster | None:
+    return PROVIDERS[provider].managed if provider else None
+
+
+def _without_ending(group: str) -> str:
+    """An API group of any of the registries; empty for another's."""
+    endings = (".m.upbound.io", ".m.crossplane.io", *OWNER_GROUPS)
+    ending = next((each for each in endings if group.endswith(each)), group)
+    return group.removesuffix(ending)
 
 
 def _disowned(secret: Object, ref: OwnerRef, owner: Object) -> str:
@@ -224,14 +226,14 @@ def _known(
     spec = (owner.get("spec") or {}).get("forProvider") or {}
     at = (cluster.get("status") or {}).get("atProvider") or {}
     notes: Mapping[str, str] = cluster["metadata"].get("annotations") or {}
-    cloud = cluster_provider(ref.api_version, ref.kind)
+    provider = cluster_provider(ref.api_version, ref.kind)
     servers, authority = _told_servers(at), _told_authority(at)
     distrust = ""
     if not ref.local_cluster and not _is_person_s(ref):
-        distrust = _distrust(ref, cloud, servers, authority)
+        distrust = _distrust(ref, provider, servers, authority)
     own: Mapping[str, str] = owner["metadata"].get("annotations") or {}
     return ClusterInfo(
-        provider=cloud or cluster_info[names.PROVIDER] or "",
+        provider=provider or cluster_info[names.PROVIDER] or "",
         region=cluster_info[names.REGION]
         or _text(spec.get("region"))
         or _text(spec.get("location"))
@@ -247,12 +249,13 @@ def _known(
     )
 
 
-def _distrust(ref: OwnerRef, cloud: str, servers: tuple[str, ...], authority: str) -> str:
-    if not cloud:
+def _distrust(ref: OwnerRef, provider: str, servers: tuple[str, ...], authority: str) -> str:
+    managed = _managed(provider)
+    if managed is None:
         return f"a {ref.kind} of {ref.api_version} is not a cloud cluster"
     if not servers:
         return f"the status of {ref.kind} {ref.name} does not have the cluster's endpoint yet"
-    if not authority and cloud in TELL_AUTHORITY:
+    if not authority and managed.tells_authority:
         return f"the status of {ref.kind} {ref.name} does not have the cluster's CA yet"
     return ""
 

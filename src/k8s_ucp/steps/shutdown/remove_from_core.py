@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from k8s_ucp.clusters.existing.maker import make
+from k8s_ucp.clusters.existing.provider import make
 from k8s_ucp.components import argocd
 from k8s_ucp.components.ownership.inventory import Inventory, is_on_core, services_of
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from k8s_ucp.clusters.existing.maker import make
+from k8s_ucp.clouds import CLOUDS
+from k8s_ucp.clusters.existing.provider import make
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.manifests import only_yaml, read
 from k8s_ucp.components.ownership.inventory import Inventory
@@ -18,7 +19,7 @@ from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.render.values.addons import chosen, on_core
-from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
+from k8s_ucp.gitops.render.values.clouds import clouds
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.steps.startup.start_argocd import first_applications
 
@@ -66,7 +67,7 @@ def intended(context: Context) -> Iterable[LedgerEntry]:
     yield from map(LedgerEntry.of, first_applications(context))
     yield from map(LedgerEntry.of, context.repository_secrets())
     for cloud in clouds(context.topology):
-        yield LedgerEntry("v1", "Secret", crossplane.NAMESPACE, SECRETS[cloud])
+        yield LedgerEntry("v1", "Secret", crossplane.NAMESPACE, CLOUDS[cloud].secret)
     yield from addon_namespaces(context)
 
 

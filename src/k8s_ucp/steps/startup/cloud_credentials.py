@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.components.crossplane import NAMESPACE
 from k8s_ucp.context import Context
 from k8s_ucp.credentials import load, place_of
 from k8s_ucp.engine.pipeline import Report
-from k8s_ucp.gitops.render.values.clouds import SECRETS, clouds
+from k8s_ucp.gitops.render.values.clouds import clouds
 from k8s_ucp.names import MANAGED_BY, OURS
 
 KEY = "creds"
@@ -32,7 +33,7 @@ class ApplyCredentials:
                     "apiVersion": "v1",
                     "kind": "Secret",
                     "metadata": {
-                        "name": SECRETS[cloud],
+                        "name": CLOUDS[cloud].secret,
                         "namespace": NAMESPACE,
                         "labels": {MANAGED_BY: OURS},
                     },

@@ -13,9 +13,9 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from k8s_ucp import download
-from k8s_ucp.download import NotReached, NotServed, Progress
 from k8s_ucp.errors import UcpError
+from k8s_ucp.tools import download
+from k8s_ucp.tools.download import NotReached, NotServed, Progress
 from k8s_ucp.tools.go.compiler import ModuleSource
 
 

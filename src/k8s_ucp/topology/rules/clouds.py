@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.cluster_provider import Placement
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.problems import Loc, Problem, shown
@@ -15,31 +16,29 @@ if TYPE_CHECKING:
 
 def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
     """What a cloud in use needs to be told."""
-    gcp = next((index for index, each in enumerate(spec.databases) if each.provider == "gcp"), None)
-    at: Loc | None = None if gcp is None else ("spec", "databases", gcp)
+    used: dict[str, Loc] = {}
+    for index, database in enumerate(spec.databases):
+        used.setdefault(database.provider, ("spec", "databases", index))
     for index, each in enumerate(spec.environments):
         cluster = each.cluster
         here: Loc = ("spec", "environments", index, "cluster")
-        if cluster.provider == "gke":
-            at = here
-        if cluster.provider == "digitalocean" and not cluster.version:
-            yield Problem(
-                here,
-                f"{shown(here)} requires the key 'version', such as 1.33.1-do.0: "
-                "DigitalOcean offers few versions at a time and has no default",
-            )
-        name = f"{topology}-{each.name}"
-        limit = PROVIDERS[cluster.provider].longest_name
+        info = PROVIDERS[cluster.provider]
+        used[info.cloud] = here
+        if info.needs_version and not cluster.version:
+            why = info.needs_version
+            yield Problem(here, f"{shown(here)} requires the key 'version', {why}")
+        name, limit = f"{topology}-{each.name}", info.longest_name
         if limit is not None and len(name) > limit:
             words = f"'{name}' has {len(name)} characters, but {cluster.provider} allows"
             yield Problem(("spec", "environments", index, "name"), f"{words} {limit}")
-    source = spec.credentials.gcp
-    if at and not (source and source.project):
-        yield Problem(
-            at,
-            "spec.credentials.gcp requires the key 'project' (the project id), because "
-            "gcp is in use",
-        )
+    for name, cloud in CLOUDS.items():
+        source = getattr(spec.credentials, name, None)
+        if cloud.needs_project and name in used and not getattr(source, "project", None):
+            yield Problem(
+                used[name],
+                f"spec.credentials.{name} requires the key 'project' (the project id), because "
+                f"{name} is in use",
+            )
 
 
 def find_unstartable_parts(spec: Spec) -> Iterator[Problem]:

@@ -17,9 +17,10 @@ def secret_of(topology: Topology, addon: addons.Addon, environment: Environment)
     if provider not in addons.environment_providers(topology, addon):
         return ""
     if addon.name == "external-dns":
-        return addons.dns_provider(topology, provider)[1]
+        cloud = addons.dns_cloud(topology, provider)
+        return cloud.secret if cloud else ""
     if addon.name == "velero":
-        return addons.VELERO_SECRET if addons.bucket(topology, provider) else ""
+        return addons.VELERO_SECRET if addons.bucket_cloud(provider) else ""
     return ""
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.gitops.render.values.clouds import CLOUD_OF, SECRETS
+from k8s_ucp.clouds import CLOUDS, CloudInfo
+from k8s_ucp.gitops.render.values.clouds import project_of
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.placement import in_pods
 
@@ -174,25 +175,9 @@ ALL = (
 
 CORE = "core"
 """In the place of an environment's name; none is called like that."""
-_DNS = {"gcp": "google", "aws": "aws", "digitalocean": "digitalocean"}
-"""Clouds whose DNS external-dns gets into with the credential that Crossplane has."""
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """Where Velero keeps backups: made by a person, so that no commit deletes it."""
-
-    name: str
-    provider: str
-    plugin: str
 
 
 VELERO_SECRET = "velero-credentials"  # noqa: S105 (a name)
-# v1.14.x goes with Velero v1.18.x, by the plugins' own tables (looked at for v1.14.2).
-_PLUGINS = {
-    "gke": ("gcp", "velero/velero-plugin-for-gcp:v1.14.0"),
-    "eks": ("aws", "velero/velero-plugin-for-aws:v1.14.3"),
-}
 
 
 def chosen(topology: Topology) -> list[Addon]:
@@ -249,39 +234,33 @@ def password_namespaces(topology: Topology) -> tuple[str, ...]:
     return ("ucp-clusters", _PROMETHEUS.namespace) if grafana else ("ucp-clusters",)
 
 
-def dns_provider(topology: Topology, provider: str) -> tuple[str, str]:
-    """(external-dns's name of the cloud that holds the records, Secret with its credential).
-
-    That is the cluster's own cloud, else the first one with a credential; `inmemory` without any.
-    """
-    cloud = CLOUD_OF.get(provider)
-    if cloud not in _DNS:
-        sources = topology.spec.credentials
-        cloud = next((each for each in _DNS if getattr(sources, each) is not None), None)
-    return (_DNS[cloud], SECRETS[cloud]) if cloud else ("inmemory", "")
+def dns_cloud(topology: Topology, provider: str) -> CloudInfo | None:
+    """The cloud that holds the records: the cluster's own, else the first one with a credential."""
+    sources, own = topology.spec.credentials, PROVIDERS[provider].cloud
+    able = [each for each in CLOUDS.values() if each.dns]
+    mine = [each for each in able if each.name == own]
+    having = [each for each in able if getattr(sources, each.name, None) is not None]
+    return next(iter(mine + having), None)
 
 
-def bucket(topology: Topology, provider: str) -> Bucket | None:
-    """Where Velero keeps the backups of clusters of a provider."""
-    if provider not in _PLUGINS:
-        return None
-    name, plugin = _PLUGINS[provider]
-    return Bucket(f"{topology.name}-backups", name, plugin)
+def bucket_cloud(provider: str) -> CloudInfo | None:
+    """Where Velero keeps backups, in a bucket that a person made: so no commit deletes it."""
+    cloud = CLOUDS.get(PROVIDERS[provider].cloud)
+    return cloud if cloud and cloud.velero_plugin else None
 
 
 def values(topology: Topology, provider: str) -> dict[str, Any]:
     """What the values of charts depend on."""
-    name, secret = dns_provider(topology, provider)
-    gcp = topology.spec.credentials.gcp
+    cloud = dns_cloud(topology, provider)
     return {
         "provider": provider,
         "info": PROVIDERS[provider],
-        "in_cloud": provider in CLOUD_OF,
+        "in_cloud": bool(PROVIDERS[provider].cloud),
         "gateway": gateway(topology),
         "loki": topology.spec.addons.loki,
-        "dns": name,
-        "dns_secret": secret,
-        "project": gcp.project if gcp else None,
-        "bucket": bucket(topology, provider),
+        "dns": cloud.dns if cloud else "inmemory",
+        "dns_secret": cloud.secret if cloud else "",
+        "project": project_of(topology, cloud.name) if cloud else None,
+        "bucket": bucket_cloud(provider),
         "velero_secret": VELERO_SECRET,
     }

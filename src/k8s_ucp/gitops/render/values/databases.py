@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from k8s_ucp.gitops.render.values.clouds import CLOUD_OF, region_of, without_zone
+from k8s_ucp.clouds import CLOUDS
+from k8s_ucp.gitops.render.values.clouds import region_of, without_zone
 from k8s_ucp.gitops.render.values.cluster_overlays import (
     EVERYTHING,
-    REFERENCES,
     ClusterOverlay,
     Patches,
     bases_of,
     common_operations,
     network_patches,
 )
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import Database, Environment, Topology
 from k8s_ucp.topology.rules.names import DATABASE_COPY
 
@@ -20,7 +21,6 @@ PARTS = {
     "Compute": ("machine",),
 }
 """What our Compositions make in clouds for each of our kinds."""
-_REGIONS = {"gcp": "europe-west9", "aws": "eu-west-3"}
 
 
 def databases_of(topology: Topology, environment: str) -> list[Database]:
@@ -42,33 +42,33 @@ def database_region(database: Database, environment: Environment) -> str:
     """A database is where the topology says, else where the environment's cluster is."""
     if database.region:
         return without_zone(database.region)
-    if CLOUD_OF.get(environment.cluster.provider) == database.provider:
+    if PROVIDERS[environment.cluster.provider].cloud == database.provider:
         return without_zone(region_of(environment))
-    return _REGIONS[database.provider]
+    services = CLOUDS[database.provider].services
+    assert services
+    return services.region
 
 
 def database_access(topology: Topology, environment: Environment) -> ClusterOverlay:
     """What databases need of a network: a peering, and the network itself on another cloud."""
     found = databases_of(topology, environment.name)
-    here = CLOUD_OF.get(environment.cluster.provider)
+    here = PROVIDERS[environment.cluster.provider].cloud
     bases: list[str] = []
     references: set[str] = set()
     patches: Patches = []
-    for cloud, provider in (("gcp", "gke"), ("aws", "eks")):
-        mine = [each for each in found if each.provider == cloud]
-        if not mine:
+    for cloud in CLOUDS.values():
+        mine = [each for each in found if each.provider == cloud.name]
+        if not (mine and cloud.services):
             continue
         region = database_region(mine[0], environment)
-        if cloud == "gcp":
-            bases.append("base/gcp-access")
-            references |= {
-                "spec/forProvider/networkRef/name",
-                "spec/forProvider/reservedPeeringRangesRefs/name",
-            }
-        if here != cloud:
-            bases.append(f"../clusters/base/{provider}-network")
-            references |= set(REFERENCES[provider])
-            patches += network_patches(provider, region)
+        if cloud.services.access:
+            bases.append(f"base/{cloud.name}-access")
+            references |= set(cloud.services.access)
+        for provider, info in PROVIDERS.items():
+            if info.managed and info.cloud == cloud.name != here:
+                bases.append(f"../clusters/base/{provider}-network")
+                references |= set(info.managed.reference_paths)
+                patches += network_patches(provider, region)
     if bases:
         common = common_operations(environment, flagged=True)
         if common:

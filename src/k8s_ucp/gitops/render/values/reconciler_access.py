@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from k8s_ucp.providers import PROVIDERS
+
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
@@ -13,14 +15,6 @@ CLUSTERS = "ucp-clusters"
 ALWAYS_THERE = (CLUSTERS, "crossplane-system", "argocd")
 """Namespaces that have a file of their own."""
 BUILT_IN = (*ALWAYS_THERE, "default", "kube-system", "kube-public", "kube-node-lease")
-
-OWNERS = {
-    "gke": ("container.gcp.m.upbound.io", ("clusters",)),
-    "eks": ("eks.aws.m.upbound.io", ("clusters", "clusterauths")),
-    "aks": ("containerservice.azure.m.upbound.io", ("kubernetesclusters",)),
-    "digitalocean": ("kubernetes.digitalocean.m.crossplane.io", ("clusters",)),
-}
-"""By provider of a cluster: the kinds that vouch for its kubeconfig, as (API group, resources)."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +36,11 @@ def reads(topology: Topology) -> Reads:
     spec = topology.spec
     sources = sorted({CLUSTERS, *spec.reconciler.source_namespaces})
     mirrored = sorted({each.source.namespace for each in spec.mirrors} - set(sources))
-    used = {each.cluster.provider for each in spec.environments}
+    used = sorted({each.cluster.provider for each in spec.environments})
+    managed = [PROVIDERS[each].managed for each in used]
     return Reads(
         sources=sources,
         mirrored=mirrored,
         made=sorted({*sources, *mirrored} - set(BUILT_IN)),
-        owners=[OWNERS[each] for each in sorted(used & OWNERS.keys())],
+        owners=[(each.group, tuple(each.kinds.values())) for each in managed if each],
     )

@@ -17,9 +17,16 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from k8s_ucp.reconciler.access.authenticators.base import AWS, AuthInfo, Cloud, NoAccess, kubeconfig
+from k8s_ucp.reconciler.access.authenticators.base import (
+    AuthInfo,
+    Cloud,
+    CloudAuthenticator,
+    NoAccess,
+    kubeconfig,
+)
 from k8s_ucp.reconciler.access.authenticators.cloud_access import unusable
 
+AWS = "aws"
 CLUSTER_HEADER = "x-k8s-aws-id"
 PREFIX = "k8s-aws-v1."
 URL_SECONDS = 60
@@ -40,13 +47,10 @@ class Keys:
         return f"Keys({self.access})"
 
 
-class Aws:
+class Aws(CloudAuthenticator):
     """A presigned GetCallerIdentity, by the identity itself or by a role that it takes on."""
 
     name = AWS
-
-    def recognises(self, auth_info: AuthInfo) -> bool:
-        return auth_info.way == AWS
 
     def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         cluster = (

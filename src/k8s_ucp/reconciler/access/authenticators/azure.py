@@ -7,26 +7,24 @@ from typing import Any
 from urllib.parse import quote
 
 from k8s_ucp.reconciler.access.authenticators.base import (
-    AZURE,
     AuthInfo,
     Cloud,
+    CloudAuthenticator,
     NoAccess,
     kubeconfig,
 )
 from k8s_ucp.reconciler.access.authenticators.cloud_access import as_mapping
 
+AZURE = "azure"
 AUTHORITY = "https://login.microsoftonline.com"
 AKS = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """The application that AKS' API servers are, the same for everybody."""
 
 
-class Azure:
+class Azure(CloudAuthenticator):
     """Client credentials of a service principal."""
 
     name = AZURE
-
-    def recognises(self, auth_info: AuthInfo) -> bool:
-        return auth_info.way == AZURE
 
     def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         text = cloud.credential(AZURE)

@@ -2,7 +2,7 @@
 
 A kubeconfig is only read: exec plugins are recognised and mapped to the authenticator that does
 the same without running anything, files it names are never opened. Each cloud is a file of its own
-with one class, and a line in AUTHENTICATORS.
+with one class, which its row names (clouds.py).
 """
 
 from __future__ import annotations
@@ -11,23 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.errors import UcpError
+from k8s_ucp.providers import PROVIDERS, cloud_providers
 
-GCP, AWS, AZURE, DIGITALOCEAN = "gcp", "aws", "azure", "digitalocean"
+EXEC_PLUGINS = {program: name for name, each in CLOUDS.items() for program in each.plugins}
+"""Programs that kubeconfigs ask for, and the authenticator that stands for each."""
 
-# Programs that kubeconfigs ask for, and the authenticator that stands for each.
-EXEC_PLUGINS = {
-    "gke-gcloud-auth-plugin": GCP,
-    "gcloud": GCP,
-    "aws": AWS,
-    "aws-iam-authenticator": AWS,
-    "kubelogin": AZURE,
-    "azure": AZURE,
-    "gcp": GCP,
-    "doctl": DIGITALOCEAN,
-}
-PROVIDERS = {"gke": GCP, "eks": AWS, "aks": AZURE, "digitalocean": DIGITALOCEAN}
-"""The authenticator of a cluster whose kubeconfig names no user at all, by its provider."""
+
+def cloud_of(provider: str) -> str | None:
+    """Whose authenticator stands for a kubeconfig without any user, by the cluster's provider."""
+    return PROVIDERS[provider].cloud or None if provider in PROVIDERS else None
 
 
 class NoAccess(UcpError):
@@ -117,7 +111,7 @@ class AuthInfo:
         """The cloud authenticator that stands for its plugin, or for having no user at all."""
         if self.plugin is not None:
             return EXEC_PLUGINS.get(self.plugin)
-        return None if self.user else PROVIDERS.get(self.cluster_info.provider)
+        return None if self.user else cloud_of(self.cluster_info.provider)
 
 
 class Cloud(Protocol):
@@ -154,6 +148,15 @@ class Authenticator(Protocol):
 
     def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         """A kubeconfig with inlined credentials, for Kube. Raises NoAccess, KubeError."""
+
+
+class CloudAuthenticator:
+    """The base of those that use the credential of a cloud, whose name is theirs."""
+
+    name: str
+
+    def recognises(self, auth_info: AuthInfo) -> bool:
+        return auth_info.way == self.name
 
 
 class Static:
@@ -205,7 +208,7 @@ def choose(auth_info: AuthInfo, known: tuple[Authenticator, ...]) -> Authenticat
     raise NoAccess(
         "CredentialsMissing",
         "the kubeconfig's user has neither a token nor a client certificate with its "
-        f"key, and its owner specifies no cloud ({', '.join(PROVIDERS)}) whose "
+        f"key, and its owner specifies no cloud ({', '.join(cloud_providers())}) whose "
         "credentials could be used",
     )
 

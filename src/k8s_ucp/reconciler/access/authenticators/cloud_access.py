@@ -16,12 +16,12 @@ from urllib.parse import urlencode, urlsplit
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from k8s_ucp.kube import SECRET, Kube, Object, Unreachable
-from k8s_ucp.reconciler.access.authenticators.base import AWS, AZURE, DIGITALOCEAN, GCP, NoAccess
+from k8s_ucp.clouds import CLOUDS, read_object
+from k8s_ucp.kube import SECRET, Kube, Unreachable
+from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.runtime.clock import Clock
 
 NAMESPACE = "crossplane-system"
-SECRETS = {GCP: "gcp-creds", AWS: "aws-creds", AZURE: "azure-creds", DIGITALOCEAN: "do-creds"}
 KEY = "creds"
 SECONDS = 10.0
 LARGEST = 1_000_000
@@ -47,7 +47,7 @@ class CloudAccess:
 
     def credential(self, cloud: str) -> str:
         """The text under `creds` in the cloud's Secret. Raises NoAccess, KubeError."""
-        name = SECRETS[cloud]
+        name = CLOUDS[cloud].secret
         secret = self._core.find(SECRET, name, NAMESPACE)
         content = ((secret or {}).get("data") or {}).get(KEY)
         if not content:
@@ -136,19 +136,13 @@ class CloudAccess:
 def unusable(cloud: str, why: str) -> NoAccess:
     """The credential is there and of no use; its text is never shown."""
     return NoAccess(
-        "CredentialsInvalid", f"the credential in Secret {NAMESPACE}/{SECRETS[cloud]} {why}"
+        "CredentialsInvalid", f"the credential in Secret {NAMESPACE}/{CLOUDS[cloud].secret} {why}"
     )
 
 
-def as_mapping(cloud: str, text: str, *keys: str) -> Object:
+def as_mapping(cloud: str, text: str, *keys: str) -> Mapping[str, Any]:
     """The credential as JSON that holds these keys. Raises NoAccess that names what is missing."""
     try:
-        found = json.loads(text)
+        return read_object(text, *keys)
     except ValueError as error:
-        raise unusable(cloud, "is not valid JSON") from error
-    if not isinstance(found, dict):
-        raise unusable(cloud, "is not a JSON object")
-    missing = [each for each in keys if not isinstance(found.get(each), str) or not found[each]]
-    if missing:
-        raise unusable(cloud, f"lacks {', '.join(missing)}")
-    return found
+        raise unusable(cloud, str(error).removeprefix("it ")) from error

@@ -8,26 +8,24 @@ from typing import Any
 from urllib.parse import quote
 
 from k8s_ucp.reconciler.access.authenticators.base import (
-    DIGITALOCEAN,
     AuthInfo,
     Cloud,
+    CloudAuthenticator,
     NoAccess,
     kubeconfig,
 )
 from k8s_ucp.reconciler.access.authenticators.cloud_access import as_mapping, unusable
 
+DIGITALOCEAN = "digitalocean"
 API = "https://api.digitalocean.com"
 LIFETIME = 3600
 """Asked for, in seconds."""
 
 
-class DigitalOcean:
+class DigitalOcean(CloudAuthenticator):
     """The API token, exchanged for a cluster's."""
 
     name = DIGITALOCEAN
-
-    def recognises(self, auth_info: AuthInfo) -> bool:
-        return auth_info.way == DIGITALOCEAN
 
     def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         cluster = _cluster(auth_info)

@@ -10,21 +10,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.reconciler.access.authenticators.base import GCP, AuthInfo, Cloud, NoAccess, kubeconfig
+from k8s_ucp.reconciler.access.authenticators.base import (
+    AuthInfo,
+    Cloud,
+    CloudAuthenticator,
+    NoAccess,
+    kubeconfig,
+)
 from k8s_ucp.reconciler.access.authenticators.cloud_access import as_mapping, unusable
 
+GCP = "gcp"
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 LIFETIME = 3600.0
 _KEYS = ("client_email", "private_key", "token_uri")
 
 
-class Gcp:
+class Gcp(CloudAuthenticator):
     """A service-account key, exchanged at its token_uri."""
 
     name = GCP
-
-    def recognises(self, auth_info: AuthInfo) -> bool:
-        return auth_info.way == GCP
 
     def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         text = cloud.credential(GCP)

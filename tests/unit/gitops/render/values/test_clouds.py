@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.gitops.render.values import clouds, databases
 from k8s_ucp.gitops.render.values.clouds import without_zone
@@ -31,7 +32,7 @@ def documents(topology: Topology, *folders: str) -> list[Any]:
 
 
 def test_the_table_is_of_the_packages_that_are_pinned() -> None:
-    assert TABLE["packages"] == clouds.PACKAGE_VERSIONS
+    assert TABLE["packages"] == {name: each.version for name, each in CLOUDS.items()}
 
 
 def test_bases_use_fields_that_the_providers_have() -> None:
@@ -159,7 +160,7 @@ def test_a_package_for_each_service_in_use() -> None:
     ]
     for cloud in clouds.clouds(on_clouds()):
         for each in clouds.packages(on_clouds(), cloud):
-            assert each.reference.endswith(f":{clouds.PACKAGE_VERSIONS[cloud]}")
+            assert each.reference.endswith(f":{CLOUDS[cloud].version}")
 
 
 def test_providers_get_in_by_the_secrets_that_start_makes() -> None:

@@ -1,0 +1,199 @@
+"""The clouds, a row each: the one place where a cloud is added.
+
+A provider of clusters (gke) is one thing, the cloud that bills it (gcp) another: databases and the
+platform's own kinds name clouds. How the reconciler gets into a cloud's clusters is a module of its
+own, which the row names: `reconciler/access/authenticators/<name>.py`. Pure.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_CONTRIB = "xpkg.crossplane.io/crossplane-contrib"
+
+
+@dataclass(frozen=True)
+class CredentialForm:
+    """What a credential looks like. normalise: raises ValueError, without the text."""
+
+    expected: str
+    normalise: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class CloudServices:
+    """What the platform's own kinds (api/) are composed of: databases and machines."""
+
+    packages: tuple[str, ...]
+    region: str
+    """Of a database whose environment is elsewhere."""
+    access: tuple[str, ...] = ()
+    """Fields with an environment's suffix in `databases/base/<cloud>-access`, which databases need
+    of a network; none where there is no such base."""
+
+
+@dataclass(frozen=True)
+class CloudInfo:
+    """What a cloud is like: everything that others decide by it."""
+
+    name: str
+    family: str
+    """The package of Crossplane that the others of the cloud depend on, without its version."""
+    version: str
+    """Of all its packages."""
+    api_version: str
+    """Of its ProviderConfigs."""
+    secret: str
+    """In crossplane-system, key `creds`: holds its credential."""
+    file: str
+    """Below creds/: its credential, where the topology says nothing."""
+    credential: CredentialForm
+    authenticator: str
+    """`module:class` that gets into its clusters."""
+    plugins: tuple[str, ...]
+    """Programs that kubeconfigs of its clusters ask for."""
+    services: CloudServices | None = None
+    """None: the platform's own kinds can't be made on it."""
+    needs_project: bool = False
+    dns: str = ""
+    """external-dns's name of it; empty where that can't use the credential that Crossplane has."""
+    velero_plugin: str = ""
+    """Image that lets Velero keep backups there, under the cloud's name: v1.14.x goes with Velero
+    v1.18.x, by the plugins' own tables (looked at for v1.14.2)."""
+
+
+def read_object(text: str, *keys: str) -> Mapping[str, Any]:
+    """JSON that has text for these keys. Raises ValueError, without the text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise ValueError("it is not valid JSON") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    _need(value, *keys)
+    return value
+
+
+def _need(value: Mapping[str, object], *keys: str) -> None:
+    missing = [each for each in keys if not (isinstance(value.get(each), str) and value[each])]
+    if missing:
+        raise ValueError(f"it has no {', '.join(missing)}")
+
+
+def _gcp(text: str) -> str:
+    if read_object(text).get("type") != "service_account":
+        raise ValueError("its type is not service_account")
+    read_object(text, "client_email", "private_key", "project_id", "token_uri")
+    return text
+
+
+def _aws(text: str) -> str:
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        raise ValueError("it is not a valid INI file") from None
+    if not parser.has_section("default"):
+        raise ValueError("it has no section [default]")
+    _need(dict(parser["default"]), "aws_access_key_id", "aws_secret_access_key")
+    return text
+
+
+def _azure(text: str) -> str:
+    read_object(text, "clientId", "clientSecret", "subscriptionId", "tenantId")
+    return text
+
+
+def _digitalocean(text: str) -> str:
+    text = text.strip()
+    if text.startswith("{"):
+        read_object(text, "token")
+        return text
+    if len(text.split()) != 1 or len(text) < 32 or not text.isascii():
+        raise ValueError("it is not a valid token")
+    return json.dumps({"token": text})
+
+
+_AUTHENTICATORS = "k8s_ucp.reconciler.access.authenticators"
+_ROWS = (
+    CloudInfo(
+        "gcp",
+        family=f"{_CONTRIB}/provider-family-gcp",
+        version="v3.0.0",
+        api_version="gcp.m.upbound.io/v1beta1",
+        secret="gcp-creds",  # noqa: S106 (a name)
+        file="gcp.json",
+        credential=CredentialForm(
+            "the JSON key of a service account (gcloud iam service-accounts keys create)", _gcp
+        ),
+        authenticator=f"{_AUTHENTICATORS}.gcp:Gcp",
+        plugins=("gke-gcloud-auth-plugin", "gcloud", "gcp"),
+        services=CloudServices(
+            ("provider-gcp-compute", "provider-gcp-servicenetworking", "provider-gcp-sql"),
+            region="europe-west9",
+            access=(
+                "spec/forProvider/networkRef/name",
+                "spec/forProvider/reservedPeeringRangesRefs/name",
+            ),
+        ),
+        needs_project=True,
+        dns="google",
+        velero_plugin="velero/velero-plugin-for-gcp:v1.14.0",
+    ),
+    CloudInfo(
+        "aws",
+        family=f"{_CONTRIB}/provider-family-aws",
+        version="v2.6.0",
+        api_version="aws.m.upbound.io/v1beta1",
+        secret="aws-creds",  # noqa: S106 (a name)
+        file="aws.ini",
+        credential=CredentialForm(
+            "an INI file with [default], aws_access_key_id and aws_secret_access_key", _aws
+        ),
+        authenticator=f"{_AUTHENTICATORS}.aws:Aws",
+        plugins=("aws", "aws-iam-authenticator"),
+        services=CloudServices(("provider-aws-ec2", "provider-aws-rds"), region="eu-west-3"),
+        dns="aws",
+        velero_plugin="velero/velero-plugin-for-aws:v1.14.3",
+    ),
+    CloudInfo(
+        "azure",
+        family=f"{_CONTRIB}/provider-family-azure",
+        version="v2.7.0",
+        api_version="azure.m.upbound.io/v1beta1",
+        secret="azure-creds",  # noqa: S106 (a name)
+        file="azure.json",
+        credential=CredentialForm(
+            "JSON with clientId, clientSecret, subscriptionId and tenantId "
+            "(az ad sp create-for-rbac --sdk-auth)",
+            _azure,
+        ),
+        authenticator=f"{_AUTHENTICATORS}.azure:Azure",
+        plugins=("kubelogin", "azure"),
+    ),
+    CloudInfo(
+        "digitalocean",
+        # One package with all services; it is published in this registry only.
+        family="xpkg.upbound.io/crossplane-contrib/provider-upjet-digitalocean",
+        version="v1.0.1",
+        api_version="digitalocean.m.crossplane.io/v1beta1",
+        secret="do-creds",  # noqa: S106 (a name)
+        file="digitalocean.token",
+        credential=CredentialForm("an API token, or JSON with token", _digitalocean),
+        authenticator=f"{_AUTHENTICATORS}.digitalocean:DigitalOcean",
+        plugins=("doctl",),
+        dns="digitalocean",
+    ),
+)
+
+CLOUDS = {each.name: each for each in _ROWS}
+"""By name, in the order in which messages and repositories list them."""
+
+
+def database_providers() -> tuple[str, ...]:
+    """Of databases: clouds, and the machine of the user with a connection that leads nowhere."""
+    return (*(each.name for each in CLOUDS.values() if each.services), "local")

@@ -1,0 +1,79 @@
+"""A provider or a cloud is named in its row and its own rooms; everybody else asks the row."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import k8s_ucp
+from k8s_ucp.clouds import CLOUDS
+from k8s_ucp.providers import PROVIDERS
+
+SOURCES = Path(k8s_ucp.__file__).parent
+NAMES = PROVIDERS.keys() | CLOUDS.keys()
+
+ROWS = ("providers.py", "clouds.py")
+
+
+def rooms(name: str) -> tuple[str, ...]:
+    """Where a name may stand: in modules of what bears it, and of providers on that cloud."""
+    own = [
+        f"clusters/{each.name}/" for each in PROVIDERS.values() if name in (each.name, each.cloud)
+    ]
+    return (*own, f"reconciler/access/authenticators/{name}.py")
+
+
+def found(path: str, tree: ast.AST) -> Iterator[str]:
+    """`path:line: name` of each that stands where it shouldn't."""
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Constant) and node.value in NAMES):
+            continue
+        name = str(node.value)
+        if path in ROWS or path.startswith(rooms(name)):
+            continue
+        if name != "kind" or _is_provider(node, parents[node]):
+            yield f"{path}:{node.lineno}: {name}"
+
+
+def _is_provider(node: ast.expr, parent: ast.AST) -> bool:
+    """The word, which is a field of every object too, stands for the provider."""
+    beside: list[ast.expr | None] = []
+    match parent:
+        case ast.Compare(ops=[ast.Eq() | ast.NotEq()]):
+            return True
+        case ast.Subscript(value=ast.Name(id=table)):
+            return table == "PROVIDERS"
+        case ast.keyword(arg=key):
+            return key in ("provider", "core")
+        case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements):
+            beside = [*elements]
+        case ast.Dict(keys=keys):
+            beside = [*keys]
+    return any(isinstance(each, ast.Constant) and each.value in NAMES - {"kind"} for each in beside)
+
+
+def test_nobody_else_names_a_provider_or_a_cloud() -> None:
+    wrong = [
+        each
+        for file in sorted(SOURCES.rglob("*.py"))
+        for each in found(file.relative_to(SOURCES).as_posix(), ast.parse(file.read_text("utf-8")))
+    ]
+    assert not wrong, "ask PROVIDERS or CLOUDS for a trait"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "names"),
+    [
+        ("preflight/versions.py", "if cluster.provider == 'kind': pass", ["kind"]),
+        ("preflight/versions.py", "item['kind'], item.get('kind'), {'kind': 'Secret'}", []),
+        ("topology/text.py", "TABLE = {'gke': 1, 'kind': 2}", ["gke", "kind"]),
+        ("clusters/gke/provider.py", "load('gcp'), PROVIDERS['gke'], PROVIDERS['kind']", ["kind"]),
+        ("reconciler/access/authenticators/aws.py", "('aws', 'azure')", ["azure"]),
+    ],
+)
+def test_the_words_stand_for_providers(path: str, text: str, names: list[str]) -> None:
+    assert [each.rpartition(" ")[2] for each in found(path, ast.parse(text))] == names
