@@ -115,10 +115,15 @@ class Page:
             assert value, f"not so within {seconds} s: {script}"
             return value
 
-    def press(self, key: str, code: int = 0, text: str = "") -> None:
+    def press(self, key: str, code: int = 0, text: str = "", *, modifiers: int = 0) -> None:
         for kind in ("keyDown", "keyUp"):
             self.call(
-                "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text=text
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                windowsVirtualKeyCode=code,
+                text=text,
+                modifiers=modifiers,
             )
 
     def size(self, width: int, height: int, *, phone: bool = False) -> None:

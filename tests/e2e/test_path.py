@@ -210,16 +210,25 @@ def test_the_board_promotes_and_rolls_back_on_what_runs(demo: World) -> None:
         assert shown.until("components", "argocd", lambda row: row["ready"])
         shown.until("about", "", lambda row: row["asked"] and not row["lost"])
         assert b"<svg" in client.ask(f"{client.base}/map.svg").body
-        echo = {"app": "echo", "env": "prod"}
+        echo = {"app": "echo", "env": "prod", "seen": prod["pins"]}
         images = prod["newer"]["images"]
+        frozen = json.loads(client.change({**echo, "kind": "hold"}).body)
+        assert frozen["message"].startswith("hold set: echo in prod: 0.9.2")
+        refused = json.loads(client.change({**echo, "kind": "promote", "images": images}).body)
+        assert refused["message"].startswith("held: echo in prod was held at 0.9.2")
+        assert json.loads(client.change({**echo, "kind": "release-hold"}).body)["ok"]
         promoted = json.loads(client.change({**echo, "kind": "promote", "images": images}).body)
         assert promoted["ok"], promoted
         assert promoted["message"].startswith("promoted: echo in prod: 0.9.2 -> 0.9.3")
-        shown.until("apps", "echo/prod", lambda row: row["tag"] == "0.9.3")
+        late = json.loads(client.change({**echo, "kind": "rollback"}).body)
+        assert late["message"].startswith("conflict: echo in prod changed to 0.9.3 in the meantime")
+        now = shown.until("apps", "echo/prod", lambda row: row["tag"] == "0.9.3")
+        echo["seen"] = now["pins"]
         shown.until("apps", "echo/prod", lambda row: row["images"][0].endswith(":0.9.3"))
         back = json.loads(client.change({**echo, "kind": "rollback"}).body)
         assert back["message"].startswith("rolled back: echo in prod: 0.9.3 -> 0.9.2")
-        shown.until("apps", "echo/prod", lambda row: row["held"] == ["0.9.3"])
+        now = shown.until("apps", "echo/prod", lambda row: row["held"] == ["0.9.3"])
+        echo["seen"] = now["pins"]
         again = json.loads(client.change({**echo, "kind": "promote", "images": images}).body)
         assert (again["ok"], again["message"].partition(":")[0]) == (False, "held")
         released = json.loads(client.change({**echo, "kind": "release-hold"}).body)

@@ -11,7 +11,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.promotion.decision import parse_version
 from k8s_ucp.gitops.promotion.overlay import check_name
 
-KINDS = ("promote", "rollback", "release-hold")
+KINDS = ("promote", "rollback", "hold", "release-hold")
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Action:
     env: str
     images: Mapping[str, str] = field(default_factory=dict)
     """To promote: {image: tag or digest}."""
+    seen: Mapping[str, str] = field(default_factory=dict)
+    """What the page showed there: {image: version}. Where something else is there now, it stays."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +49,21 @@ def parse(body: bytes) -> Action:
     kind, app, env = (str(data.get(name, "")) for name in ("kind", "app", "env"))
     check_name("app", app)
     check_name("environment", env)
-    images = data.get("images") or {}
-    if not isinstance(images, dict):
-        raise UsageError("the request's images are not a mapping")
-    images = {str(name): str(version) for name, version in images.items()}
+    images, seen = (_versions(data, name) for name in ("images", "seen"))
     if kind == "promote" and not images:
         raise UsageError("the tag to promote is not specified")
+    if not seen:
+        raise UsageError("the tag that is expected there is not specified")
     for version in images.values():
         parse_version(version)
-    return Action(kind, app, env, images)
+    return Action(kind, app, env, images, seen)
+
+
+def _versions(data: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    found = data.get(name) or {}
+    if not isinstance(found, dict):
+        raise UsageError(f"the request's {name} are not a mapping")
+    return {str(image): str(version) for image, version in found.items()}
 
 
 def attempt(run: Run, body: bytes) -> Outcome:

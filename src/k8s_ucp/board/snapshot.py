@@ -134,7 +134,14 @@ def _apps(
     return rows
 
 
-_NO_VERSION: Row = {"tag": "", "held": [], "changed": None, "newer": None, "problem": ""}
+_NO_VERSION: Row = {
+    "tag": "",
+    "pins": {},
+    "held": [],
+    "changed": None,
+    "newer": None,
+    "problem": "",
+}
 
 
 def _version(version: Deployed, all_versions: Mapping[tuple[str, str], Deployed]) -> Row:
@@ -153,6 +160,7 @@ def _version(version: Deployed, all_versions: Mapping[tuple[str, str], Deployed]
         }
     return {
         "tag": tag,
+        "pins": {name: str(pin) for name, pin in version.pins.items()},
         "held": list(version.held),
         "changed": _change(version),
         "newer": newer,

@@ -27,6 +27,7 @@ from k8s_ucp.context import TopologyView
 from k8s_ucp.gitops.promotion.ci import find_run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Intent, parse_version
 from k8s_ucp.gitops.promotion.landing import Landing
+from k8s_ucp.gitops.promotion.rollback import Rollback
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.doctor import Finding
 from k8s_ucp.kube import Kube
@@ -46,7 +47,7 @@ def board(
     ctx: typer.Context,
     write: Annotated[
         bool,
-        typer.Option("--write", help="Allow promotions and rollbacks (default: read-only)."),
+        typer.Option("--write", help="Allow promotions, rollbacks and holds (default: read-only)."),
     ] = False,
     port: Annotated[
         int,
@@ -124,13 +125,17 @@ def _run(call: Invocation, action: Action) -> Outcome:
     if action.kind == "promote":
         run = find_run(os.environ)
         images = {name: parse_version(version) for name, version in action.images.items()}
-        intent = Intent(action.app, action.env, images=images)
+        intent = Intent(action.app, action.env, images=images, seen=action.seen)
         landing, warning = land_promotions(call, [intent], None, run, "", "", PUSH_SECONDS, None)
     else:
-        release = action.kind == "release-hold"
-        landing, warning = land_rollback(
-            call, action.app, action.env, "", release, "", "", PUSH_SECONDS
+        wanted = Rollback(
+            action.app,
+            action.env,
+            release_hold=action.kind == "release-hold",
+            hold=action.kind == "hold",
+            seen=action.seen,
         )
+        landing, warning = land_rollback(call, wanted, "", "", "", PUSH_SECONDS)
     return _outcome(call, landing, warning)
 
 

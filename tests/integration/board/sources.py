@@ -30,6 +30,7 @@ def app_row(app: str, env: str, tag: str = "1.0.0", **more: Any) -> dict[str, An
         "why": "",
         "images": [f"registry.example.org/{app}:{tag}"],
         "tag": tag,
+        "pins": {app: tag},
         "held": [],
         "changed": {
             "by": "Ada",

@@ -30,6 +30,7 @@ NEWER = {
         "to": "1.0.1",
     },
 }
+SHIFT = 8
 CELL = "document.querySelector('[data-key=\"{}\"]')"
 
 
@@ -102,15 +103,16 @@ def test_promote_is_confirmed_and_its_result_shown(page: Page, serve: Serve) -> 
     page.run(button.format("promote") + ".click()")
     outcome = "document.getElementById('outcome').textContent"
     page.until(f"{outcome}.startsWith('promoted:')")
-    assert actor.asked == [Action("promote", "app-001", "prod", {"app": "1.0.1"})]
+    seen = {"app-001": "1.0.0"}
+    assert actor.asked == [Action("promote", "app-001", "prod", {"app": "1.0.1"}, seen)]
     actor.answer = Outcome(False, "held: app-001 in prod was rolled back\n  next: ucp rollback")
-    for kind in ("rollback", "release-hold"):
+    for kind in ("rollback", "hold", "release-hold"):
         page.run(
             f"document.getElementById('outcome').textContent = '', {button.format(kind)}.click()"
         )
         page.run(button.format(kind) + ".click()")
         page.until(f"{outcome}.startsWith('held:')")
-        assert actor.asked[-1] == Action(kind, "app-001", "prod")
+        assert actor.asked[-1] == Action(kind, "app-001", "prod", seen=seen)
     assert violations(page) == []
     well(page, server)
 
@@ -163,6 +165,28 @@ def test_every_width_in_both_themes(page: Page, serve: Serve, theme: str) -> Non
         assert min(page.run(f"[{box}.width, {box}.height]")) >= 24
     back = page.run("getComputedStyle(document.body).backgroundColor")
     assert (back == "rgb(255, 255, 255)") is (theme == "light")
+    well(page, server)
+
+
+def test_a_long_list_is_unfolded_by_keyboard_and_stays_so(page: Page, serve: Serve) -> None:
+    source = WrittenSource()
+    event = source.data["events"]["1"]
+    source.data["events"] = {str(number): {**event, "about": f"n{number}"} for number in range(40)}
+    server = serve(source)
+    show(page, server)
+    rows = "document.querySelectorAll('#events tbody tr').length"
+    button = "document.querySelector('#events .more-rows')"
+    assert page.run(rows) == 10
+    assert page.run(f"{button}.textContent") == "Show 30 more"
+    page.run("document.querySelector('#map-details summary').focus()")
+    page.press("Tab", 9, modifiers=SHIFT)
+    page.press("Enter", 13, "\r")
+    page.until(f"{rows} === 40 && document.activeElement === {button}")
+    source.change("events", "40", **event)
+    page.until(f"{rows} === 41 && document.activeElement === {button}")
+    assert page.run(f"{button}.getAttribute('aria-expanded')") == "true"
+    page.press("Enter", 13, "\r")
+    page.until(f"{rows} === 10")
     well(page, server)
 
 

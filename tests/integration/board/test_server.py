@@ -19,7 +19,13 @@ from tests.integration.board.sources import (
     board_data,
 )
 
-PROMOTE = {"kind": "promote", "app": "echo", "env": "prod", "images": {"echo": "1.2.3"}}
+PROMOTE = {
+    "kind": "promote",
+    "app": "echo",
+    "env": "prod",
+    "images": {"echo": "1.2.3"},
+    "seen": {"echo": "1.2.2"},
+}
 
 
 @pytest.fixture
@@ -188,7 +194,7 @@ def test_a_change_is_made_and_what_came_of_it_is_told(serve: Serve) -> None:
     answer = client.change(PROMOTE)
     assert answer.code == 200
     assert json.loads(answer.body) == {"ok": True, "message": "promoted: echo in prod"}
-    assert actor.asked == [Action("promote", "echo", "prod", {"echo": "1.2.3"})]
+    assert actor.asked == [Action("promote", "echo", "prod", {"echo": "1.2.3"}, {"echo": "1.2.2"})]
     actor.answer = Outcome(False, "held: echo in prod was rolled back from 1.2.3 and held")
     assert json.loads(client.change(PROMOTE).body)["ok"] is False
 
@@ -238,7 +244,14 @@ def test_what_is_no_change_is_told(serve: Serve) -> None:
     server = serve(WrittenSource(), actor)
     client = Client(server.port)
     client.enter(server.url)
-    for data in ([], {"kind": "delete"}, {**PROMOTE, "app": "../x"}, {**PROMOTE, "images": {}}):
+    for data in (
+        [],
+        {"kind": "delete"},
+        {**PROMOTE, "app": "../x"},
+        {**PROMOTE, "images": {}},
+        {**PROMOTE, "seen": {}},
+        {**PROMOTE, "kind": "rollback", "seen": ["1.2.2"]},
+    ):
         assert json.loads(client.change(data).body)["ok"] is False
     large = {**PROMOTE, "images": {"echo": "1" * 20_000}}
     assert client.change(large).code == 413

@@ -43,6 +43,8 @@ def test_the_page_has_nothing_from_elsewhere_and_nothing_inline() -> None:
         b'{"kind": "promote", "app": "a", "env": "b"}',
         b'{"kind": "promote", "app": "a", "env": "b", "images": {"i": "not a tag"}}',
         b'{"kind": "promote", "app": "a", "env": "b", "images": ["i"]}',
+        b'{"kind": "rollback", "app": "a", "env": "b"}',
+        b'{"kind": "hold", "app": "a", "env": "b", "seen": ["1"]}',
     ],
 )
 def test_what_is_no_action_is_refused(body: bytes) -> None:
@@ -54,5 +56,5 @@ def test_what_fails_on_purpose_is_an_outcome() -> None:
     def run(action: Action) -> Outcome:
         raise UcpError(f"{action.app} is not there", next="look")
 
-    found = attempt(run, b'{"kind": "rollback", "app": "a", "env": "b"}')
+    found = attempt(run, b'{"kind": "rollback", "app": "a", "env": "b", "seen": {"a": "1"}}')
     assert found == Outcome(False, "a is not there\n  next: look")

@@ -297,21 +297,26 @@ function choices(row) {
     found.push({
       label: `Promote ${row.newer.tag} from ${row.newer.env}`,
       command: `ucp promote ${row.app} --env ${row.env} --from ${row.newer.env}`,
-      body: { kind: "promote", app: row.app, env: row.env, images: row.newer.images },
+      body: { kind: "promote", images: row.newer.images },
     });
   }
-  found.push({
-    label: "Roll back and hold",
-    command: `ucp rollback ${row.app} --env ${row.env}`,
-    body: { kind: "rollback", app: row.app, env: row.env },
-  });
+  const rollback = `ucp rollback ${row.app} --env ${row.env}`;
+  const pins = Object.values(row.pins).filter(Boolean);
+  if (pins.length) {
+    found.push({ label: "Roll back and hold", command: rollback, body: { kind: "rollback" } });
+  }
+  if (pins.some((pin) => !row.held.includes(pin))) {
+    found.push({ label: `Hold at ${row.tag}`, command: `${rollback} --hold`, body: { kind: "hold" } });
+  }
   if (row.held.length) {
     found.push({
       label: "Release the hold",
-      command: `ucp rollback ${row.app} --env ${row.env} --release-hold`,
-      body: { kind: "release-hold", app: row.app, env: row.env },
+      command: `${rollback} --release-hold`,
+      body: { kind: "release-hold" },
     });
   }
+  // What the page shows is sent along: a change of something newer is refused.
+  for (const each of found) Object.assign(each.body, { app: row.app, env: row.env, seen: row.pins });
   return found;
 }
 
@@ -376,7 +381,27 @@ async function change(body) {
 
 // The other sections: small tables, made anew when one of their rows has changed
 
+const FEW = 10;
+const unfolded = new Set(); // lists that somebody wants to see all of
+
 function drawTable(target, heads, rows, empty) {
+  const shown = unfolded.has(target) ? rows : rows.slice(0, FEW);
+  const focused = target.contains(document.activeElement) && document.activeElement.className === "more-rows";
+  drawRows(target, heads, shown, empty);
+  if (rows.length <= FEW) return;
+  const rest = rows.length - FEW;
+  const button = element("button", unfolded.has(target) ? "Show fewer" : `Show ${rest} more`, "more-rows");
+  button.type = "button";
+  button.setAttribute("aria-expanded", String(unfolded.has(target)));
+  button.addEventListener("click", () => {
+    if (!unfolded.delete(target)) unfolded.add(target);
+    drawTable(target, heads, rows, empty);
+  });
+  target.append(button);
+  if (focused) button.focus({ preventScroll: unfolded.has(target) });
+}
+
+function drawRows(target, heads, rows, empty) {
   if (!rows.length) {
     target.replaceChildren(element("p", empty, "quiet"));
     return;

@@ -43,6 +43,9 @@ def person(run: Run) -> Author | None:
     return Author(run.person, run.email or FALLBACK.email) if run.person else None
 
 
+_DID = {"rollback": "rolled back", "hold": "hold set", "release": "hold released"}
+
+
 def show_landing(console: Console, landing: Landing, output: Output, *, batch: bool) -> int:
     """Say what came of it, in words and as data; the exit code."""
     for decision in landing.decisions:
@@ -95,9 +98,9 @@ def words(decision: Decision, landing: Landing) -> str:
     note = decision.note
     if decision.status in ("promoted", "pr"):
         old, new = from_to(decision.asked) if decision.asked else ("", "")
-        what = f"{old} -> {new}" if old else new
+        what = f"{old} -> {new}" if old not in ("", new) else new
         place = f"{note.app} in {note.env}"
-        did = {"rollback": "rolled back", "release": "hold released"}.get(note.kind, "promoted")
+        did = _DID.get(note.kind, "promoted")
         if decision.status == "pr":
             return f"pull request: {place}: {what} ({landing.request})"
         tries = f", {landing.attempts} tries" if landing.attempts > 1 else ""

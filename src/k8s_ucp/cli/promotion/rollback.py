@@ -1,8 +1,9 @@
-"""`ucp rollback APP --env ENV`: the version from before, and the bad one held back."""
+"""`ucp rollback APP --env ENV`: the version from before, and the bad one held back; holds alone."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -53,6 +54,12 @@ def rollback(
         bool,
         option("--release-hold", None, "Release the hold; without --to, nothing else is changed."),
     ] = False,
+    hold: Annotated[
+        bool,
+        typer.Option(
+            "--hold", help="Hold the current tag instead: nothing replaces it until released."
+        ),
+    ] = False,
     repo: RepoOption = "",
     branch: BranchOption = "",
     timeout: Annotated[str, option("--timeout", "5m", TIMEOUT_HELP)] = "5m",
@@ -67,44 +74,35 @@ def rollback(
     if not env:
         raise UsageError("the environment is not specified", next=f"ucp rollback {app} --env ENV")
     check_name("environment", env)
-    call = invocation(ctx)
-    landing, warning = land_rollback(
-        call, app, env, to, release_hold, repo, branch, seconds("--timeout", timeout)
-    )
+    if hold and (to or release_hold):
+        other = "--to" if to else "--release-hold"
+        raise UsageError(f"--hold and {other} are mutually exclusive", next="use only one of them")
+    call, wanted = invocation(ctx), Rollback(app, env, release_hold=release_hold, hold=hold)
+    landing, warning = land_rollback(call, wanted, to, repo, branch, seconds("--timeout", timeout))
     if warning:
         call.console.warn(warning)
     return show_landing(call.console, landing, output, batch=False)
 
 
 def land_rollback(
-    call: Invocation,
-    app: str,
-    env: str,
-    to: str,
-    release_hold: bool,
-    repo: str,
-    branch: str,
-    deadline: float,
+    call: Invocation, wanted: Rollback, to: str, repo: str, branch: str, deadline: float
 ) -> tuple[Landing, str]:
     """(what came of it, what a person should know besides)."""
     run = find_run(os.environ)
     place = find_place(repo, branch, call.workspace, call.topology, app_credential(call, repo))
-    only_release = release_hold and not to
+    only_hold = wanted.hold or (wanted.release_hold and not to)
     with open_branch(
         place,
-        apps=[app],
+        apps=[wanted.app],
         message=lambda decisions: message([each.note for each in decisions], run.link),
         person=person(run),
-        history=not only_release,
+        history=not only_hold,
     ) as there:
-        wanted = Rollback(app, env, release_hold=release_hold)
-        first = None if only_release else there.fetch()
+        chosen = wanted if only_hold else _chosen(there, there.fetch(), wanted, to)
 
         def decide(tip: GitTip) -> list[Decision]:
-            return [decide_rollback(tip, wanted)]
+            return [decide_rollback(tip, chosen)]
 
-        if first is not None:
-            wanted = _chosen(there, first, wanted, to)
         landing = land(there, decide, Pace(deadline=deadline), call.console.detail)
         return landing, there.settle(landing.commit) if landing.commit else ""
 
@@ -120,4 +118,4 @@ def _chosen(there: RemoteBranch, tip: GitTip, wanted: Rollback, to: str) -> Roll
     else:
         pins = previous(overlay, known)
     charts = charts_in(there.repository, overlay, pins, known)
-    return Rollback(wanted.app, wanted.env, pins, overlay.pins, charts, wanted.release_hold)
+    return replace(wanted, pins=pins, bad=overlay.pins, charts=charts)

@@ -53,6 +53,8 @@ class Intent:
     """Charts that were fetched for it: {version: files}."""
     order: Order = UNORDERED
     expect: str = ""
+    seen: Mapping[str, str] = field(default_factory=dict)
+    """Versions by image that somebody saw there: any other is a conflict."""
     require_env: str = ""
     force: bool = False
 
@@ -170,11 +172,14 @@ def _decide(
 
     held = next((each for each in verdicts if each.kind == "held"), None)
     if held:
-        advice = _HELD.format(app=intent.app, env=intent.env)
+        advice = (_FROZEN if held.frozen else _HELD).format(app=intent.app, env=intent.env)
         return refused("held", f"{place} was {held.reason}", advice)
     older = next((each for each in verdicts if each.kind == "superseded"), None)
     if older and not changes:
         return refused("superseded", f"{place} is newer: {older.reason}")
+    meanwhile = seen_otherwise({each.image: each.old for each in moved}, intent.seen)
+    if meanwhile:
+        return refused("conflict", f"{place} {meanwhile}", "look at it, then promote again")
     conflict = _conflict(intent, moved)
     if conflict:
         return refused("conflict", f"{place} {conflict}", _CONFLICT)
@@ -203,6 +208,7 @@ def _decide(
     return Decision("promoted", note, asked, writes, required=running, places=places)
 
 
+_FROZEN = "`ucp rollback {app} --env {env} --release-hold`"
 _HELD = (
     "promote with a --sequence above the recorded one, or `ucp rollback {app} --env "
     "{env} --release-hold`"
@@ -220,6 +226,14 @@ def parse_chart_version(text: str) -> Pin:
 
 
 _CHART_VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+
+
+def seen_otherwise(pins: Mapping[str, Pin], seen: Mapping[str, str]) -> str:
+    """What has changed since somebody saw these versions; "" for nothing."""
+    for name, pin in pins.items():
+        if name in seen and seen[name] != str(pin):
+            return f"changed to {pin or 'no tag'} in the meantime"
+    return ""
 
 
 def _conflict(intent: Intent, moved: Sequence[Change]) -> str:

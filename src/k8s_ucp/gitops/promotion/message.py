@@ -25,7 +25,7 @@ class Change:
 
 @dataclass(frozen=True)
 class PromotionNote:
-    """What the commit does in one overlay. kind: promote, rollback, release or mark."""
+    """What the commit does in one overlay. kind: promote, rollback, hold, release or mark."""
 
     kind: str
     app: str
@@ -101,6 +101,8 @@ def _entry(facts: dict[str, str], run: str) -> NoteTrailers:
 def _line(note: PromotionNote) -> str:
     if note.kind == "release":
         return f"release the hold on {note.app} in {note.env}"
+    if note.kind == "hold":
+        return f"hold {note.app} in {note.env}"
     if not note.changes:
         return f"note sequence of {note.app} in {note.env}"
     old, new = from_to(note.changes)

@@ -51,7 +51,7 @@ class Mark:
     version: str = ""
     """The highest tag that was promoted with semver."""
     held: tuple[str, ...] = ()
-    """Tags or digests that were rolled back from, the latest last."""
+    """Tags or digests that were rolled back from, the latest last; or the one that is there."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,23 @@ class Verdict:
     kind: Literal["passes", "superseded", "held"]
     mark: Mark
     reason: str = ""
+    frozen: bool = False
+    """Held, and no sequence passes it."""
 
 
 def weigh(mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool = False) -> Verdict:
     """May `wanted` replace `current`, given what is remembered?
 
     A lower sequence or version is superseded unless forced; a hold gives way only to one above
-    the mark. Raises UsageError where the two can't be compared.
+    the mark, and a hold of what is there to none. Raises UsageError where two can't be compared.
     """
     position = _position(mark, order, current, wanted, force=force)
     if position == "below" and not force:
         return Verdict(
             "superseded", mark, f"{_reference(mark, order, current)} is already deployed"
         )
+    if is_frozen(mark, current):
+        return Verdict("held", mark, f"held at {current}", frozen=True)
     if mark.held and position != "above":
         return Verdict("held", mark, f"rolled back from {mark.held[-1]} and held")
     return Verdict("passes", _advance(mark, order, wanted))
@@ -83,6 +87,11 @@ def hold(mark: Mark, bad: Pin, good: Pin) -> Mark:
     """The mark after a rollback from `bad`: it stays, so what was queued then stays out."""
     others = [each for each in mark.held if each not in (str(bad), str(good))]
     return replace(mark, held=(*others, str(bad)))
+
+
+def is_frozen(mark: Mark, current: Pin) -> bool:
+    """What is there was held without a rollback: nothing replaces it until somebody releases it."""
+    return str(current) in mark.held
 
 
 def release(mark: Mark) -> Mark:

@@ -1,4 +1,4 @@
-"""Rolling back: which version was there before, and holding the bad one back. Pure."""
+"""Rolling back: which version was there before, and holding the bad one back; holds alone. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion import order as order_of
-from k8s_ucp.gitops.promotion.decision import Decision
+from k8s_ucp.gitops.promotion.decision import Decision, seen_otherwise
 from k8s_ucp.gitops.promotion.message import Change, PromotionNote
 from k8s_ucp.gitops.promotion.order import Mark
 from k8s_ucp.gitops.promotion.overlay import Overlay, Tip, nearest, read_overlay, written
@@ -25,7 +25,7 @@ class PinsAtCommit:
 
 @dataclass(frozen=True)
 class Rollback:
-    """What somebody wants back, having seen `bad` there. No pins: only the hold goes."""
+    """What somebody wants back, having seen `bad` there. No pins: only the hold comes or goes."""
 
     app: str
     env: str
@@ -34,6 +34,10 @@ class Rollback:
     charts: Mapping[str, ChartContent] = field(default_factory=dict)
     """Files of charts that come back, by name."""
     release_hold: bool = False
+    hold: bool = False
+    """Hold what is there, so that nothing replaces it."""
+    seen: Mapping[str, str] = field(default_factory=dict)
+    """Versions by image that somebody saw there: any other is a conflict."""
 
 
 def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
@@ -46,20 +50,22 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
         for name, pin in wanted.items()
         if overlay.pins[name] != pin
     ]
-    note = PromotionNote(
-        "rollback" if wanted else "release", rollback.app, rollback.env, tuple(changes)
-    )
+    kind = "rollback" if wanted else "hold" if rollback.hold else "release"
+    note = PromotionNote(kind, rollback.app, rollback.env, tuple(changes))
     asked = tuple(Change(name, overlay.pins[name], pin) for name, pin in wanted.items())
-    for change in changes:
-        if change.old != rollback.bad.get(change.image):
-            return Decision(
-                "conflict",
-                note,
-                asked,
-                reason=f"{place} changed to {change.old} in the meantime",
-                next="check it, then run the rollback again if it is bad too",
-            )
+    bad = {each.image: str(rollback.bad.get(each.image, "")) for each in changes}
+    meanwhile = seen_otherwise(overlay.pins, {**bad, **rollback.seen})
+    if meanwhile:
+        advice = (
+            "check it, then run the rollback again if it is bad too" if wanted else "look at it"
+        )
+        return Decision("conflict", note, asked, reason=f"{place} {meanwhile}", next=advice)
     marks = dict(overlay.marks)
+    if rollback.hold:
+        held = {name: pin for name, pin in overlay.pins.items() if pin}
+        asked = tuple(Change(name, pin, pin) for name, pin in held.items())
+        for name, pin in held.items():
+            marks[name] = order_of.hold(marks.get(name, Mark()), pin, pin)
     for change in changes:
         mark = marks.get(change.image, Mark())
         marks[change.image] = order_of.hold(mark, change.old, change.new)
@@ -68,9 +74,10 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
     pins = {each.image: each.new for each in changes}
     writes = written(overlay, pins, marks, rollback.charts)
     if not writes:
-        reason = f"{place} already has it" if wanted else f"{place} has no hold"
+        has = {"rollback": "already has it", "hold": "is already held", "release": "has no hold"}
+        reason = f"{place} {has[kind]}"
         return Decision("unchanged", note, asked, reason=reason)
-    if not changes:
+    if wanted and not changes:
         note = PromotionNote("release", rollback.app, rollback.env)
     places = tuple(each for name in wanted if (each := overlay.target(name).places))
     return Decision("promoted", note, asked, writes, places=places)

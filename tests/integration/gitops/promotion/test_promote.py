@@ -207,6 +207,12 @@ def test_a_hold_is_released(repository: AppRepository, ucp: Ucp) -> None:
     again = ucp("rollback", *stage, "--release-hold", *repo, "-o", "json")
     assert (again.code, again.status) == (0, "unchanged")
 
+    frozen = ucp("rollback", *stage, "--hold", *repo, "-o", "json")
+    assert (frozen.code, frozen.data["to"]) == (0, "2"), frozen.err
+    assert repository.tag("echo", "stage") == "2"
+    assert ucp.promote(*stage, "--tag", "3", "--sequence", "9", *repo).status == "held"
+    assert ucp("rollback", *stage, "--hold", "--release-hold", *repo).code == 2
+
 
 @pytest.mark.parametrize("by", ["tag", "commit", "short commit"])
 def test_rolling_back_to_a_named_state(repository: AppRepository, ucp: Ucp, by: str) -> None:

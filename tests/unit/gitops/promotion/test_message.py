@@ -61,6 +61,7 @@ def test_digests_are_cut_in_the_subject_only() -> None:
 
 def test_subjects_of_the_rest() -> None:
     assert message([PromotionNote("release", "a", "b")]).startswith("release the hold on a in b\n")
+    assert message([PromotionNote("hold", "a", "b")]).startswith("hold a in b\n")
     assert message([PromotionNote("mark", "a", "b", sequence=3)]).startswith(
         "note sequence of a in b\n"
     )

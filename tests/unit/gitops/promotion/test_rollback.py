@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from k8s_ucp.errors import UcpError
@@ -65,6 +67,53 @@ def test_release_lets_promotions_through_again() -> None:
     assert status(there, "2") == "promoted"
     again = decide_rollback(there, Rollback("echo", "stage", release_hold=True))
     assert (again.status, again.writes) == ("unchanged", {})
+
+
+def test_what_is_there_is_held_until_it_is_released() -> None:
+    there = rolled(shop(stage="2"), Rollback("echo", "stage", hold=True))
+
+    assert there.text(STAGE) == kustomization(echo="2")
+    assert status(there, "3") == "held"
+    assert status(there, "3", 8) == "held"
+    assert status(there, "2") == "unchanged"
+    intent = Intent("echo", "stage", Pin("3"))
+    found = decide(there, intent)
+    assert (found.reason, found.next) == (
+        "echo in stage was held at 2",
+        "`ucp rollback echo --env stage --release-hold`",
+    )
+    again = decide_rollback(there, Rollback("echo", "stage", hold=True))
+    assert (again.status, again.reason) == ("unchanged", "echo in stage is already held")
+    back_again = rolled(there, back("1", "2"))
+    assert status(back_again, "3", 8) == "promoted"
+    there = rolled(there, Rollback("echo", "stage", release_hold=True))
+    assert status(there, "3") == "promoted"
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Rollback("echo", "stage", {"echo": Pin("1")}, {"echo": Pin("3")}, seen={"echo": "2"}),
+        Rollback("echo", "stage", hold=True, seen={"echo": "2"}),
+        Rollback("echo", "stage", release_hold=True, seen={"echo": "2"}),
+    ],
+)
+def test_what_somebody_saw_must_still_be_there(wanted: Rollback) -> None:
+    found = decide_rollback(shop(stage="3"), wanted)
+
+    assert (found.status, found.writes) == ("conflict", {})
+    assert found.reason == "echo in stage changed to 3 in the meantime"
+    assert decide_rollback(shop(stage="2"), replace(wanted, bad={"echo": Pin("2")})).status != (
+        "conflict"
+    )
+
+
+def test_a_promotion_replaces_only_what_was_seen() -> None:
+    intent = Intent("echo", "stage", Pin("2"), seen={"echo": "1"})
+
+    assert decide(shop(stage="1"), intent).status == "promoted"
+    assert decide(shop(stage="2"), intent).status == "unchanged"
+    assert decide(shop(stage="3"), intent).status == "conflict"
 
 
 def test_rolling_back_with_a_release_leaves_no_hold() -> None:
