@@ -5,38 +5,38 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from k8s_ucp.topology_graph.graph import COLORS, Cluster, Graph, GraphNode
+from k8s_ucp.topology_graph.graph import COLORS, Graph, GraphNode
 
 
-def mermaid(graph: Graph) -> str:
-    """The text of a flowchart, with a line break at its end."""
-    return "\n".join(_lines(graph)) + "\n"
+def mermaid(graph: Graph, *, states: bool = True) -> str:
+    """The text of a flowchart, with a line break at its end. states: in a color each."""
+    return "\n".join(_lines(graph, states)) + "\n"
 
 
-def _lines(graph: Graph) -> Iterator[str]:
+def _lines(graph: Graph, states: bool) -> Iterator[str]:
+    clusters = (graph.core, *graph.environments)
     yield "flowchart LR"
     for node in graph.repositories:
-        yield f"  {_node(node, '[(', ')]')}"
-    for cluster in (graph.core, *graph.environments):
-        yield from _cluster(cluster)
+        yield f"  {_node(node, '[(', ')]', states)}"
+    for cluster in clusters:
+        yield f'  subgraph {_id(cluster.id)}["{_label(cluster.lines)}"]'
+        for node in cluster.nodes:
+            yield f"    {_node(node, '[', ']', states)}"
+        yield "  end"
     for edge in graph.edges:
         label = f"|{_text(edge.label)}|" if edge.label else ""
         yield f"  {_id(edge.source)} -->{label} {_id(edge.target)}"
+    if not states:
+        return
     for state, (line, fill, ink) in COLORS.items():
         yield f"  classDef {state} fill:{fill},stroke:{line},color:{ink}"
-    for cluster in (graph.core, *graph.environments):
+    for cluster in clusters:
         yield f"  class {_id(cluster.id)} {cluster.state}"
 
 
-def _cluster(cluster: Cluster) -> Iterator[str]:
-    yield f'  subgraph {_id(cluster.id)}["{_label(cluster.lines)}"]'
-    for node in cluster.nodes:
-        yield f"    {_node(node, '[', ']')}"
-    yield "  end"
-
-
-def _node(node: GraphNode, opening: str, closing: str) -> str:
-    return f'{_id(node.id)}{opening}"{_label(node.lines)}"{closing}:::{node.state}'
+def _node(node: GraphNode, opening: str, closing: str, states: bool) -> str:
+    end = f":::{node.state}" if states else ""
+    return f'{_id(node.id)}{opening}"{_label(node.lines)}"{closing}{end}'
 
 
 def _id(name: str) -> str:

@@ -199,3 +199,10 @@ def test_parts_of_the_svg_do_not_overlap(topology: Topology) -> None:
                 or other[1] + other[3] <= one[1]
             )
             assert one is other or apart
+
+
+def test_mermaid_without_states_leaves_the_colors_to_the_reader(topology: Topology) -> None:
+    text = mermaid(topology_graph(topology, {}), states=False)
+    assert "class" not in text
+    assert ":::" not in text
+    assert 'app_echo_stage["echo"]' in text

@@ -22,6 +22,7 @@ _SHOWN_LINES = 40
 _OVERLAY = re.compile(r"(?:apps/(?P<app>[^/]+)|clusters)/overlays/(?P<environment>[^/]+)/")
 _APP = re.compile(r"apps/(?P<app>[^/]+)/")
 _TAGS = re.compile(r"^(  - name: (?P<image>.+)\n    newTag: )(?P<tag>.+)$", re.MULTILINE)
+_README = "README.md"
 _ENVIRONMENT_LISTS = ("clusters/kustomization.yaml", "environments.yaml")
 
 MOVED = ("applications/protected.yaml", "applications/unprotected.yaml")
@@ -140,7 +141,9 @@ def merge(
             path, old, texts[ours[path]], theirs[path], known, merge_text, path in choices.theirs
         )
         if isinstance(outcome, FileConflict):
-            conflicts.append(outcome)
+            # A README that people wrote themselves is no reason to stop a start.
+            if path != _README:
+                conflicts.append(outcome)
         elif outcome != texts[ours[path]]:
             changes[path] = outcome
     return Merged(changes, tuple(conflicts))
@@ -175,7 +178,7 @@ def _speaks_for(path: str, known: Scope) -> bool:
 
 def _belongs_to_the_repository(path: str) -> bool:
     """A file that was there before the first render of its kind: it stays as it is."""
-    return path == "README.md" or _OVERLAY.match(path) is not None
+    return path == _README or _OVERLAY.match(path) is not None
 
 
 def _in_the_way(path: str, ours: Mapping[str, str], folders: set[str]) -> bool:

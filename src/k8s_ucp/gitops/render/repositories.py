@@ -19,6 +19,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.render import apps as app_files
 from k8s_ucp.gitops.render import core as core_files
 from k8s_ucp.gitops.render.inputs import Rendered, RenderInputs
+from k8s_ucp.gitops.render.readme_picture import with_picture
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.gitops.render.values.reconciler_access import reads
 from k8s_ucp.providers import local_providers
@@ -95,6 +96,8 @@ def render(topology: Topology, inputs: RenderInputs) -> Rendered:
         for name, content in sorted(files.items()):
             core[f"platform/{component}/engine/{name}"] = f"# {header}\n".encode() + content
     apps = {**_tree("apps", topology, inputs), **app_files.copies(topology, inputs)}
+    for files in (core, apps):
+        files["README.md"] = with_picture(files["README.md"], topology)
     return Rendered(core, apps)
 
 

@@ -60,6 +60,7 @@ A, B, C = b"a\n", b"b\n", b"c\n"
         ({}, {"f": A}, {"f": A}, {}),
         ({}, {"mine": A}, {"f": B}, {"f": B}),
         ({}, {"README.md": A}, {"README.md": B}, {}),
+        ({"README.md": A}, {"README.md": B}, {"README.md": C}, {}),
         ({}, {OVERLAY: A}, {OVERLAY: B}, {}),
     ],
 )

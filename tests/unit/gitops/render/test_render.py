@@ -216,9 +216,14 @@ def test_adding_an_environment_touches_only_its_files_and_the_lists() -> None:
     more = (*demo().spec.environments, Environment.model_validate({"name": "eu"}))
     after = render(demo(environments=more), FACTS)
     changed = {p for p, text in after.core.items() if before.core.get(p) != text}
-    assert changed == {"clusters/kustomization.yaml", "clusters/overlays/eu/kustomization.yaml"}
+    assert changed == {
+        "README.md",
+        "clusters/kustomization.yaml",
+        "clusters/overlays/eu/kustomization.yaml",
+    }
     changed = {p for p, text in after.apps.items() if before.apps.get(p) != text}
     assert changed == {
+        "README.md",
         "environments.yaml",
         "apps/echo/overlays/eu/kustomization.yaml",
         "apps/echo/overlays/eu/hosts.yaml",
