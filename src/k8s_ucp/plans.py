@@ -30,29 +30,32 @@ from k8s_ucp.preflight.machine import (
 from k8s_ucp.preflight.orphans import check_orphans
 from k8s_ucp.preflight.removal import check_existing_core
 from k8s_ucp.preflight.versions import check_versions
-from k8s_ucp.steps.backup.back_up import BackUp, BackUpBeforeStop, RestoreBackup
-from k8s_ucp.steps.backup.restore_external_names import RestoreExternalNames
-from k8s_ucp.steps.preparation.install_tools import InstallTools
-from k8s_ucp.steps.preparation.load_images import BuildImages, LoadImages, SaveImages
-from k8s_ucp.steps.preparation.publish_repositories import PublishRepositories
-from k8s_ucp.steps.shutdown.remove_from_core import RemoveFromCore
-from k8s_ucp.steps.shutdown.stop_clusters import StopClusters
-from k8s_ucp.steps.shutdown.stop_components import CheckStopped, StopComponents
-from k8s_ucp.steps.startup.apply_manifests import ApplyFoundation
-from k8s_ucp.steps.startup.claim_core import ClaimCore
-from k8s_ucp.steps.startup.cloud_credentials import ApplyCredentials
-from k8s_ucp.steps.startup.forward_argocd import ForwardArgoCD
-from k8s_ucp.steps.startup.make_app_clusters import MakeAppClusters
-from k8s_ucp.steps.startup.start_argocd import StartArgoCD
-from k8s_ucp.steps.startup.start_core import StartCore
-from k8s_ucp.steps.startup.start_crossplane import StartCrossplane
-from k8s_ucp.steps.startup.start_pods import StartPods
-from k8s_ucp.steps.startup.start_reconciler import StartLocalClusters, StartReconciler
-from k8s_ucp.steps.startup.start_rollouts import StartRollouts, with_rollouts
-from k8s_ucp.steps.startup.start_supervisor import StartSupervisor
-from k8s_ucp.steps.waiting.await_applications import AwaitApplications
-from k8s_ucp.steps.waiting.await_environments import AwaitEnvironments
-from k8s_ucp.steps.waiting.await_ingress import AwaitIngress
+from k8s_ucp.steps.backup.back_up import back_up, back_up_before_stop, restore_backup
+from k8s_ucp.steps.backup.restore_external_names import restore_external_names
+from k8s_ucp.steps.preparation.publish_repositories import publish_repositories
+from k8s_ucp.steps.preparation.tools_and_images import (
+    build_images,
+    install_tools,
+    load_images,
+    save_images,
+)
+from k8s_ucp.steps.shutdown.remove_from_core import remove_from_core
+from k8s_ucp.steps.shutdown.stop import check_stopped, stop_clusters, stop_components
+from k8s_ucp.steps.startup.apply_manifests import apply_credentials, apply_foundation
+from k8s_ucp.steps.startup.claim_core import claim_core
+from k8s_ucp.steps.startup.clusters import make_app_clusters, start_core
+from k8s_ucp.steps.startup.start_in_pods import forward_argocd, start_pods
+from k8s_ucp.steps.startup.start_on_host import (
+    start_argocd,
+    start_crossplane,
+    start_local_clusters,
+    start_reconciler,
+    start_rollouts,
+    start_supervisor,
+    with_rollouts,
+)
+from k8s_ucp.steps.waiting.await_applications import await_applications, await_ingress
+from k8s_ucp.steps.waiting.await_environments import await_environments
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import can_load_images, core_is_existing, in_pods, needs_git_server
 
@@ -82,89 +85,67 @@ CHECKS = (
 def start(topology: Topology) -> Plan[Context]:
     """From nothing, from anything half done, or from a finished start: to all apps healthy.
 
-    We make the core cluster and push the repositories; app clusters and apps follow from git.
+    We make the core cluster and push the repositories; app clusters and apps follow from git. The
+    components are processes of this machine, or pods of the core cluster, whose nodes are given
+    images or pull them.
     """
-    return start_in_pods(topology) if in_pods(topology) else start_on_host(topology)
-
-
-def start_on_host(topology: Topology) -> Plan[Context]:
-    """The components are processes of this machine."""
-    credentials: tuple[Task[Context], ...] = ()
-    rollouts: tuple[Task[Context], ...] = ()
-    if clouds(topology):
-        credentials = (Task(ApplyCredentials(), after=("apply-foundation",)),)
-    if with_rollouts(topology):
-        rollouts = (Task(StartRollouts(), after=("await-environments",)),)
+    pods, adopted = in_pods(topology), topology.spec.core.adopt
+    images, ingress = can_load_images(topology), leads_to_argocd(topology)
+    # Argo CD in pods brings the reconciler too: what that would make anew has to be back before.
+    ready = ("restore-backup", "load-images") if pods else ("apply-foundation", "start-supervisor")
+    argocd, crossplane, reconciler = start_argocd, start_crossplane, start_reconciler
+    if pods:
+        argocd = start_pods("argocd", adopted="argocd" in adopted)
+        crossplane = start_pods("crossplane", adopted="crossplane" in adopted)
+        reconciler = start_pods("reconciler")
     return Plan(
         "start",
         checks=CHECKS,
         tasks=(
-            Task(InstallTools()),
-            Task(StartCore(), after=("install-tools",)),
-            Task(PublishRepositories(), after=("install-tools",)),
-            Task(StartSupervisor(), after=("install-tools",)),
-            Task(ApplyFoundation(), after=("start-core", "publish-repositories")),
-            *credentials,
-            Task(RestoreBackup(), after=("apply-foundation",)),
-            Task(StartArgoCD(), after=("apply-foundation", "start-supervisor")),
-            Task(StartReconciler(), after=("restore-backup", "start-supervisor")),
-            Task(StartCrossplane(), after=("apply-foundation", "start-supervisor")),
-            Task(AwaitEnvironments(), after=("start-reconciler",)),
-            *rollouts,
-            Task(AwaitApplications(), after=("await-environments", "start-argocd")),
-            Task(BackUp(), after=("await-applications",)),
-        ),
-    )
-
-
-def start_in_pods(topology: Topology) -> Plan[Context]:
-    """The components are pods of the core cluster; its nodes are given images, or pull them."""
-    adopt = topology.spec.core.adopt
-    images: tuple[Task[Context], ...] = ()
-    claim: tuple[Task[Context], ...] = ()
-    if can_load_images(topology):
-        images = (
-            Task(BuildImages(), after=("install-tools",)),
-            Task(SaveImages(), after=("build-images", "publish-repositories")),
-            Task(LoadImages(), after=("start-core", "save-images")),
-        )
-    if core_is_existing(topology):
-        claim = (Task(ClaimCore(), after=("start-core", "publish-repositories")),)
-    # Argo CD brings the reconciler too: what it would make anew has to be back before.
-    ready_for_pods = ("restore-backup", *(each.step.id for each in images[2:]))
-    server = (
-        (Task(StartPods("git-server"), after=ready_for_pods),) if needs_git_server(topology) else ()
-    )
-    way_in = AwaitIngress() if leads_to_argocd(topology) else ForwardArgoCD()
-    return Plan(
-        "start",
-        checks=CHECKS,
-        tasks=(
-            Task(InstallTools()),
-            Task(StartCore(), after=("install-tools",)),
-            Task(MakeAppClusters(), after=("install-tools",)),
-            Task(PublishRepositories(), after=("install-tools",)),
-            *images,
-            *claim,
+            Task(install_tools),
+            Task(start_core, after=("install-tools",)),
+            Task(make_app_clusters, after=("install-tools",), when=pods),
+            Task(publish_repositories, after=("install-tools",)),
+            Task(start_supervisor, after=("install-tools",), when=not pods),
+            Task(build_images, after=("install-tools",), when=images),
+            Task(save_images, after=("build-images", "publish-repositories"), when=images),
+            Task(load_images, after=("start-core", "save-images"), when=images),
             Task(
-                ApplyFoundation(),
-                after=("start-core", "publish-repositories", *(each.step.id for each in claim)),
+                claim_core,
+                after=("start-core", "publish-repositories"),
+                when=core_is_existing(topology),
             ),
-            Task(RestoreBackup(), after=("apply-foundation",)),
-            Task(StartLocalClusters(), after=("apply-foundation",)),
-            *server,
-            Task(StartPods("argocd", "argocd" in adopt), after=ready_for_pods),
+            Task(apply_foundation, after=("start-core", "publish-repositories", "claim-core")),
+            Task(restore_backup, after=("apply-foundation",)),
+            Task(start_local_clusters, after=("apply-foundation",), when=pods),
+            Task(start_pods("git-server"), after=ready, when=needs_git_server(topology)),
+            Task(argocd, after=ready),
             # Without a credential no provider makes anything: names that it had come first.
-            Task(RestoreExternalNames(), after=("start-argocd",)),
-            Task(ApplyCredentials(), after=("restore-external-names",)),
-            Task(StartPods("reconciler"), after=ready_for_pods),
-            Task(StartPods("crossplane", "crossplane" in adopt), after=ready_for_pods),
-            Task(way_in, after=("start-argocd", "start-local-clusters")),
+            Task(restore_external_names, after=("start-argocd",), when=pods),
             Task(
-                AwaitEnvironments(), after=("start-argocd", "start-reconciler", "make-app-clusters")
+                apply_credentials,
+                after=("apply-foundation", "restore-external-names"),
+                when=pods or bool(clouds(topology)),
             ),
-            Task(AwaitApplications(), after=("await-environments",)),
-            Task(BackUp(), after=("await-applications",)),
+            Task(reconciler, after=(*ready, "restore-backup")),
+            Task(crossplane, after=ready),
+            Task(await_ingress, after=("start-argocd", "start-local-clusters"), when=ingress),
+            Task(
+                forward_argocd,
+                after=("start-argocd", "start-local-clusters"),
+                when=pods and not ingress,
+            ),
+            Task(
+                await_environments,
+                after=(
+                    "start-reconciler",
+                    "make-app-clusters",
+                    *(("start-argocd",) if pods else ()),
+                ),
+            ),
+            Task(start_rollouts, after=("await-environments",), when=bool(with_rollouts(topology))),
+            Task(await_applications, after=("await-environments", "start-argocd")),
+            Task(back_up, after=("await-applications",)),
         ),
     )
 
@@ -173,10 +154,7 @@ def publish() -> Plan[Context]:
     """What changed in ucp.yaml reaches the repositories; from there Argo CD takes it."""
     return Plan(
         "publish",
-        tasks=(
-            Task(InstallTools()),
-            Task(PublishRepositories(), after=("install-tools",)),
-        ),
+        tasks=(Task(install_tools), Task(publish_repositories, after=("install-tools",))),
         whole=True,
     )
 
@@ -191,10 +169,10 @@ def stop() -> Plan[Context]:
         "stop",
         checks=(check_orphans, check_existing_core),
         tasks=(
-            Task(BackUpBeforeStop()),
-            Task(StopComponents(), after=("back-up",)),
-            Task(RemoveFromCore(), after=("stop-components",)),
-            Task(StopClusters(), after=("remove-from-core",)),
-            Task(CheckStopped(), after=("stop-clusters",)),
+            Task(back_up_before_stop),
+            Task(stop_components, after=("back-up",)),
+            Task(remove_from_core, after=("stop-components",)),
+            Task(stop_clusters, after=("remove-from-core",)),
+            Task(check_stopped, after=("stop-clusters",)),
         ),
     )

@@ -88,10 +88,8 @@ def titles() -> str:
         text
         for tree in _modules()
         for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-        for each in node.body
-        if isinstance(each, ast.AnnAssign | ast.Assign) and each.value
-        if "title" in _targets(each) and (text := _text(each.value))
+        if isinstance(node, ast.Call) and _name(node.func) in ("step", "PodComponentEntry")
+        if (text := _text(node.args[0]))
     }
     return "\n".join(sorted(found)) + "\n"
 
@@ -123,10 +121,6 @@ def _sentences(tree: ast.AST) -> Iterator[str]:
                 yield text
         else:
             yield from _sentences(node)
-
-
-def _targets(node: ast.AnnAssign | ast.Assign) -> set[str]:
-    return {_name(each) for each in (getattr(node, "targets", None) or [node.target])}  # type: ignore[union-attr]
 
 
 def _text(node: ast.expr) -> str:

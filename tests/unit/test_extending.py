@@ -23,7 +23,7 @@ from k8s_ucp.engine.waiting import Cancel
 from k8s_ucp.gitops.render import repositories
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.reconciler.access.sources import cluster_provider
-from k8s_ucp.steps.startup.start_pods import StartPods
+from k8s_ucp.steps.startup.start_in_pods import start_pods
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
 from tests import fifth_provider
@@ -83,8 +83,8 @@ def test_a_cloud_and_a_cluster_on_it_are_a_row_each(
 
 def test_a_step_is_a_file_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = module(tmp_path, "note_start", shown("steps/startup/note_start.py"), monkeypatch)
-    line = shown("plans.py", "NoteStart")
-    task = eval(line, {"Task": Task, "NoteStart": steps.NoteStart})
+    line = shown("plans.py", "note_start")
+    task = eval(line, {"Task": Task, "note_start": steps.note_start})
     whole = plans.start(default())
     assert replace(whole, tasks=(*whole.tasks, task)).tasks[-1].step.id == "note-start"
     here = context(tmp_path)
@@ -134,10 +134,10 @@ def test_a_component_is_a_row_and_a_line(tmp_path: Path, monkeypatch: pytest.Mon
     table = dict(pod_components.ENTRIES)
     exec(shown("components/pods/pod_components.py"), {**vars(pod_components), "ENTRIES": table})
     monkeypatch.setitem(pod_components.ENTRIES, "podinfo", table["podinfo"])
-    line = shown("plans.py", "StartPods")
-    task = eval(line, {"Task": Task, "StartPods": StartPods})
+    line = shown("plans.py", "start_pods")
+    task = eval(line, {"Task": Task, "start_pods": start_pods})
     assert (task.step.id, task.step.title) == ("start-podinfo", "Start podinfo")
-    whole = plans.start_in_pods(default())
+    whole = plans.start(default())
     assert replace(whole, tasks=(*whole.tasks, task))
     here = context(tmp_path)
     vars(here)["kube"] = cast(Any, Cluster())

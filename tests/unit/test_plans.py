@@ -7,10 +7,13 @@ import pytest
 from k8s_ucp import plans
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Plan
-from k8s_ucp.topology import Topology
+from k8s_ucp.topology import CoreCluster, Topology, default
 from tests.unit.gitops.topologies import demo
 
-STARTS = {"host": plans.start_on_host(demo()), "pods": plans.start_in_pods(demo())}
+STARTS = {
+    place: plans.start(default(core=CoreCluster.model_validate({"provider": provider})))
+    for place, provider in (("host", "embedded"), ("pods", "kind"))
+}
 
 
 def before(plan: Plan[Context], step: str) -> set[str]:
@@ -46,7 +49,7 @@ def test_a_stop_backs_up_before_anything_ends() -> None:
 
 def test_what_a_topology_does_not_ask_for_is_no_step() -> None:
     def steps(topology: Topology) -> set[str]:
-        return {each.step.id for each in plans.start_on_host(topology).tasks}
+        return {each.step.id for each in plans.start(topology).tasks}
 
     plain = demo()
     addons = plain.spec.addons.model_copy(update={"argo_rollouts": True})

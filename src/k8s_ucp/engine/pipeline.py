@@ -11,9 +11,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from k8s_ucp.engine.waiting import Cancel, Cancelled
 from k8s_ucp.errors import UcpError
@@ -31,19 +31,23 @@ class RunInterrupted(UcpError):
     exit_code = 130
 
 
-class Step(Protocol[World]):
-    """One small piece of work. Its file is called like it: steps/<verb_object>.py."""
+@dataclass(frozen=True)
+class Step(Generic[World]):
+    """One small piece of work."""
 
-    @property
-    def id(self) -> str:
-        """The verb and the object, with hyphens: start-core."""
+    id: str
+    """The verb and the object, with hyphens: start-core."""
+    title: str
+    """What a person reads while it runs: Start the core cluster."""
+    run: Callable[[World, Report], None]
+    """Do it, or see that it is done. report: one line on how far it is. Raises UcpError."""
 
-    @property
-    def title(self) -> str:
-        """What a person reads while it runs: Start the core cluster."""
 
-    def run(self, world: World, report: Report, /) -> None:
-        """Do it, or see that it is done. report: one line on how far it is. Raises UcpError."""
+def step(
+    title: str, *, id: str | None = None
+) -> Callable[[Callable[[World, Report], None]], Step[World]]:
+    """Make a function a step. id: where it is not the function's name."""
+    return lambda run: Step(id or run.__name__.replace("_", "-"), title, run)
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class Task(Generic[World]):
     step: Step[World]
     after: tuple[str, ...] = ()
     """Ids of steps."""
+    when: bool = True
+    """False: this run does without it, and nobody waits for it."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class Plan(Generic[World]):
     name: str
     """Of the command: start, stop."""
     tasks: tuple[Task[World], ...]
+    """Once made, only those that the run needs."""
     checks: tuple[Callable[[World], None], ...] = ()
     """What is looked at before the first change. Each raises UcpError."""
     whole: bool = False
@@ -75,6 +82,13 @@ class Plan(Generic[World]):
             if unknown or task.step.id in seen:
                 raise ValueError(f"{self.name}: {task.step.id} after {sorted(unknown)}")
             seen.add(task.step.id)
+        ids = {each.step.id for each in self.tasks if each.when}
+        needed = (
+            replace(each, after=tuple(name for name in each.after if name in ids))
+            for each in self.tasks
+            if each.when
+        )
+        object.__setattr__(self, "tasks", tuple(needed))
 
 
 class StepState(StrEnum):

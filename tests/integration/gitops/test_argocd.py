@@ -37,12 +37,11 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.reconciler.manager import Manager
 from k8s_ucp.reconciler.runtime.settings import Settings
-from k8s_ucp.steps.preparation.publish_repositories import PublishRepositories
-from k8s_ucp.steps.startup.apply_manifests import ApplyFoundation
-from k8s_ucp.steps.startup.start_argocd import StartArgoCD
-from k8s_ucp.steps.startup.start_core import StartCore
-from k8s_ucp.steps.startup.start_supervisor import StartSupervisor
-from k8s_ucp.steps.waiting.await_applications import AwaitApplications, not_yet
+from k8s_ucp.steps.preparation.publish_repositories import publish_repositories
+from k8s_ucp.steps.startup.apply_manifests import apply_foundation
+from k8s_ucp.steps.startup.clusters import start_core
+from k8s_ucp.steps.startup.start_on_host import start_argocd, start_supervisor
+from k8s_ucp.steps.waiting.await_applications import await_applications, not_yet
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
 from k8s_ucp.workspace import Workspace
@@ -138,14 +137,14 @@ def running(toolbox: Toolbox) -> Iterator[Running]:
     context.state.make()
     reconciler = None
     try:
-        core = threading.Thread(target=StartCore().run, args=(context, lambda line: None))
+        core = threading.Thread(target=start_core.run, args=(context, lambda line: None))
         core.start()
-        PublishRepositories().run(context, lambda line: None)
+        publish_repositories.run(context, lambda line: None)
         core.join()
         for bare in (context.gitops.core_remote, context.gitops.apps_remote):
             kubeconfig = context.state.kubeconfig("demo-core")
             ensure_hook(bare, python=Path(sys.executable), kubeconfig=kubeconfig)
-        for step in (StartSupervisor(), ApplyFoundation(), StartArgoCD()):
+        for step in (start_supervisor, apply_foundation, start_argocd):
             step.run(context, lambda line: None)
         reconciler = Manager(
             Settings(
@@ -450,7 +449,7 @@ def test_an_older_topology_is_taken_over_with_all_that_runs(running: Running) ->
     )
     before = uids()
     assert kube.find(APP_PROJECT, "application-sets", "argocd")
-    for step in (PublishRepositories(), ApplyFoundation(), StartArgoCD(), AwaitApplications()):
+    for step in (publish_repositories, apply_foundation, start_argocd, await_applications):
         step.run(context, lambda line: None)
     assert source() == context.gitops.core_remote.as_uri()
     assert running.application("applications")["spec"]["project"] == "infrastructure"

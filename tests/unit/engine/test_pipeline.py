@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k8s_ucp.engine import pipeline
-from k8s_ucp.engine.pipeline import Plan, Report, RunInterrupted, StepEvent, StepState, Task
+from k8s_ucp.engine.pipeline import Plan, Report, RunInterrupted, Step, StepEvent, StepState, Task
 from k8s_ucp.engine.waiting import Cancel, Cancelled, wait_until
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 
@@ -39,20 +39,14 @@ def nothing(_: World, __: Report) -> None:
     """A step that does nothing."""
 
 
-@dataclass(frozen=True)
-class Probe:
+def probe(name: str, does: Callable[[World, Report], None] = nothing) -> Step[World]:
     """A step that does what a test wants."""
 
-    id: str
-    does: Callable[[World, Report], None] = nothing
+    def run(world: World, report: Report) -> None:
+        does(world, report)
+        world.done.append(name)
 
-    @property
-    def title(self) -> str:
-        return f"Step {self.id}"
-
-    def run(self, world: World, report: Report) -> None:
-        self.does(world, report)
-        world.done.append(self.id)
+    return Step(name, f"Step {name}", run)
 
 
 def fail(_: World, __: Report) -> None:
@@ -86,7 +80,7 @@ def test_any_plan_runs_in_order_and_stops_at_a_failure(
     needs, failing = drawn
     world = World()
     tasks = [
-        Task(Probe(name, fail if name in failing else nothing), after) for name, after in needs
+        Task(probe(name, fail if name in failing else nothing), after) for name, after in needs
     ]
     try:
         world.run(*tasks)
@@ -114,7 +108,7 @@ def test_any_plan_runs_in_order_and_stops_at_a_failure(
 def test_independent_steps_run_side_by_side() -> None:
     barrier = threading.Barrier(3, timeout=10)
     world = World()
-    world.run(*(Task(Probe(name, lambda *_: barrier.wait() and None)) for name in "abc"))
+    world.run(*(Task(probe(name, lambda *_: barrier.wait() and None)) for name in "abc"))
     assert sorted(world.done) == ["a", "b", "c"]
 
 
@@ -123,7 +117,7 @@ def test_reports_reach_the_listener_and_vanish_when_done() -> None:
         report("half way")
 
     world = World()
-    world.run(Task(Probe("a", speak)))
+    world.run(Task(probe("a", speak)))
     assert world.events == [
         ("a", StepState.RUNNING, ""),
         ("a", StepState.RUNNING, "half way"),
@@ -135,10 +129,10 @@ def test_a_failure_ends_the_others_and_tells_what_is_left() -> None:
     world = World()
     with pytest.raises(UcpError) as caught:
         world.run(
-            Task(Probe("first")),
-            Task(Probe("slow", until_given_up), ("first",)),
-            Task(Probe("broken", fail), ("first",)),
-            Task(Probe("last"), ("broken",)),
+            Task(probe("first")),
+            Task(probe("slow", until_given_up), ("first",)),
+            Task(probe("broken", fail), ("first",)),
+            Task(probe("last"), ("broken",)),
         )
     assert caught.value.message == (
         "Step broken: the disk is full\n  done: first; interrupted: slow; not started: last"
@@ -151,8 +145,8 @@ def test_a_step_that_does_not_give_up_is_not_waited_for_for_ever() -> None:
     world = World()
     with pytest.raises(UcpError, match="still running: deaf"):
         world.run(
-            Task(Probe("deaf", lambda *_: release.wait(30) and None)),
-            Task(Probe("broken", fail)),
+            Task(probe("deaf", lambda *_: release.wait(30) and None)),
+            Task(probe("broken", fail)),
             patience=0.05,
         )
     release.set()
@@ -166,9 +160,9 @@ def test_usage_errors_and_bugs_keep_their_kind() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(UsageError):
-        World().run(Task(Probe("a", misuse)))
+        World().run(Task(probe("a", misuse)))
     with pytest.raises(ZeroDivisionError):
-        World().run(Task(Probe("a", crash)))
+        World().run(Task(probe("a", crash)))
 
 
 def test_ctrl_c_ends_the_steps_and_tells_what_is_left() -> None:
@@ -178,7 +172,7 @@ def test_ctrl_c_ends_the_steps_and_tells_what_is_left() -> None:
 
     world = World()
     with pytest.raises(RunInterrupted) as caught:
-        world.run(Task(Probe("a")), Task(Probe("b", interrupt), ("a",)), Task(Probe("c"), ("b",)))
+        world.run(Task(probe("a")), Task(probe("b", interrupt), ("a",)), Task(probe("c"), ("b",)))
     assert caught.value.exit_code == 130
     assert caught.value.message == "interrupted; done: a; interrupted: b; not started: c"
     assert caught.value.next == "ucp start (completed steps are kept)"
@@ -188,9 +182,9 @@ def test_ctrl_c_ends_the_steps_and_tells_what_is_left() -> None:
 @pytest.mark.parametrize(
     "tasks",
     [
-        (Task(Probe("a"), ("b",)), Task(Probe("b"))),
-        (Task(Probe("a"), ("a",)),),
-        (Task(Probe("a")), Task(Probe("a"))),
+        (Task(probe("a"), ("b",)), Task(probe("b"))),
+        (Task(probe("a"), ("a",)),),
+        (Task(probe("a")), Task(probe("a"))),
     ],
     ids=["needs a later one", "needs itself", "twice"],
 )

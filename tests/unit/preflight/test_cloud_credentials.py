@@ -11,7 +11,7 @@ from k8s_ucp.credentials import BadCredential
 from k8s_ucp.kube import Object
 from k8s_ucp.plans import CHECKS
 from k8s_ucp.preflight.cloud_credentials import check_cloud_credentials
-from k8s_ucp.steps.startup.cloud_credentials import ApplyCredentials
+from k8s_ucp.steps.startup.apply_manifests import apply_credentials
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace
 from tests.unit.gitops.topologies import demo, on_clouds
@@ -65,7 +65,7 @@ def test_it_becomes_the_secret_that_providers_read(
 
     run = context(tmp_path, topology)
     run.__dict__["kube"] = Core()
-    ApplyCredentials().run(run, said.append)
+    apply_credentials.run(run, said.append)
     (secret,) = applied
     assert (secret["metadata"]["namespace"], secret["metadata"]["name"]) == (
         "crossplane-system",

@@ -6,16 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from k8s_ucp.components import argocd, crossplane, reconciler
-from k8s_ucp.components.pods import git_server
 from k8s_ucp.components.pods.component import Workload
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.topology import Topology
 
 _D, _S = "Deployment", "StatefulSet"
-
-
-def _git_server(_: Topology) -> list[Workload]:
-    return [Workload(_D, git_server.NAME, git_server.NAMESPACE)]
 
 
 def _argocd(_: Topology) -> list[Workload]:
@@ -33,10 +28,6 @@ def _crossplane(topology: Topology) -> list[Workload]:
     return [Workload(_D, each, crossplane.NAMESPACE) for each in names]
 
 
-def _reconciler(_: Topology) -> list[Workload]:
-    return [Workload(_D, reconciler.NAME, CLUSTERS_NAMESPACE)]
-
-
 @dataclass(frozen=True)
 class PodComponentEntry:
     """What is started under a component's name, and how a start says so."""
@@ -48,8 +39,12 @@ class PodComponentEntry:
 ENTRIES: dict[str, PodComponentEntry] = {
     argocd.NAME: PodComponentEntry("Start Argo CD", _argocd),
     crossplane.NAME: PodComponentEntry("Start Crossplane", _crossplane),
-    reconciler.NAME: PodComponentEntry("Start the reconciler", _reconciler),
-    git_server.NAME: PodComponentEntry("Start the server of the repositories", _git_server),
+    reconciler.NAME: PodComponentEntry(
+        "Start the reconciler", lambda _: [Workload(_D, reconciler.NAME, CLUSTERS_NAMESPACE)]
+    ),
+    "git-server": PodComponentEntry(
+        "Start the server of the repositories", lambda _: [Workload(_D, "git-server", "ucp-git")]
+    ),
 }
 """By the name of the folder below platform/ that holds their workloads."""
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from k8s_ucp.backup import PASSWORDS, PATH, SOURCES, parse, updated
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.context import Context
-from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward
@@ -20,71 +18,61 @@ SECONDS = 60.0
 PAUSE = 0.2
 
 
-@dataclass(frozen=True)
-class BackUp:
+@step("Back up passwords and names of the core cluster")
+def back_up(context: Context, report: Report) -> None:
     """At the end of a start: passwords that are asked for have been made by then."""
+    state = context.core_state
 
-    id: str = "back-up"
-    title: str = "Back up passwords and names of the core cluster"
+    def look() -> str:
+        lacking = ", ".join(state.lacking())
+        return f"no password generated yet: {lacking}" if lacking else ""
 
-    def run(self, context: Context, report: Report) -> None:
-        state = context.core_state
-
-        def look() -> str:
-            lacking = ", ".join(state.lacking())
-            return f"no password generated yet: {lacking}" if lacking else ""
-
-        wait_until(
-            "generation of passwords",
-            look,
-            seconds=SECONDS,
-            cancel=context.cancel,
-            pause=PAUSE,
-            next="see `ucp logs reconciler`",
-        )
-        report(back_up(context, state))
+    wait_until(
+        "generation of passwords",
+        look,
+        seconds=SECONDS,
+        cancel=context.cancel,
+        pause=PAUSE,
+        next="see `ucp logs reconciler`",
+    )
+    report(write_backup(context, state))
 
 
-@dataclass(frozen=True)
-class BackUpBeforeStop:
+@step("Back up passwords and names of the core cluster", id="back-up")
+def back_up_before_stop(context: Context, report: Report) -> None:
     """What was made since the start, before anything ends.
 
     A core that keeps its data is stopped all the same where it does not answer or the backup can't
     be written. One that is removed is not: it is started and asked, and a person has to name it
     where it stays silent.
     """
-
-    id: str = "back-up"
-    title: str = "Back up passwords and names of the core cluster"
-
-    def run(self, context: Context, report: Report) -> None:
-        if not ask_core(context, report):
+    if not ask_core(context, report):
+        return
+    name = context.topology.core_cluster
+    if not context.core_answers():
+        if _is_removed(context):
+            let_go(context, "it stopped responding", report)
+        elif context.core_is_adopted():
+            raise UcpError(
+                f"stopping would lose data of the core cluster: {name} is not responding"
+            )
+        elif context.state.kubeconfig(name).exists():
+            report(f"not backed up: {name} is not responding")
+        return
+    try:
+        state = context.core_state
+        if not (context.gitops.core / ".git").exists():
+            _refuse_without_clone(context, state)
             return
-        name = context.topology.core_cluster
-        if not context.core_answers():
-            if _is_removed(context):
-                let_go(context, "it stopped responding", report)
-            elif context.core_is_adopted():
-                raise UcpError(
-                    f"stopping would lose data of the core cluster: {name} is not responding"
-                )
-            elif context.state.kubeconfig(name).exists():
-                report(f"not backed up: {name} is not responding")
-            return
-        try:
-            state = context.core_state
-            if not (context.gitops.core / ".git").exists():
-                _refuse_without_clone(context, state)
-                return
-            report(back_up(context, state))
-            if context.in_pods:
-                # A stop that is cut off and run again must not take half a core for its word.
-                state.note_leaving()
-        except UcpError as error:
-            if context.in_pods:
-                error.message = f"stopping would lose data of the core cluster: {error.message}"
-                raise
-            report(f"not backed up: {error.message.splitlines()[0]}")
+        report(write_backup(context, state))
+        if context.in_pods:
+            # A stop that is cut off and run again must not take half a core for its word.
+            state.note_leaving()
+    except UcpError as error:
+        if context.in_pods:
+            error.message = f"stopping would lose data of the core cluster: {error.message}"
+            raise
+        report(f"not backed up: {error.message.splitlines()[0]}")
 
 
 def _is_removed(context: Context) -> bool:
@@ -100,7 +88,7 @@ def _refuse_without_clone(context: Context, state: CoreState) -> None:
         )
 
 
-def back_up(context: Context, state: CoreState) -> str:
+def write_backup(context: Context, state: CoreState) -> str:
     """Write what is new; a line about it, empty where nothing is. Raises UcpError."""
     clone = Repository(context.gitops.core, credential=context.git_credential)
     file = BackupFile(clone, context.topology.spec.git.branch)
@@ -113,20 +101,15 @@ def back_up(context: Context, state: CoreState) -> str:
     return f"{PATH}, commit {commit[:8]}"
 
 
-@dataclass(frozen=True)
-class RestoreBackup:
+@step("Restore passwords and names from the backup")
+def restore_backup(context: Context, report: Report) -> None:
     """Passwords and sources; the backup key is made here, where there is none."""
-
-    id: str = "restore-backup"
-    title: str = "Restore passwords and names from the backup"
-
-    def run(self, context: Context, report: Report) -> None:
-        core = context.published.core
-        sealed = BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit)
-        key = key_for(context.workspace.backup_key, lambda: sealed is not None)
-        state = context.core_state
-        if {PASSWORDS, SOURCES} <= state.restored():
-            return
-        if sealed:
-            report(", ".join(state.put_back_secrets(parse(key.open(sealed)))))
-        state.note_restored(self.id, PASSWORDS, SOURCES)
+    core = context.published.core
+    sealed = BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit)
+    key = key_for(context.workspace.backup_key, lambda: sealed is not None)
+    state = context.core_state
+    if {PASSWORDS, SOURCES} <= state.restored():
+        return
+    if sealed:
+        report(", ".join(state.put_back_secrets(parse(key.open(sealed)))))
+    state.note_restored("restore-backup", PASSWORDS, SOURCES)

@@ -7,12 +7,11 @@ anything, so none of them makes a second network before it was told of the first
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from k8s_ucp.backup import EXTERNAL_NAMES, parse
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.context import Context
-from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.gitops.render.values.databases import PARTS
@@ -26,49 +25,44 @@ APPLICATIONS = ("clusters", "databases")
 """Those that declare managed resources."""
 
 
-@dataclass(frozen=True)
-class RestoreExternalNames:
-    id: str = "restore-external-names"
-    title: str = "Restore names of existing cloud resources"
+@step("Restore names of existing cloud resources")
+def restore_external_names(context: Context, report: Report) -> None:
+    state = context.core_state
+    if EXTERNAL_NAMES in state.restored():
+        return
+    names = _backed_up_names(context)
+    if names:
+        folder = f"bootstrap/{context.topology.spec.core.provider}"
+        there = context.published.core.clone.listing(context.published.core.commit, folder)
+        wanted = [each for each in APPLICATIONS if f"{folder}/{each}.yaml" in there]
 
-    def run(self, context: Context, report: Report) -> None:
-        state = context.core_state
-        if EXTERNAL_NAMES in state.restored():
-            return
-        names = self._names(context)
-        if names:
-            folder = f"bootstrap/{context.topology.spec.core.provider}"
-            there = context.published.core.clone.listing(context.published.core.commit, folder)
-            wanted = [each for each in APPLICATIONS if f"{folder}/{each}.yaml" in there]
+        def look() -> str:
+            try:
+                missing = state.put_back_names(names)
+                items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+            except KubeError as error:
+                return error.message
+            words = "; ".join(not_yet(missing, wanted, items))
+            report(words)
+            return words
 
-            def look() -> str:
-                try:
-                    missing = state.put_back_names(names)
-                    items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
-                except KubeError as error:
-                    return error.message
-                words = "; ".join(not_yet(missing, wanted, items))
-                report(words)
-                return words
+        wait_until(
+            "restored managed resources",
+            look,
+            seconds=SECONDS,
+            cancel=context.cancel,
+            pause=PAUSE,
+            next="see `ucp status` and `ucp open argocd`",
+        )
+    state.note_restored("restore-external-names", EXTERNAL_NAMES)
 
-            wait_until(
-                "restored managed resources",
-                look,
-                seconds=SECONDS,
-                cancel=context.cancel,
-                pause=PAUSE,
-                next="see `ucp status` and `ucp open argocd`",
-            )
-        state.note_restored(self.id, EXTERNAL_NAMES)
 
-    def _names(self, context: Context) -> Mapping[str, str]:
-        core = context.published.core
-        sealed = BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit)
-        if sealed is None:
-            return {}
-        return parse(
-            key_for(context.workspace.backup_key, lambda: True).open(sealed)
-        ).external_names
+def _backed_up_names(context: Context) -> Mapping[str, str]:
+    core = context.published.core
+    sealed = BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit)
+    if sealed is None:
+        return {}
+    return parse(key_for(context.workspace.backup_key, lambda: True).open(sealed)).external_names
 
 
 def not_yet(missing: Collection[str], wanted: Iterable[str], items: Sequence[Object]) -> list[str]:

@@ -18,7 +18,7 @@ from k8s_ucp.components.ownership.inventory import Inventory, is_on_core, servic
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.components.pods.component import POD, WORKLOADS
 from k8s_ucp.context import Context
-from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.kube import (
@@ -35,7 +35,7 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.preflight.removal import inventory_of
-from k8s_ucp.steps.shutdown.stop_clusters import forget_access
+from k8s_ucp.steps.shutdown.stop import forget_access
 
 SECONDS = 180.0
 SYNC_SECONDS = 20.0
@@ -50,20 +50,16 @@ ARGOCD_MANAGER = "argocd-controller"
 HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
-@dataclass(frozen=True)
-class RemoveFromCore:
-    id: str = "remove-from-core"
-    title: str = "Remove ucp's objects from the core cluster"
-
-    def run(self, context: Context, report: Report) -> None:
-        name = context.topology.core_cluster
-        inventory = inventory_of(context)
-        if inventory is None:
-            return
-        _Removal(context, inventory, report).run()
-        make(context.workspace, context.topology).delete(name)
-        Ledger(context.state.ledger).remove()
-        forget_access(context, name)
+@step("Remove ucp's objects from the core cluster")
+def remove_from_core(context: Context, report: Report) -> None:
+    name = context.topology.core_cluster
+    inventory = inventory_of(context)
+    if inventory is None:
+        return
+    _Removal(context, inventory, report).run()
+    make(context.workspace, context.topology).delete(name)
+    Ledger(context.state.ledger).remove()
+    forget_access(context, name)
 
 
 @dataclass(frozen=True)

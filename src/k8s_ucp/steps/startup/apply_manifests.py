@@ -1,80 +1,78 @@
 """Apply what Argo CD can't bring itself: namespaces, kinds, its own settings, its projects.
 
 They come from the tip of the core repository, people's commits included. What was applied is noted
-in the core cluster, by a digest: a rerun with nothing new writes nothing.
+in the core cluster, by a digest: a rerun with nothing new writes nothing. Credentials come from the
+places that the topology names, at every start, and are in no repository.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import Manifest, apply_all, digest, only_yaml, read, wait_served
 from k8s_ucp.components.ownership.tracking import keepers, tracked
 from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import Context
-from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.credentials import load, place_of
+from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.gitops.publish.repositories import read_addresses
-from k8s_ucp.kube import CONFIG_MAP, Kube
-from k8s_ucp.names import CLUSTERS_NAMESPACE
+from k8s_ucp.gitops.render.values.clouds import clouds
+from k8s_ucp.kube import APPLICATION, CONFIG_MAP, Kube
+from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE, MANAGED_BY, OURS
 
 APPLIED = "k8s-ucp-applied"
 """ConfigMap in the clusters' namespace: which manifests were applied last, by step."""
 
 
-@dataclass(frozen=True)
-class ApplyFoundation:
+@step("Apply namespaces, CRDs and settings")
+def apply_foundation(context: Context, report: Report) -> None:
     """Everything that Argo CD and the reconciler need to begin."""
-
-    id: str = "apply-foundation"
-    title: str = "Apply namespaces, CRDs and settings"
-
-    def run(self, context: Context, report: Report) -> None:
-        files = {
-            path: text
-            for path, text in context.published.core.read("platform").items()
-            if "workloads" not in path
-        }
-        projects = read(only_yaml(context.published.core.read("projects")))
-        # Crossplane's kinds too: each one that came later would make Argo CD's controller fetch and
-        # parse the schema of the whole API again.
-        kinds = read_marked(
-            context,
-            _only(
-                files,
-                "platform/reconciler/",
-                f"platform/{argocd.NAME}/engine/crds.yaml",
-                f"platform/{crossplane.NAME}/engine/",
-            ),
-        )
-        settings = read_marked(
-            context,
-            _only(
-                files,
-                f"platform/{argocd.NAME}/config/",
-                f"platform/{argocd.NAME}/engine/config.yaml",
-                f"platform/{crossplane.NAME}/config/",
-            ),
-        )
-        known = digest([*kinds, *settings, *projects])
-        if is_applied(context.kube, self.id, known, kinds):
-            return
-        report("kinds")
-        everything = [*kinds, *settings]
-        apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
-        apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
-        if context.adopts(argocd.NAME):
-            pass  # Theirs has what it wants.
-        elif context.in_pods:
-            argocd_pods.prepare(context.kube)
-        else:
-            context.argocd.prepare(context.kube)
-        wait_served(context.kube, kinds)
-        report("projects")
-        apply_all(context.kube, projects)
-        note_applied(context.kube, self.id, known)
+    files = {
+        path: text
+        for path, text in context.published.core.read("platform").items()
+        if "workloads" not in path
+    }
+    projects = read(only_yaml(context.published.core.read("projects")))
+    # Crossplane's kinds too: each one that came later would make Argo CD's controller fetch and
+    # parse the schema of the whole API again.
+    kinds = read_marked(
+        context,
+        _only(
+            files,
+            "platform/reconciler/",
+            f"platform/{argocd.NAME}/engine/crds.yaml",
+            f"platform/{crossplane.NAME}/engine/",
+        ),
+    )
+    settings = read_marked(
+        context,
+        _only(
+            files,
+            f"platform/{argocd.NAME}/config/",
+            f"platform/{argocd.NAME}/engine/config.yaml",
+            f"platform/{crossplane.NAME}/config/",
+        ),
+    )
+    known = digest([*kinds, *settings, *projects])
+    if is_applied(context.kube, "apply-foundation", known, kinds):
+        return
+    report("kinds")
+    everything = [*kinds, *settings]
+    apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
+    apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
+    if context.adopts(argocd.NAME):
+        pass  # Theirs has what it wants.
+    elif context.in_pods:
+        argocd_pods.prepare(context.kube)
+    else:
+        context.argocd.prepare(context.kube)
+    wait_served(context.kube, kinds)
+    report("projects")
+    apply_all(context.kube, projects)
+    note_applied(context.kube, "apply-foundation", known)
 
 
 def read_marked(context: Context, files: Mapping[str, bytes]) -> list[Manifest]:
@@ -109,6 +107,53 @@ def note_applied(kube: Kube, step: str, known: str) -> None:
         },
         manager=f"k8s-ucp-{step}",
     )
+
+
+def apply_root(context: Context, report: Report) -> None:
+    """The Applications that are applied by hand, where they are missing or may have changed."""
+    if context.kube.find(APPLICATION, "root", ARGOCD_NAMESPACE) is None or (
+        context.published.core.changed
+    ):
+        report("root application")
+        apply_all(context.kube, first_applications(context))
+
+
+def apply_repository_secrets(context: Context) -> None:
+    """What opens the repositories to Argo CD; its namespace must exist."""
+    for secret in context.repository_secrets():
+        context.kube.apply(secret)
+
+
+def first_applications(context: Context) -> list[Manifest]:
+    """The root Application, and of what it brings the one that takes longest.
+
+    Root takes that one over when it syncs; meanwhile the app clusters are being made.
+    """
+    folder = f"bootstrap/{context.topology.spec.core.provider}"
+    files = context.published.core.read(folder)
+    wanted = (f"{folder}/{name}.yaml" for name in ("root", "clusters"))
+    return read({path: files[path] for path in wanted if path in files})
+
+
+@step("Write cloud credentials for Crossplane")
+def apply_credentials(context: Context, report: Report) -> None:
+    """Hand Crossplane the credentials of the clouds in use."""
+    for cloud in clouds(context.topology):
+        text = load(cloud, place_of(context.topology, context.workspace, cloud))
+        report(cloud)
+        context.kube.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {
+                    "name": CLOUDS[cloud].secret,
+                    "namespace": crossplane.NAMESPACE,
+                    "labels": {MANAGED_BY: OURS},
+                },
+                "type": "Opaque",
+                "stringData": {"creds": text},
+            }
+        )
 
 
 def _only(files: Mapping[str, bytes], *prefixes: str) -> dict[str, bytes]:

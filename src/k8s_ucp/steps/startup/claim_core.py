@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.clusters.existing.provider import make
@@ -16,45 +15,39 @@ from k8s_ucp.components.manifests import only_yaml, read
 from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.context import Context
-from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.render.values.addons import chosen, on_core
 from k8s_ucp.gitops.render.values.clouds import clouds
 from k8s_ucp.names import CLUSTERS_NAMESPACE
-from k8s_ucp.steps.startup.start_argocd import first_applications
+from k8s_ucp.steps.startup.apply_manifests import first_applications
 
 SHOWN = 5
 WORKERS = 8
 
 
-@dataclass(frozen=True)
-class ClaimCore:
-    id: str = "claim-core"
-    title: str = "Record objects to install on the core cluster"
-
-    def run(self, context: Context, report: Report) -> None:
-        ledger = Ledger(context.state.ledger)
-        known = ledger.entries()
-        new = sorted(set(intended(context)) - known)
-        adopted = make(context.workspace, context.topology)
-        since = adopted.since(context.topology.core_cluster)
-        ours = Inventory(context.kube, known, since, context.topology.name)
-        with ThreadPoolExecutor(WORKERS, "claim") as pool:
-            found = dict(
-                zip(new, pool.map(lambda each: find(context.kube, each), new), strict=True)
-            )
-        foreign = [each for each, item in found.items() if item and not ours.is_made(item)]
-        if stopping := [each for each in foreign if not is_shared(each)]:
-            more = f" and {len(stopping) - SHOWN} more" if len(stopping) > SHOWN else ""
-            raise UcpError(
-                f"{context.topology.core_cluster} already has objects that ucp did not "
-                "create and would overwrite: "
-                f"{', '.join(map(str, stopping[:SHOWN]))}{more}",
-                next="delete these objects, or use another cluster",
-            )
-        if claimed := [each for each in new if each not in foreign]:
-            report(f"{len(claimed)} objects")
-            ledger.add(claimed)
+@step("Record objects to install on the core cluster")
+def claim_core(context: Context, report: Report) -> None:
+    ledger = Ledger(context.state.ledger)
+    known = ledger.entries()
+    new = sorted(set(intended(context)) - known)
+    adopted = make(context.workspace, context.topology)
+    since = adopted.since(context.topology.core_cluster)
+    ours = Inventory(context.kube, known, since, context.topology.name)
+    with ThreadPoolExecutor(WORKERS, "claim") as pool:
+        found = dict(zip(new, pool.map(lambda each: find(context.kube, each), new), strict=True))
+    foreign = [each for each, item in found.items() if item and not ours.is_made(item)]
+    if stopping := [each for each in foreign if not is_shared(each)]:
+        more = f" and {len(stopping) - SHOWN} more" if len(stopping) > SHOWN else ""
+        raise UcpError(
+            f"{context.topology.core_cluster} already has objects that ucp did not "
+            "create and would overwrite: "
+            f"{', '.join(map(str, stopping[:SHOWN]))}{more}",
+            next="delete these objects, or use another cluster",
+        )
+    if claimed := [each for each in new if each not in foreign]:
+        report(f"{len(claimed)} objects")
+        ledger.add(claimed)
 
 
 def intended(context: Context) -> Iterable[LedgerEntry]:

@@ -1,15 +1,15 @@
-"""Wait until Argo CD says that every application is what git says, and healthy."""
+"""Wait until Argo CD says that every application is what git says, and healthy; and for Argo CD."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, project_of
 from k8s_ucp.components.ownership.inventory import tracker
+from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import Context
-from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.inspect.applications import health_of, is_settled, reason, sync_of
@@ -23,45 +23,43 @@ POD_SECONDS = 600.0
 """Where pods really run, their images may have to be pulled."""
 PAUSE = 0.25
 
+ADDONS = "platform-"
+"""How the Applications of add-ons begin."""
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/")
 
 
-@dataclass(frozen=True)
-class AwaitApplications:
-    id: str = "await-applications"
-    title: str = "Wait for the applications"
+@step("Wait for the applications")
+def await_applications(context: Context, report: Report) -> None:
+    wanted = expected(
+        context.published.apps.clone.listing(context.published.apps.commit, "apps"),
+        running_environments(context),
+    )
 
-    def run(self, context: Context, report: Report) -> None:
-        wanted = expected(
-            context.published.apps.clone.listing(context.published.apps.commit, "apps"),
-            running_environments(context),
-        )
+    moved = sets_have_moved(context)
+    again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
 
-        moved = sets_have_moved(context)
-        again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
+    def look() -> str:
+        try:
+            items = context.applications()
+            waiting = not_yet(wanted, items, since=context.argocd_since)
+            missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
+            if missing:
+                again.ask(items, since=context.argocd_since)
+        except KubeError as error:
+            return error.message
+        report(missing)
+        return missing
 
-        def look() -> str:
-            try:
-                items = context.applications()
-                waiting = not_yet(wanted, items, since=context.argocd_since)
-                missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
-                if missing:
-                    again.ask(items, since=context.argocd_since)
-            except KubeError as error:
-                return error.message
-            report(missing)
-            return missing
-
-        wait_until(
-            "Applications Synced and Healthy",
-            look,
-            seconds=POD_SECONDS if pulls_images(context) else SECONDS,
-            cancel=context.cancel,
-            pause=PAUSE,
-            next="ucp doctor shows the file or command that fixes each",
-        )
-        if moved:
-            remove_former_project(context.kube)
+    wait_until(
+        "Applications Synced and Healthy",
+        look,
+        seconds=POD_SECONDS if pulls_images(context) else SECONDS,
+        cancel=context.cancel,
+        pause=PAUSE,
+        next="ucp doctor shows the file or command that fixes each",
+    )
+    if moved:
+        remove_former_project(context.kube)
 
 
 def sets_have_moved(context: Context) -> bool:
@@ -118,3 +116,33 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
         elif name in waiting:
             missing.append(f"{name}: not refreshed since the start")
     return missing
+
+
+@step("Wait until Argo CD is reachable")
+def await_ingress(context: Context, report: Report) -> None:
+    """The core's ingress controller leads to it; a commit brings that."""
+    if argocd_pods.FORWARD in context.placement.states():
+        context.placement.remove([argocd_pods.FORWARD])
+    report(context.argocd_url)
+
+    def look() -> str:
+        found = context.argocd_answers()
+        return "" if found.ready else "; ".join([found.message, *_addons(context)])
+
+    wait_until(
+        f"Argo CD at {context.argocd_url}",
+        look,
+        seconds=POD_SECONDS,
+        cancel=context.cancel,
+        pause=PAUSE,
+        next="see `ucp status`",
+    )
+
+
+def _addons(context: Context) -> list[str]:
+    """What Argo CD says of add-ons that are not well: the controller is one of them."""
+    try:
+        items = context.applications()
+    except KubeError as error:
+        return [error.message]
+    return not_yet([], [each for each in items if each["metadata"]["name"].startswith(ADDONS)])

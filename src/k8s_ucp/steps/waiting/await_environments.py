@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from k8s_ucp import names
 from k8s_ucp.context import Context
-from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import troubles
@@ -28,51 +27,47 @@ BLOCKED_SECONDS = 10.0
 """After so long it is worth asking what is in the way."""
 
 
-@dataclass(frozen=True)
-class AwaitEnvironments:
-    id: str = "await-environments"
-    title: str = "Wait for the environments' clusters"
+@step("Wait for the environments' clusters")
+def await_environments(context: Context, report: Report) -> None:
+    wanted = running_environments(context)
+    if not wanted:
+        return
 
-    def run(self, context: Context, report: Report) -> None:
-        wanted = running_environments(context)
-        if not wanted:
-            return
+    far = in_clouds(context.topology)
+    near = [each for each in wanted if each not in far]
 
-        far = in_clouds(context.topology)
-        near = [each for each in wanted if each not in far]
+    again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
+    began = time.monotonic()
 
-        again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
-        began = time.monotonic()
+    def look() -> str:
+        try:
+            items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
+            missing = not_yet(near, items) or _silent(context, near)
+            if len(near) < len(wanted):
+                secrets = context.kube.list_all(
+                    SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
+                )
+                missing += unregistered([each for each in wanted if each in far], secrets)
+            if missing and context.in_pods:
+                # Its pods are ready by now, but began before the repositories could be read.
+                items = context.applications()
+                again.ask(items, since=context.argocd_since)
+        except KubeError as error:
+            return error.message
+        if missing and time.monotonic() - began > BLOCKED_SECONDS:
+            # Nothing is declared or made where the Application that brings it can't be synced.
+            missing += blocked(context)
+        report("; ".join(missing))
+        return "; ".join(missing)
 
-        def look() -> str:
-            try:
-                items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
-                missing = not_yet(near, items) or _silent(context, near)
-                if len(near) < len(wanted):
-                    secrets = context.kube.list_all(
-                        SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
-                    )
-                    missing += unregistered([each for each in wanted if each in far], secrets)
-                if missing and context.in_pods:
-                    # Its pods are ready by now, but began before the repositories could be read.
-                    items = context.applications()
-                    again.ask(items, since=context.argocd_since)
-            except KubeError as error:
-                return error.message
-            if missing and time.monotonic() - began > BLOCKED_SECONDS:
-                # Nothing is declared or made where the Application that brings it can't be synced.
-                missing += blocked(context)
-            report("; ".join(missing))
-            return "; ".join(missing)
-
-        wait_until(
-            f"environments {', '.join(wanted)} up and registered",
-            look,
-            seconds=_patience(context, clouds=len(near) < len(wanted)),
-            cancel=context.cancel,
-            pause=PAUSE,
-            next="see `ucp status` and `ucp logs reconciler`",
-        )
+    wait_until(
+        f"environments {', '.join(wanted)} up and registered",
+        look,
+        seconds=_patience(context, clouds=len(near) < len(wanted)),
+        cancel=context.cancel,
+        pause=PAUSE,
+        next="see `ucp status` and `ucp logs reconciler`",
+    )
 
 
 def blocked(context: Context) -> list[str]:

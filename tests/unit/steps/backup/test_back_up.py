@@ -13,7 +13,7 @@ from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError
 from k8s_ucp.steps.backup import back_up
-from k8s_ucp.steps.backup.back_up import BackUpBeforeStop
+from k8s_ucp.steps.backup.back_up import back_up_before_stop
 from k8s_ucp.workspace import Workspace
 from tests.unit.gitops.topologies import demo
 
@@ -44,16 +44,16 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> list[CoreState]:
         asked.append(state)
         raise UcpError("git push: no way to the host\nand more", next="look at the network")
 
-    monkeypatch.setattr(back_up, "back_up", refuse)
+    monkeypatch.setattr(back_up, "write_backup", refuse)
     return asked
 
 
 def test_a_core_that_is_not_there_is_no_reason_to_go_on_running(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
-    BackUpBeforeStop().run(context(tmp_path, answers=False, core="kind"), said.append)
+    back_up_before_stop.run(context(tmp_path, answers=False, core="kind"), said.append)
     missing = Context(workspace=Workspace.at(tmp_path), topology=demo())
-    BackUpBeforeStop().run(missing, said.append)
+    back_up_before_stop.run(missing, said.append)
     assert (offline, said) == ([], [])
 
 
@@ -63,14 +63,14 @@ def test_a_silent_core_that_keeps_its_data_is_stopped_with_a_word(
     silent = context(tmp_path, answers=False)
     silent.state.make()
     silent.state.kubeconfig("demo-core").write_text("{}")
-    BackUpBeforeStop().run(silent, said.append)
+    back_up_before_stop.run(silent, said.append)
     assert (offline, said) == ([], ["not backed up: demo-core is not responding"])
 
 
 def test_a_core_that_keeps_its_data_is_stopped_with_a_word(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
-    BackUpBeforeStop().run(context(tmp_path, answers=True), said.append)
+    back_up_before_stop.run(context(tmp_path, answers=True), said.append)
     assert said == ["not backed up: git push: no way to the host"]
 
 
@@ -78,7 +78,7 @@ def test_one_that_loses_its_data_is_not(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
     with pytest.raises(UcpError) as caught:
-        BackUpBeforeStop().run(context(tmp_path, answers=True, core="kind"), said.append)
+        back_up_before_stop.run(context(tmp_path, answers=True, core="kind"), said.append)
     assert caught.value.message.startswith("stopping would lose data of the core cluster: git push")
     assert caught.value.next == "look at the network"
 
@@ -86,8 +86,8 @@ def test_one_that_loses_its_data_is_not(
 def test_what_is_new_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
-    monkeypatch.setattr(back_up, "back_up", lambda *_: "backup/state.age, commit 12345678")
-    BackUpBeforeStop().run(context(tmp_path, answers=True), said.append)
+    monkeypatch.setattr(back_up, "write_backup", lambda *_: "backup/state.age, commit 12345678")
+    back_up_before_stop.run(context(tmp_path, answers=True), said.append)
     assert said == ["backup/state.age, commit 12345678"]
 
 
@@ -96,9 +96,9 @@ def test_a_core_that_is_taken_apart_speaks_for_itself_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, core: str, left: list[str]
 ) -> None:
     """Else a stop that was cut off and run again would empty the backup."""
-    monkeypatch.setattr(back_up, "back_up", lambda *_: "")
+    monkeypatch.setattr(back_up, "write_backup", lambda *_: "")
     made = context(tmp_path, answers=True, core=core)
     deleted: list[str] = []
     vars(made)["kube"].delete = lambda kind, name, namespace: deleted.append(name)
-    BackUpBeforeStop().run(made, lambda _: None)
+    back_up_before_stop.run(made, lambda _: None)
     assert deleted == left

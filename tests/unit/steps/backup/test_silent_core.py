@@ -18,7 +18,7 @@ from k8s_ucp.kube import CRD, Kind, Kube, KubeError
 from k8s_ucp.preflight.orphans import check_orphans
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.backup import back_up
-from k8s_ucp.steps.backup.back_up import BackUpBeforeStop
+from k8s_ucp.steps.backup.back_up import back_up_before_stop
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace, write_private_file
 from tests.unit.gitops.topologies import demo, on_clouds
@@ -42,7 +42,7 @@ class Machine:
         self.context.state.kubeconfig(self.core).write_text("{}")
         monkeypatch.setattr(local, "used_providers", lambda *_: {"kind": self})
         monkeypatch.setattr(Kube, "from_file", lambda _: self)
-        monkeypatch.setattr(back_up, "back_up", lambda *_: self.backed_up.append("x") or "")
+        monkeypatch.setattr(back_up, "write_backup", lambda *_: self.backed_up.append("x") or "")
 
     # As the kind provider.
 
@@ -81,7 +81,7 @@ class Machine:
         """The parts of `ucp stop` that look before they act."""
         self.context.abandon = abandon
         check_orphans(self.context)
-        BackUpBeforeStop().run(self.context, self.said.append)
+        back_up_before_stop.run(self.context, self.said.append)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""End the clusters of this topology on this machine, all at once.
+"""End the components and the clusters of this topology on this machine.
 
 Embedded control planes are stopped and keep their data. kind clusters go, with their containers and
 their contexts in the user's kubeconfig: what they ran comes back from the repositories. A core on
@@ -10,41 +10,62 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.user_contexts import forget_contexts
 from k8s_ucp.context import Context
-from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.kube import read_kubeconfig
 
+SECONDS = 5.0
 
-@dataclass(frozen=True)
-class StopClusters:
-    id: str = "stop-clusters"
-    title: str = "Stop the control planes"
 
-    def run(self, context: Context, report: Report) -> None:
-        ends: dict[str, Callable[[str], None]] = {}
-        removed: list[str] = []
-        for maker in context.providers.values():
-            there = maker.names()
-            ends.update(dict.fromkeys(there, maker.stop))
-            if maker.info.removed_by_stop:
-                ends.update(dict.fromkeys(there, maker.delete))
-                removed += there
-        known = [each for each in known_clusters(context) if each not in ends]
-        for maker in _here(context):
-            # Somebody removed its folder while it ran: there is no data left to keep.
-            ends.update(dict.fromkeys(maker.remains(known), maker.delete))
-        if not ends:
-            return
-        report(", ".join(ends))
-        with ThreadPoolExecutor(len(ends), "stop") as pool:
-            for ended in [pool.submit(end, name) for name, end in ends.items()]:
-                ended.result()
-        for name in removed:
-            forget_access(context, name)
+@step("Stop the components")
+def stop_components(context: Context, _: Report) -> None:
+    """And their supervisor: nothing starts anything again after this."""
+    context.placement.stop_all()
+
+
+@step("Verify that all processes have ended")
+def check_stopped(context: Context, _: Report) -> None:
+    wait_until(
+        f"termination of all processes of {context.topology.name}",
+        lambda: ", ".join(_running(context)),
+        seconds=SECONDS,
+        cancel=context.cancel,
+        pause=0.05,
+        next="stop them with kill",
+    )
+
+
+def _running(context: Context) -> list[str]:
+    components = (f"{each.executable} (PID {each.pid})" for each in context.placement.remains())
+    return [*components, *remains(context)]
+
+
+@step("Stop the control planes")
+def stop_clusters(context: Context, report: Report) -> None:
+    ends: dict[str, Callable[[str], None]] = {}
+    removed: list[str] = []
+    for maker in context.providers.values():
+        there = maker.names()
+        ends.update(dict.fromkeys(there, maker.stop))
+        if maker.info.removed_by_stop:
+            ends.update(dict.fromkeys(there, maker.delete))
+            removed += there
+    known = [each for each in known_clusters(context) if each not in ends]
+    for maker in _here(context):
+        # Somebody removed its folder while it ran: there is no data left to keep.
+        ends.update(dict.fromkeys(maker.remains(known), maker.delete))
+    if not ends:
+        return
+    report(", ".join(ends))
+    with ThreadPoolExecutor(len(ends), "stop") as pool:
+        for ended in [pool.submit(end, name) for name, end in ends.items()]:
+            ended.result()
+    for name in removed:
+        forget_access(context, name)
 
 
 def known_clusters(context: Context) -> list[str]:

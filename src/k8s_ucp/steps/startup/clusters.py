@@ -1,0 +1,54 @@
+"""Make the clusters of a topology: the core, and at its side those of environments."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
+from k8s_ucp.clusters.admin_kubeconfigs import write_access
+from k8s_ucp.clusters.local import core_request, environment_requests
+from k8s_ucp.context import Context
+from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.workspace import make_private_folder
+
+
+@step("Start the core cluster")
+def start_core(context: Context, report: Report) -> None:
+    """Make its control plane, or start it, or see that it runs."""
+    name = context.topology.core_cluster
+    request = core_request(context.workspace, context.topology)
+    for folder in request.mounts.values():
+        # Else the engine would make it, and as root.
+        make_private_folder(folder)
+    timeout = context.provider.info.create_seconds
+    context.provider.create(request, report, timeout=timeout)
+    write_access(context.provider, name, context.state.kubeconfig(name))
+
+
+@step("Create the environments' clusters")
+def make_app_clusters(context: Context, report: Report) -> None:
+    """Those with real nodes, while the core comes up, and not only after Argo CD's first sync.
+
+    They are declared in the core repository all the same: their LocalClusters find them made.
+    Simulated ones are made within a second or two anyway.
+    """
+    requests = [
+        (context.providers[name], request)
+        for name, found in environment_requests(context.topology).items()
+        if PROVIDERS[name].makes_nodes
+        for request in found
+    ]
+    said: dict[str, str] = {}
+
+    def make(maker: ClusterProvider, request: ClusterRequest) -> None:
+        def heard(line: str) -> None:
+            said[request.name] = line
+            report("; ".join(f"{name}: {words}" for name, words in sorted(said.items())))
+
+        maker.create(request, heard)
+
+    if requests:
+        with ThreadPoolExecutor(len(requests), "make") as pool:
+            for made in [pool.submit(make, *each) for each in requests]:
+                made.result()

@@ -1,0 +1,71 @@
+"""Start the components as pods of the core cluster, and what this machine does beside them.
+
+Workloads are applied as the core repository has them. Those of an adopted component are others':
+they are only waited for.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from k8s_ucp.components import argocd
+from k8s_ucp.components.adoption.adopted import SERVER, find_component
+from k8s_ucp.components.health import Health
+from k8s_ucp.components.manifests import Manifest
+from k8s_ucp.components.pods import argocd_pods, pod_components
+from k8s_ucp.components.pods.component import PodComponent
+from k8s_ucp.context import Context, await_ready
+from k8s_ucp.engine.pipeline import Report, Step, step
+from k8s_ucp.steps.startup.apply_manifests import apply_repository_secrets, apply_root, read_marked
+
+SECONDS = 420.0
+"""Images may have to be pulled."""
+
+
+def start_pods(component: str, *, adopted: bool = False) -> Step[Context]:
+    """Of a component of pod_components.ENTRIES. adopted: others run it, which is waited for."""
+    title = pod_components.ENTRIES[component].title
+    if adopted:
+        title = title.replace("Start", "Check the adopted", 1)
+    return Step(f"start-{component}", title, partial(_start_pods, component))
+
+
+def _start_pods(component: str, context: Context, report: Report) -> None:
+    pods = context.pod_component(component)
+    if isinstance(pods, PodComponent):
+        pods.start(workloads(context, component))
+    if component == argocd.NAME:
+        apply_repository_secrets(context)
+        apply_root(context, report)
+
+    def look() -> Health:
+        found = pods.rolled_out()
+        report(found.message)
+        return found
+
+    await_ready(context, component, look, seconds=SECONDS)
+    if component == argocd.NAME and not context.adopts(component):
+        context.argocd_since = argocd_pods.controller_since(context.kube)
+
+
+def workloads(context: Context, component: str) -> list[Manifest]:
+    """The component's objects that run pods, or that those need, at the repository's tip."""
+    files = context.published.core.read(f"platform/{component}")
+    return read_marked(context, {path: text for path, text in files.items() if "workloads" in path})
+
+
+@step("Forward a local port to Argo CD")
+def forward_argocd(context: Context, report: Report) -> None:
+    """Lead a port of this machine to it, for as long as the topology runs."""
+    program = argocd_pods.forward(context.host, context.argocd_port, _service(context))
+    context.placement.start([program])
+    await_ready(context, argocd_pods.FORWARD, context.argocd_answers)
+    report(context.argocd_url)
+
+
+def _service(context: Context) -> str:
+    """It is called as its server's workload."""
+    if not context.adopts(argocd.NAME):
+        return argocd.SERVER
+    server = find_component(context.kube, argocd.NAME).parts[SERVER]
+    return str(server["metadata"]["name"])

@@ -1,0 +1,115 @@
+"""Start the components as processes of this machine."""
+
+from __future__ import annotations
+
+import time
+
+from k8s_ucp.components import argo_rollouts, argocd, crossplane, reconciler
+from k8s_ucp.components.argo_rollouts import ArgoRollouts
+from k8s_ucp.components.manifests import apply_all, digest, read, wait_served
+from k8s_ucp.components.watcher import Watcher
+from k8s_ucp.context import Context, await_ready
+from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.kube import Kube
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.steps.startup.apply_manifests import (
+    apply_repository_secrets,
+    apply_root,
+    is_applied,
+    note_applied,
+)
+from k8s_ucp.topology import Topology
+
+
+@step("Start the supervisor and redis")
+def start_supervisor(context: Context, _: Report) -> None:
+    """With what needs no cluster: redis and Argo CD's repo-server."""
+    _start_supervisor(context)
+    context.placement.start([*context.redis.programs(), *context.argocd.early_programs()])
+
+
+def _start_supervisor(context: Context) -> None:
+    context.settle_runtime()
+    context.placement.ensure_running()
+
+
+@step("Start Argo CD")
+def start_argocd(context: Context, report: Report) -> None:
+    """Its processes, and the Application that brings all others."""
+    apply_repository_secrets(context)
+    now = time.time()
+    new = context.placement.start([*context.redis.programs(), *context.argocd.programs()])
+    if argocd.CONTROLLER in new:
+        context.argocd_since = now
+    apply_root(context, report)
+    report("waiting until it is ready")
+    await_ready(context, argocd.NAME, context.argocd.ready)
+
+
+@step("Start Crossplane")
+def start_crossplane(context: Context, report: Report) -> None:
+    """Initialise it, whose kinds are applied, and start it."""
+    path = f"platform/{crossplane.NAME}/engine"
+    kinds = read(context.published.core.read(path))
+    known = digest(kinds)
+    if not is_applied(context.kube, "start-crossplane", known, kinds):
+        report("certificates and default objects")
+        context.crossplane.initialise(programs=context.cancel.programs)
+        note_applied(context.kube, "start-crossplane", known)
+    context.crossplane.fetch_certificates(context.kube)
+    report("controllers")
+    context.placement.start(context.crossplane.programs())
+    await_ready(context, crossplane.NAME, context.crossplane.ready)
+
+
+@step("Start the reconciler")
+def start_reconciler(context: Context, _: Report) -> None:
+    """It makes and registers app clusters."""
+    _start_reconciler(context)
+
+
+@step("Start the local-cluster controller")
+def start_local_clusters(context: Context, _: Report) -> None:
+    """What this machine does for a core in pods."""
+    _start_supervisor(context)
+    _start_reconciler(context)
+
+
+def _start_reconciler(context: Context) -> None:
+    """With it the watcher of processes and what writes the backup."""
+    programs = [
+        *context.reconciler.programs(),
+        *Watcher(context.placement).programs(),
+        *context.backup_component.programs(),
+    ]
+    context.placement.start(programs)
+    await_ready(context, reconciler.NAME, context.reconciler.ready)
+
+
+@step("Start Argo Rollouts")
+def start_rollouts(context: Context, report: Report) -> None:
+    """For embedded environments: its kinds on the app cluster, its controller here."""
+    for environment in with_rollouts(context.topology):
+        report(environment)
+        kubeconfig = context.state.kubeconfig(context.topology.app_cluster(environment))
+        kinds = read(argo_rollouts.engine_manifests(context.toolbox.module(argo_rollouts.NAME)))
+        kube = Kube.from_file(kubeconfig)
+        try:
+            apply_all(kube, kinds)
+            wait_served(kube, kinds)
+        finally:
+            kube.close()
+        rollouts = ArgoRollouts(context.host, environment, kubeconfig)
+        context.placement.start(rollouts.programs())
+        await_ready(context, rollouts.name, rollouts.ready)
+
+
+def with_rollouts(topology: Topology) -> list[str]:
+    """Running environments whose clusters play their pods, where the add-on is on."""
+    if not topology.spec.addons.argo_rollouts:
+        return []
+    return [
+        each.name
+        for each in topology.spec.environments
+        if PROVIDERS[each.cluster.provider].simulated and each.state == "running"
+    ]
