@@ -22,12 +22,10 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.reconciler.access import service_accounts, tokens
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, NoAccess
-from k8s_ucp.reconciler.access.cluster_clients import ClusterClients
 from k8s_ucp.reconciler.access.cluster_secret import as_argocd
 from k8s_ucp.reconciler.access.sources import KubeconfigSource
 from k8s_ucp.reconciler.access.tokens import Token
-from k8s_ucp.reconciler.runtime.clock import Clock
-from k8s_ucp.reconciler.runtime.metrics import Metrics
+from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.runtime.work_queue import BackOff
 
 PROBE_SECONDS = 3.0
@@ -54,13 +52,11 @@ class _Line:
 class AppAccess:
     """Safe to share between threads; a key is worked on by one of them at a time."""
 
-    def __init__(
-        self, clients: ClusterClients, metrics: Metrics, clock: Clock, topology: str
-    ) -> None:
-        self._clients = clients
-        self._topology = topology
-        self._metrics = metrics
-        self._clock = clock
+    def __init__(self, runtime: Runtime) -> None:
+        self._clients = runtime.clients
+        self._topology = runtime.settings.topology
+        self._metrics = runtime.metrics
+        self._clock = runtime.clock
         self._lines: dict[str, _Line] = {}
         self._lock = threading.Lock()
 

@@ -5,6 +5,8 @@ Effects only; rules.py decides. A key is a source, `<namespace>/<Secret>`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from k8s_ucp import names
 from k8s_ucp.kube import (
     SECRET,
@@ -31,15 +33,16 @@ from k8s_ucp.reconciler.registration.deregistration import Deregistration
 from k8s_ucp.reconciler.registration.observation import Observer
 from k8s_ucp.reconciler.registration.rules import (
     NOT_NAMED,
+    OWNER_UNREADABLE,
     UNPROVEN,
+    Decision,
     Deregister,
     Keep,
     Refuse,
     Register,
     Relabel,
-    Reserved,
 )
-from k8s_ucp.reconciler.registration.status_reporter import StatusReporter
+from k8s_ucp.reconciler.registration.status_reporter import Outcome, StatusReporter
 from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
 from k8s_ucp.reconciler.runtime.informer import Informer
@@ -61,19 +64,19 @@ class RegistrationController:
 
     def __init__(self, runtime: Runtime) -> None:
         informers, kube, settings = runtime.informers, runtime.kube, runtime.settings
-        log, clock = runtime.log, runtime.clock
         self.queue = WorkQueue()
         self._kube = kube
         self._settings = settings
         self._informers = informers
-        self._log = log
-        self._clock = clock
+        self._log = runtime.log
+        self._clock = runtime.clock
         self._metrics = runtime.metrics
-        reserved = Reserved.of(settings.core_cluster, kube.server)
-        self._observer = Observer(informers, runtime.owners, runtime.clients, clock, reserved)
-        self._access = AppAccess(runtime.clients, runtime.metrics, clock, settings.topology)
-        self._reporter = StatusReporter(kube, runtime.events, runtime.metrics, clock, self._sources)
-        self._departure = Deregistration(runtime, self._access, self._reporter)
+        self._observer = Observer(runtime)
+        self._access = AppAccess(runtime)
+        self._reporter = StatusReporter(
+            kube, runtime.events, runtime.metrics, runtime.clock, self._sources
+        )
+        self._departure = Deregistration(runtime, self._access)
         informers.local_clusters.listen(self._local_cluster_changed)
         informers.cluster_secrets.listen(self._cluster_secret_changed)
         informers.environments.listen(lambda _before, _after: self._add_all())
@@ -124,47 +127,54 @@ class RegistrationController:
     # One source.
 
     def reconcile(self, key: str) -> float | None:
-        """Decide and act. Answers when to look again, in seconds."""
+        """Decide, act and tell. Answers when to look again, in seconds."""
         try:
             owner, decision = self._observer.decide(key)
         except (Forbidden, NotFound) as error:
-            return self._owner_unreadable(key, error)
+            # What stands is left as it is: nobody knows whether the owner is gone.
+            if self._informers.source(key) is None:
+                raise
+            why = f"failed to read the owner of this kubeconfig: {error.message}"
+            standing = self._observer.registered(key)
+            owner, decision = None, Refuse(OWNER_UNREADABLE, why, standing=standing)
+        if isinstance(decision, Refuse) and decision.reason in (NOT_NAMED, OWNER_UNREADABLE):
+            # Told of the Secret itself: a claim must not show on what it claims to belong to.
+            secret = self._informers.source(key)
+            owner = {**secret, "apiVersion": "v1", "kind": "Secret"} if secret else None
+        outcome = self._act(key, decision)
+        changed = self._reporter.show(key, owner, outcome)
+        if changed and outcome.warning:
+            first = outcome.conditions[0]
+            self._log.warning(outcome.warning, object=key, reason=first.reason, why=first.message)
+        if outcome.failure:
+            raise outcome.failure
+        return outcome.requeue_after
+
+    def _act(self, key: str, decision: Decision) -> Outcome:
         match decision:
             case Deregister():
-                return self._departure.reconcile(key, owner, decision)
+                return self._departure.reconcile(key, decision)
             case Refuse():
-                return self._refuse(key, owner, decision)
+                return self._refuse(key, decision)
             case Register():
-                return self._register(key, owner, decision)
+                return self._register(key, decision)
             case Relabel(source, existing):
                 self._patch(existing, label_change(source, existing))
                 self._log.info("labels updated", cluster=source.cluster)
-                return 0
+                return Outcome(requeue_after=0)
             case Keep():
-                return self._keep(key, owner, decision)
+                return self._keep(key, decision)
             case _:
                 self._access.forget(key)
                 self._reporter.forget(key)
                 self._metrics.forget_source(key)
-                return None
-
-    def _owner_unreadable(self, key: str, error: KubeError) -> float:
-        """What stands is left as it is: nobody knows whether the owner is gone."""
-        secret = self._informers.source(key)
-        if secret is None:
-            raise error
-        about = {**secret, "apiVersion": "v1", "kind": "Secret"}
-        refusal = Refuse(
-            "OwnerUnreadable",
-            f"failed to read the owner of this kubeconfig: {error.message}",
-            standing=self._observer.registered(key),
-        )
-        return self._refuse(key, about, refusal)
+                return Outcome()
 
     # Effects.
 
-    def _register(self, key: str, owner: Object | None, decision: Register) -> float:
+    def _register(self, key: str, decision: Register) -> Outcome:
         source, existing = decision.source, decision.existing
+        standing = existing is not None
         try:
             token = self._access.grant(
                 source,
@@ -173,20 +183,18 @@ class RegistrationController:
                 fresh=not existing,
             )
         except NoAccess as error:
-            refusal = Refuse(error.reason, error.message, standing=existing is not None)
-            return self._refuse(key, owner, refusal)
+            return self._refuse(key, Refuse(error.reason, error.message, standing=standing))
         except (Unauthorized, Forbidden) as error:
             self._access.refused()
-            reason = f"the cluster rejected the kubeconfig's user: {error.message}"
-            refusal = Refuse("AccessDenied", reason, standing=existing is not None)
-            self._refuse(key, owner, refusal)
-            raise
+            why = f"the cluster rejected the kubeconfig's user: {error.message}"
+            refused = self._refuse(key, Refuse("AccessDenied", why, standing=standing))
+            return replace(refused, failure=error)
         except KubeError as error:
-            return self._unreached(key, owner, error, standing=existing is not None)
+            return self._unreached(key, error, standing=standing)
         if existing is None:
-            refused = self._create(build(source, decision.auth_info, token))
-            if refused:
-                return self._refuse(key, owner, refused)
+            taken = self._create(build(source, decision.auth_info, token))
+            if taken:
+                return self._refuse(key, taken)
         else:
             self._patch(existing, access_change(source, decision.auth_info, token, existing))
         self._access.renewed(key)
@@ -197,14 +205,9 @@ class RegistrationController:
             why=decision.why,
             token_expires=stamp(token.expires_at),
         )
-        self._reporter.set_conditions(key, owner, [_registered(source), _REACHED])
-        if existing is not None:
-            self._reporter.record_event(
-                owner, "TokenRenewed", f"Argo CD has a new token ({decision.why})"
-            )
-        self._metrics.token_expires.labels(source.cluster).set(token.expires_at)
-        self._metrics.cluster_answered(source.cluster)
-        return self._pause(token.renew_at(source.cluster))
+        event = ("TokenRenewed", f"Argo CD has a new token ({decision.why})") if standing else None
+        again = token.renew_at(source.cluster)
+        return self._well(source, token.expires_at, again, event=event)
 
     def _create(self, secret: Object) -> Refuse | None:
         try:
@@ -222,13 +225,13 @@ class RegistrationController:
             )
         return None
 
-    def _keep(self, key: str, owner: Object | None, decision: Keep) -> float:
+    def _keep(self, key: str, decision: Keep) -> Outcome:
         source, existing = decision.source, decision.existing
         secret = self._informers.cluster_secrets.store.get(
             f"{names.ARGOCD_NAMESPACE}/{existing.name}"
         )
         if secret is None:
-            return SOON
+            return Outcome(requeue_after=SOON)
         namespaces = source.namespaces if source.scoped else ()
         try:
             self._access.probe(key, secret, namespaces)
@@ -237,65 +240,60 @@ class RegistrationController:
             if not self._access.ready(decision.auth_info):
                 # A server that just starts knows neither its tokens nor its roles yet.
                 away = Unreachable("the app cluster is not ready yet")
-                return self._unreached(key, owner, away, standing=True, source=source)
+                return self._unreached(key, away, standing=True, source=source)
             if not self._access.worth_renewing(key):
-                rejected = _not_reached("Rejected", error.message)
-                self._reporter.set_conditions(key, owner, [_registered(source), rejected])
                 self._metrics.cluster_silent(source.cluster)
-                return self._access.pause(key)
-            return self._register(
-                key, owner, Register(source, decision.auth_info, existing, "identity rejected")
-            )
+                rejected = _not_reached("Rejected", error.message)
+                return Outcome((_registered(source), rejected), self._access.pause(key))
+            again = Register(source, decision.auth_info, existing, "identity rejected")
+            return self._register(key, again)
         except KubeError as error:
-            return self._unreached(key, owner, error, standing=True, source=source)
-        self._reporter.set_conditions(key, owner, [_registered(source), _REACHED])
-        self._metrics.token_expires.labels(source.cluster).set(existing.expires_at)
+            return self._unreached(key, error, standing=True, source=source)
+        return self._well(source, existing.expires_at, existing.renew_at)
+
+    def _well(
+        self,
+        source: KubeconfigSource,
+        expires_at: float,
+        renew_at: float,
+        *,
+        event: tuple[str, str] | None = None,
+    ) -> Outcome:
+        self._metrics.token_expires.labels(source.cluster).set(expires_at)
         self._metrics.cluster_answered(source.cluster)
-        return self._pause(existing.renew_at)
+        soon = min(self._settings.probe_seconds, self._settings.resync_seconds)
+        again = max(0.0, min(soon, renew_at - self._clock()))
+        return Outcome((_registered(source), _REACHED), again, event=event)
 
     def _unreached(
         self,
         key: str,
-        owner: Object | None,
         error: KubeError,
         *,
         standing: bool,
         source: KubeconfigSource | None = None,
-    ) -> float:
+    ) -> Outcome:
         """Nothing is taken away from a cluster that doesn't answer."""
-        conditions = [_not_reached("Unreachable", error.message)]
         if source:
-            conditions.append(_registered(source))
+            registered = _registered(source)
             self._metrics.cluster_silent(source.cluster)
         else:
-            state = "True" if standing else "False"
             message = "the app cluster is not responding; retrying"
-            conditions.append(Condition(names.REGISTERED, state, "Unreachable", message))
-        if self._reporter.set_conditions(key, owner, conditions):
-            self._log.warning("unreachable", object=key, error=error.message)
-        return self._access.pause(key)
+            registered = Condition(names.REGISTERED, str(standing), "Unreachable", message)
+        conditions = (_not_reached("Unreachable", error.message), registered)
+        return Outcome(conditions, self._access.pause(key), warning="unreachable")
 
-    def _refuse(self, key: str, owner: Object | None, decision: Refuse) -> float:
-        state = "True" if decision.standing else "False"
-        condition = Condition(names.REGISTERED, state, decision.reason, decision.message)
-        if decision.reason == NOT_NAMED:
-            # Told of the Secret itself: a claim must not show on what it claims to belong to.
-            secret = self._informers.source(key)
-            owner = {**secret, "apiVersion": "v1", "kind": "Secret"} if secret else None
-        self._metrics.refusals.labels(key, decision.reason).inc()
-        if self._reporter.set_conditions(key, owner, [condition]):
-            self._log.warning(
-                "not registered", object=key, reason=decision.reason, why=decision.message
-            )
+    def _refuse(self, key: str, refusal: Refuse) -> Outcome:
+        self._metrics.refusals.labels(key, refusal.reason).inc()
         again = self._settings.resync_seconds
-        return min(again, UNPROVEN_SECONDS) if decision.reason == UNPROVEN else again
+        if refusal.reason == UNPROVEN:
+            again = min(again, UNPROVEN_SECONDS)
+        standing = str(refusal.standing)
+        condition = Condition(names.REGISTERED, standing, refusal.reason, refusal.message)
+        return Outcome((condition,), again, warning="not registered")
 
     def _patch(self, existing: Registration, change: Object) -> None:
         self._kube.patch(SECRET, existing.name, names.ARGOCD_NAMESPACE, change)
-
-    def _pause(self, renewal: float) -> float:
-        soon = min(self._settings.probe_seconds, self._settings.resync_seconds)
-        return max(0.0, min(soon, renewal - self._clock()))
 
 
 _REACHED = Condition(names.REACHABLE, "True", "Answers", "the cluster accepts Argo CD's identity")

@@ -11,7 +11,7 @@ from k8s_ucp.reconciler.access.cluster_secret import Registration, drain_change
 from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.registration.app_access import AppAccess
 from k8s_ucp.reconciler.registration.rules import Deregister, why_give_up
-from k8s_ucp.reconciler.registration.status_reporter import StatusReporter
+from k8s_ucp.reconciler.registration.status_reporter import Outcome
 from k8s_ucp.reconciler.runtime.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
 
@@ -24,7 +24,7 @@ PAUSE = 0.3
 class Deregistration:
     """Drains and deregisters one cluster step by step; its state is in the cluster Secret alone."""
 
-    def __init__(self, runtime: Runtime, access: AppAccess, told: StatusReporter) -> None:
+    def __init__(self, runtime: Runtime, access: AppAccess) -> None:
         self._kube = runtime.kube
         self._settings = runtime.settings
         self._clients = runtime.clients
@@ -32,10 +32,9 @@ class Deregistration:
         self._log = runtime.log
         self._clock = runtime.clock
         self._access = access
-        self._reporter = told
 
-    def reconcile(self, key: str, owner: Object | None, decision: Deregister) -> float | None:
-        """Answers when to look again, in seconds; None when nothing is left to do."""
+    def reconcile(self, key: str, decision: Deregister) -> Outcome:
+        """The next part of it."""
         existing = decision.existing
         now = self._clock()
         since = parse_stamp(existing.draining_since)
@@ -49,34 +48,23 @@ class Deregistration:
         if left:
             words = draining.in_words(left, "Application")
             silent = self._silent_for(key, existing)
-            since_then = now - since
-            given_up = why_give_up(decision, self._settings, since=since_then, silent=silent)
+            given_up = why_give_up(decision, self._settings, since=now - since, silent=silent)
             if given_up is None:
                 if silent and not decision.is_known_dead:
                     words += f"; {self._warning()}"
-                reason = "Unreachable" if silent else "Draining"
-                self._tell(key, owner, "False", reason, words)
-                return PAUSE
+                return _leaving("False", "Unreachable" if silent else "Draining", words, PAUSE)
             self._deregister(key, existing, given_up)
-            self._tell(key, owner, "True", "GivenUp", f"{given_up}; {words}")
-            return None
+            return _leaving("True", "GivenUp", f"{given_up}; {words}", None)
         if applications and now - since < SETTLED:
-            self._tell(
-                key,
-                owner,
-                "False",
-                "Draining",
-                "waiting for ApplicationSets to release the cluster",
-            )
-            return PAUSE
+            message = "waiting for ApplicationSets to release the cluster"
+            return _leaving("False", "Draining", message, PAUSE)
         if decision.gone:
             self._deregister(key, existing, "its declaration was deleted")
-            return None
+            return Outcome()
         message = "all its Applications are deleted"
         if others:
             message += f"; kept, not created by ucp: {', '.join(others)}"
-        self._tell(key, owner, "True", "Drained", message)
-        return self._settings.resync_seconds
+        return _leaving("True", "Drained", message, self._settings.resync_seconds)
 
     def _delete_applications(self, existing: Registration) -> tuple[list[str], list[str]] | None:
         """Names of ours still there and of others; None where Argo CD isn't even installed."""
@@ -114,10 +102,10 @@ class Deregistration:
         except UcpError:
             return None
 
-    def _tell(self, key: str, owner: Object | None, status: str, reason: str, message: str) -> None:
-        leaving = Condition(names.REGISTERED, "False", "Leaving", "the cluster is deregistered")
-        drained = Condition(names.DRAINED, status, reason, message)
-        self._reporter.set_conditions(key, owner, [leaving, drained])
+
+def _leaving(status: str, reason: str, message: str, again: float | None) -> Outcome:
+    leaving = Condition(names.REGISTERED, "False", "Leaving", "the cluster is deregistered")
+    return Outcome((leaving, Condition(names.DRAINED, status, reason, message)), again)
 
 
 def _names(applications: list[Object]) -> list[str]:

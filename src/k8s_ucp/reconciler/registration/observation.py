@@ -6,11 +6,9 @@ import threading
 
 from k8s_ucp import names
 from k8s_ucp.kube import KubeError, Object
-from k8s_ucp.reconciler.access.cluster_clients import ClusterClients
 from k8s_ucp.reconciler.access.cluster_secret import Registration
-from k8s_ucp.reconciler.access.owners import Owners
-from k8s_ucp.reconciler.access.shared_informers import SharedInformers
 from k8s_ucp.reconciler.access.sources import Fate, OwnerRef, owner_of
+from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.registration import rules
 from k8s_ucp.reconciler.registration.rules import (
     Decision,
@@ -20,25 +18,17 @@ from k8s_ucp.reconciler.registration.rules import (
     Relabel,
     Reserved,
 )
-from k8s_ucp.reconciler.runtime.clock import Clock
 
 
 class Observer:
     """Puts together what rules.decide wants to know."""
 
-    def __init__(
-        self,
-        informers: SharedInformers,
-        owners: Owners,
-        clients: ClusterClients,
-        clock: Clock,
-        reserved: Reserved,
-    ) -> None:
-        self._informers = informers
-        self._owners = owners
-        self._clients = clients
-        self._clock = clock
-        self._reserved = reserved
+    def __init__(self, runtime: Runtime) -> None:
+        self._informers = runtime.informers
+        self._owners = runtime.owners
+        self._clients = runtime.clients
+        self._clock = runtime.clock
+        self._reserved = Reserved.of(runtime.settings.core_cluster, runtime.kube.server)
         self._claims: dict[str, str] = {}
         """Environments that sources were granted and may not have written yet, by source."""
         self._lock = threading.Lock()

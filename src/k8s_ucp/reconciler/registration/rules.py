@@ -126,6 +126,7 @@ _NOTHING_THERE = "the kubeconfig Secret does not exist, or no longer has a valid
 
 NOT_NAMED = "NotNamedByOwner"
 """Said of the Secret: what it claims to belong to has nothing to do with it."""
+OWNER_UNREADABLE = "OwnerUnreadable"
 UNPROVEN = "SourceUnproven"
 """Its owner doesn't tell yet where the cluster is; looked at again soon."""
 

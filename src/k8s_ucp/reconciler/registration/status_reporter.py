@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp import names
+from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CONFIG_MAP, Kube, NotFound, Object
 from k8s_ucp.reconciler.runtime import conditions as status_conditions
 from k8s_ucp.reconciler.runtime.clock import Clock, stamp
@@ -20,6 +22,21 @@ from k8s_ucp.reconciler.runtime.events import Events
 from k8s_ucp.reconciler.runtime.logs import without_secrets
 from k8s_ucp.reconciler.runtime.metrics import Metrics
 from k8s_ucp.reconciler.runtime.status import StatusWriter
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is true of a source after an effect, and when to look at it again."""
+
+    conditions: tuple[Condition, ...] = ()
+    requeue_after: float | None = None
+    """Seconds; None: at the next change."""
+    warning: str = ""
+    """For the log, with the first condition, where that is news."""
+    event: tuple[str, str] | None = None
+    """Reason and message of what is no lasting state."""
+    failure: UcpError | None = None
+    """What to raise once the conditions are told: the queue waits longer each time."""
 
 
 class StatusReporter:
@@ -69,12 +86,12 @@ class StatusReporter:
         self._tell_turns(owner, before, told)
         return news
 
-    def record_event(
-        self, owner: Object | None, reason: str, message: str, *, warning: bool = False
-    ) -> None:
-        """An Event without a condition, for what is no lasting state."""
-        if owner is not None:
-            self._events.tell(owner, reason, message, warning=warning)
+    def show(self, key: str, owner: Object | None, outcome: Outcome) -> bool:
+        """Conditions and Event of an effect; True if the conditions changed."""
+        news = bool(outcome.conditions) and self.set_conditions(key, owner, outcome.conditions)
+        if owner is not None and outcome.event:
+            self._events.tell(owner, *outcome.event)
+        return news
 
     def forget(self, key: str) -> None:
         """The source is gone: nothing is said of it any more."""
