@@ -243,13 +243,9 @@ def signing_key() -> dict[str, Any]:
     """Argo CD's Secret with a new key for the tokens it gives out."""
     key = base64.b64encode(secrets.token_urlsafe(32).encode()).decode()
     part_of = {"app.kubernetes.io/name": "argocd-secret", "app.kubernetes.io/part-of": "argocd"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "argocd-secret", "namespace": NAMESPACE, "labels": part_of},
-        "type": "Opaque",
-        "data": {"server.secretkey": key},
-    }
+    return SECRET.object(
+        "argocd-secret", NAMESPACE, labels=part_of, type="Opaque", data={"server.secretkey": key}
+    )
 
 
 def ui_available(port: int) -> bool:

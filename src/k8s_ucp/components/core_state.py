@@ -24,6 +24,7 @@ COMPOSITE = "crossplane.io/composite"
 """Label of what a Composition made: the name of what asked for it."""
 PART = "crossplane.io/composition-resource-name"
 """Annotation of the same: which of the Composition's resources it is."""
+_KEPT = ("type", "labels", "annotations", "data")
 _NOT_KEPT = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation with the whole Secret in it."""
 
@@ -79,15 +80,9 @@ class CoreState:
 
     def note_restored(self, step: str, *sections: str) -> None:
         """From now on this core speaks for these sections. step: who says so."""
-        self.kube.apply(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": RESTORED, "namespace": names.CLUSTERS_NAMESPACE},
-                "data": dict.fromkeys(sections, "yes"),
-            },
-            manager=f"k8s-ucp-{step}",
-        )
+        data = dict.fromkeys(sections, "yes")
+        note = CONFIG_MAP.object(RESTORED, names.CLUSTERS_NAMESPACE, data=data)
+        self.kube.apply(note, manager=f"k8s-ucp-{step}")
 
     def note_leaving(self) -> None:
         """This core is taken apart: what it lacks from now on says nothing."""
@@ -137,15 +132,15 @@ class CoreState:
         if there is not None and (section == SOURCES or passwords.KEY in (there.get("data") or {})):
             return False
         if self.kube.find(NAMESPACE, namespace) is None:
-            self.kube.apply(
-                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-            )
+            self.kube.apply(NAMESPACE.object(namespace))
         try:
             if section == SOURCES:
-                self.kube.create(_source(namespace, name, kept))
+                self.kube.create(
+                    SECRET.object(name, namespace, **{each: kept[each] for each in _KEPT})
+                )
             else:
                 # As the controller that made it: what Argo CD or Crossplane add stays theirs.
-                item = _secret(namespace, name, data=dict(kept))
+                item = SECRET.object(name, namespace, data=dict(kept))
                 self.kube.apply(item, manager=passwords.MANAGER, force=False)
         except Conflict:
             # Somebody was quicker: it is there.
@@ -208,21 +203,6 @@ class CoreState:
                         version, each["kind"], each["name"], each["namespaced"]
                     )
         return found
-
-
-def _secret(namespace: str, name: str, **parts: Any) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": name, "namespace": namespace},
-        **parts,
-    }
-
-
-def _source(namespace: str, name: str, kept: Mapping[str, Any]) -> Object:
-    item = _secret(namespace, name, type=kept["type"], data=kept["data"])
-    item["metadata"] |= {"labels": kept["labels"], "annotations": kept["annotations"]}
-    return item
 
 
 def _declared_name(item: Object) -> str:

@@ -17,7 +17,7 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import SECRET, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, MANAGED_BY, OURS
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.toolbox import Toolbox
@@ -119,21 +119,17 @@ def repository_secrets(
         return []
     urls = read_addresses(topology, folder)
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": f"repository-{name}",
-                "namespace": ARGOCD_NAMESPACE,
-                "labels": {"argocd.argoproj.io/secret-type": "repository", MANAGED_BY: OURS},
-            },
-            "stringData": {
+        SECRET.object(
+            f"repository-{name}",
+            ARGOCD_NAMESPACE,
+            labels={"argocd.argoproj.io/secret-type": "repository", MANAGED_BY: OURS},
+            stringData={
                 "type": "git",
                 "url": url,
                 "username": credential.username,
                 "password": credential.password,
             },
-        }
+        )
         for name, url in (("core", urls.core), ("apps", urls.apps))
         if url.startswith(("http://", "https://"))
     ]

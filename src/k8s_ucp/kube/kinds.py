@@ -24,6 +24,14 @@ class Kind:
         """Of the API; empty for the core's."""
         return self.api_version.rpartition("/")[0]
 
+    def object(self, name: str, namespace: str | None = None, **parts: Any) -> Object:
+        """One of them, to be written. parts: `labels` and `annotations` go into its metadata."""
+        metadata: Object = {"name": name} | ({"namespace": namespace} if namespace else {})
+        for each in ("labels", "annotations", "ownerReferences"):
+            if each in parts:
+                metadata[each] = parts.pop(each)
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **parts}
+
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
         """URL path of the collection, or of one object when a name is given."""
         root = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"

@@ -81,17 +81,10 @@ def lacks(secret: Object) -> bool:
 def filled(secret: Object, password: str) -> Object:
     """What to apply: the password, to this very version of the Secret and no other."""
     metadata = secret["metadata"]
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": metadata["name"],
-            "namespace": metadata["namespace"],
-            "uid": metadata["uid"],
-            "resourceVersion": metadata["resourceVersion"],
-        },
-        "data": {KEY: base64.b64encode(password.encode()).decode()},
-    }
+    data = {KEY: base64.b64encode(password.encode()).decode()}
+    item = SECRET.object(metadata["name"], metadata["namespace"], data=data)
+    item["metadata"] |= {each: metadata[each] for each in ("uid", "resourceVersion")}
+    return item
 
 
 def without_values(secret: Object) -> Object:

@@ -106,18 +106,9 @@ def put_mark(kube: Kube, name: str, owner: str) -> bool:
     if check_owner(kube, name, owner):
         return False
     try:
-        kube.create(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {
-                    "name": MARK,
-                    "namespace": MARK_NAMESPACE,
-                    "labels": {"app.kubernetes.io/managed-by": "k8s-ucp"},
-                },
-                "data": {"owner": owner, "name": name},
-            }
-        )
+        labels = {"app.kubernetes.io/managed-by": "k8s-ucp"}
+        data = {"owner": owner, "name": name}
+        kube.create(CONFIG_MAP.object(MARK, MARK_NAMESPACE, labels=labels, data=data))
     except Conflict:
         # Somebody was faster; it may have been us.
         return not check_owner(kube, name, owner)

@@ -11,6 +11,7 @@ from typing import Any
 from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, WELL, Health
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
+from k8s_ucp.kube import kinds
 from k8s_ucp.workspace import write_private_file
 
 NAME = "redis"
@@ -85,13 +86,8 @@ class Redis:
 
 def password_secret(password: str) -> dict[str, Any]:
     """The Secret that Argo CD and its redis share."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": SECRET, "namespace": NAMESPACE},
-        "type": "Opaque",
-        "data": {"auth": base64.b64encode(password.encode()).decode()},
-    }
+    auth = base64.b64encode(password.encode()).decode()
+    return kinds.SECRET.object(SECRET, NAMESPACE, type="Opaque", data={"auth": auth})
 
 
 def _command(*words: str) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp import names
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import SECRET, Object
 from k8s_ucp.reconciler.access import tokens
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, kubeconfig
 from k8s_ucp.reconciler.access.sources import KubeconfigSource, OwnerRef
@@ -86,22 +86,18 @@ def wanted_access(
 
 def build(source: KubeconfigSource, auth_info: AuthInfo, token: Token) -> Object:
     """The whole cluster Secret of a source."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": names.cluster_secret(source.cluster),
-            "namespace": names.ARGOCD_NAMESPACE,
-            "labels": {names.SECRET_TYPE: "cluster", **_labels(source)},
-            "annotations": {
-                names.SOURCE: source.key,
-                names.OWNER: str(source.owner),
-                **token.annotations(names.TOKEN_ISSUED, names.TOKEN_EXPIRES),
-            },
+    return SECRET.object(
+        names.cluster_secret(source.cluster),
+        names.ARGOCD_NAMESPACE,
+        labels={names.SECRET_TYPE: "cluster", **_labels(source)},
+        annotations={
+            names.SOURCE: source.key,
+            names.OWNER: str(source.owner),
+            **token.annotations(names.TOKEN_ISSUED, names.TOKEN_EXPIRES),
         },
-        "type": "Opaque",
-        "data": _data(source, auth_info, token),
-    }
+        type="Opaque",
+        data=_data(source, auth_info, token),
+    )
 
 
 def access_change(

@@ -106,16 +106,10 @@ class DeletionGuard:
         except NotFound:
             if not text:
                 return
-            metadata = {
-                "name": names.MIRRORS_LEFT,
-                "namespace": names.CLUSTERS_NAMESPACE,
-                "labels": {names.MANAGED_BY: names.OURS},
-            }
-            self._kube.create(
-                {
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "metadata": metadata,
-                    "data": {cluster: text},
-                }
+            note = CONFIG_MAP.object(
+                names.MIRRORS_LEFT,
+                names.CLUSTERS_NAMESPACE,
+                labels={names.MANAGED_BY: names.OURS},
+                data={cluster: text},
             )
+            self._kube.create(note)

@@ -205,7 +205,8 @@ class RegistrationController:
             why=decision.why,
             token_expires=stamp(token.expires_at),
         )
-        event = ("TokenRenewed", f"Argo CD has a new token ({decision.why})") if standing else None
+        message = f"Argo CD has a new token ({decision.why})"
+        event = ("TokenRenewed", message) if standing else None
         again = token.renew_at(source.cluster)
         return self._well(source, token.expires_at, again, event=event)
 

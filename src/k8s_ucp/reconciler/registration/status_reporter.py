@@ -165,7 +165,13 @@ class StatusReporter:
             self._kube.patch(CONFIG_MAP, names.REGISTRATIONS, names.CLUSTERS_NAMESPACE, change)
         except NotFound:
             if text is not None:
-                self._kube.create(_config_map({_as_key(key): text}))
+                notes = CONFIG_MAP.object(
+                    names.REGISTRATIONS,
+                    names.CLUSTERS_NAMESPACE,
+                    labels={names.MANAGED_BY: names.OURS},
+                    data=change["data"],
+                )
+                self._kube.create(notes)
         with self._lock:
             if self._notes is None:
                 # Somebody else spoke meanwhile: it is read again anyway.
@@ -198,16 +204,3 @@ def read_notes_text(kube: Kube) -> dict[str, str]:
 def _as_key(source: str) -> str:
     """`<namespace>.<Secret>`: a namespace holds no dot, and a key no slash."""
     return source.replace("/", ".", 1)
-
-
-def _config_map(data: dict[str, str]) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": names.REGISTRATIONS,
-            "namespace": names.CLUSTERS_NAMESPACE,
-            "labels": {names.MANAGED_BY: names.OURS},
-        },
-        "data": data,
-    }

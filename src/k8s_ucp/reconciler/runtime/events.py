@@ -90,20 +90,18 @@ class Events:
         }
         if metadata.get("namespace"):
             involved["namespace"] = metadata["namespace"]
-        self._kube.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {"name": name, "namespace": namespace},
-                "involvedObject": involved,
-                "reason": reason,
-                "message": message,
-                "type": "Warning" if warning else "Normal",
-                "source": {"component": names.OURS},
-                "reportingComponent": f"{names.GROUP}/reconciler",
-                "reportingInstance": "",
-                "firstTimestamp": now,
-                "lastTimestamp": now,
-                "count": count,
-            }
+        event = EVENT.object(
+            name,
+            namespace,
+            involvedObject=involved,
+            reason=reason,
+            message=message,
+            type="Warning" if warning else "Normal",
+            source={"component": names.OURS},
+            reportingComponent=f"{names.GROUP}/reconciler",
+            reportingInstance="",
+            firstTimestamp=now,
+            lastTimestamp=now,
+            count=count,
         )
+        self._kube.create(event)

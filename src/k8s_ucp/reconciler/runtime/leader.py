@@ -187,14 +187,8 @@ class Election:
         return True
 
     def _create(self) -> None:
-        self._kube.create(
-            {
-                "apiVersion": LEASE.api_version,
-                "kind": LEASE.kind,
-                "metadata": {"name": self.name, "namespace": names.CLUSTERS_NAMESPACE},
-                "spec": {"leaseTransitions": 0, **self._claim(held=True)},
-            }
-        )
+        spec = {"leaseTransitions": 0, **self._claim(held=True)}
+        self._kube.create(LEASE.object(self.name, names.CLUSTERS_NAMESPACE, spec=spec))
 
     def _write(self, lease: Object, *, held: bool) -> None:
         spec = lease.get("spec") or {}

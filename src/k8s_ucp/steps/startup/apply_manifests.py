@@ -20,7 +20,7 @@ from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.gitops.render.values.clouds import clouds
-from k8s_ucp.kube import APPLICATION, CONFIG_MAP, Kube
+from k8s_ucp.kube import APPLICATION, CONFIG_MAP, SECRET, Kube
 from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE, MANAGED_BY, OURS
 
 APPLIED = "k8s-ucp-applied"
@@ -98,15 +98,8 @@ def is_applied(kube: Kube, step: str, known: str, kinds: Sequence[Manifest]) -> 
 
 def note_applied(kube: Kube, step: str, known: str) -> None:
     """Each step has a field manager of its own, so that one does not take another's note away."""
-    kube.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": APPLIED, "namespace": CLUSTERS_NAMESPACE},
-            "data": {step: known},
-        },
-        manager=f"k8s-ucp-{step}",
-    )
+    note = CONFIG_MAP.object(APPLIED, CLUSTERS_NAMESPACE, data={step: known})
+    kube.apply(note, manager=f"k8s-ucp-{step}")
 
 
 def apply_root(context: Context, report: Report) -> None:
@@ -141,19 +134,14 @@ def apply_credentials(context: Context, report: Report) -> None:
     for cloud in clouds(context.topology):
         text = load(cloud, place_of(context.topology, context.workspace, cloud))
         report(cloud)
-        context.kube.apply(
-            {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {
-                    "name": CLOUDS[cloud].secret,
-                    "namespace": crossplane.NAMESPACE,
-                    "labels": {MANAGED_BY: OURS},
-                },
-                "type": "Opaque",
-                "stringData": {"creds": text},
-            }
+        secret = SECRET.object(
+            CLOUDS[cloud].secret,
+            crossplane.NAMESPACE,
+            labels={MANAGED_BY: OURS},
+            type="Opaque",
+            stringData={"creds": text},
         )
+        context.kube.apply(secret)
 
 
 def _only(files: Mapping[str, bytes], *prefixes: str) -> dict[str, bytes]:
