@@ -42,7 +42,7 @@ from k8s_ucp.reconciler.registration.rules import (
     Register,
     Relabel,
 )
-from k8s_ucp.reconciler.registration.status_reporter import Outcome, StatusReporter
+from k8s_ucp.reconciler.registration.status_reporter import RegistrationOutcome, StatusReporter
 from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
 from k8s_ucp.reconciler.runtime.informer import Informer
@@ -150,7 +150,7 @@ class RegistrationController:
             raise outcome.failure
         return outcome.requeue_after
 
-    def _act(self, key: str, decision: Decision) -> Outcome:
+    def _act(self, key: str, decision: Decision) -> RegistrationOutcome:
         match decision:
             case Deregister():
                 return self._departure.reconcile(key, decision)
@@ -161,18 +161,18 @@ class RegistrationController:
             case Relabel(source, existing):
                 self._patch(existing, label_change(source, existing))
                 self._log.info("labels updated", cluster=source.cluster)
-                return Outcome(requeue_after=0)
+                return RegistrationOutcome(requeue_after=0)
             case Keep():
                 return self._keep(key, decision)
             case _:
                 self._access.forget(key)
                 self._reporter.forget(key)
                 self._metrics.forget_source(key)
-                return Outcome()
+                return RegistrationOutcome()
 
     # Effects.
 
-    def _register(self, key: str, decision: Register) -> Outcome:
+    def _register(self, key: str, decision: Register) -> RegistrationOutcome:
         source, existing = decision.source, decision.existing
         standing = existing is not None
         try:
@@ -226,13 +226,13 @@ class RegistrationController:
             )
         return None
 
-    def _keep(self, key: str, decision: Keep) -> Outcome:
+    def _keep(self, key: str, decision: Keep) -> RegistrationOutcome:
         source, existing = decision.source, decision.existing
         secret = self._informers.cluster_secrets.store.get(
             f"{names.ARGOCD_NAMESPACE}/{existing.name}"
         )
         if secret is None:
-            return Outcome(requeue_after=SOON)
+            return RegistrationOutcome(requeue_after=SOON)
         namespaces = source.namespaces if source.scoped else ()
         try:
             self._access.probe(key, secret, namespaces)
@@ -245,7 +245,7 @@ class RegistrationController:
             if not self._access.worth_renewing(key):
                 self._metrics.cluster_silent(source.cluster)
                 rejected = _not_reached("Rejected", error.message)
-                return Outcome((_registered(source), rejected), self._access.pause(key))
+                return RegistrationOutcome((_registered(source), rejected), self._access.pause(key))
             again = Register(source, decision.auth_info, existing, "identity rejected")
             return self._register(key, again)
         except KubeError as error:
@@ -259,12 +259,12 @@ class RegistrationController:
         renew_at: float,
         *,
         event: tuple[str, str] | None = None,
-    ) -> Outcome:
+    ) -> RegistrationOutcome:
         self._metrics.token_expires.labels(source.cluster).set(expires_at)
         self._metrics.cluster_answered(source.cluster)
         soon = min(self._settings.probe_seconds, self._settings.resync_seconds)
         again = max(0.0, min(soon, renew_at - self._clock()))
-        return Outcome((_registered(source), _REACHED), again, event=event)
+        return RegistrationOutcome((_registered(source), _REACHED), again, event=event)
 
     def _unreached(
         self,
@@ -273,7 +273,7 @@ class RegistrationController:
         *,
         standing: bool,
         source: KubeconfigSource | None = None,
-    ) -> Outcome:
+    ) -> RegistrationOutcome:
         """Nothing is taken away from a cluster that doesn't answer."""
         if source:
             registered = _registered(source)
@@ -282,16 +282,16 @@ class RegistrationController:
             message = "the app cluster is not responding; retrying"
             registered = Condition(names.REGISTERED, str(standing), "Unreachable", message)
         conditions = (_not_reached("Unreachable", error.message), registered)
-        return Outcome(conditions, self._access.pause(key), warning="unreachable")
+        return RegistrationOutcome(conditions, self._access.pause(key), warning="unreachable")
 
-    def _refuse(self, key: str, refusal: Refuse) -> Outcome:
+    def _refuse(self, key: str, refusal: Refuse) -> RegistrationOutcome:
         self._metrics.refusals.labels(key, refusal.reason).inc()
         again = self._settings.resync_seconds
         if refusal.reason == UNPROVEN:
             again = min(again, UNPROVEN_SECONDS)
         standing = str(refusal.standing)
         condition = Condition(names.REGISTERED, standing, refusal.reason, refusal.message)
-        return Outcome((condition,), again, warning="not registered")
+        return RegistrationOutcome((condition,), again, warning="not registered")
 
     def _patch(self, existing: Registration, change: Object) -> None:
         self._kube.patch(SECRET, existing.name, names.ARGOCD_NAMESPACE, change)

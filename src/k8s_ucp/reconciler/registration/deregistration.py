@@ -11,7 +11,7 @@ from k8s_ucp.reconciler.access.cluster_secret import Registration, drain_change
 from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.registration.app_access import AppAccess
 from k8s_ucp.reconciler.registration.rules import Deregister, why_give_up
-from k8s_ucp.reconciler.registration.status_reporter import Outcome
+from k8s_ucp.reconciler.registration.status_reporter import RegistrationOutcome
 from k8s_ucp.reconciler.runtime.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
 
@@ -33,7 +33,7 @@ class Deregistration:
         self._clock = runtime.clock
         self._access = access
 
-    def reconcile(self, key: str, decision: Deregister) -> Outcome:
+    def reconcile(self, key: str, decision: Deregister) -> RegistrationOutcome:
         """The next part of it."""
         existing = decision.existing
         now = self._clock()
@@ -60,7 +60,7 @@ class Deregistration:
             return _leaving("False", "Draining", message, PAUSE)
         if decision.gone:
             self._deregister(key, existing, "its declaration was deleted")
-            return Outcome()
+            return RegistrationOutcome()
         message = "all its Applications are deleted"
         if others:
             message += f"; kept, not created by ucp: {', '.join(others)}"
@@ -103,9 +103,9 @@ class Deregistration:
             return None
 
 
-def _leaving(status: str, reason: str, message: str, again: float | None) -> Outcome:
+def _leaving(status: str, reason: str, message: str, again: float | None) -> RegistrationOutcome:
     leaving = Condition(names.REGISTERED, "False", "Leaving", "the cluster is deregistered")
-    return Outcome((leaving, Condition(names.DRAINED, status, reason, message)), again)
+    return RegistrationOutcome((leaving, Condition(names.DRAINED, status, reason, message)), again)
 
 
 def _names(applications: list[Object]) -> list[str]:

@@ -25,7 +25,7 @@ from k8s_ucp.reconciler.runtime.status import StatusWriter
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RegistrationOutcome:
     """What is true of a source after an effect, and when to look at it again."""
 
     conditions: tuple[Condition, ...] = ()
@@ -86,7 +86,7 @@ class StatusReporter:
         self._tell_turns(owner, before, told)
         return news
 
-    def show(self, key: str, owner: Object | None, outcome: Outcome) -> bool:
+    def show(self, key: str, owner: Object | None, outcome: RegistrationOutcome) -> bool:
         """Conditions and Event of an effect; True if the conditions changed."""
         news = bool(outcome.conditions) and self.set_conditions(key, owner, outcome.conditions)
         if owner is not None and outcome.event:
