@@ -6,7 +6,7 @@ what providers.py would have; docs/extending.md shows this file.
 
 from __future__ import annotations
 
-from k8s_ucp.cluster_provider import Declaration, Network, Placement, ProviderInfo
+from k8s_ucp.cluster_provider import Network, Placement, ProviderInfo
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
@@ -16,7 +16,6 @@ ROW = ProviderInfo(
     "playground",
     "tests.fifth_provider:make",
     core=True,
-    environments=Declaration.LOCAL_CLUSTER,
     network=Network.LOOPBACK,
     placement=Placement.HOST,
     simulated=True,

@@ -34,15 +34,6 @@ class Placement(Enum):
     PODS = "pods"
 
 
-class Declaration(Enum):
-    """As what the core repository declares an environment's cluster."""
-
-    LOCAL_CLUSTER = "LocalCluster"
-    """The reconciler on this machine asks the provider's maker for it."""
-    CROSSPLANE = "Crossplane"
-    """Crossplane makes its managed resources."""
-
-
 @dataclass(frozen=True)
 class ManagedFields:
     """Fields of a kind below spec.forProvider, and what they take of the topology."""
@@ -114,15 +105,14 @@ class ProviderInfo:
     name: str
     maker: str = ""
     """`module:function` that makes its ClusterProvider (clusters/local.py says of what); empty
-    where this machine makes none of its clusters."""
+    where Crossplane makes all of its clusters."""
     core: bool = False
     """Core clusters can be of it."""
-    environments: Declaration | None = None
-    """How those of environments are declared; None: it makes none."""
     cloud: str = ""
     """That bills for its clusters, by its name in clouds.py."""
     managed: ManagedCluster | None = None
-    """Of environments whose clusters Crossplane makes."""
+    """Of environments whose clusters Crossplane makes. Those of others are LocalClusters, for which
+    the reconciler on this machine asks the maker."""
     network: Network = Network.WORLD
     placement: Placement = Placement.PODS
     """Of a core's components."""
@@ -170,8 +160,7 @@ class ProviderInfo:
     @property
     def makes_nodes(self) -> bool:
         """Environments get real nodes on this machine: their images may have to be pulled first."""
-        local = self.environments is Declaration.LOCAL_CLUSTER
-        return local and not (self.simulated or self.adopts)
+        return not (self.managed or self.simulated or self.adopts)
 
     @property
     def takes_traffic(self) -> bool:

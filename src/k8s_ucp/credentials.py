@@ -68,6 +68,22 @@ def place_of(topology: Topology, workspace: Workspace, name: str) -> CredentialR
     return CredentialRef(file=workspace.credentials / file)
 
 
+def credential_files(folder: Path) -> list[Path]:
+    """Of the folder `creds/`, sorted; README and examples are no secrets."""
+    return sorted(
+        each
+        for each in (folder.iterdir() if folder.is_dir() else ())
+        if each.is_file()
+        and not each.name.startswith((".", "README"))
+        and "example" not in each.name
+    )
+
+
+def exposed_files(folder: Path) -> list[Path]:
+    """Those that the group or anybody may read."""
+    return [each for each in credential_files(folder) if each.stat().st_mode & 0o077]
+
+
 def load(cloud: str, place: CredentialRef) -> str:
     """The credential as Crossplane's provider reads it. Raises BadCredential."""
     return _load(cloud, place, CLOUDS[cloud].credential)

@@ -7,8 +7,6 @@ from k8s_ucp.engine.pipeline import Plan, Task
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd
 from k8s_ucp.gitops.render.values.clouds import clouds
 from k8s_ucp.preflight.adoption import check_adopted
-from k8s_ucp.preflight.backup_key import check_backup_key
-from k8s_ucp.preflight.cloud_credentials import check_cloud_credentials
 from k8s_ucp.preflight.collisions import check_collisions
 from k8s_ucp.preflight.core import (
     check_git_reach,
@@ -16,6 +14,7 @@ from k8s_ucp.preflight.core import (
     check_image,
     check_nothing_there,
 )
+from k8s_ucp.preflight.credentials import check_backup_key, check_cloud_credentials
 from k8s_ucp.preflight.machine import (
     check_clusters,
     check_combination,
@@ -26,10 +25,10 @@ from k8s_ucp.preflight.machine import (
     check_socket,
     check_system,
     check_tools,
+    check_versions,
 )
 from k8s_ucp.preflight.orphans import check_orphans
 from k8s_ucp.preflight.removal import check_existing_core
-from k8s_ucp.preflight.versions import check_versions
 from k8s_ucp.steps.backup.back_up import back_up, back_up_before_stop, restore_backup
 from k8s_ucp.steps.backup.restore_external_names import restore_external_names
 from k8s_ucp.steps.preparation.publish_repositories import publish_repositories
@@ -78,6 +77,7 @@ CHECKS = (
     check_adopted,
     check_collisions,
     check_tools,
+    check_versions,
 )
 """What a start checks before it changes anything, in this order."""
 

@@ -6,10 +6,7 @@ its own, which the row names: `clusters/<name>/`. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from k8s_ucp.cluster_provider import (
-    Declaration,
     ManagedCluster,
     ManagedFields,
     Network,
@@ -25,7 +22,6 @@ _ROWS = (
         "embedded",
         "k8s_ucp.clusters.embedded.provider:make",
         core=True,
-        environments=Declaration.LOCAL_CLUSTER,
         network=Network.LOOPBACK,
         placement=Placement.HOST,
         simulated=True,
@@ -40,7 +36,6 @@ _ROWS = (
         "kind",
         "k8s_ucp.clusters.kind.provider:make",
         core=True,
-        environments=Declaration.LOCAL_CLUSTER,
         network=Network.CONTAINERS,
         loads_images=True,
         unavailable="k8s_ucp.clusters.kind.provider:why_unavailable",
@@ -55,7 +50,6 @@ _ROWS = (
         "gke",
         "k8s_ucp.clusters.gke.provider:make",
         core=True,
-        environments=Declaration.CROSSPLANE,
         cloud="gcp",
         managed=ManagedCluster(
             ("provider-gcp-compute", "provider-gcp-container"),
@@ -84,13 +78,11 @@ _ROWS = (
         "existing",
         "k8s_ucp.clusters.existing.provider:make",
         core=True,
-        environments=Declaration.LOCAL_CLUSTER,
         adopts=True,
         keys=("context", "adopt"),
     ),
     ProviderInfo(
         "eks",
-        environments=Declaration.CROSSPLANE,
         cloud="aws",
         managed=ManagedCluster(
             ("provider-aws-ec2", "provider-aws-eks", "provider-aws-iam"),
@@ -121,7 +113,6 @@ _ROWS = (
     ),
     ProviderInfo(
         "aks",
-        environments=Declaration.CROSSPLANE,
         cloud="azure",
         managed=ManagedCluster(
             ("provider-azure-containerservice", "provider-azure-network"),
@@ -143,7 +134,6 @@ _ROWS = (
     ),
     ProviderInfo(
         "digitalocean",
-        environments=Declaration.CROSSPLANE,
         cloud="digitalocean",
         managed=ManagedCluster(
             (),
@@ -174,21 +164,17 @@ def core_providers() -> tuple[str, ...]:
 
 def local_providers() -> tuple[str, ...]:
     """Of environments whose clusters are LocalCluster objects."""
-    return tuple(_declared(Declaration.LOCAL_CLUSTER))
+    return tuple(each.name for each in PROVIDERS.values() if not each.managed)
 
 
 def cloud_providers() -> tuple[str, ...]:
     """Of environments whose clusters are Crossplane's managed resources."""
-    return tuple(_declared(Declaration.CROSSPLANE))
+    return tuple(each.name for each in PROVIDERS.values() if each.managed)
 
 
 def environment_providers() -> tuple[str, ...]:
     """Of environments."""
     return (*local_providers(), *cloud_providers())
-
-
-def _declared(as_: Declaration) -> Iterator[str]:
-    return (each.name for each in PROVIDERS.values() if each.environments is as_)
 
 
 def is_simulated(name: str) -> bool:

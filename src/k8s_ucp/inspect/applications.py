@@ -80,11 +80,6 @@ def troubles(items: Iterable[Object]) -> list[str]:
     ]
 
 
-def failed_objects(item: Object) -> list[tuple[str, str]]:
-    """(object, message) of what the last sync could not apply."""
-    return _failed(_status(item).get("operationState") or {})
-
-
 _UNWELL = ("Degraded", "Missing", "Unknown", "Suspended", "Progressing")
 
 

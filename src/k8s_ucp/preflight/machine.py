@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-import stat
 import sys
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import Reach
 from k8s_ucp.clusters.local import core_request, environment_requests
+from k8s_ucp.components.versions import refuse_other_versions
 from k8s_ucp.context import Context
-from k8s_ucp.errors import ProgramMissing, UcpError
+from k8s_ucp.credentials import exposed_files
+from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.installer import Installer, ProgramSource
 from k8s_ucp.tools.needed import needed_tools
+from k8s_ucp.topology import Topology
 from k8s_ucp.topology.rules.combinations import find_unstartable
 from k8s_ucp.workspace import cache_folder
 
@@ -50,6 +53,34 @@ def check_system(context: Context) -> None:
         raise ProgramMissing(
             "git is not installed", next="install git (Debian: sudo apt install git)"
         )
+
+
+def check_versions(context: Context) -> None:
+    """Of the engines, and of Kubernetes."""
+    refuse_other_versions(context.topology)
+    refuse_unknown_kubernetes(context.topology)
+
+
+def refuse_unknown_kubernetes(topology: Topology) -> None:
+    """Some clusters run the one Kubernetes that is brought. Raises UsageError."""
+    brought = CATALOGUE["kubernetes"].version
+    spec = topology.spec
+    clusters = [
+        ("spec.core", spec.core.provider, spec.core.version),
+        *(
+            (f"the environment {each.name}", each.cluster.provider, each.cluster.version)
+            for each in spec.environments
+        ),
+    ]
+    for where, provider, version in clusters:
+        wanted = (version or "").removeprefix("v")
+        pinned = PROVIDERS[provider].pinned_version
+        if pinned and wanted and not f"{brought}.".startswith(f"{wanted}."):
+            raise UsageError(
+                f"{where}: Kubernetes {version} is not available for {provider} "
+                f"clusters; available: {brought}",
+                next=f"set version: {brought}, or remove the key",
+            )
 
 
 def check_combination(context: Context) -> None:
@@ -124,17 +155,7 @@ def check_memory(context: Context) -> None:
 def check_credentials(context: Context) -> None:
     """Credential files are the user's alone."""
     folder = context.workspace.credentials
-    if not folder.is_dir():
-        return
-    wide = [
-        each
-        for each in sorted(folder.iterdir())
-        if each.is_file()
-        and each.name not in ("README.md", ".gitignore")
-        and not each.name.endswith(".example")
-        and stat.S_IMODE(each.stat().st_mode) & 0o077
-    ]
-    if wide:
+    if wide := exposed_files(folder):
         files = " ".join(f"'{each}'" for each in wide)
         raise UcpError(
             f"other users can read {', '.join(each.name for each in wide)} in {folder}",

@@ -37,8 +37,8 @@ from k8s_ucp.kube import (
 from k8s_ucp.preflight.adoption import check_adopted
 from k8s_ucp.preflight.collisions import PROVIDER, check_collisions
 from k8s_ucp.preflight.core import check_nothing_there
+from k8s_ucp.preflight.machine import check_versions
 from k8s_ucp.preflight.removal import check_tracking
-from k8s_ucp.preflight.versions import check_versions
 from k8s_ucp.topology import parse
 from k8s_ucp.workspace import Workspace
 from tests.backing_clusters import merged

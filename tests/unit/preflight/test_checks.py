@@ -16,7 +16,7 @@ from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.preflight import machine as check_machine
 from k8s_ucp.preflight.core import check_git_reach, check_git_rights
-from k8s_ucp.preflight.versions import check_versions
+from k8s_ucp.preflight.machine import check_versions
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import Topology, default, parse
 from k8s_ucp.workspace import Workspace

@@ -10,7 +10,7 @@ from k8s_ucp.context import Context
 from k8s_ucp.credentials import BadCredential
 from k8s_ucp.kube import Object
 from k8s_ucp.plans import CHECKS
-from k8s_ucp.preflight.cloud_credentials import check_cloud_credentials
+from k8s_ucp.preflight.credentials import check_cloud_credentials
 from k8s_ucp.steps.startup.apply_manifests import apply_credentials
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace

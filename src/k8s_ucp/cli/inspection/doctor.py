@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, placed
-from k8s_ucp.cli.inspection.credential_files import credential_files
 from k8s_ucp.cli.inspection.status import collect
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.components.backup_keeper import failure
 from k8s_ucp.context import TopologyView
+from k8s_ucp.credentials import exposed_files
 from k8s_ucp.inspect import doctor
 from k8s_ucp.inspect.doctor import Finding
 from k8s_ucp.preflight.adoption import adopted_settings
@@ -67,21 +67,12 @@ def examined(context: TopologyView) -> doctor.Examined:
         seen,
         lambda: context.kube,
         time.time(),
-        exposed=_exposed(context.workspace.credentials),
+        exposed=[str(each) for each in exposed_files(context.workspace.credentials)],
         not_backed_up=failure(context.state),
         unfit=unfit,
         lacking=lacking,
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),
     )
-
-
-def _exposed(folder: Path) -> list[str]:
-    """Credential files that the group or anybody may read."""
-    return [
-        str(each)
-        for each in credential_files(folder)
-        if not each.is_symlink() and each.stat().st_mode & 0o077
-    ]
 
 
 def _page(found: list[Finding]) -> str:

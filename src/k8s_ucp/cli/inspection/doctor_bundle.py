@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp import __version__
-from k8s_ucp.cli.inspection.credential_files import credential_files
 from k8s_ucp.cli.inspection.logs import all_logs, tail
 from k8s_ucp.cli.topology_selection import STARTED
 from k8s_ucp.components.pods import pod_components
 from k8s_ucp.components.pods.logs import PodLogs
 from k8s_ucp.context import TopologyView
+from k8s_ucp.credentials import credential_files
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.bundle import Bundle, event_line, outline
@@ -137,8 +137,6 @@ def _of_files(context: TopologyView) -> Iterator[str]:
         yield from values_of("credential", text)
         for line in text.splitlines():
             yield from values_of("credential", line.partition("=")[2].strip())
-    sources = context.topology.spec.credentials
-    for cloud in type(sources).model_fields:
-        source = getattr(sources, cloud)
+    for _, source in context.topology.spec.credentials:
         if source is not None and source.env:
             yield from values_of("credential", os.environ.get(source.env, ""))

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from k8s_ucp.topology.problems import Loc, Problem, some
-from k8s_ucp.topology.rules.checks import find_bad_checks
 from k8s_ucp.topology.rules.clouds import find_cloud_problems
 from k8s_ucp.topology.rules.combinations import find_impossible
 from k8s_ucp.topology.rules.names import find_bad_names, find_credentials_in_urls
 from k8s_ucp.topology.rules.references import (
     find_bad_apps,
+    find_bad_checks,
     find_bad_clusters,
     find_bad_credentials,
     find_dangling,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from k8s_ucp.check_rules import RULES
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.problems import Loc, Problem, nearest, shown, some
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.model import Spec
-    from k8s_ucp.topology.parts import App, AppCluster, CoreCluster
+    from k8s_ucp.topology.parts import App, AppCluster, Checks, CoreCluster
 
 _EVERYWHERE = {"provider", "version"}
 """Keys of a cluster that no provider needs to name."""
@@ -182,19 +184,16 @@ def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem
 
 def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
     """A credential comes from one place, and is one of a cloud or the one that git is given."""
-    clouds = type(spec.credentials).model_fields
-    others = spec.credentials.__pydantic_extra__ or {}
     used = {spec.git.auth, spec.git.read_auth}
     used |= {each.auth for each in spec.apps}
     used |= {each.chart.auth for each in spec.apps if each.chart}
-    for name in (*clouds, *others):
-        source = getattr(spec.credentials, name)
+    for name, source in spec.credentials:
         at: Loc = ("spec", "credentials", name)
         if source is not None and len(source.model_fields_set - {"project"}) > 1:
             yield Problem(
                 at, f"{shown(at)} requires exactly one of the keys file, env, onepassword"
             )
-        if name in others and name not in used and (near := nearest(name, clouds)):
+        if name not in (*CLOUDS, *used) and (near := nearest(name, CLOUDS)):
             # Others may be there for an app that is yet to come (`ucp app add --auth`).
             words = f"did you mean '{near}'? it is not used"
             yield Problem(at, f"{shown(at)}: {words}", on_key=True)
@@ -203,20 +202,31 @@ def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
             (("spec", "apps", index, "auth"), app.auth),
             (("spec", "apps", index, "chart", "auth"), app.chart.auth if app.chart else None),
         ):
-            if named in clouds:
+            if named in CLOUDS:
                 yield Problem(
                     at, f"{shown(at)}: '{named}' is the credential of a cloud; use a separate one"
                 )
     for key, named in (("auth", spec.git.auth), ("readAuth", spec.git.read_auth)):
         if named is not None:
-            yield from _bad_git_credential(spec, ("spec", "git", key), named, clouds)
+            yield from _bad_git_credential(spec, ("spec", "git", key), named)
 
 
-def _bad_git_credential(
-    spec: Spec, at: Loc, named: str, clouds: Iterable[str]
-) -> Iterator[Problem]:
+def find_bad_checks(checks: Checks) -> Iterator[Problem]:
+    """Findings that can't be ignored, and entries that would ignore a rule everywhere."""
+    for place, entry in enumerate(checks.ignore):
+        at: Loc = ("spec", "checks", "ignore", place)
+        rule = RULES[entry.rule]
+        if rule.ignorable == "never":
+            yield Problem(
+                (*at, "rule"), f"{shown(at)}: {rule.id} can't be ignored: {rule.fix} ({rule.page})"
+            )
+        if not entry.app and not entry.file:
+            yield Problem(at, f"{shown(at)} requires the key 'app' or 'file'")
+
+
+def _bad_git_credential(spec: Spec, at: Loc, named: str) -> Iterator[Problem]:
     git = spec.git
-    if named in clouds:
+    if named in CLOUDS:
         yield Problem(
             at, f"{shown(at)}: '{named}' is the credential of a cloud; use a separate one for git"
         )

@@ -1,4 +1,4 @@
-"""The core repository's backup can be opened, before anything is changed."""
+"""Credentials of the clouds in use can be read, and the core repository's backup be opened."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from pathlib import Path
 
 from k8s_ucp.backup_key import load_key, missing
 from k8s_ucp.context import Context
+from k8s_ucp.credentials import load, place_of
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.gitops.publish.repositories import addresses
+from k8s_ucp.gitops.render.values.clouds import clouds
+
+
+def check_cloud_credentials(context: Context) -> None:
+    """Each cloud in use has a credential of the right form; others are not looked at."""
+    for cloud in clouds(context.topology):
+        load(cloud, place_of(context.topology, context.workspace, cloud))
 
 
 def check_backup_key(context: Context) -> None:
