@@ -22,6 +22,8 @@ from k8s_ucp.kube import (
 
 _CLOUD_FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 _PROVISIONED = "pv.kubernetes.io/provisioned-by"
+_ON_NODES = "rancher.io/local-path"
+"""Of kind: its volumes are folders of the cluster's own nodes, and go with them."""
 
 
 def applications_of(
@@ -121,8 +123,8 @@ def _balances(service: Object) -> bool:
 
 def _occupies(volume: Object) -> bool:
     spec = volume.get("spec") or {}
-    provisioned = _PROVISIONED in (volume["metadata"].get("annotations") or {})
-    return provisioned and spec.get("persistentVolumeReclaimPolicy") == "Delete"
+    provisioner = (volume["metadata"].get("annotations") or {}).get(_PROVISIONED, _ON_NODES)
+    return provisioner != _ON_NODES and spec.get("persistentVolumeReclaimPolicy") == "Delete"
 
 
 def _name(item: Object) -> str:

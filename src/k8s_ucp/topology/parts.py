@@ -44,6 +44,7 @@ from k8s_ucp.topology.values import (
     Registry,
     Revision,
     Tag,
+    TaggedImage,
     Variable,
     Version,
     Word,
@@ -225,7 +226,8 @@ class Database(Part):
 
     name: Name
     provider: Annotated[str, OneOf(database_providers)]
-    """Provider of the database. gcp: Cloud SQL; aws: RDS; local: a placeholder connection."""
+    """Provider of the database. gcp: Cloud SQL; aws: RDS; local: a pod of the environment's
+    cluster, or a placeholder connection where workloads are simulated."""
     size: Literal["small", "medium", "large"] = "small"
     storage_gb: int = Field(10, alias="storageGB", ge=10, le=65536)
     """Gigabytes of storage."""
@@ -233,6 +235,8 @@ class Database(Part):
     """Major version of Postgres."""
     region: Word | None = None
     """Cloud region. Default: that of the environment's cluster."""
+    image: TaggedImage | None = None
+    """For local: image that is used like Postgres's own. Default: a pinned one of the version."""
     environments: tuple[Name, ...] = ()
     """Environments with this database. Default: all."""
 

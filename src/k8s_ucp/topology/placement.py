@@ -9,6 +9,10 @@ from k8s_ucp.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.model import Topology
+    from k8s_ucp.topology.parts import Database, Environment
+
+
+NO_DATA = "simulated: holds no data"
 
 
 def in_pods(topology: Topology) -> bool:
@@ -29,6 +33,31 @@ def can_load_images(topology: Topology) -> bool:
 def needs_git_server(topology: Topology) -> bool:
     """The repositories are local, and pods read them: a server in the core cluster has them."""
     return in_pods(topology) and topology.spec.git.provider == "local"
+
+
+def runs_in_cluster(database: Database, environment: Environment) -> bool:
+    """The database is a pod of the environment's cluster: local, and pods there are real."""
+    return (
+        database.provider == "local"
+        and (not database.environments or environment.name in database.environments)
+        and not PROVIDERS[environment.cluster.provider].simulated
+    )
+
+
+def simulated_databases(topology: Topology) -> dict[str, list[str]]:
+    """Local databases that hold no data: the environments where they are a connection only."""
+    spec = topology.spec
+    found = {
+        each.name: [
+            environment.name
+            for environment in spec.environments
+            if environment.name in (each.environments or [environment.name])
+            and not runs_in_cluster(each, environment)
+        ]
+        for each in spec.databases
+        if each.provider == "local"
+    }
+    return {name: environments for name, environments in found.items() if environments}
 
 
 def _core(topology: Topology) -> ProviderInfo:

@@ -148,6 +148,17 @@ NodeImage = Annotated[
     ),
 ]
 
+TaggedImage = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(
+            f"^{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}}(@sha256:[0-9a-f]{{64}})?"
+            "|@sha256:[0-9a-f]{64})$",
+            "an image with its tag or digest, such as postgres:17.7",
+        )
+    ),
+]
+
 HOST_LENGTH = 253
 """Longest RFC 1123 subdomain: the API server refuses an Ingress with a longer host."""
 

@@ -62,8 +62,8 @@ def test_a_load_balancer_holds_something_once_it_was_provisioned(item: Object, h
     assert holding([item], []) == (["load balancer of Service echo/web"] if holds else [])
 
 
-def volume(policy: str, provisioned: bool) -> Object:
-    notes = {"pv.kubernetes.io/provisioned-by": "driver"} if provisioned else {}
+def volume(policy: str, driver: str) -> Object:
+    notes = {"pv.kubernetes.io/provisioned-by": driver} if driver else {}
     return {
         "metadata": {"name": "pv-1", "annotations": notes},
         "spec": {"persistentVolumeReclaimPolicy": policy},
@@ -73,9 +73,11 @@ def volume(policy: str, provisioned: bool) -> Object:
 @pytest.mark.parametrize(
     ("item", "holds"),
     [
-        (volume("Delete", True), True),
-        (volume("Retain", True), False),
-        (volume("Delete", False), False),
+        (volume("Delete", "driver"), True),
+        (volume("Retain", "driver"), False),
+        (volume("Delete", ""), False),
+        # A folder of a node, which goes with the cluster.
+        (volume("Delete", "rancher.io/local-path"), False),
     ],
 )
 def test_a_volume_holds_something_if_a_driver_will_remove_it(item: Object, holds: bool) -> None:

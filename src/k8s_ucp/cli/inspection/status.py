@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -19,6 +20,7 @@ from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
 from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.topology.placement import NO_DATA, simulated_databases
 
 app = declare()
 
@@ -54,7 +56,7 @@ def show(
         seen = collect(context)
         data = status.summarize(context.topology, seen)
         text = (
-            _page(data, seen, call.console.width)
+            _page(data, seen, simulated_databases(context.topology), call.console.width)
             if output is Output.table
             else notation(data, output)
         )
@@ -98,7 +100,13 @@ def _adopted(context: TopologyView) -> list[ComponentStatus]:
     return status.ask_components([AdoptedComponent(each, context.kube) for each in names], {})
 
 
-def _page(data: Status, seen: ClusterSnapshot, width: int | None = None) -> str:
+def _page(
+    data: Status,
+    seen: ClusterSnapshot,
+    databases: Mapping[str, Sequence[str]],
+    width: int | None = None,
+) -> str:
+    """databases: the simulated ones, with their environments."""
     core, why = data["core"], status.reasons(seen)
     away = "" if core["ready"] else "not responding: ucp start, or ucp doctor"
     rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), away]]
@@ -129,6 +137,10 @@ def _page(data: Status, seen: ClusterSnapshot, width: int | None = None) -> str:
                 why.get(cluster["name"], ""),
             ]
         )
+    rows += [
+        [f"database {name}", ", ".join(places), "local", NO_DATA, ""]
+        for name, places in databases.items()
+    ]
     pages = [table(("what", "name", "how", "state", "why"), rows, width=width)]
     if data["applications"]:
         rows = [

@@ -7,6 +7,7 @@ from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.context import Context
 from k8s_ucp.providers import DEFAULT, is_simulated
 from k8s_ucp.steps.waiting.await_environments import all_environments
+from k8s_ucp.topology.placement import NO_DATA, simulated_databases
 
 COMPONENTS = (argocd.NAME, crossplane.NAME, reconciler.NAME)
 
@@ -25,6 +26,10 @@ def summary_table(context: Context, seconds: float) -> str:
     rows += [
         [f"environment {each}", topology.app_cluster(each), _how(providers.get(each, DEFAULT))]
         for each in environments
+    ]
+    rows += [
+        [f"database {name}", ", ".join(places), NO_DATA]
+        for name, places in simulated_databases(topology).items()
     ]
     overlays = _overlays(context)
     for app in sorted({app for app, _ in overlays}):

@@ -10,6 +10,7 @@ from k8s_ucp.gitops.render.values import (
     addons,
     clouds,
     databases,
+    local_databases,
     mirrors,
     permissions,
     policies,
@@ -68,6 +69,8 @@ def optional_applications(topology: Topology) -> list[str]:
         found.append("api")
     if topology.spec.databases and topology.spec.environments:
         found.append("databases")
+    if local_databases.environments_with_local(topology):
+        found.append("local-databases")
     if policies.levels(topology):
         found.append("policies")
     return found + [each.name for each in addons.chosen(topology) if addons.targets(topology, each)]
@@ -96,7 +99,16 @@ def _bootstrap(path: str, topology: Topology) -> Iterator[Place]:
         return
     name = path.rpartition("/")[2].removesuffix(".yaml")
     if name not in _OPTIONAL or name in optional:
-        yield place, {"optional": optional, "guarded": list(policies.levels(topology))}
+        yield (
+            place,
+            {
+                "optional": optional,
+                "guarded": list(policies.levels(topology)),
+                "with_local": [
+                    each.name for each in local_databases.environments_with_local(topology)
+                ],
+            },
+        )
 
 
 def _platform(path: str, topology: Topology) -> Iterator[Place]:
@@ -125,7 +137,7 @@ def _platform(path: str, topology: Topology) -> Iterator[Place]:
 
 _ENVIRONMENT_LABEL = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
 """In an ApplicationSet: the environment of the cluster at hand."""
-_OPTIONAL = ("git-server", "providers", "api", "databases", "policies")
+_OPTIONAL = ("git-server", "providers", "api", "databases", "local-databases", "policies")
 
 
 def _clusters(path: str, topology: Topology) -> Iterator[Place]:
@@ -175,6 +187,9 @@ def _api(path: str, topology: Topology) -> Iterator[Place]:
 
 
 def _databases(path: str, topology: Topology) -> Iterator[Place]:
+    if path.startswith("databases/local/"):
+        yield from _local_databases(path, topology)
+        return
     environments = topology.spec.environments
     having = [each for each in environments if databases.databases_of(topology, each.name)]
     accesses = {each.name: databases.database_access(topology, each) for each in having}
@@ -196,9 +211,27 @@ def _databases(path: str, topology: Topology) -> Iterator[Place]:
             yield place, values
 
 
+def _local_databases(path: str, topology: Topology) -> Iterator[Place]:
+    for environment in local_databases.environments_with_local(topology):
+        place = path.replace("{environment}", environment.name)
+        found = local_databases.local_databases(topology, environment)
+        if "{database}" not in place:
+            yield place, {"environment": environment, "databases": found}
+            continue
+        for each in found:
+            values = {
+                "database": each,
+                "local": local_databases.local_database(topology, each),
+                "namespace": local_databases.NAMESPACE,
+                "secret": each.name + databases.SUFFIX,
+            }
+            yield place.replace("{database}", each.name), values
+
+
 def _database(database: Any, environment: Environment) -> dict[str, Any]:
     local = database.provider == "local"
     return {
+        "local_namespace": local_databases.NAMESPACE,
         "environment": environment,
         "database": database,
         "database_name": databases.database_name(database),

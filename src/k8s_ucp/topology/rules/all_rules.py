@@ -14,6 +14,7 @@ from k8s_ucp.topology.rules.references import (
     find_bad_checks,
     find_bad_clusters,
     find_bad_credentials,
+    find_bad_databases,
     find_dangling,
 )
 
@@ -38,6 +39,7 @@ def find_problems(topology: Topology) -> list[Problem]:
         *find_credentials_in_urls(spec),
         *find_bad_apps(spec),
         *find_dangling(spec),
+        *find_bad_databases(spec),
         *find_bad_clusters(spec),
         *find_bad_credentials(spec),
         *find_cloud_problems(spec, topology.name),

@@ -22,12 +22,15 @@ DATABASE_COPY = "database"
 PLATFORM_NAMESPACES = frozenset(
     [
         *("gmp-system", "kube-node-lease", "kube-public", "kube-system", "local-path-storage"),
-        "k8s-ucp",
+        *("k8s-ucp", "ucp-databases"),
         *("argo-rollouts", "external-dns", "ingress-nginx", "monitoring", "traefik", "velero"),
     ]
 )
-"""Of Kubernetes, of clouds and kind; the reconciler's own; of add-ons, whichever are on. Guard
-rails leave them alone."""
+"""Of Kubernetes, of clouds and kind; the reconciler's own, local databases'; of add-ons, whichever
+are on. Guard rails leave them alone."""
+
+LOCAL_DATABASES = "local-databases"
+"""The Syncer that brings databases in app clusters their passwords."""
 
 _GIT_SERVER = "git-server"
 """An Application of templates/core/bootstrap whose name holds a hyphen, as those of apps do."""
@@ -35,11 +38,20 @@ _GIT_SERVER = "git-server"
 PLATFORM_APPLICATIONS = frozenset(
     f"platform-{each}"
     for each in (
-        *("policies", "traefik", "ingress-nginx", "gateway-api", "prometheus", "loki", "alloy"),
+        *(
+            "policies",
+            "databases",
+            "traefik",
+            "ingress-nginx",
+            "gateway-api",
+            "prometheus",
+            "loki",
+            "alloy",
+        ),
         *("external-dns", "argo-rollouts", "velero"),
     )
 )
-"""The platform's Applications on app clusters (guard rails, add-ons, whichever are on), without
+"""The platform's Applications on app clusters (guard rails, databases, add-ons), without
 the `-<environment>` at the end."""
 
 _FILE_WITH_A_MEANING = "kustomization"
@@ -89,6 +101,12 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
     syncers = {database_syncer(each.name): each.name for each in spec.apps if each.database}
     for place, mirror in enumerate(spec.mirrors):
         at = ("spec", "mirrors", place, "name")
+        if mirror.name == LOCAL_DATABASES:
+            yield Problem(
+                at,
+                f"a mirror can't be named '{mirror.name}': the mirror of the passwords of local "
+                "databases has this name; choose another name",
+            )
         if mirror.name in syncers:
             yield Problem(
                 at,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.topology.placement import runs_in_cluster
 from k8s_ucp.topology.problems import Loc, Problem, nearest, shown, some
 
 if TYPE_CHECKING:
@@ -151,6 +152,22 @@ def _dangling(at: Loc, name: str, what: str, known: Iterable[str]) -> Problem:
     near = nearest(name, known)
     hint = f"did you mean '{near}'? " if near else ""
     return Problem(at, f"{shown(at)}: unknown {what} '{name}': {hint}available: {some(known)}")
+
+
+def find_bad_databases(spec: Spec) -> Iterator[Problem]:
+    """Keys of local databases, and names that can't be those of Services."""
+    for index, each in enumerate(spec.databases):
+        at: Loc = ("spec", "databases", index)
+        if each.image and each.provider != "local":
+            yield Problem((*at, "image"), f"{shown(at)}: 'image' is valid for provider local only")
+        if not each.name[0].isalpha() and any(
+            runs_in_cluster(each, environment) for environment in spec.environments
+        ):
+            yield Problem(
+                (*at, "name"),
+                f"{shown(at)}: the name of a local database must begin with a letter, because "
+                "its Service has the same name",
+            )
 
 
 def find_bad_clusters(spec: Spec) -> Iterator[Problem]:

@@ -61,6 +61,29 @@ WRONG = {
         7,
         "the mirror of the database of the app web has this name; choose another name",
     ),
+    "a mirror called like the one of local databases": (
+        "  mirrors: [{name: local-databases, source: {namespace: a, name: b}, targets: "
+        "{namespace: web}}]\n",
+        5,
+        "the mirror of the passwords of local databases",
+    ),
+    "an image of a database in a cloud": (
+        "  databases: [{name: quotes, provider: aws, image: 'postgres:17.7'}]\n",
+        5,
+        "'image' is valid for provider local only",
+    ),
+    "an image of a database without a tag": (
+        "  databases: [{name: quotes, provider: local, image: postgres}]\n",
+        5,
+        "an image with its tag or digest",
+    ),
+    "a local database whose name is none of a Service": (
+        "  core: {provider: kind}\n"
+        "  environments: [{name: stage, cluster: {provider: kind}}]\n"
+        "  databases: [{name: 1st, provider: local}]\n",
+        7,
+        "must begin with a letter",
+    ),
     "a mirror whose file means something else": (
         "  mirrors: [{name: kustomization, source: {namespace: a, name: b}, targets: "
         "{namespace: web}}]\n",

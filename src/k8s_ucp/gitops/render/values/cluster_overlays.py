@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from k8s_ucp.cluster_provider import ProviderInfo
 from k8s_ucp.gitops.render.values.clouds import region_of, without_zone
+from k8s_ucp.gitops.render.values.local_databases import NAMESPACE, local_databases
 from k8s_ucp.gitops.render.values.permissions import taken_namespaces
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import Environment, Topology
@@ -43,7 +44,7 @@ def cluster_overlay(topology: Topology, environment: Environment) -> ClusterOver
     region = region_of(environment)
     patches = _managed_patches(environment, region)
     if environment.access == "scoped":
-        namespaces = ",".join(taken_namespaces(topology))
+        namespaces = _scoped_namespaces(topology, environment)
         owner = managed.kubeconfig_kind or ".*Cluster"
         pointer = "/metadata/annotations/k8s-ucp.io~1namespaces"
         patches.append((_kind(owner), [("add", pointer, namespaces)]))
@@ -155,8 +156,14 @@ def _local_patches(topology: Topology, environment: Environment) -> Patches:
     if environment.cluster.context:
         operations.append(("add", "/spec/context", environment.cluster.context))
     if environment.access == "scoped":
-        namespaces = ",".join(taken_namespaces(topology))
+        namespaces = _scoped_namespaces(topology, environment)
         operations.append(("add", "/metadata/annotations/k8s-ucp.io~1namespaces", namespaces))
     if environment.deletion_protection:
         operations.append(("add", _SYNC_OPTIONS, _KEPT))
     return [(_kind("LocalCluster"), operations)] if operations else []
+
+
+def _scoped_namespaces(topology: Topology, environment: Environment) -> str:
+    """Where a scoped Argo CD may act."""
+    databases = [NAMESPACE] if local_databases(topology, environment) else []
+    return ",".join([*taken_namespaces(topology), *databases])

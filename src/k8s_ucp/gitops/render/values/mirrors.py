@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from k8s_ucp.gitops.render.values import databases
-from k8s_ucp.topology.rules.names import database_syncer
+from k8s_ucp.gitops.render.values import databases, local_databases
+from k8s_ucp.topology.rules.names import LOCAL_DATABASES, database_syncer
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import App, Database, Mirror, Topology
@@ -40,7 +40,8 @@ class SyncerFile:
 
 
 def syncers(topology: Topology) -> list[SyncerFile]:
-    """One for each mirror, one for each app whose database is in an environment."""
+    """One for each mirror, one for each app whose database is in an environment,
+    one for all databases that run in app clusters."""
     databases = {each.name: each for each in topology.spec.databases}
     found = [
         *(_of_mirror(each) for each in topology.spec.mirrors),
@@ -49,6 +50,7 @@ def syncers(topology: Topology) -> list[SyncerFile]:
             for each in topology.spec.apps
             if each.database in databases
         ),
+        _of_local_databases(topology),
     ]
     return [each for each in found if each.entries]
 
@@ -83,5 +85,23 @@ def _of_database(topology: Topology, app: App, database: Database) -> SyncerFile
                 target_name=databases.COPY,
             )
             for each in names
+        ),
+    )
+
+
+def _of_local_databases(topology: Topology) -> SyncerFile:
+    """Their pods get the same connection as the apps: the password is in it."""
+    return SyncerFile(
+        LOCAL_DATABASES,
+        tuple(
+            RenderedSyncerEntry(
+                namespace=databases.NAMESPACE,
+                name=databases.connection_secret(each.name, environment.name),
+                cluster=topology.app_cluster(environment.name),
+                target_namespace=local_databases.NAMESPACE,
+                target_name=each.name + databases.SUFFIX,
+            )
+            for environment in local_databases.environments_with_local(topology)
+            for each in local_databases.local_databases(topology, environment)
         ),
     )
