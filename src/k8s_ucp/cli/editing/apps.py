@@ -20,6 +20,7 @@ from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
 from k8s_ucp.cli.editing.app_import import import_apps
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell
 from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
+from k8s_ucp.cli.editing.namespace_deletion import delete_namespaces
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import read_images
@@ -245,6 +246,7 @@ def remove(
 ) -> None:
     """Remove an app from ucp.yaml, the app repository and all environments."""
     call = invocation(ctx)
+    declared = {each.name: each for each in load(call.workspace.topology_file).spec.apps}
 
     def edit(text: str, file: Path) -> tuple[str, Topology]:
         edited = without_item(text, "apps", name, file)
@@ -258,6 +260,8 @@ def remove(
     if remove_applications(call, topology, name):
         # Its project stayed until its Applications were gone.
         edit_topology(call, as_it_is)
+        if name in declared:
+            delete_namespaces(call, topology, declared[name])
     call.console.say(f"app {name} removed")
 
 
