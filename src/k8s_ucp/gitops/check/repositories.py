@@ -148,7 +148,7 @@ def check(
             *_guarded(".", partial(find_file_faults, apps)),
             *_guarded("environments.yaml", partial(find_environment_faults, apps)),
             *_guarded(".", partial(_object_faults, apps, built, known, permissions)),
-            *_guarded("apps", partial(_host_faults, apps, built)),
+            *_guarded("apps", partial(find_host_faults, apps, built)),
         ]
         _judge(triage, "apps", apps, built, faults)
     whole = only is None and core is not None and apps is not None
@@ -282,11 +282,12 @@ def _plain_faults(
         yield from (replace(each, path=path) for each in permissions.faults(app, [item]))
 
 
-def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
+def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
     """One host, one app on one environment: whoever comes second is told."""
-    owners: dict[str, str] = {}
-    routes: set[tuple[str, str]] = set()
-    for folder, _, _ in sorted(tree.places):
+    owners: dict[tuple[str, str], str] = {}
+    routes: dict[str, set[tuple[str, str]]] = {}
+    for folder, _, environment in sorted(tree.places):
+        routed = routes.setdefault(environment, set())
         items = built.objects.get(folder)
         if items is None:  # Not built this time: what the overlay itself says.
             items = [
@@ -303,15 +304,15 @@ def _host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
                 yield Fault("check-failed", words, folder)
                 continue
             for host in sorted({host for host, _ in claimed}):
-                other = owners.setdefault(host, folder)
+                other = owners.setdefault((environment, host), folder)
                 if other != folder:
                     words = f"the host {host} is already used by {other}"
                     yield of_object(item, Fault("host-taken", words, folder, value=host))
             if built.objects.get(folder) is not None:
-                for host, path in sorted(claimed & routes):
+                for host, path in sorted(claimed & routed):
                     words = f"duplicate host and path {host}{path}"
                     yield of_object(item, Fault("host-path-duplicate", words, folder, value=host))
-                routes |= claimed
+                routed |= claimed
 
 
 def refuse(checked: CheckResult, what: str) -> None:

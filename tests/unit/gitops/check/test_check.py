@@ -23,8 +23,9 @@ from k8s_ucp.gitops.check.objects import (
     mirrored_in,
     unpinned_image,
 )
+from k8s_ucp.gitops.check.repositories import find_host_faults
 from k8s_ucp.gitops.check_hook import changed_apps
-from k8s_ucp.gitops.manifests.build_many import objects
+from k8s_ucp.gitops.manifests.build_many import Built, objects
 from k8s_ucp.gitops.manifests.sources import refused
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import parse
@@ -216,6 +217,20 @@ def test_hosts() -> None:
         ("a.example.org", plain),
         ("a.example.org", f"{plain} {header}"),
     ]
+
+
+def test_a_host_is_of_one_app_on_an_environment() -> None:
+    ingress = objects(INGRESS)
+    folders = [f"apps/{each}/overlays/{env}" for each in ("a", "b") for env in ("stage", "prod")]
+    alone = {each: ingress for each in folders if "/a/" in each}
+    files = tree({f"{each}/kustomization.yaml": "" for each in folders})
+    assert list(find_host_faults(files, Built(alone))) == []
+    found = list(find_host_faults(files, Built(dict.fromkeys(folders, ingress))))
+    assert {(each.path, each.rule) for each in found} == {
+        (f"apps/b/overlays/{env}", rule)
+        for env in ("stage", "prod")
+        for rule in ("host-taken", "host-path-duplicate")
+    }
 
 
 def tree(files: Mapping[str, str]) -> Tree:
