@@ -83,7 +83,7 @@ class Installation:
         if first is None:
             return ""
         containers = first["spec"]["template"]["spec"]["containers"]
-        tag = split_image(str(containers[0]["image"]))[1]
+        tag = split_image(str(containers[0]["image"]))[1].partition("@")[0]
         labels = first["metadata"].get("labels") or {}
         version = tag or str(labels.get(_VERSION, ""))
         return f"v{version.removeprefix('v')}" if version[:1] in (*"0123456789v",) else ""

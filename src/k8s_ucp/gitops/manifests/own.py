@@ -21,17 +21,17 @@ def without_tags(content: bytes) -> bytes:
 
 
 def images_in(files: Files) -> list[tuple[str, str]]:
-    """(image, tag) of all containers; without those that stand there with several tags.
+    """(image, version) of all containers; without those that stand there with several versions.
 
     Raises UsageError for what is no YAML.
     """
     found: dict[str, set[str]] = {}
     for path in manifest_files(files):
         for image in images(documents(files[path], path)):
-            name, tag = split_image(image)
-            if tag:
-                found.setdefault(name, set()).add(tag)
-    return sorted((name, tags.pop()) for name, tags in found.items() if len(tags) == 1)
+            name, version = split_image(image)
+            if version:
+                found.setdefault(name, set()).add(version)
+    return sorted((name, each.pop()) for name, each in found.items() if len(each) == 1)
 
 
 def service_port(name: str, files: Files) -> int:
@@ -54,11 +54,12 @@ def service_port(name: str, files: Files) -> int:
 
 
 def split_image(image: str) -> tuple[str, str]:
-    """Name and tag; no tag for an image that is given by digest, or by nothing."""
-    name, colon, tag = image.rpartition(":")
-    if "@" in image or not colon or "/" in tag:
-        return image, ""
-    return name, tag
+    """Name and version: `tag`, `@digest`, `tag@digest`, or nothing."""
+    rest, at, digest = image.partition("@")
+    name, colon, tag = rest.rpartition(":")
+    if not colon or "/" in tag:
+        name, tag = rest, ""
+    return name, f"{tag}{at}{digest}"
 
 
 def images(value: Any) -> Iterator[str]:

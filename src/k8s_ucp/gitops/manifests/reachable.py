@@ -16,58 +16,104 @@ from k8s_ucp.gitops.manifests.own import images, split_image
 from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import documents
 
-Tags = dict[str, set[str]]
-"""{image: its tags}; "" stands for none, or a digest."""
+Versions = dict[str, set[str]]
+"""{image: its versions, as `split_image` has them}; "" stands for none."""
+
+_ELSEWHERE = ""
+"""Instead of a name: there are images that can't be seen here."""
 
 
 def images_of(files: Files, folder: str = "") -> list[tuple[str, str]]:
-    """(image, tag) as a kustomization gives them; without those that have several tags, or none."""
-    tags = _images(files, folder, frozenset())
-    known = {name: each - {""} for name, each in tags.items()}
+    """(image, version) as a kustomization gives them; without those that have several, or none."""
+    found: Versions = {}
+    _collect(found, files, folder, frozenset())
+    known = {name: each - {""} for name, each in found.items()}
     return sorted((name, next(iter(each))) for name, each in known.items() if len(each) == 1)
 
 
-def _images(files: Files, folder: str, way: frozenset[str]) -> Tags:
-    found: Tags = {}
-    content = kustomization(files, folder)
+def _collect(found: Versions, files: Files, folder: str, way: frozenset[str]) -> None:
+    """Add a kustomization's images to those that it changes: a component's are its parent's too."""
     if folder in way:
-        return found
-    for entry in entries(content):
+        return
+    content = kustomization(files, folder)
+    components = content.get("components")
+    components = components if isinstance(components, list) else []
+    for entry in entries({**content, "components": None}):
+        own: Versions = {}
         path = _join(folder, entry)
-        if path is None:
-            continue
-        if path in files:
-            _merge(found, _in_file(files, path))
+        if path is not None and path in files:
+            own = _in_file(files, path)
+        elif path is not None and kustomization(files, path):
+            _collect(own, files, path, way | {folder})
         else:
-            _merge(found, _images(files, path, way | {folder}))
+            own = {_ELSEWHERE: {""}}
+        _merge(found, own)
+    for entry in components:
+        path = _join(folder, entry) if isinstance(entry, str) else None
+        if path is not None and kustomization(files, path):
+            _collect(found, files, path, way | {folder})
+        else:
+            _merge(found, {_ELSEWHERE: {""}})
+    _merge(found, _in_patches(files, folder, content))
     for each in _maps(content, "images"):
         name = str(each.get("name"))
-        if name not in found:
+        if name not in found and _ELSEWHERE not in found:
             continue
-        tags = found.pop(name)
-        if each.get("digest"):
-            tags = {""}
-        elif each.get("newTag") is not None:
-            tags = {str(each["newTag"])}
-        _merge(found, {str(each.get("newName") or name): tags})
+        versions = found.pop(name, {""})
+        if each.get("newTag") is not None or each.get("digest"):
+            tag, digest = each.get("newTag"), each.get("digest")
+            versions = {f"{'' if tag is None else tag}{f'@{digest}' if digest else ''}"}
+        _merge(found, {str(each.get("newName") or name): versions})
+
+
+def _in_patches(files: Files, folder: str, content: Mapping[str, Any]) -> Versions:
+    """Images that patches set, inline or in files: what they replace isn't found out."""
+    found: Versions = {}
+    listed = [content.get(name) for name in ("patches", "patchesStrategicMerge", "patchesJson6902")]
+    for each in (item for items in listed if isinstance(items, list) for item in items):
+        text = each.get("patch") or each.get("path") if isinstance(each, dict) else each
+        if not isinstance(text, str):
+            continue
+        path = _join(folder, text)
+        data = files.get(path or "", text.encode())
+        try:
+            patch = documents(data, text)
+        except UsageError:
+            continue
+        for image in _set_images(patch):
+            name, version = split_image(image)
+            found.setdefault(name, set()).add(version)
     return found
 
 
-def _in_file(files: Files, path: str) -> Tags:
-    found: Tags = {}
+def _set_images(value: Any) -> Iterator[str]:
+    """Images anywhere in a patch: as a key of its own, or as what an operation sets."""
+    if isinstance(value, dict):
+        operation = str(value.get("path", "")).endswith("/image")
+        image = value.get("value") if operation else value.get("image")
+        if isinstance(image, str):
+            yield image
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _set_images(each)
+
+
+def _in_file(files: Files, path: str) -> Versions:
+    found: Versions = {}
     try:
         content = documents(files[path], path)
     except UsageError:
         return found
     for image in images(content):
-        name, tag = split_image(image)
-        found.setdefault(name, set()).add(tag)
+        name, version = split_image(image)
+        found.setdefault(name, set()).add(version)
     return found
 
 
-def _merge(found: Tags, more: Tags) -> None:
-    for name, tags in more.items():
-        found.setdefault(name, set()).update(tags)
+def _merge(found: Versions, more: Versions) -> None:
+    for name, versions in more.items():
+        found.setdefault(name, set()).update(versions)
 
 
 @dataclass(frozen=True)

@@ -162,10 +162,15 @@ def _resources(app: App, workload: str, own: Mapping[str, bytes], entrance: str)
     return manifest_files(own)
 
 
-def _images(app: App, own: Mapping[str, bytes], base: str) -> list[tuple[str, str]]:
-    """(image, tag) of an overlay: what promotion changes."""
+def _images(app: App, own: Mapping[str, bytes], base: str) -> list[tuple[str, str, str]]:
+    """(image, tag, digest) of an overlay: what promotion changes."""
     kustomized = base or is_kustomization(own)
     images = dict(images_of(own, base) if kustomized else images_in(own))
     if app.image is not None and app.tag is not None:
         images[app.image] = app.tag
-    return sorted(images.items())
+    return sorted((name, *_parts(version)) for name, version in images.items())
+
+
+def _parts(version: str) -> tuple[str, str]:
+    tag, _, digest = version.partition("@")
+    return tag, digest
