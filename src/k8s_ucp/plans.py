@@ -77,7 +77,6 @@ CHECKS = (
     check_adopted,
     check_collisions,
     check_tools,
-    check_versions,
 )
 """What a start checks before it changes anything, in this order."""
 
