@@ -17,10 +17,17 @@ from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.backup_keeper import BackupComponent
-from k8s_ucp.components.component import Component, HostComponent
+from k8s_ucp.components.component import (
+    ADDRESS,
+    Check,
+    Component,
+    Health,
+    HostComponent,
+    combine,
+    probe,
+)
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.components.crossplane import Crossplane
-from k8s_ucp.components.health import ADDRESS, Check, Health, combine, probe
 from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement
@@ -59,6 +66,8 @@ class TopologyView:
 
     workspace: Workspace
     topology: Topology
+    toolbox: Toolbox = field(default_factory=lambda: Toolbox({}, {}))
+    """The pinned programs, once install-tools has run; what is only looked at needs none."""
 
     @property
     def state(self) -> StateFolder:
@@ -75,7 +84,9 @@ class TopologyView:
     @property
     def providers(self) -> Mapping[str, ClusterProvider]:
         """The makers of this topology's clusters on this machine, by name."""
-        return local.used_providers(self.workspace, self.topology, self._installed())
+        return local.used_providers(
+            self.workspace, self.topology, self.toolbox if self.toolbox.programs else None
+        )
 
     @property
     def provider(self) -> ClusterProvider:
@@ -206,15 +217,6 @@ class TopologyView:
             name, self.kube, pod_components.workloads(name, self.topology), beside.get(name)
         )
 
-    @property
-    def toolbox(self) -> Toolbox:
-        """None of the pinned programs: what is looked at runs already."""
-        return Toolbox({}, {})
-
-    def _installed(self) -> Toolbox | None:
-        """The pinned programs, where something may be made with them."""
-        return None
-
 
 @dataclass
 class Context(TopologyView):
@@ -249,8 +251,8 @@ class Context(TopologyView):
     """What the checks found that is no reason to stop, and that people should know."""
     argocd_since: float = 0.0
     """When this run started Argo CD's controller; 0: it ran before. What it said earlier is old."""
-    _toolbox: Toolbox | None = None
-    _published: PublishResult | None = None
+    published: PublishResult = field(init=False, repr=False)
+    """Of publish-repositories."""
 
     def settle_runtime(self) -> None:
         """Make the folder for sockets and write down which one it is. Raises UcpError."""
@@ -262,26 +264,6 @@ class Context(TopologyView):
         return repository_secrets(
             self.topology, self.gitops, read=self.git_read_credential, write=self.git_credential
         )
-
-    @property
-    def toolbox(self) -> Toolbox:
-        """Of install-tools."""
-        assert self._toolbox is not None, "install-tools comes first"
-        return self._toolbox
-
-    @toolbox.setter
-    def toolbox(self, value: Toolbox) -> None:
-        self._toolbox = value
-
-    @property
-    def published(self) -> PublishResult:
-        """Of publish-repositories."""
-        assert self._published is not None, "publish-repositories comes first"
-        return self._published
-
-    @published.setter
-    def published(self, value: PublishResult) -> None:
-        self._published = value
 
     @cached_property
     def engine(self) -> ContainerEngine:
@@ -306,9 +288,6 @@ class Context(TopologyView):
     def reconciler_image(self) -> ReconcilerImage:
         """As it is built here; the topology may name another."""
         return ReconcilerImage.wanted(self.topology.spec.images.mirror)
-
-    def _installed(self) -> Toolbox | None:
-        return self._toolbox
 
 
 def await_ready(context: Context, name: str, check: Check, *, seconds: float = 60) -> None:

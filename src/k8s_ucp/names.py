@@ -90,6 +90,8 @@ MIRROR_IDENTITY = "k8s-ucp-mirror"
 READY = "Ready"
 REGISTERED = "Registered"
 REACHABLE = "Reachable"
+CLUSTER_CONDITIONS = (READY, REGISTERED, REACHABLE)
+"""Of an app cluster; each says nothing while the one before it is false."""
 DRAINED = "Drained"
 
 

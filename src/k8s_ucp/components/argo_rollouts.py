@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.clusters.ports import Ports, default_registry
-from k8s_ucp.components.health import Health, probe
+from k8s_ucp.components.component import Health, probe
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.errors import UcpError

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, Health, combine, probe
+from k8s_ucp.components.component import ADDRESS, PROBE_SECONDS, Health, combine, probe
 from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program

@@ -8,10 +8,51 @@ of it begin before there is a cluster, in pods everything is an object of the co
 
 from __future__ import annotations
 
+import http.client
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from k8s_ucp.components.health import Check, Health
+ADDRESS = "127.0.0.1"
+PROBE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Health:
+    """ready, or a message that says in words why not."""
+
+    ready: bool
+    message: str = ""
+
+
+Check = Callable[[], Health]
+
+WELL = Health(True)
+
+
+def probe(port: int, path: str = "/healthz", *, timeout: float = PROBE_SECONDS) -> Health:
+    """Ask a health endpoint on this machine; anything but 200 is not ready."""
+    connection = http.client.HTTPConnection(ADDRESS, port, timeout=timeout)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read(300).decode("utf-8", "replace").strip()
+    except (OSError, http.client.HTTPException) as error:
+        return Health(False, getattr(error, "strerror", None) or str(error) or "no answer")
+    finally:
+        connection.close()
+    if answer.status == 200:
+        return WELL
+    return Health(False, f"{answer.status} {' '.join(body.split())}".strip())
+
+
+def combine(checks: Mapping[str, Check]) -> Health:
+    """Ready when all are; else what the others say, by name."""
+    wrong = [
+        f"{name}: {found.message}" for name, check in checks.items() if not (found := check()).ready
+    ]
+    return Health(not wrong, "; ".join(wrong))
+
 
 Place = Literal["host", "pods"]
 

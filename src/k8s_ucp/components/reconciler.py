@@ -10,7 +10,7 @@ from pathlib import Path
 from k8s_ucp import __version__
 from k8s_ucp.clusters.container_engine import CHOICE
 from k8s_ucp.clusters.user_kubeconfig import FILES
-from k8s_ucp.components.health import Health, probe
+from k8s_ucp.components.component import Health, probe
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 

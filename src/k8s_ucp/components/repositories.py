@@ -10,7 +10,6 @@ from k8s_ucp.clusters.local import REPOSITORIES
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.pods import workloads
 from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
-from k8s_ucp.components.versions import refuse_other_versions
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.repository import Repository
@@ -20,6 +19,7 @@ from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.kube import SECRET, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, MANAGED_BY, OURS
 from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.needed import refuse_other_versions
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Topology, parse
 from k8s_ucp.topology.placement import in_pods

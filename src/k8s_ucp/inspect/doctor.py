@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from k8s_ucp import names
@@ -17,11 +17,11 @@ from k8s_ucp.inspect import status
 from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, sync_of, trouble
 from k8s_ucp.inspect.doctor_advice import NEXT, NEXT_BY_KIND, of_application
 from k8s_ucp.inspect.mirror_status import mirror_rows
-from k8s_ucp.inspect.status import ClusterSnapshot
+from k8s_ucp.inspect.status import ClusterSnapshot, environment_of
 from k8s_ucp.kube import LEASE, Kube, Object
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.runtime.clock import parse_stamp
-from k8s_ucp.reconciler.runtime.conditions import find
+from k8s_ucp.reconciler.runtime.conditions import first_of
 from k8s_ucp.topology import Topology
 
 Severity = Literal["error", "warning", "info"]
@@ -45,12 +45,7 @@ class Finding:
     """The command or the edit that gets the user on."""
 
     def data(self) -> dict[str, str]:
-        return {
-            "id": self.id,
-            "severity": self.severity,
-            "message": self.message,
-            "next": self.next,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -159,38 +154,27 @@ def _nobody_works(found: Examined) -> Iterator[Finding]:
             )
 
 
-_DEEPEST = (names.READY, names.REGISTERED, names.REACHABLE)
-
-
 def _clusters(found: Examined) -> Iterator[Finding]:
     for item in found.seen.clusters:
         name = item["metadata"]["name"]
         if item["metadata"].get("deletionTimestamp"):
             continue
-        for kind in _DEEPEST:
-            condition = find(item, kind)
-            if condition is not None and condition["status"] == "False":
-                yield _of_condition(found, name, f"LocalCluster {name}", kind, condition)
-                break
+        if condition := first_of(item, names.CLUSTER_CONDITIONS, "False"):
+            yield _of_condition(found, name, f"LocalCluster {name}", condition)
 
 
 def _other_sources(found: Examined) -> Iterator[Finding]:
     for note in found.seen.notes.values():
         owner = note["owner"]
-        for kind in _DEEPEST:
-            condition = find(note, kind)
-            if condition is not None and condition["status"] == "False":
-                what = f"{owner['kind']} {owner['namespace']}/{owner['name']}"
-                yield _of_condition(found, owner["name"], what, kind, condition)
-                break
+        if condition := first_of(note, names.CLUSTER_CONDITIONS, "False"):
+            what = f"{owner['kind']} {owner['namespace']}/{owner['name']}"
+            yield _of_condition(found, owner["name"], what, condition)
 
 
-def _of_condition(
-    found: Examined, name: str, what: str, kind: str, condition: Mapping[str, Any]
-) -> Finding:
+def _of_condition(found: Examined, name: str, what: str, condition: Mapping[str, Any]) -> Finding:
     reason = condition["reason"]
     severity: Severity = "info" if reason in ("Forgotten", "Leaving", "Creating") else "error"
-    advice = NEXT.get(reason) or NEXT_BY_KIND[kind]
+    advice = NEXT.get(reason) or NEXT_BY_KIND[condition["type"]]
     cluster = name.removesuffix("-kubeconfig")
     words = {
         "cluster": cluster,
@@ -239,7 +223,7 @@ def _token(found: Examined, each: Registration) -> Iterator[Finding]:
 
 def _environments(found: Examined) -> Iterator[Finding]:
     """Environments that the core repository declares and nothing stands for."""
-    known = {_label(each) for each in (*found.seen.clusters, *found.seen.registrations)}
+    known = {environment_of(each) for each in (*found.seen.clusters, *found.seen.registrations)}
     known |= {str(each.get("environment")) for each in found.seen.notes.values()}
     for name in sorted({*found.seen.environments} - known):
         yield Finding(
@@ -304,10 +288,6 @@ def _mirrors(found: Examined) -> Iterator[Finding]:
                 f"mirror {row['name']}: {words or 'not ready'}",
                 "ucp mirror list; ucp logs reconciler",
             )
-
-
-def _label(item: Object) -> str:
-    return str((item["metadata"].get("labels") or {}).get(names.ENVIRONMENT, ""))
 
 
 _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (

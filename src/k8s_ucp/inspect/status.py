@@ -31,7 +31,7 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.providers import DEFAULT, is_simulated
 from k8s_ucp.reconciler.registration.status_reporter import read_notes
-from k8s_ucp.reconciler.runtime.conditions import find, is_true
+from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
 from k8s_ucp.topology import Topology
 
 APP = f"{names.GROUP}/app"
@@ -175,7 +175,7 @@ def ask_components(
 def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, Any]]:
     """In the order of promotion; those that only the repositories know come after."""
     declared = {each.name: each for each in topology.spec.environments}
-    clusters = {_environment_of(each): each for each in seen.clusters}
+    clusters = {environment_of(each): each for each in seen.clusters}
     others = sorted({*seen.environments, *clusters} - declared.keys() - {""})
     secrets = {each["metadata"]["name"]: each for each in seen.registrations}
     # Of two that claim an environment the one that has it comes last.
@@ -208,7 +208,7 @@ def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, A
                     "name": cluster,
                     "provider": provider,
                     "ready": answers and (item is None or is_true(item, names.READY)),
-                    "registered": secret is not None and _environment_of(secret) == name,
+                    "registered": secret is not None and environment_of(secret) == name,
                     "reachable": answers and (item is None or is_true(item, names.REACHABLE)),
                     "tokenExpiresAt": _annotation(secret, names.TOKEN_EXPIRES),
                     "simulated": is_simulated(provider),
@@ -237,20 +237,14 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
     """Why an object is not well, as it says itself, by its name: for tables and deadlines."""
     found = {each.name: each.message for each in seen.components if each.message}
     for item in seen.clusters:
-        for kind in (names.READY, names.REGISTERED, names.REACHABLE):
-            condition = find(item, kind)
-            if condition is not None and condition["status"] != "True":
-                found[item["metadata"]["name"]] = f"{condition['reason']}: {condition['message']}"
-                break
+        if condition := first_of(item, names.CLUSTER_CONDITIONS, "False", "Unknown"):
+            found[item["metadata"]["name"]] = f"{condition['reason']}: {condition['message']}"
     for item in seen.syncers:
         found[f"mirror {item['metadata']['name']}"] = why(item)
     for note in seen.notes.values():
-        for kind in (names.REGISTERED, names.REACHABLE):
-            condition = find(note, kind)
-            if condition is not None and condition["status"] == "False":
-                name = note["owner"]["name"].removesuffix("-kubeconfig")
-                found[name] = f"{condition['reason']}: {condition['message']}"
-                break
+        if condition := first_of(note, names.CLUSTER_CONDITIONS, "False"):
+            name = note["owner"]["name"].removesuffix("-kubeconfig")
+            found[name] = f"{condition['reason']}: {condition['message']}"
     for item in seen.applications:
         stays = ", ".join(kept(item))
         said = (
@@ -261,7 +255,7 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
     return found
 
 
-def _environment_of(item: Object) -> str:
+def environment_of(item: Object) -> str:
     return str((item["metadata"].get("labels") or {}).get(names.ENVIRONMENT, ""))
 
 

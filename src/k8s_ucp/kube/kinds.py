@@ -40,54 +40,37 @@ class Kind:
         return f"{root}{scope}/{self.plural}{tail}"
 
 
-NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
-SECRET = Kind("v1", "Secret", "secrets")
-CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
-SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
-SERVICE = Kind("v1", "Service", "services")
-NODE = Kind("v1", "Node", "nodes", namespaced=False)
-DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
-LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
-EVENT = Kind("v1", "Event", "events")
-PERSISTENT_VOLUME = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
-ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
-ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
-CLUSTER_ROLE_BINDING = Kind(
+KNOWN: dict[tuple[str, str], Kind] = {}
+"""Those below, by API version and kind: no server is asked for them."""
+
+
+def _known(api_version: str, kind: str, plural: str, *, namespaced: bool = True) -> Kind:
+    return KNOWN.setdefault((api_version, kind), Kind(api_version, kind, plural, namespaced))
+
+
+NAMESPACE = _known("v1", "Namespace", "namespaces", namespaced=False)
+SECRET = _known("v1", "Secret", "secrets")
+CONFIG_MAP = _known("v1", "ConfigMap", "configmaps")
+SERVICE_ACCOUNT = _known("v1", "ServiceAccount", "serviceaccounts")
+SERVICE = _known("v1", "Service", "services")
+NODE = _known("v1", "Node", "nodes", namespaced=False)
+DEPLOYMENT = _known("apps/v1", "Deployment", "deployments")
+LEASE = _known("coordination.k8s.io/v1", "Lease", "leases")
+EVENT = _known("v1", "Event", "events")
+PERSISTENT_VOLUME = _known("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+ROLE = _known("rbac.authorization.k8s.io/v1", "Role", "roles")
+ROLE_BINDING = _known("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
+CLUSTER_ROLE_BINDING = _known(
     "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
 )
-CRD = Kind(
+CRD = _known(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",
     "customresourcedefinitions",
     namespaced=False,
 )
-APPLICATION = Kind("argoproj.io/v1alpha1", "Application", "applications")
-APPLICATION_SET = Kind("argoproj.io/v1alpha1", "ApplicationSet", "applicationsets")
-APP_PROJECT = Kind("argoproj.io/v1alpha1", "AppProject", "appprojects")
-LOCAL_CLUSTER = Kind("k8s-ucp.io/v1alpha1", "LocalCluster", "localclusters")
-SYNCER = Kind("k8s-ucp.io/v1alpha1", "Syncer", "syncers")
-
-KNOWN = {
-    (each.api_version, each.kind): each
-    for each in (
-        NAMESPACE,
-        SECRET,
-        CONFIG_MAP,
-        SERVICE_ACCOUNT,
-        SERVICE,
-        NODE,
-        DEPLOYMENT,
-        LEASE,
-        EVENT,
-        PERSISTENT_VOLUME,
-        ROLE,
-        ROLE_BINDING,
-        CLUSTER_ROLE_BINDING,
-        CRD,
-        APPLICATION,
-        APPLICATION_SET,
-        APP_PROJECT,
-        LOCAL_CLUSTER,
-        SYNCER,
-    )
-}
+APPLICATION = _known("argoproj.io/v1alpha1", "Application", "applications")
+APPLICATION_SET = _known("argoproj.io/v1alpha1", "ApplicationSet", "applicationsets")
+APP_PROJECT = _known("argoproj.io/v1alpha1", "AppProject", "appprojects")
+LOCAL_CLUSTER = _known("k8s-ucp.io/v1alpha1", "LocalCluster", "localclusters")
+SYNCER = _known("k8s-ucp.io/v1alpha1", "Syncer", "syncers")

@@ -24,12 +24,12 @@ from k8s_ucp.components.adoption.adopted import (
 )
 from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
-from k8s_ucp.components.versions import relied_on
 from k8s_ucp.context import Context, TopologyView
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.kube import APPLICATION_SET, CONFIG_MAP, CRD, Kube, KubeError, NotFound, Object
 from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.needed import relied_on
 from k8s_ucp.topology.placement import core_is_existing
 
 SERVED: Mapping[str, Mapping[str, str]] = {

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from k8s_ucp.cluster_provider import Reach
 from k8s_ucp.clusters.local import core_request, environment_requests
-from k8s_ucp.components.versions import refuse_other_versions
 from k8s_ucp.context import Context
 from k8s_ucp.credentials import exposed_files
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
@@ -18,7 +17,7 @@ from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.installer import Installer, ProgramSource
-from k8s_ucp.tools.needed import needed_tools
+from k8s_ucp.tools.needed import needed_tools, refuse_other_versions
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.rules.combinations import find_unstartable
 from k8s_ucp.workspace import cache_folder

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.kube import Kube
@@ -27,25 +26,22 @@ from k8s_ucp.reconciler.runtime.settings import Settings
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
 
 
-class Controller(Protocol):
+class Controller:
     """One loop from what is declared to what is."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def most(self) -> int:
-        """Threads at work at once, at most; they come and go with the work."""
-
-    @property
-    def queue(self) -> WorkQueue:
-        """Its lanes bound what is done on one app cluster at once."""
+    name: str
+    most: int
+    """Threads at work at once, at most; they come and go with the work."""
+    queue: WorkQueue
+    """Its lanes bound what is done on one app cluster at once."""
 
     def watches(self) -> Iterable[Informer]:
         """Those of its own on the core, now. The ones of the beginning are started for it."""
+        return ()
 
     def reconcile(self, key: str) -> float | None:
         """See workers.Reconcile."""
+        raise NotImplementedError
 
     def take_over(self) -> None:
         """It leads from now on, perhaps after somebody else did. Must not block."""

@@ -14,7 +14,7 @@ import string
 
 from k8s_ucp import names
 from k8s_ucp.kube import SECRET, Object
-from k8s_ucp.reconciler.controller import Runtime
+from k8s_ucp.reconciler.controller import Controller, Runtime
 from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.settings import PASSWORDS
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
@@ -25,7 +25,7 @@ LENGTH = 40
 MANAGER = "k8s-ucp-passwords"
 
 
-class PasswordsController:
+class PasswordsController(Controller):
     """Fills in one Secret at a time."""
 
     name = PASSWORDS
@@ -45,12 +45,6 @@ class PasswordsController:
 
     def watches(self) -> tuple[Informer, ...]:
         return self._watches
-
-    def take_over(self) -> None:
-        """Nothing is remembered of what others may have written."""
-
-    def stop(self) -> None:
-        """Nothing was started."""
 
     def _changed(self, _: Object | None, after: Object | None) -> None:
         if after is not None and lacks(after):

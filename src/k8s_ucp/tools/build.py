@@ -15,8 +15,7 @@ from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.tools.catalogue import Edit, Tool
 from k8s_ucp.tools.go.build_failures import explain, no_room
 from k8s_ucp.tools.go.compiler import Compiler, ModuleSource
-from k8s_ucp.tools.progress import Phase
-from k8s_ucp.tools.recipe import BUILD_FLAGS, Recipe, linker_flags, module_files
+from k8s_ucp.tools.recipe import BUILD_FLAGS, Phase, Recipe, linker_flags, module_files
 from k8s_ucp.tools.store import StoreEntry, ToolStore, file_hash
 
 MODULES_DEADLINE = 1800.0

@@ -28,8 +28,7 @@ from k8s_ucp.tools.go.module_archive import (
     proxies,
     unpack,
 )
-from k8s_ucp.tools.progress import Phase
-from k8s_ucp.tools.recipe import Recipe
+from k8s_ucp.tools.recipe import Phase, Recipe
 from k8s_ucp.tools.releases.locks import ReleaseLocks
 from k8s_ucp.tools.releases.publishers import Asset, published_checksum
 from k8s_ucp.tools.store import ToolStore, file_hash

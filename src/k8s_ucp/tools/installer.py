@@ -15,8 +15,15 @@ from typing import TYPE_CHECKING
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED, Tool
 from k8s_ucp.tools.go.compiler import Compiler, find_compiler
-from k8s_ucp.tools.progress import Phase, ToolProgress
-from k8s_ucp.tools.recipe import MODULES, ProgramSource, Recipe, needed_compiler, ways
+from k8s_ucp.tools.recipe import (
+    MODULES,
+    Phase,
+    ProgramSource,
+    Recipe,
+    ToolProgress,
+    needed_compiler,
+    ways,
+)
 from k8s_ucp.tools.store import StoreEntry, ToolStore
 from k8s_ucp.tools.toolbox import Toolbox
 

@@ -15,8 +15,7 @@ from k8s_ucp.tools.download import NotReached, NotServed
 from k8s_ucp.tools.fetch import REACH_SECONDS, ReleaseFetcher, out_of_reach
 from k8s_ucp.tools.go.build_failures import no_room
 from k8s_ucp.tools.go.compiler import find_compiler, module_source, require_compiler
-from k8s_ucp.tools.progress import Phase, ToolProgress
-from k8s_ucp.tools.recipe import Recipe, needed_compiler
+from k8s_ucp.tools.recipe import Phase, Recipe, ToolProgress, needed_compiler
 from k8s_ucp.tools.releases.locks import COMMITTED, ReleaseLocks
 from k8s_ucp.tools.store import StoreEntry, ToolStore, end_orphans, remove
 

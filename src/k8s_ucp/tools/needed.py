@@ -1,9 +1,10 @@
-"""Which of the pinned programs a topology runs on. Pure."""
+"""What a topology needs of the pinned programs, and which of their versions it names."""
 
 from __future__ import annotations
 
+from k8s_ucp.errors import UsageError
 from k8s_ucp.providers import PROVIDERS
-from k8s_ucp.tools.catalogue import EMBEDDED, PODS, ROLLOUTS
+from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED, PODS, ROLLOUTS
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import in_pods
 
@@ -19,3 +20,29 @@ def needed_tools(topology: Topology) -> tuple[str, ...]:
         *(tool for each in used for tool in each.tools),
         *(ROLLOUTS if rollouts else ()),
     )
+
+
+def relied_on(topology: Topology) -> dict[str, str | None]:
+    """The versions that a topology names, by component."""
+    return {
+        "argocd": topology.spec.argocd.version,
+        "crossplane": topology.spec.crossplane.version,
+    }
+
+
+def refuse_other_versions(topology: Topology) -> None:
+    """One version of each engine is brought, and tested with the rest. Raises UsageError.
+
+    Adopted ones have their own, which only their cluster tells.
+    """
+    for name, version in relied_on(topology).items():
+        brought = CATALOGUE[name].version
+        if (
+            name not in topology.spec.core.adopt
+            and version
+            and version.removeprefix("v") != brought
+        ):
+            raise UsageError(
+                f"spec.{name}.version is {version}, but this version of ucp installs {brought}",
+                next=f"use a version of ucp that installs {version}, or set the key to {brought}",
+            )

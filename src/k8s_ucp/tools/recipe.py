@@ -37,6 +37,27 @@ BUILD_FLAGS = (
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
+class Phase(StrEnum):
+    """What happens to a tool, in this order: a release is downloaded, sources are compiled."""
+
+    WAITING = "waiting"
+    DOWNLOADING = "downloading"
+    MODULES = "fetching modules"
+    COMPILING = "compiling"
+    INSTALLED = "installed"
+
+
+@dataclass(frozen=True)
+class ToolProgress:
+    """One tool's state; elapsed: seconds since its installation began."""
+
+    tool: str
+    version: str
+    phase: Phase
+    elapsed: float
+    detail: str = ""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """One way to get a tool here: from a wheel that is installed, from sources, or a release."""

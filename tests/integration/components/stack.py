@@ -11,8 +11,8 @@ from pathlib import Path
 from k8s_ucp import process
 from k8s_ucp.components import argocd, crossplane, manifests
 from k8s_ucp.components.argocd import ArgoCD
+from k8s_ucp.components.component import Health, combine
 from k8s_ucp.components.crossplane import Crossplane
-from k8s_ucp.components.health import Health, combine
 from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement

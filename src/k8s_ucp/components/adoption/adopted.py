@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.components.component import Place
-from k8s_ucp.components.health import Check, Health
-from k8s_ucp.components.pods.component import DEPLOYMENT, STATEFUL_SET, PodComponent, Workload
+from k8s_ucp.components.component import Check, Health, Place
+from k8s_ucp.components.pods.component import STATEFUL_SET, PodComponent, Workload
 from k8s_ucp.gitops.manifests.own import split_image
-from k8s_ucp.kube import Kube, KubeError, Object
+from k8s_ucp.kube import DEPLOYMENT, Kube, KubeError, Object
 
 _COMPONENT = "app.kubernetes.io/component"
 _PART_OF = "app.kubernetes.io/part-of"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from k8s_ucp.components.argocd import NAME, NAMESPACE
-from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, WELL, Health
+from k8s_ucp.components.component import ADDRESS, PROBE_SECONDS, WELL, Health
 from k8s_ucp.gitops.render.values.permissions import PREFIX, SET_PROJECT
 from k8s_ucp.kube import Object
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.components.health import ADDRESS
+from k8s_ucp.components.component import ADDRESS
 from k8s_ucp.workspace import make_private_folder, write_private_file
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.components.health import ADDRESS, PROBE_SECONDS, WELL, Health
+from k8s_ucp.components.component import ADDRESS, PROBE_SECONDS, WELL, Health
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.kube import kinds

@@ -6,7 +6,7 @@ import secrets
 from datetime import datetime
 
 from k8s_ucp.components import argocd
-from k8s_ucp.components.health import ADDRESS
+from k8s_ucp.components.component import ADDRESS
 from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from k8s_ucp.components.component import Place
-from k8s_ucp.components.health import Check, Health
+from k8s_ucp.components.component import Check, Health, Place
 from k8s_ucp.components.manifests import Manifest, apply_all
-from k8s_ucp.kube import Kind, Kube, KubeError, Object
+from k8s_ucp.kube import DEPLOYMENT, Kind, Kube, KubeError, Object
 
-DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 STATEFUL_SET = Kind("apps/v1", "StatefulSet", "statefulsets")
 POD = Kind("v1", "Pod", "pods")
 WORKLOADS = {each.kind: each for each in (DEPLOYMENT, STATEFUL_SET)}

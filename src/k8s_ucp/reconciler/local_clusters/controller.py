@@ -23,7 +23,7 @@ from k8s_ucp.reconciler import draining
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
 from k8s_ucp.reconciler.access.owners import same_but_status
-from k8s_ucp.reconciler.controller import Runtime
+from k8s_ucp.reconciler.controller import Controller, Runtime
 from k8s_ucp.reconciler.local_clusters.kubeconfigs import Kubeconfigs
 from k8s_ucp.reconciler.local_clusters.rules import (
     CannotCreate,
@@ -36,10 +36,8 @@ from k8s_ucp.reconciler.local_clusters.rules import (
     not_ready,
     readiness,
 )
-from k8s_ucp.reconciler.runtime.conditions import Condition, is_true
-from k8s_ucp.reconciler.runtime.informer import Informer
+from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter, is_true
 from k8s_ucp.reconciler.runtime.settings import LOCAL_CLUSTERS
-from k8s_ucp.reconciler.runtime.status import StatusWriter
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
 
 PATIENCE = 20.0
@@ -49,7 +47,7 @@ LOOK_AGAIN = 1.0
 """Seconds between two looks at something that is under way: at first, and later."""
 
 
-class LocalClustersController:
+class LocalClustersController(Controller):
     """Brings one LocalCluster at a time to where it should be; safe to share between threads."""
 
     name = LOCAL_CLUSTERS
@@ -76,16 +74,6 @@ class LocalClustersController:
         informers.local_clusters.listen(self._local_cluster_changed)
         informers.cluster_secrets.listen(self._cluster_secret_changed)
         informers.sources[names.CLUSTERS_NAMESPACE].listen(self._secret_changed)
-
-    def watches(self) -> tuple[Informer, ...]:
-        """The shared ones are enough."""
-        return ()
-
-    def take_over(self) -> None:
-        """Nothing is remembered of what others may have written."""
-
-    def stop(self) -> None:
-        """Nothing was started."""
 
     # Wake-ups.
 

@@ -14,7 +14,7 @@ from functools import partial
 
 from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, SECRET, SYNCER, NotFound, Object
-from k8s_ucp.reconciler.controller import Runtime
+from k8s_ucp.reconciler.controller import Controller, Runtime
 from k8s_ucp.reconciler.mirrors.app_clusters import BULK, COPY, WIDTH, Mirrors
 from k8s_ucp.reconciler.mirrors.copies import keep_source_of
 from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
@@ -23,10 +23,9 @@ from k8s_ucp.reconciler.mirrors.rules import CopyProblem
 from k8s_ucp.reconciler.mirrors.spec import Syncer, parse
 from k8s_ucp.reconciler.mirrors.status import Count, SyncCounters, status_of
 from k8s_ucp.reconciler.runtime.clock import parse_stamp
-from k8s_ucp.reconciler.runtime.conditions import Condition, find
+from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter, find
 from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.settings import MIRRORS
-from k8s_ucp.reconciler.runtime.status import StatusWriter
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
 
 SETTLE_SECONDS = 0.15
@@ -40,7 +39,7 @@ _QUIET = ("Copying", "Leaving", "Synced", "SourceMissing", "NoTarget", "Connecti
 """Reasons that are no news for an Event."""
 
 
-class MirrorsController:
+class MirrorsController(Controller):
     """Brings one key at a time to where it should be; safe to share between threads."""
 
     name = MIRRORS
@@ -81,9 +80,6 @@ class MirrorsController:
 
     def watches(self) -> list[Informer]:
         return self._watches
-
-    def take_over(self) -> None:
-        """Nothing is remembered of what others may have written."""
 
     def stop(self) -> None:
         self._mirrors.stop()

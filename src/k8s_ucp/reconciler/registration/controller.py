@@ -27,7 +27,7 @@ from k8s_ucp.reconciler.access.cluster_secret import (
 )
 from k8s_ucp.reconciler.access.owners import same_but_status
 from k8s_ucp.reconciler.access.sources import KubeconfigSource
-from k8s_ucp.reconciler.controller import Runtime
+from k8s_ucp.reconciler.controller import Controller, Runtime
 from k8s_ucp.reconciler.registration.app_access import AppAccess
 from k8s_ucp.reconciler.registration.deregistration import Deregistration
 from k8s_ucp.reconciler.registration.observation import Observer
@@ -45,7 +45,6 @@ from k8s_ucp.reconciler.registration.rules import (
 from k8s_ucp.reconciler.registration.status_reporter import RegistrationOutcome, StatusReporter
 from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
-from k8s_ucp.reconciler.runtime.informer import Informer
 from k8s_ucp.reconciler.runtime.settings import REGISTRATION
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
 
@@ -55,7 +54,7 @@ UNPROVEN_SECONDS = 3.0
 """The same for an owner whose status nobody watches."""
 
 
-class RegistrationController:
+class RegistrationController(Controller):
     """Brings one source at a time to where it should be; safe to share between threads."""
 
     name = REGISTRATION
@@ -83,16 +82,9 @@ class RegistrationController:
         for each in informers.sources.values():
             each.listen(self._source_changed)
 
-    def watches(self) -> tuple[Informer, ...]:
-        """The shared ones are enough."""
-        return ()
-
     def take_over(self) -> None:
         """Notes are written by whoever leads."""
         self._reporter.start_anew()
-
-    def stop(self) -> None:
-        """Nothing was started."""
 
     # Wake-ups.
 

@@ -17,11 +17,10 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CONFIG_MAP, Kube, NotFound, Object
 from k8s_ucp.reconciler.runtime import conditions as status_conditions
 from k8s_ucp.reconciler.runtime.clock import Clock, stamp
-from k8s_ucp.reconciler.runtime.conditions import Condition
+from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter
 from k8s_ucp.reconciler.runtime.events import Events
 from k8s_ucp.reconciler.runtime.logs import without_secrets
 from k8s_ucp.reconciler.runtime.metrics import Metrics
-from k8s_ucp.reconciler.runtime.status import StatusWriter
 
 
 @dataclass(frozen=True)

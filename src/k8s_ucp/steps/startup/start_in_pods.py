@@ -10,7 +10,7 @@ from functools import partial
 
 from k8s_ucp.components import argocd
 from k8s_ucp.components.adoption.adopted import SERVER, find_component
-from k8s_ucp.components.health import Health
+from k8s_ucp.components.component import Health
 from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.components.pods import argocd_pods, pod_components
 from k8s_ucp.components.pods.component import PodComponent
