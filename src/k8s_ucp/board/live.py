@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -71,6 +72,10 @@ class _Following:
         self._lock = threading.Lock()
         self._examined: Examined | None = None
         self._core_lost = False
+        self._heard: float | None = None
+        """When the core said anything last."""
+        self._look = threading.Event()
+        """Set where the state is worth asking for before its time."""
         self._overview: Overview | None = None
         self._problem = ""
         self._resources: Sequence[Object] = ()
@@ -81,15 +86,16 @@ class _Following:
         jobs: dict[str, Callable[[], None]] = {
             "applications": self._follow_applications,
             "events": self._follow_events,
-            "state": lambda: self._repeat(self._examine, ASK_SECONDS),
-            "versions": lambda: self._repeat(self._read_versions, TIP_SECONDS),
-            "resources": lambda: self._repeat(self._list_resources, RESOURCE_SECONDS),
+            "state": lambda: self._repeat(self._examine, ASK_SECONDS, self._look),
+            "versions": lambda: self._repeat(self._read_versions, TIP_SECONDS, self._stop),
+            "resources": lambda: self._repeat(self._list_resources, RESOURCE_SECONDS, self._stop),
         }
         for name, job in jobs.items():
             threading.Thread(target=job, name=f"board {name}", daemon=True).start()
 
     def stop(self) -> None:
         self._stop.set()
+        self._look.set()
 
     def read(self) -> Snapshot:
         """What is known now. Asks nothing."""
@@ -97,6 +103,7 @@ class _Following:
             examined, applications = self._examined, self._applications
             overview, events = self._overview, list(self._events.values())
             lost, problem, resources = self._core_lost, self._problem, self._resources
+            heard = self._heard
         topology = self._source.topology
         seen = examined.seen if examined else None
         if applications is not None:
@@ -109,6 +116,7 @@ class _Following:
                 topology,
                 seen,
                 core_lost=lost,
+                heard=heard,
                 findings=[self._source.advice(each) for each in found],
                 versions=overview.deployed if overview else {},
                 versions_problem=problem,
@@ -119,9 +127,12 @@ class _Following:
         )
 
     def _examine(self) -> None:
+        self._look.clear()
         found = self._source.examine()
         with self._lock:
             self._core_lost = not found.seen.core_ready
+            if not self._core_lost:
+                self._heard = time.time()
             before = self._examined
             if self._core_lost and before is not None:
                 # What it said last is more than nothing, and is shown as old.
@@ -146,12 +157,12 @@ class _Following:
         with self._lock:
             self._resources = found
 
-    def _repeat(self, job: Callable[[], None], pause: float) -> None:
+    def _repeat(self, job: Callable[[], None], pause: float, sooner: threading.Event) -> None:
         while not self._stop.is_set():
             with contextlib.suppress(UcpError, OSError):
                 job()
                 self._changed()
-            self._stop.wait(pause)
+            sooner.wait(pause)
 
     def _follow_applications(self) -> None:
         def keep(items: Mapping[str, Object]) -> None:
@@ -172,6 +183,7 @@ class _Following:
         keep: Callable[[Mapping[str, Object]], None],
     ) -> None:
         """List, then watch, until it ends; `keep` is called under the lock."""
+        cut = False
         while not self._stop.is_set():
             kube = None
             try:
@@ -179,6 +191,9 @@ class _Following:
                 found, version = kube.list_with_version(kind, namespace)
                 items = {_key(each): each for each in found}
                 self._tell(keep, items)
+                if cut:
+                    cut = False
+                    self._look.set()
                 for what, item in kube.watch(
                     kind, namespace, since=version, seconds=WATCH_SECONDS, silence=WATCH_SECONDS + 5
                 ):
@@ -186,6 +201,9 @@ class _Following:
                         return
                     self._take(items, what, item, keep)
             except UcpError:
+                if not cut:
+                    cut = True
+                    self._look.set()
                 self._stop.wait(RETRY_SECONDS)
             finally:
                 if kube is not None:
@@ -208,6 +226,7 @@ class _Following:
 
     def _tell(self, keep: Callable[[Any], None], items: Mapping[str, Object]) -> None:
         with self._lock:
+            self._heard = time.time()
             keep(dict(items))
         self._changed()
 

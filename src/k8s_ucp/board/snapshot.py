@@ -40,6 +40,8 @@ class Known:
     """None: nothing was asked yet."""
     core_lost: bool = False
     """The core doesn't answer: `seen` is what it said last."""
+    heard: float | None = None
+    """When the core said anything last, in seconds since the epoch."""
     findings: Sequence[Finding] = ()
     versions: Mapping[tuple[str, str], Deployed] = field(default_factory=dict)
     versions_problem: str = ""
@@ -104,6 +106,7 @@ def _about(known: Known, data: Status, apps: Sequence[Status]) -> Row:
         "environments": [*environments, *sorted(others - set(environments))],
         "asked": known.seen is not None,
         "lost": known.core_lost,
+        "lostSince": known.heard if known.core_lost else None,
         "problem": _text(known.versions_problem),
         "write": known.may_change,
     }

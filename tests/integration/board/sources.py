@@ -56,6 +56,7 @@ def board_data(apps: int = 2, environments: tuple[str, ...] = ("stage", "prod"))
                 "environments": list(environments),
                 "asked": True,
                 "lost": False,
+                "lostSince": None,
                 "problem": "",
                 "write": False,
             }

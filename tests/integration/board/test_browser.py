@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -32,6 +33,42 @@ NEWER = {
 }
 SHIFT = 8
 CELL = "document.querySelector('[data-key=\"{}\"]')"
+
+
+LAYOUT = Path(__file__).with_name("layout.json")
+"""Where parts of the page lie at each width, in either theme: {width: {part: [x, y, w, h]}}.
+
+Delete it to have it written anew.
+"""
+PARTS = (
+    "header", "nav", "#filter", "#grid", "[data-key='app-001/prod']", "#apps", "#findings",
+    "#environments", "#platform", "#mirrors", "#resources", "#events", "#map",
+)  # fmt: skip
+BOXES = f"""Object.fromEntries({json.dumps(PARTS)}.map((part) => {{
+  const box = document.querySelector(part).getBoundingClientRect();
+  return [part, [box.x, box.y + scrollY, box.width, box.height].map(Math.round)];
+}}))"""
+DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+OVERLAPS = """[
+  "body > header, body > nav, main > section", ".cell", "#filter > *",
+].flatMap((group) => {
+  const boxes = [...document.querySelectorAll(group)].map((each) => each.getBoundingClientRect());
+  return boxes.flatMap((a, place) => boxes.slice(place + 1)
+    .filter((b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1)
+    .map((b) => [group, a.x, a.y, b.x, b.y]));
+})"""
+
+
+def strayed(golden: dict[str, list[int]], found: dict[str, list[int]]) -> dict[str, Any]:
+    """Parts that lie elsewhere. Fonts differ between machines: heights more than widths."""
+    return {
+        part: (golden[part], box)
+        for part, box in found.items()
+        if part not in golden
+        or any(abs(golden[part][each] - box[each]) > 4 for each in (0, 2))
+        or any(abs(golden[part][each] - box[each]) > 12 + 0.15 * box[each] for each in (1, 3))
+    }
 
 
 @pytest.fixture(scope="module")
@@ -79,13 +116,23 @@ def test_a_look_at_a_change_and_at_a_lost_server(page: Page, serve: Serve) -> No
     source.change("apps", "app-001/stage", tag="2.0.0", health="Progressing")
     page.until(CELL.format("app-001/stage") + ".innerText.includes('2.0.0')")
     page.until("document.getElementById('announcement').textContent.includes('2.0.0')")
-    source.data["about"][""]["lost"] = True
-    source.change("apps", "app-001/stage", health="Unknown")
-    page.until("document.getElementById('alert').innerText.includes('does not respond')")
+    source.change("about", "", lost=True, lostSince=1_760_000_000)
+    alert = "document.getElementById('alert').innerText"
+    page.until(f"{alert}.includes('does not respond since')")
+    since = page.run("new Date(1760000000000).toLocaleString()")
+    assert f"since {since}; this is what it said until then" in page.run(alert)
+    assert page.run("document.body.className") == "stale"
+    assert page.run("document.querySelectorAll('.cell').length") == 4
+    source.change("about", "", lost=False, lostSince=None)
+    page.until("document.getElementById('alert').hidden")
+    assert (
+        page.run("document.body.className + document.getElementById('connection').textContent")
+        == "live"
+    )
     well(page, server)
     server.shutdown()
     server.server_close()
-    page.until("document.getElementById('connection').textContent.includes('trying again')")
+    page.until("/lost at .*, trying again/.test(document.getElementById('connection').textContent)")
 
 
 def test_promote_is_confirmed_and_its_result_shown(page: Page, serve: Serve) -> None:
@@ -156,13 +203,25 @@ def test_every_width_in_both_themes(page: Page, serve: Serve, theme: str) -> Non
     server = serve(source)
     show(page, server)
     page.theme(theme)
+    layouts: dict[str, dict[str, list[int]]] = {}
     for width, height in ((360, 740), (820, 1180), (1440, 900)):
         page.size(width, height, phone=width < 500)
         wide = page.run("document.documentElement.scrollWidth")
         assert wide <= width, f"{wide} pixels at {width}"
         assert violations(page) == [], (theme, width)
-        box = CELL.format("app-001/prod") + ".getBoundingClientRect()"
-        assert min(page.run(f"[{box}.width, {box}.height]")) >= 24
+        # Rows that are off the screen have no height of their own yet.
+        page.size(width, 4000, phone=width < 500)
+        page.run(DRAWN)
+        assert page.run(OVERLAPS) == []
+        boxes = page.run(BOXES)
+        assert min(boxes["[data-key='app-001/prod']"][2:]) >= 24
+        layouts[str(width)] = boxes
+    if not LAYOUT.exists():
+        LAYOUT.write_text(json.dumps(layouts, indent=1).replace("\n   ", "") + "\n")
+    golden = json.loads(LAYOUT.read_text())
+    assert {each: strayed(golden[each], layouts[each]) for each in golden} == {
+        each: {} for each in layouts
+    }
     back = page.run("getComputedStyle(document.body).backgroundColor")
     assert (back == "rgb(255, 255, 255)") is (theme == "light")
     well(page, server)

@@ -12,10 +12,15 @@ import psutil
 import pytest
 
 from k8s_ucp import names
+from k8s_ucp.board.live import LiveSource
+from k8s_ucp.board.versions import Overview
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_own
+from k8s_ucp.inspect import doctor, status
+from k8s_ucp.inspect.doctor import Examined
 from k8s_ucp.kube import CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kube, Unauthorized
 from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.topology import default
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.silent_proxy import SilentProxy
 from tests.integration.reconciler.world import ARGOCD, World, as_argo_cd, eventually, token_of
@@ -163,14 +168,42 @@ def test_the_core_s_api_server_restarts(world: World, planes: Planes) -> None:
     world.start()
     world.declare("stage")
     before = world.await_registered("demo-stage")
-    planes.provider.stop("test-core")
-    time.sleep(1)
-    planes.provider.start("test-core")
-    began = time.monotonic()
-    world.declare("prod")
-    world.await_registered("demo-prod")
-    assert time.monotonic() - began < 25
+    with board_source(world).open(lambda: None) as read:
+
+        def is_registered(environment: str) -> bool:
+            return bool(read()["environments"].get(environment, {}).get("registered"))
+
+        eventually(lambda: is_registered("stage") or None, "the registration on the board")
+        stopped = time.time()
+        planes.provider.stop("test-core")
+        eventually(lambda: read()["about"][""]["lost"] or None, "a lost core on the board")
+        assert abs(read()["about"][""]["lostSince"] - stopped) < 10
+        assert is_registered("stage")
+        planes.provider.start("test-core")
+        began = time.monotonic()
+        world.declare("prod")
+        world.await_registered("demo-prod")
+        assert time.monotonic() - began < 25
+        eventually(lambda: is_registered("prod") or None, "the core on the board again")
+        assert not read()["about"][""]["lost"]
     assert world.cluster_secret("demo-stage") == before
+
+
+def board_source(world: World) -> LiveSource:
+    """The topology as `ucp board` follows it, without components."""
+    topology = default("demo", ["stage", "prod"])
+
+    def kubeconfig(cluster: str) -> Path:
+        path = world.folder / f"board-{cluster}.json"
+        configs = {**world.provider.configs, "demo-core": world.core_config}
+        path.write_text(json.dumps(configs[cluster]))
+        return path
+
+    def examine() -> Examined:
+        seen = status.collect(topology, kubeconfig, list)
+        return doctor.collect(topology, seen, lambda: world.core, time.time())
+
+    return LiveSource(topology, lambda: Kube(world.core_config), examine, lambda _: Overview())
 
 
 def test_a_connection_to_the_core_that_goes_silent_stalls_nothing(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +52,7 @@ def follow(
 
 
 def test_a_core_that_goes_is_told_and_what_it_said_last_stays(monkeypatch: Any) -> None:
-    answers = [WELL, WELL]
+    answers, began = [WELL, WELL], time.time()
 
     def examine() -> Examined:
         seen = answers.pop() if answers else ClusterSnapshot(core_ready=False)
@@ -64,6 +65,7 @@ def test_a_core_that_goes_is_told_and_what_it_said_last_stays(monkeypatch: Any) 
     assert found["environments"]["prod"]["registered"] is True
     assert list(found["findings"]) == ["core/demo-core"]
     assert found["about"][""]["core"]["ready"] is False
+    assert began <= found["about"][""]["lostSince"] <= time.time()
 
 
 def test_an_app_repository_that_can_t_be_read_is_told(monkeypatch: Any) -> None:
@@ -91,4 +93,5 @@ def test_before_the_core_has_answered_once_there_is_nothing_but_the_topology(
         lambda shown: shown["about"][""]["lost"],
     )
     assert found["apps"] == {}
+    assert found["about"][""]["lostSince"] is None
     assert list(found["environments"]) == ["stage", "prod"]

@@ -45,6 +45,13 @@ function ago(time) {
   return amount >= 0 ? `${span(amount)} ago` : `in ${span(amount)}`;
 }
 
+// A time that stays as it is, for texts that are read out when they change.
+function clock(time) {
+  const value = new Date(time * 1000);
+  const today = value.toDateString() === new Date().toDateString();
+  return today ? value.toLocaleTimeString() : value.toLocaleString();
+}
+
 function when(time) {
   const made = element("time", ago(time));
   if (time === null || time === undefined) return made;
@@ -543,14 +550,14 @@ function drawAbout() {
   const about = known.about[""];
   const problems = [];
   if (about.lost) {
-    problems.push(
-      `The core cluster ${about.core.name} does not respond; this is what it said last.\nnext: ucp start, or ucp doctor`,
-    );
+    const since = about.lostSince ? ` since ${clock(about.lostSince)}; this is what it said until then` : "";
+    problems.push(`The core cluster ${about.core.name} does not respond${since}.\nnext: ucp start, or ucp doctor`);
   }
   if (about.problem) problems.push(`The app repository can't be read: ${about.problem}`);
   const text = problems.join("\n");
   if (byId("alert").textContent !== text) byId("alert").textContent = text;
   byId("alert").hidden = !text;
+  showAge();
 }
 
 // The map is drawn by the server, when somebody looks at it
@@ -589,16 +596,29 @@ function announce(keys) {
     .join("; ");
 }
 
-function connection(text, stale) {
-  byId("connection").textContent = text;
-  document.body.classList.toggle("stale", stale);
+let disconnectedSince = null;
+
+// What is shown may be old: because the board is gone, or the core cluster that it asks.
+function showAge() {
+  const lost = known.about && known.about[""].lost;
+  document.body.classList.toggle("stale", Boolean(disconnectedSince || lost));
+  let text = lost ? "core cluster lost" : "live";
+  if (disconnectedSince) {
+    text = stream.readyState === EventSource.CLOSED
+      ? "disconnected: open the URL that `ucp board` printed last"
+      : `connection lost at ${clock(disconnectedSince)}, trying again`;
+  }
+  if (byId("connection").textContent !== text) byId("connection").textContent = text;
 }
 
 const stream = new EventSource("events");
-stream.addEventListener("open", () => connection("live", false));
+stream.addEventListener("open", () => {
+  disconnectedSince = null;
+  showAge();
+});
 stream.addEventListener("error", () => {
-  const gone = stream.readyState === EventSource.CLOSED;
-  connection(gone ? "disconnected: open the URL that `ucp board` printed last" : "connection lost, trying again", true);
+  disconnectedSince = disconnectedSince || Date.now() / 1000;
+  showAge();
 });
 stream.addEventListener("snapshot", (event) => {
   known = JSON.parse(event.data);
