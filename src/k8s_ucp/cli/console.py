@@ -11,12 +11,13 @@ import shutil
 import sys
 import termios
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
     from k8s_ucp.engine.pipeline import StepEvent, StepRun
 
@@ -31,6 +32,8 @@ class Console:
         self.quiet = quiet
         self.verbose = verbose
         self.terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._drawn: os.terminal_size | None = None
+        """The terminal as it was when `redraw` drew on it last."""
         self.color = color and self.terminal and not os.environ.get("NO_COLOR")
 
     @property
@@ -66,9 +69,13 @@ class Console:
 
     def redraw(self, text: str) -> None:
         """Show a whole page anew (`--watch`): in place on a terminal, below the last one else."""
-        if sys.stdout.isatty():
-            text = "\x1b[H\x1b[2J\x1b[3J" + text
-        self.data(text)
+        if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+            self.data(text)
+            return
+        size = shutil.get_terminal_size()
+        sys.stdout.write(in_place(text, size, clear=size != self._drawn))
+        sys.stdout.flush()
+        self._drawn = size
 
 
 class StepsView(AbstractContextManager["StepsView"]):
@@ -101,19 +108,22 @@ class PlainSteps(StepsView):
 
 
 class LiveSteps(StepsView):
-    """Every step with its time, redrawn in place."""
+    """A line for each step that has ended, and below them those that run, redrawn in place."""
 
     def __init__(self, console: Console) -> None:
         from rich.console import Console as Terminal
         from rich.live import Live
 
         self._steps: Sequence[StepRun] = ()
+        self._told: set[str] = set()
         self._began = time.monotonic()
         self._keyboard = contextlib.ExitStack()
+        self._terminal = Terminal(stderr=True, no_color=not console.color, highlight=False)
         self._live = Live(
-            console=Terminal(stderr=True, no_color=not console.color, highlight=False),
+            console=self._terminal,
             get_renderable=self._page,
             refresh_per_second=5,
+            transient=True,
         )
 
     def __enter__(self) -> StepsView:
@@ -122,33 +132,49 @@ class LiveSteps(StepsView):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._tell(each for each in self._steps if each.state == "running")
         self._live.stop()
         self._keyboard.close()
 
     def hear(self, event: StepEvent) -> None:
         self._steps = event.steps
+        self._tell(each for each in event.steps if each.state not in ("waiting", "running"))
+
+    def _tell(self, steps: Iterable[StepRun]) -> None:
+        """For good, above what runs."""
+        for each in steps:
+            if each.id not in self._told:
+                self._told.add(each.id)
+                self._terminal.print(self._row(each))
 
     def _page(self) -> RenderableType:
-        from rich.table import Table
+        from rich.console import Group
         from rich.text import Text
 
-        page = Table.grid(padding=(0, 1))
-        now = time.monotonic() - self._began
-        for step in self._steps:
-            if step.state == "waiting":
-                continue
-            running = step.state == "running"
-            seconds = now - step.began if running else step.seconds
-            style = {"failed": "red", "done": "green", "cancelled": "yellow"}.get(
-                step.state, "cyan"
-            )
-            page.add_row(
-                Text(_SYMBOLS[step.state], style=style),
-                Text(step.title),
-                Text(f"{seconds:.1f} s", style="dim", justify="right"),
-                Text(step.message, style="dim", no_wrap=True, overflow="ellipsis"),
-            )
-        return page
+        running = [each for each in self._steps if each.state == "running"]
+        if not running:
+            return Group()
+        count = f"{len(self._told)} of {len(self._steps)} steps, {self._now:.0f} s"
+        return Group(*map(self._row, running), Text(count, style="dim"))
+
+    def _row(self, step: StepRun) -> Text:
+        from rich.text import Text
+
+        running = step.state == "running"
+        seconds = self._now - step.began if running else step.seconds
+        style = {"failed": "red", "done": "green", "cancelled": "yellow"}.get(step.state, "cyan")
+        width = max(len(each.title) for each in self._steps)
+        return Text.assemble(
+            (_SYMBOLS[step.state], style),
+            f" {step.title:{width}} ",
+            (f"{seconds:6.1f} s  {' '.join(step.message.split())}", "dim"),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+
+    @property
+    def _now(self) -> float:
+        return time.monotonic() - self._began
 
 
 @contextlib.contextmanager
@@ -180,6 +206,25 @@ _SYMBOLS = {"waiting": " ", "running": "…", "done": "✓", "failed": "✗", "c
 def _line(step: StepRun) -> str:
     words = {"done": "", "failed": ": failed", "cancelled": ": canceled"}[step.state]
     return f"{step.title}{words}"
+
+
+def in_place(text: str, size: os.terminal_size, *, clear: bool) -> str:
+    """What draws a page over the one before, line by line, so that nothing flickers.
+
+    A page that is longer than the terminal is cut: it would scroll away with every redraw.
+    """
+    lines, room = text.splitlines(), size.lines - 1
+    rows = [max(1, -(-len(line) // size.columns)) for line in lines]
+    if sum(rows) > room:
+        shown = 0
+        while sum(rows[: shown + 1]) < room:
+            shown += 1
+        lines = [*lines[:shown], f"... {len(lines) - shown} more lines"]
+    drawn = "".join(f"{line}\x1b[K\n" for line in lines)
+    return f"\x1b[H{_CLEAR if clear else ''}{drawn}\x1b[J"
+
+
+_CLEAR = "\x1b[2J"
 
 
 def table(

@@ -26,6 +26,8 @@ app = declare()
 
 WATCH_SECONDS = 2.0
 SHOWN_IMAGES = 2
+WIDE = 100
+"""Columns from which a terminal has room for what is more than why something is unwell."""
 PLACES = {"host": "host process", "pods": "pods"}
 
 
@@ -143,19 +145,20 @@ def _page(
     ]
     pages = [table(("what", "name", "how", "state", "why"), rows, width=width)]
     if data["applications"]:
+        narrow = width is not None and width < WIDE
         rows = [
             [
                 each["name"],
                 each["environment"],
                 each["sync"] or "Unknown",
                 each["health"] or "Unknown",
-                (each["revision"] or "")[:8],
-                _images(each["images"]),
+                *([] if narrow else [(each["revision"] or "")[:8], _images(each["images"])]),
                 why.get(each["name"], ""),
             ]
             for each in data["applications"]
         ]
-        columns = ("application", "environment", "sync", "health", "commit", "images", "why")
+        more = () if narrow else ("commit", "images")
+        columns = ("application", "environment", "sync", "health", *more, "why")
         pages.append(table(columns, rows, width=width))
     if data["mirrors"]:
         rows = [
