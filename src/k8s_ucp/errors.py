@@ -10,6 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
+def some_of(names: Sequence[object], shown: int = 5) -> str:
+    """The first few of many, and how many more there are: no message is longer than a screen."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(map(str, names[:shown])) + more
+
+
 class UcpError(Exception):
     """An expected failure.
 

@@ -97,7 +97,7 @@ def _newer(each: Deployed, overlays: Mapping[Place, Overlay]) -> tuple[Change, .
 def _is_ancestor(repository: Repository, commit: str, tip: str) -> bool:
     if not repository.resolve(commit):
         return False
-    return not repository.git("rev-list", "--max-count=1", commit, "--not", tip).strip()
+    return repository.contains(tip, commit)
 
 
 class _Files:

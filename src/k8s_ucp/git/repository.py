@@ -127,11 +127,12 @@ class Repository:
         arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", name)
         return self.git(*arguments, codes=(0, 1)).decode().split("\n")[0] or None
 
-    def listing(self, name: str, under: str = "") -> dict[str, TreeEntry]:
-        """Every file of a commit (or below one folder of it): {path: entry}."""
-        paths = ["--", under] if under else []
+    def listing(self, name: str, *under: str, recursive: bool = True) -> dict[str, TreeEntry]:
+        """Every file of a commit (or below some folders of it): {path: entry}."""
+        flags = ("-r",) if recursive else ()
         found = {}
-        for line in self.git("ls-tree", "-r", "-z", "--full-tree", name, *paths).split(b"\0"):
+        raw = self.git("ls-tree", *flags, "-z", "--full-tree", name, "--", *under)
+        for line in raw.split(b"\0"):
             if line:
                 head, path = line.split(b"\t", 1)
                 mode, _, id = head.decode().split(" ")
@@ -155,11 +156,15 @@ class Repository:
             place = end + 1 + size + 1
         return found
 
-    def read(self, name: str, under: str = "") -> dict[str, bytes]:
+    def contains(self, name: str, commit: str) -> bool:
+        """A commit is in the history of another, or is that one."""
+        return not self.git("rev-list", "--max-count=1", commit, "--not", name).strip()
+
+    def read(self, name: str, *under: str) -> dict[str, bytes]:
         """Plain files of a commit with their content: {path: bytes}."""
         listing = {
             path: entry
-            for path, entry in self.listing(name, under).items()
+            for path, entry in self.listing(name, *under).items()
             if entry.mode.startswith("100")
         }
         contents = self.contents(entry.id for entry in listing.values())

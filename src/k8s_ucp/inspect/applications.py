@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
+from k8s_ucp.errors import some_of
 from k8s_ucp.kube import Object
 
 LENGTH = 300
@@ -61,7 +62,7 @@ def reason(item: Object) -> str:
     unwell = [_shown(each) for each in resources if _health(each) in _UNWELL]
     differing = [_shown(each) for each in resources if each.get("status") == "OutOfSync"]
     parts = [
-        f"{what}: {_list(names)}"
+        f"{what}: {some_of(names, _SHOWN)}"
         for what, names in (
             ("not healthy", unwell),
             ("out of sync with git", [each for each in differing if each not in stays]),
@@ -114,12 +115,6 @@ def _failed(operation: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _health(resource: dict[str, Any]) -> str:
     return str((resource.get("health") or {}).get("status") or "")
-
-
-def _list(names: Sequence[str]) -> str:
-    """The first few of them."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def kept(item: Object) -> list[str]:

@@ -16,7 +16,7 @@ from k8s_ucp.components.ownership.inventory import tracker
 from k8s_ucp.components.ownership.ledger import LedgerEntry, find
 from k8s_ucp.components.repositories import render_all
 from k8s_ucp.context import Context
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.gitops.render.values.clouds import clouds
 from k8s_ucp.kube import APPLICATION, SECRET, Kind, NotFound
@@ -43,11 +43,10 @@ def check_collisions(context: Context) -> None:
         manifests = rendered(context)
         taken = [*_taken(context, core, manifests), *_registered(context, core)]
         if taken:
-            more = f" and {len(taken) - SHOWN} more" if len(taken) > SHOWN else ""
             raise UcpError(
                 f"the cluster of context {context.topology.spec.core.context} already "
                 "has objects that ucp did not create and would overwrite: "
-                f"{', '.join(taken[:SHOWN])}{more}",
+                f"{some_of(taken)}",
                 next="rename or delete these objects, or use another cluster",
             )
         kinds = [each for each in manifests if _is_of(each, adopt)]

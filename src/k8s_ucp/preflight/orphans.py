@@ -12,11 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from k8s_ucp.components import crossplane
 from k8s_ucp.components.ownership.generated_kinds import is_declared_by_us, kind_of_crd
 from k8s_ucp.context import Context
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import CRD, Kind, KubeError, Object
 from k8s_ucp.providers import PROVIDERS
-
-SHOWN = 5
 
 
 def check_orphans(context: Context) -> None:
@@ -56,10 +54,9 @@ def refuse_orphans(context: Context) -> None:
         kinds = managed_kinds(kube.list_all(CRD))
         found = [name for names in pool.map(named, kinds) for name in names]
     if found:
-        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise UcpError(
             f"Crossplane on {context.topology.core_cluster} still manages "
-            f"{', '.join(found[:SHOWN])}{more}, which nothing would delete after the "
+            f"{some_of(found)}, which nothing would delete after the "
             "core is gone",
             next=(
                 "remove these environments and databases from ucp.yaml (ucp env remove "

@@ -11,12 +11,10 @@ from k8s_ucp.components.adoption.adopted import find_component
 from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger
 from k8s_ucp.context import Context
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.preflight.adoption import settings_of
 from k8s_ucp.topology.placement import core_is_existing
-
-SHOWN = 5
 
 
 def check_existing_core(context: Context) -> None:
@@ -34,11 +32,10 @@ def check_existing_core(context: Context) -> None:
             next="fix the cause, then: ucp stop",
         ) from error
     if foreign:
-        more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
         raise UcpError(
             f"stopping would delete objects on {context.topology.core_cluster} that "
             "ucp did not create, together with its components: "
-            f"{', '.join(foreign[:SHOWN])}{more}",
+            f"{some_of(foreign)}",
             next="move or delete these objects, then: ucp stop",
         )
 

@@ -11,12 +11,10 @@ from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notat
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.promotion.results import AppArgument, BranchOption, RepoOption
-from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.promotion.history import HistoryEvent, events
-from k8s_ucp.gitops.promotion.message import from_to
-from k8s_ucp.gitops.promotion.overlay import check_name, nearest, overlay_folder
+from k8s_ucp.gitops.promotion.message import as_data, from_to
+from k8s_ucp.gitops.promotion.overlay import check_name, refuse_unknown
 from k8s_ucp.gitops.promotion.repository_ref import find_place, open_branch
-from k8s_ucp.gitops.promotion.tip import GitTip
 
 app = declare()
 
@@ -42,7 +40,7 @@ def history(
     place = find_place(repo, branch, call.workspace, call.topology, app_credential(call, repo))
     with open_branch(place, apps=[app], message=lambda _: "", history=True) as there:
         tip = there.fetch()
-        _refuse_unknown(tip, app, env)
+        refuse_unknown(tip, app, env)
         found = events(there.repository, tip.commit, app, env)[:limit]
     if output is Output.table:
         call.console.data(
@@ -50,17 +48,6 @@ def history(
         )
     else:
         call.console.data(notation([_data(each) for each in found], output))
-
-
-def _refuse_unknown(tip: GitTip, app: str, env: str) -> None:
-    apps = tip.folders("apps")
-    if app not in apps:
-        raise UcpError(f"the app {app} does not exist in the repository", next=nearest(app, apps))
-    envs = tip.folders(overlay_folder(app, "x").removesuffix("/x"))
-    if env and env not in envs:
-        raise UcpError(
-            f"the app {app} has no overlay for the environment {env}", next=nearest(env, envs)
-        )
 
 
 def _table(found: list[HistoryEvent], width: int | None) -> str:
@@ -84,19 +71,13 @@ def _table(found: list[HistoryEvent], width: int | None) -> str:
 
 
 def _data(event: HistoryEvent) -> dict[str, Any]:
-    old, new = from_to(event.changes)
     return {
         "commit": event.commit,
         "time": _time(event.time),
         "author": {"name": event.author.name, "email": event.author.email},
         "env": event.env,
         "kind": event.kind,
-        "from": old or None,
-        "to": new or None,
-        "images": [
-            {"name": each.image, "from": str(each.old) or None, "to": str(each.new)}
-            for each in event.changes
-        ],
+        **as_data(event.changes),
         "sequence": event.sequence,
         "run": event.run or None,
     }

@@ -16,7 +16,7 @@ from k8s_ucp.git.repository import FALLBACK
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
 from k8s_ucp.gitops.promotion.landing import Landing
-from k8s_ucp.gitops.promotion.message import from_to
+from k8s_ucp.gitops.promotion.message import as_data, from_to
 
 REPO_HELP = "URL or path of the app repository (default: that of the workspace's topology)."
 BRANCH_HELP = "Branch of the app repository (default: its default branch)."
@@ -73,18 +73,7 @@ def result(landing: Landing, *, batch: bool) -> Mapping[str, Any]:
 
 def _item(decision: Decision) -> dict[str, Any]:
     note = decision.note
-    old, new = from_to(decision.asked) if decision.asked else ("", "")
-    item: dict[str, Any] = {
-        "status": decision.status,
-        "app": note.app,
-        "env": note.env,
-        "from": old or None,
-        "to": new or None,
-        "images": [
-            {"name": each.image, "from": str(each.old) or None, "to": str(each.new)}
-            for each in decision.asked
-        ],
-    }
+    item = {"status": decision.status, "app": note.app, "env": note.env, **as_data(decision.asked)}
     return {**item, "reason": decision.reason} if decision.reason else item
 
 
@@ -97,7 +86,7 @@ def _worst(decisions: Sequence[Decision]) -> Decision:
 def words(decision: Decision, landing: Landing) -> str:
     note = decision.note
     if decision.status in ("promoted", "pr"):
-        old, new = from_to(decision.asked) if decision.asked else ("", "")
+        old, new = from_to(decision.asked)
         what = f"{old} -> {new}" if old not in ("", new) else new
         place = f"{note.app} in {note.env}"
         did = _DID.get(note.kind, "promoted")

@@ -55,6 +55,11 @@ class YamlNode:
                 return pair
         return None
 
+    def text(self, key: str) -> str:
+        """What is written under that key; "" where there is none."""
+        pair = self.own(key)
+        return pair[1].resolved().value if pair else ""
+
     def walk(self) -> Iterator[YamlNode]:
         """This node and everything written inside it; aliases are not followed."""
         yield self

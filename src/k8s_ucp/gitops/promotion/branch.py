@@ -132,8 +132,7 @@ class RemoteBranch:
             )  # fmt: skip
 
     def has(self, tip: GitTip, commit: str) -> bool:
-        missing = self.repository.git("rev-list", "--max-count=1", commit, "--not", tip.commit)
-        return not missing.strip()
+        return self.repository.contains(tip.commit, commit)
 
     def settle(self, commit: str) -> str:  # noqa: ARG002 (a working clone needs it)
         """After `commit` landed: what a person should know, or ""."""

@@ -90,18 +90,16 @@ def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
     marks = dict(overlay.marks)
     changes: dict[str, Change] = {}
     verdicts: list[order_of.Verdict] = []
-    for name, pin in wanted.items():
-        change = Change(name, overlay.pins[name], pin)
-        verdict = order_of.weigh(
-            marks.get(name, Mark()), intent.order, change.old, pin, force=intent.force
-        )
-        if verdict.kind != "passes" and change.old == pin:
+    for change in overlay.changes(wanted):
+        mark = marks.get(change.image, Mark())
+        verdict = order_of.weigh(mark, intent.order, change.old, change.new, force=intent.force)
+        if verdict.kind != "passes" and change.old == change.new:
             continue
         verdicts.append(verdict)
         if verdict.kind == "passes":
-            changes[name] = change
+            changes[change.image] = change
             if verdict.mark != Mark():
-                marks[name] = verdict.mark
+                marks[change.image] = verdict.mark
     return _decide(intent, overlay, base or tip, wanted, changes, marks, verdicts)
 
 
@@ -133,24 +131,30 @@ def parse_version(text: str) -> Pin:
 
 def parse_tag(text: str) -> Pin:
     """A tag as typed. Raises UsageError."""
-    if not TAG.fullmatch(text):
-        raise UsageError(
-            f"{text[:200]!r} is not a valid tag",
-            next=(
-                "use at most 128 letters, digits, `_`, `.` and `-`, with a letter, a digit "
-                "or `_` first"
-            ),
-        )
-    return Pin(tag=text)
+    return Pin(tag=_valid(text, TAG, "tag", _TAG_ADVICE))
 
 
 def parse_digest(text: str) -> Pin:
     """A digest as typed. Raises UsageError."""
-    if not DIGEST.fullmatch(text):
-        raise UsageError(
-            f"{text[:200]!r} is not a valid digest", next="use sha256: and 64 hexadecimal digits"
-        )
-    return Pin(digest=text)
+    return Pin(digest=_valid(text, DIGEST, "digest", "use sha256: and 64 hexadecimal digits"))
+
+
+def parse_chart_version(text: str) -> Pin:
+    """An exact version of a chart as typed. Raises UsageError."""
+    advice = "use an exact one, such as 1.4.0"
+    return Pin(tag=_valid(text, _CHART_VERSION, "chart version", advice))
+
+
+def _valid(text: str, pattern: re.Pattern[str], what: str, advice: str) -> str:
+    if not pattern.fullmatch(text):
+        raise UsageError(f"{text[:200]!r} is not a valid {what}", next=advice)
+    return text
+
+
+_TAG_ADVICE = (
+    "use at most 128 letters, digits, `_`, `.` and `-`, with a letter, a digit or `_` first"
+)
+_CHART_VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 
 
 def _decide(
@@ -164,7 +168,7 @@ def _decide(
 ) -> Decision:
     moved = tuple(change for change in changes.values() if change.old != change.new)
     note = PromotionNote("promote", intent.app, intent.env, moved, intent.order.sequence)
-    asked = tuple(Change(name, overlay.pins[name], pin) for name, pin in wanted.items())
+    asked = overlay.changes(wanted)
     place = f"{intent.app} in {intent.env}"
 
     def refused(status: Status, reason: str, next: str = "") -> Decision:
@@ -204,7 +208,7 @@ def _decide(
         note = replace(note, kind="mark")
         return Decision("unchanged", note, asked, writes, reason=f"{place} already has it")
     running = _running(base, intent, overlay, required, moved)
-    places = tuple(each for name in wanted if (each := overlay.target(name).places))
+    places = overlay.places(wanted)
     return Decision("promoted", note, asked, writes, required=running, places=places)
 
 
@@ -214,18 +218,6 @@ _HELD = (
     "{env} --release-hold`"
 )
 _CONFLICT = "review the change; then promote without --expect, or expect the current tag"
-
-
-def parse_chart_version(text: str) -> Pin:
-    """An exact version of a chart as typed. Raises UsageError."""
-    if not _CHART_VERSION.fullmatch(text):
-        raise UsageError(
-            f"{text[:200]!r} is not a valid chart version", next="use an exact one, such as 1.4.0"
-        )
-    return Pin(tag=text)
-
-
-_CHART_VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 
 
 def seen_otherwise(pins: Mapping[str, Pin], seen: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from k8s_ucp.gitops.manifests.image_edit import Pin
-from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_tree
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, read_tree
 
 ENVIRONMENTS_FILE = "environments.yaml"
 
@@ -28,11 +28,11 @@ def promotes_from(text: str | None, env: str) -> str:
     pair = root.own("environments") if root.kind == "map" else None
     listed = pair[1] if pair else root
     for item in listed.items:
-        if item.kind == "map" and _scalar(item, "name") == env:
-            return _scalar(item, "promotesFrom")
+        if item.kind == "map" and item.text("name") == env:
+            return item.text("promotesFrom")
     for key, value in listed.pairs:
         if key.value == env and value.kind == "map":
-            return _scalar(value, "promotesFrom")
+            return value.text("promotesFrom")
     if listed.kind == "scalar" and listed.value:
         raise NotEditable(f"{ENVIRONMENTS_FILE} lists no environments")
     return ""
@@ -105,8 +105,3 @@ def _latest(status: Mapping[str, Any]) -> datetime.datetime | None:
     texts += [each.get("deployedAt") for each in (status.get("history") or [])[-1:]]
     times = [datetime.datetime.fromisoformat(text) for text in texts if text]
     return max(times, default=None)
-
-
-def _scalar(mapping: YamlNode, key: str) -> str:
-    pair = mapping.own(key)
-    return pair[1].resolved().value if pair else ""

@@ -12,7 +12,7 @@ from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.image_edit import Pin
-from k8s_ucp.gitops.promotion.message import Change, NoteTrailers, read_trailers
+from k8s_ucp.gitops.promotion.message import Change, read_trailers
 from k8s_ucp.gitops.promotion.order import MARKS_FILE
 from k8s_ucp.gitops.promotion.overlay import Overlay, Tip, overlay_folder, read_overlay
 from k8s_ucp.gitops.promotion.rollback import PinsAtCommit
@@ -69,7 +69,17 @@ class _State:
         if not changes:
             return None
         entries = {(each.app, each.env): each for each in read_trailers(self.touch.message)}
-        return _event(self.touch, self.env, changes, entries.get((self.app, self.env)))
+        entry = entries.get((self.app, self.env))
+        return HistoryEvent(
+            commit=self.touch.commit,
+            time=self.touch.time,
+            author=self.touch.author,
+            env=self.env,
+            kind=entry.kind if entry else "edit",
+            changes=changes,
+            sequence=entry.sequence if entry else None,
+            run=entry.run if entry else "",
+        )
 
 
 def events(repository: Repository, tip: str, app: str, env: str = "") -> list[HistoryEvent]:
@@ -107,7 +117,7 @@ def past_at(repository: Repository, tip: str, app: str, env: str, name: str) -> 
     except GitFailed:
         # Too short: several commits begin with it.
         return None
-    if not commit or repository.git("rev-list", "--max-count=1", commit, "--not", tip).strip():
+    if not commit or not repository.contains(tip, commit):
         return None
     pins = _pins(GitTip(repository, commit, [app]), app, env)
     return PinsAtCommit(commit, pins) if pins else None
@@ -209,21 +219,6 @@ def _pins(tip: Tip, app: str, env: str) -> Mapping[str, Pin]:
         return read_overlay(tip, app, env).pins
     except UcpError:
         return {}
-
-
-def _event(
-    touch: _Touch, env: str, changes: tuple[Change, ...], entry: NoteTrailers | None
-) -> HistoryEvent:
-    return HistoryEvent(
-        commit=touch.commit,
-        time=touch.time,
-        author=touch.author,
-        env=env,
-        kind=entry.kind if entry else "edit",
-        changes=changes,
-        sequence=entry.sequence if entry else None,
-        run=entry.run if entry else "",
-    )
 
 
 def _touches(repository: Repository, tip: str, folder: str) -> Iterator[_Touch]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.targets.kinds import CHART
@@ -69,6 +70,15 @@ def from_to(changes: Sequence[Change]) -> tuple[str, str]:
         ", ".join(f"{change.image}={change.old}" for change in changes),
         ", ".join(f"{change.image}={change.new or DEFAULT}" for change in changes),
     )
+
+
+def as_data(changes: Sequence[Change]) -> dict[str, Any]:
+    """The same for programs."""
+    old, new = from_to(changes)
+    images = [
+        {"name": each.image, "from": str(each.old) or None, "to": str(each.new)} for each in changes
+    ]
+    return {"from": old or None, "to": new or None, "images": images}
 
 
 def read_trailers(text: str) -> list[NoteTrailers]:

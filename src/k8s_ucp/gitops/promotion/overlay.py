@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
+from k8s_ucp.gitops.promotion.message import Change
 from k8s_ucp.gitops.promotion.order import MARKS_FILE, Mark
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, exchange
 from k8s_ucp.gitops.promotion.targets.config import read_config
-from k8s_ucp.gitops.promotion.targets.find import KUSTOMIZATIONS, find_targets
+from k8s_ucp.gitops.promotion.targets.find import find_targets
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, Files, decoded
 from k8s_ucp.gitops.promotion.targets.kinds import Target, write
 
@@ -51,6 +53,14 @@ class Overlay:
         """The one of that name, which is there."""
         return next(each for each in self.targets if each.name == name)
 
+    def changes(self, pins: Mapping[str, Pin]) -> tuple[Change, ...]:
+        """From what is there to those versions."""
+        return tuple(Change(name, self.pins[name], pin) for name, pin in pins.items())
+
+    def places(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Where versions stand, where that isn't a kustomization's images."""
+        return tuple(each for name in names if (each := self.target(name).places))
+
     def counterpart(self, target: Target) -> Target | None:
         """What is the same here as a target of another environment."""
         same = [each for each in self.targets if each.name == target.name]
@@ -70,7 +80,9 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
     named = read_config(None if content is None else decoded(content, config), config, env)
     found = find_targets(folder, env, named)
     if found is None:
-        raise _unknown(tip, app, env)
+        refuse_unknown(tip, app, env)
+        advice = f"add {folder.path}/{KUSTOMIZATIONS[0]}"
+        raise NotEditable(f"{folder.path} has no kustomization file", next=advice)
     if not found.targets:
         raise nothing_found(tip, app, folder.path)
     marks = folder.text(MARKS_FILE)
@@ -166,16 +178,13 @@ def written(
     return writes
 
 
-def _unknown(tip: Tip, app: str, env: str) -> UcpError:
+def refuse_unknown(tip: Tip, app: str, env: str) -> None:
+    """Raises UcpError, with the nearest name, for what the repository lacks. env: "" is any."""
     apps = tip.folders("apps")
     if app not in apps:
-        return UcpError(f"the app {app} does not exist in the repository", next=nearest(app, apps))
+        raise UcpError(f"the app {app} does not exist in the repository", next=nearest(app, apps))
     envs = tip.folders(f"apps/{app}/overlays")
-    if env not in envs:
-        return UcpError(
+    if env and env not in envs:
+        raise UcpError(
             f"the app {app} has no overlay for the environment {env}", next=nearest(env, envs)
         )
-    folder = overlay_folder(app, env)
-    return NotEditable(
-        f"{folder} has no kustomization file", next=f"add {folder}/{KUSTOMIZATIONS[0]}"
-    )

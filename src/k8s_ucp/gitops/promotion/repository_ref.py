@@ -102,8 +102,7 @@ class _ClonedBranch(RemoteBranch):
 
     def fetch(self) -> GitTip:
         tip = super().fetch()
-        ahead = self.repository.git("rev-list", "--max-count=1", "HEAD", "--not", tip.commit)
-        if ahead.strip():
+        if not self.repository.contains(tip.commit, "HEAD"):
             raise UcpError(
                 f"{self.repository.folder} has commits that are not on {self.remote}/{self.branch}",
                 next=(

@@ -9,7 +9,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.decision import Decision, seen_otherwise
-from k8s_ucp.gitops.promotion.message import Change, PromotionNote
+from k8s_ucp.gitops.promotion.message import PromotionNote
 from k8s_ucp.gitops.promotion.order import Mark
 from k8s_ucp.gitops.promotion.overlay import Overlay, Tip, nearest, read_overlay, written
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent
@@ -45,14 +45,10 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
     overlay = read_overlay(tip, rollback.app, rollback.env)
     place = f"{rollback.app} in {rollback.env}"
     wanted = {name: pin for name, pin in rollback.pins.items() if name in overlay.pins}
-    changes = [
-        Change(name, overlay.pins[name], pin)
-        for name, pin in wanted.items()
-        if overlay.pins[name] != pin
-    ]
+    asked = overlay.changes(wanted)
+    changes = tuple(each for each in asked if each.old != each.new)
     kind = "rollback" if wanted else "hold" if rollback.hold else "release"
-    note = PromotionNote(kind, rollback.app, rollback.env, tuple(changes))
-    asked = tuple(Change(name, overlay.pins[name], pin) for name, pin in wanted.items())
+    note = PromotionNote(kind, rollback.app, rollback.env, changes)
     bad = {each.image: str(rollback.bad.get(each.image, "")) for each in changes}
     meanwhile = seen_otherwise(overlay.pins, {**bad, **rollback.seen})
     if meanwhile:
@@ -63,7 +59,7 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
     marks = dict(overlay.marks)
     if rollback.hold:
         held = {name: pin for name, pin in overlay.pins.items() if pin}
-        asked = tuple(Change(name, pin, pin) for name, pin in held.items())
+        asked = overlay.changes(held)
         for name, pin in held.items():
             marks[name] = order_of.hold(marks.get(name, Mark()), pin, pin)
     for change in changes:
@@ -79,8 +75,7 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
         return Decision("unchanged", note, asked, reason=reason)
     if wanted and not changes:
         note = PromotionNote("release", rollback.app, rollback.env)
-    places = tuple(each for name in wanted if (each := overlay.target(name).places))
-    return Decision("promoted", note, asked, writes, places=places)
+    return Decision("promoted", note, asked, writes, places=overlay.places(wanted))
 
 
 def previous(overlay: Overlay, pasts: Sequence[PinsAtCommit]) -> dict[str, Pin]:

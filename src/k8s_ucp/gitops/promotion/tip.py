@@ -22,9 +22,9 @@ class GitTip:
         self.commit = commit
         self._repository = repository
         names = tuple(dict.fromkeys(apps))
-        self._folders = tuple(f"apps/{app}/overlays" for app in names)
+        folders = (f"apps/{app}/overlays" for app in names)
         configs = (config_file(app) for app in names)
-        self._entries = self._listed(*self._folders, ENVIRONMENTS_FILE, *configs)
+        self._entries = repository.listing(commit, *folders, ENVIRONMENTS_FILE, *configs)
         self._contents = repository.contents(
             entry.id
             for path, entry in self._entries.items()
@@ -70,20 +70,9 @@ class GitTip:
         if not folders or any(each.startswith(inside) for each in self._entries):
             return
         ways = ["/".join(folders[: count + 1]) for count in range(len(folders))]
-        for way, entry in self._listed(*ways, flags=()).items():
+        found = self._repository.listing(self.commit, *ways, recursive=False)
+        for way, entry in found.items():
             _refuse_link(way, entry)
-
-    def _listed(self, *paths: str, flags: tuple[str, ...] = ("-r",)) -> dict[str, TreeEntry]:
-        raw = self._repository.git(
-            "ls-tree", *flags, "-z", "--full-tree", self.commit, "--", *paths
-        )
-        found = {}
-        for line in raw.split(b"\0"):
-            if line:
-                head, path = line.split(b"\t", 1)
-                mode, _, id = head.decode().split(" ")
-                found[path.decode("utf-8", "surrogateescape")] = TreeEntry(mode, id)
-        return found
 
 
 def _refuse_link(path: str, entry: TreeEntry) -> None:

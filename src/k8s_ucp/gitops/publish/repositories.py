@@ -57,9 +57,9 @@ class Published:
     note: str | None = None
     """What a person should know about the working clone."""
 
-    def read(self, under: str = "") -> dict[str, bytes]:
+    def read(self, *under: str) -> dict[str, bytes]:
         """Files at the tip, or below one folder: {path: content}."""
-        return self.clone.read(self.commit, under)
+        return self.clone.read(self.commit, *under)
 
     def environments(self) -> list[str]:
         """Environments with an overlay in the core repository, known to ucp.yaml or not."""

@@ -16,13 +16,12 @@ from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.gitops.render.values.addons import chosen, on_core
 from k8s_ucp.gitops.render.values.clouds import clouds
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.steps.startup.apply_manifests import first_applications
 
-SHOWN = 5
 WORKERS = 8
 
 
@@ -38,11 +37,10 @@ def claim_core(context: Context, report: Report) -> None:
         found = dict(zip(new, pool.map(lambda each: find(context.kube, each), new), strict=True))
     foreign = [each for each, item in found.items() if item and not ours.is_made(item)]
     if stopping := [each for each in foreign if not is_shared(each)]:
-        more = f" and {len(stopping) - SHOWN} more" if len(stopping) > SHOWN else ""
         raise UcpError(
             f"{context.topology.core_cluster} already has objects that ucp did not "
             "create and would overwrite: "
-            f"{', '.join(map(str, stopping[:SHOWN]))}{more}",
+            f"{some_of(stopping)}",
             next="delete these objects, or use another cluster",
         )
     if claimed := [each for each in new if each not in foreign]:

@@ -51,16 +51,16 @@ def _named(item: YamlNode, where: str, env: str) -> Named:
         said = f"has an unknown key {unknown[0]}" if unknown else "needs either image or chart"
         raise NotEditable(f"{where}: an entry of targets {said}", next=f"write it as {EXAMPLE}")
     chart = "chart" in keys
-    file = _scalar(item, "file").replace("{env}", env)
+    file = item.text("file").replace("{env}", env)
     if file.startswith("/") or ".." in file.split("/"):
         raise NotEditable(f"{where}: the file {file} is outside of the environment's folder")
     return Named(
-        name=_scalar(item, "chart" if chart else "image"),
+        name=item.text("chart" if chart else "image"),
         chart=chart,
         paths=tuple(parse_path(each) for each in _paths(item)),
         file=file,
-        container=_scalar(item, "container"),
-        repo=_scalar(item, "repo"),
+        container=item.text("container"),
+        repo=item.text("repo"),
     )
 
 
@@ -72,8 +72,3 @@ def _paths(item: YamlNode) -> list[str]:
     return [each.resolved().value for each in value.items] if value.kind == "list" else [
         value.value
     ]  # fmt: skip
-
-
-def _scalar(item: YamlNode, key: str) -> str:
-    pair = item.own(key)
-    return pair[1].resolved().value if pair else ""

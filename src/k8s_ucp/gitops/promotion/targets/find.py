@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
 from k8s_ucp.gitops.manifests.value_edit import node_at, text_at
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
@@ -27,8 +28,6 @@ from k8s_ucp.gitops.promotion.targets.kinds import (
     Version,
 )
 from k8s_ucp.gitops.promotion.targets.manifests import find_containers, image_targets, target_of
-
-KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 Form = Literal["kustomize", "helm", "manifests"]
 
