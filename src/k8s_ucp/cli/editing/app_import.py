@@ -17,11 +17,12 @@ from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
 from k8s_ucp.cli.editing.app_preview import changes, grant, tell
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.import_history import MovedFolder, history_of, no_history
-from k8s_ucp.cli.editing.import_source import ImportSource, open_source, renderer, write_files
+from k8s_ucp.cli.editing.import_source import ImportSource, open_source, renderer
 from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped
-from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable, RefusedApp
+from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable
+from k8s_ucp.gitops.manifests.chart_source import write_files
 from k8s_ucp.topology import load, parse
 from k8s_ucp.topology.edit import with_item
 from k8s_ucp.topology.rules.names import reserved_namespace, taken_namespace
@@ -40,6 +41,7 @@ class _ChosenApp:
     """An app that is added, with what `ucp app add` would have been told."""
 
     finding: DiscoveredApp
+    request: ImportRequest
     wanted: AppFlags
 
 
@@ -124,18 +126,18 @@ def import_apps(
         folder = Path(undone.enter_context(tempfile.TemporaryDirectory(prefix="ucp-import-")))
         choices: list[_ChosenApp] = []
         refused: list[str] = []
-        requests: dict[str, ImportRequest] = {}
         for finding in picked:
             try:
-                pinned = opened.folder is None
                 request = request_of(
-                    finding, opened.place, mapped(mapping, ours), ours, pinned=pinned
+                    finding,
+                    opened.place,
+                    mapped(mapping, ours),
+                    ours,
+                    pinned=opened.folder is None,
                 )
                 more = _more(finding, flags)
-                requests[finding.name] = request
-                choices.append(
-                    _ChosenApp(finding, _wanted(finding, request, opened, folder, more, auth))
-                )
+                wanted = _wanted(finding, request, opened, folder, more, auth)
+                choices.append(_ChosenApp(finding, request, wanted))
             except NotImportable as error:
                 if app:
                     raise UsageError(
@@ -147,9 +149,9 @@ def import_apps(
             raise UsageError("\n  ".join(refused), next="ucp app import --help")
         for each in refused:
             call.console.warn(each)
-        for name, request in requests.items():
-            for note in request.notes:
-                call.console.say(f"note: {name}: {note}")
+        for choice in choices:
+            for note in choice.request.notes:
+                call.console.say(f"note: {choice.finding.name}: {note}")
         items = {
             each.wanted.name: undone.enter_context(item_of(call, topology, each.wanted))
             for each in choices
@@ -171,12 +173,11 @@ def import_apps(
         parents: Callable[[Repository], Sequence[str]] = no_history
         if keep_history:
             moved = [
-                _moved(each.finding, requests[each.finding.name], ours)
+                _moved(each.finding, each.request, ours)
                 for each in choices
                 if each.finding.remote is None
             ]
-            work = folder / "history"
-            parents = history_of(call, topology, opened, moved, auth, work)
+            parents = history_of(call, topology, opened, moved, folder / "history")
         topology = edit_topology(call, edit, merged_into_apps=parents)
         if output is not Output.table:
             call.console.data(notation({**_data(found), "added": list(items)}, output))
@@ -196,16 +197,13 @@ def _detect(opened: ImportSource, environments: Sequence[str], revision: str | N
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.gitops.imports.detection import detect
 
-    def render(chart: str, values: str | None) -> str:
-        return renderer(opened.place, pinned_helm())(chart, values)
-
     return detect(
         opened.place,
         title=opened.title,
         urls=opened.urls,
         environments=environments,
         revision=revision,
-        render=render,
+        render=renderer(opened.place, pinned_helm),
     )
 
 
@@ -406,16 +404,15 @@ def _data(found: Discovery) -> dict[str, Any]:
             }
             for each in found.findings
         ],
-        "notAdded": [_refusal(each) for each in found.refusals],
-    }
-
-
-def _refusal(refusal: RefusedApp) -> dict[str, str]:
-    return {
-        "name": refusal.name,
-        "from": refusal.where,
-        "reason": refusal.reason,
-        "advice": refusal.advice,
+        "notAdded": [
+            {
+                "name": each.name,
+                "from": each.where,
+                "reason": each.reason,
+                "advice": each.advice,
+            }
+            for each in found.refusals
+        ],
     }
 
 

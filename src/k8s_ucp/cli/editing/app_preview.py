@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from k8s_ucp.cli.editing.topology_edit import read_topology
 from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def tell(call: Invocation, edit: Edit, name: str) -> None:
 
     _, topology = _edited(call, edit)
     app = next(each for each in topology.spec.apps if each.name == name)
-    if app.form == "image" or (app.path or "").startswith("ucp:"):
+    if not _is_brought(app):
         return
     files = read_app(app, call.workspace.root, fetcher_of(call, topology))
     found = find_form(files, app.as_ or ("helm" if app.chart else None), app.overlays)
@@ -41,11 +42,7 @@ def grant(
     Raises UcpError where nobody can be asked.
     """
     text, topology = _edited(call, edit)
-    apps = [
-        each
-        for each in topology.spec.apps
-        if each.name in items and each.form != "image" and not (each.path or "").startswith("ucp:")
-    ]
+    apps = [each for each in topology.spec.apps if each.name in items and _is_brought(each)]
     found = objects_of(call, text, topology, [each.name for each in apps]) if apps else {}
     for app in apps:
         _grant(app, found[app.name], items[app.name], f"{app.name}=" if named else "")
@@ -81,6 +78,11 @@ def _grant(app: App, objects: list[Mapping[str, Any]], item: dict[str, Any], pre
         item["namespace"] = namespaces[0]
     elif namespaces:
         item["namespaces"] = [*app.namespaces, *namespaces]
+
+
+def _is_brought(app: App) -> bool:
+    """People bring its manifests: they are neither made here nor shipped with ucp."""
+    return app.form != "image" and not (app.path or "").startswith("ucp:")
 
 
 def _is_granted(kind: str, granted: Collection[str]) -> bool:
@@ -202,8 +204,7 @@ def _objects(
 
 def _edited(call: Invocation, edit: Edit) -> tuple[str, Topology]:
     path = call.workspace.topology_file
-    with path.open(encoding="utf-8", newline="") as stream:
-        return edit(stream.read(), path)
+    return edit(read_topology(path), path)
 
 
 def _rendered(call: Invocation, text: bytes, topology: Topology | None) -> Rendered:

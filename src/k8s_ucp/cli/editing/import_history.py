@@ -16,7 +16,6 @@ from k8s_ucp.gitops.imports.trees import join, within
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.cli.editing.import_source import ImportSource
-    from k8s_ucp.git.environment import Credential
     from k8s_ucp.topology import Topology
 
 
@@ -56,7 +55,6 @@ def history_of(
     topology: Topology,
     opened: ImportSource,
     moved: Iterable[MovedFolder],
-    auth: str | None,
     work: Path,
 ) -> Callable[[Repository], Sequence[str]]:
     """Parents for the app repository's new commit. work: an empty folder that stays until then.
@@ -72,7 +70,7 @@ def history_of(
             next="leave out --keep-history",
         )
     url, commit = _commit_of(opened)
-    source = fetch_history(url, commit, work, _credential(call, topology, opened, auth))
+    source = fetch_history(url, commit, work, opened.credential)
 
     def places(path: str) -> list[str]:
         return [place for each in folders for place in each.places(path)]
@@ -105,15 +103,3 @@ def _commit_of(opened: ImportSource) -> tuple[str, str]:
             f"{folder} has changes that are not committed", next="commit them, then import again"
         )
     return folder.as_uri(), commit
-
-
-def _credential(
-    call: Invocation, topology: Topology, opened: ImportSource, auth: str | None
-) -> Credential | None:
-    from k8s_ucp.cli.app_sources import credential_for
-    from k8s_ucp.topology import App
-
-    if opened.folder is not None:
-        return None
-    item = {"name": "import", "repo": opened.url, "revision": opened.commit, "auth": auth}
-    return credential_for(call, topology, App.model_validate(item))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError, UsageError
+from k8s_ucp.errors import UsageError
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.git.environment import Credential
     from k8s_ucp.gitops.imports.detection import Render
     from k8s_ucp.gitops.manifests.reachable import FolderTree
     from k8s_ucp.topology import Topology
@@ -34,6 +35,7 @@ class ImportSource:
     """Where it lies on this machine; None: a commit."""
     url: str = ""
     commit: str = ""
+    credential: Credential | None = None
 
 
 def open_source(
@@ -79,7 +81,7 @@ def _of_commit(
     if url.startswith("file://"):
         urls = (url, *_remotes(Path(url.removeprefix("file://"))))
     place = open_commit(url, commit, cache_folder(), credential)
-    return ImportSource(place, title, urls, url=url, commit=commit)
+    return ImportSource(place, title, urls, url=url, commit=commit, credential=credential)
 
 
 def _is_bare(folder: Path) -> bool:
@@ -99,9 +101,10 @@ def _remotes(folder: Path) -> tuple[str, ...]:
     return tuple(line.partition(" ")[2] for line in found.splitlines() if " " in line)
 
 
-def renderer(place: FolderTree, helm: Path) -> Render:
+def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
     """helm for charts whose templates are Applications."""
-    from k8s_ucp.gitops.manifests.helm import reason, template
+    from k8s_ucp.gitops.manifests.chart_source import write_files
+    from k8s_ucp.gitops.manifests.helm import template
 
     def render(chart: str, values: str | None) -> str:
         with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
@@ -109,18 +112,6 @@ def renderer(place: FolderTree, helm: Path) -> Render:
             write_files(root, place.below(chart))
             words: list[str | Path] = ["import", root]
             words += ["--values", root / values] if values else []
-            try:
-                return template(helm, words, home=Path(home), timeout=RENDER_SECONDS)
-            except (CommandFailed, DeadlineExceeded) as error:
-                raise UcpError(reason(error)) from error
+            return template(helm(), words, home=Path(home), timeout=RENDER_SECONDS)
 
     return render
-
-
-def write_files(root: Path, files: Mapping[str, bytes]) -> None:
-    """Below a folder, which is made."""
-    root.mkdir(parents=True, exist_ok=True)
-    for path, content in files.items():
-        target = root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)

@@ -54,7 +54,7 @@ def edit_topology(
         if call.workspace.gitops(name).core.exists():
             with alone(call.workspace, name):
                 return _edit_and_publish(call, edit, removed, merged_into_apps)
-        text, topology = edit(_read(path), path)
+        text, topology = edit(read_topology(path), path)
         _write(path, text)
     call.console.say(f"{path.name} is written; `ucp start` makes it so")
     return topology
@@ -73,7 +73,7 @@ def _edit_and_publish(
     from k8s_ucp.gitops.render.app_manifests import read_manifests
 
     path = call.workspace.topology_file
-    before = _read(path)
+    before = read_topology(path)
     text, topology = edit(before, path)
     # As `ucp start` reads it: the repository's copy has one kind of line ends.
     plain = text.replace("\r\n", "\n")
@@ -154,7 +154,8 @@ def _only_edit(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _read(path: Path) -> str:
+def read_topology(path: Path) -> str:
+    """The text of ucp.yaml. Raises UcpError."""
     try:
         # Line ends as they are: the user's file is written back.
         with path.open(encoding="utf-8", newline="") as stream:

@@ -75,7 +75,7 @@ def of_crossplane(
 ) -> bytes:
     """Crossplane's chart, rendered. version: of the image, such as `2.4.0`.
 
-    programs: where helm is noted while it runs. Raises CommandFailed.
+    programs: where helm is noted while it runs. Raises HelmFailed.
     """
     arguments = (
         f"--sync-interval={settings.sync_interval}",

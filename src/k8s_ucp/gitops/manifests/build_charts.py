@@ -8,13 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.build_many import WORKERS, Built, Object, objects
-from k8s_ucp.gitops.manifests.helm import reason, template
+from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template
 from k8s_ucp.gitops.manifests.yaml_text import documents
 
-KUBERNETES = "1.35.0"
-"""What charts are told the cluster is, since nobody can ask it."""
 RENDER_SECONDS = 60.0
 SETTINGS = ".argocd-source.yaml"
 NO_HELM = "it is a Helm chart, and helm isn't here to render it: ucp tools install helm"
@@ -63,8 +61,8 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str) -> str:
     try:
         with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
             return template(helm, words, home=Path(home), timeout=RENDER_SECONDS)
-    except (CommandFailed, DeadlineExceeded) as error:
-        raise UcpError(f"helm can't render {chart}: {reason(error)}") from error
+    except HelmFailed as error:
+        raise UcpError(f"helm can't render {chart}: {error.message}") from error
 
 
 def _settings(chart: Path) -> Mapping[str, Any]:

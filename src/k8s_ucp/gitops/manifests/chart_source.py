@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
+from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.gitops.manifests.forms import Files, chart_file
-from k8s_ucp.gitops.manifests.helm import call, reason
+from k8s_ucp.gitops.manifests.helm import HelmFailed, call
 
 FETCH_SECONDS = 180.0
 MOST_BYTES = 64_000_000
@@ -122,14 +122,14 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
     with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
         # Deep enough for `../..` of a dependency to stay inside.
         root = Path(home, "a", "b", "c", "d", "chart")
-        _write(root, files)
+        write_files(root, files)
         for address, others in beside.items():
             target = Path(os.path.normpath(root / address.removeprefix("file://")))
             if not target.is_relative_to(home):
                 raise UcpError(
                     f"the chart {chart.name} depends on {address}, which is too far away"
                 )
-            _write(target, others)
+            write_files(target, others)
         what = ChartRef("its dependencies", chart.name)
         remote = {str(each["repository"]) for each in missing}
         for number, url in enumerate(sorted(remote)):
@@ -148,7 +148,9 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
         }
 
 
-def _write(root: Path, files: Files) -> None:
+def write_files(root: Path, files: Files) -> None:
+    """Below a folder, which is made."""
+    root.mkdir(parents=True, exist_ok=True)
     for path, content in files.items():
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -177,8 +179,8 @@ def _call(
             at = words.index("--repo") if "--repo" in words else len(words)
             words = words[:at] + words[at + 2 :]
         return _run(helm, words, home)
-    except (CommandFailed, DeadlineExceeded) as error:
-        raise UcpError(f"the chart {place}: {reason(error)}") from error
+    except HelmFailed as error:
+        raise UcpError(f"the chart {place}: {error.message}") from error
 
 
 def _run(helm: Path, words: list[str], home: str, stdin: str | None = None) -> str:

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from k8s_ucp.errors import CommandFailed, DeadlineExceeded
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.process import RunningPrograms, passed_on, run
+
+KUBERNETES = "1.35.0"
+"""What charts are told the cluster is, since nobody can ask it."""
+
+
+class HelmFailed(UcpError):
+    """helm ended with an error, or not in time, in its own words: advice may follow an error."""
 
 
 def template(
@@ -33,19 +40,16 @@ def call(
     """What helm prints. home: what it fetches and who it logs in as stays there.
 
     Proxies and certificates of the caller count, credentials and plugins don't. stdin: where a
-    password goes. programs: where it is noted while it runs. Raises CommandFailed,
-    ProgramMissing, DeadlineExceeded.
+    password goes. programs: where it is noted while it runs. Raises HelmFailed, ProgramMissing.
     """
     homes = {f"HELM_{each}_HOME": str(home / each) for each in ("CACHE", "CONFIG", "DATA")}
     environment = {**passed_on(), "PATH": "/usr/bin:/bin", "HOME": str(home), **homes}
     environment.pop("XDG_CONFIG_HOME", None)
     environment["TMPDIR"] = str(home)
-    return run([helm, *words], timeout=timeout, env=environment, stdin=stdin, programs=programs)
-
-
-def reason(error: CommandFailed | DeadlineExceeded) -> str:
-    """Why a call failed, in helm's words: advice may follow its error."""
-    said = error.output if isinstance(error, CommandFailed) else error.message
-    lines = [each.strip() for each in said.splitlines() if each.strip()]
-    errors = [each.removeprefix("Error: ") for each in lines if each.startswith("Error: ")]
-    return "".join((errors or lines)[-1:]) or "no message"
+    try:
+        return run([helm, *words], timeout=timeout, env=environment, stdin=stdin, programs=programs)
+    except (CommandFailed, DeadlineExceeded) as error:
+        said = error.output if isinstance(error, CommandFailed) else error.message
+        lines = [each.strip() for each in said.splitlines() if each.strip()]
+        errors = [each.removeprefix("Error: ") for each in lines if each.startswith("Error: ")]
+        raise HelmFailed("".join((errors or lines)[-1:]) or "no message") from error

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
+from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward, make_clone
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate
-from k8s_ucp.gitops.manifests.helm import template
+from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template
 from k8s_ucp.gitops.publish.repositories import addresses
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.gitops.render.values.addons import Addon
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 CHART_SECONDS = 180.0
 """To fetch and render one chart."""
-KUBERNETES = "1.35.0"
-"""What charts are told the cluster is, since nobody can ask it."""
 
 
 class ChartFailed(UcpError):
@@ -131,11 +129,9 @@ def _render(addon: Addon, place: _ChartRender, values: bytes, helm: Path, work: 
     what = f"the chart {addon.chart} {addon.version} of {addon.repository}"
     try:
         first, second = (template(helm, words, home=work, timeout=CHART_SECONDS) for _ in range(2))
-    except (CommandFailed, DeadlineExceeded) as error:
-        output = error.output if isinstance(error, CommandFailed) else error.message
-        last = output.strip().splitlines()[-1:]
+    except HelmFailed as error:
         raise ChartFailed(
-            f"{what}: {''.join(last) or 'no message'}",
+            f"{what}: {error.message}",
             next="use ucp render without --vendor: Argo CD then renders the charts",
         ) from error
     if first != second:
