@@ -46,7 +46,7 @@ from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions, addr
 from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
-from k8s_ucp.kube import APPLICATION, Kube, Object
+from k8s_ucp.kube import APPLICATION, Kube, KubeError, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.reconciler.runtime.settings import LOCAL_CLUSTERS
 from k8s_ucp.tools.toolbox import Toolbox
@@ -289,6 +289,28 @@ class Context(TopologyView):
         """As it is built here; the topology may name another."""
         return ReconcilerImage.wanted(self.topology.spec.images.mirror)
 
+    def wait(
+        self,
+        what: str,
+        look: Callable[[], str],
+        report: Callable[[str], None] = lambda _: None,
+        *,
+        seconds: float,
+        pause: float = 0.25,
+        next: str | None = None,
+    ) -> None:
+        """As wait_until; the state is reported, and an API server's failure is one as well."""
+
+        def seen() -> str:
+            try:
+                state = look()
+            except KubeError as error:
+                state = error.message
+            report(state)
+            return state
+
+        wait_until(what, seen, seconds=seconds, cancel=self.cancel, pause=pause, next=next)
+
 
 def await_ready(context: Context, name: str, check: Check, *, seconds: float = 60) -> None:
     """Wait until a component says that it is well. Raises DeadlineExceeded with what it said."""
@@ -297,11 +319,4 @@ def await_ready(context: Context, name: str, check: Check, *, seconds: float = 6
         health = check()
         return "" if health.ready else health.message or "not ready"
 
-    wait_until(
-        f"{name} ready",
-        look,
-        seconds=seconds,
-        cancel=context.cancel,
-        pause=0.1,
-        next=f"see `ucp logs {name}`",
-    )
+    context.wait(f"{name} ready", look, seconds=seconds, pause=0.1, next=f"see `ucp logs {name}`")

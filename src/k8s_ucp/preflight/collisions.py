@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import Manifest, only_yaml, read, refused
-from k8s_ucp.components.ownership.inventory import tracker
 from k8s_ucp.components.ownership.ledger import LedgerEntry, find
+from k8s_ucp.components.ownership.tracking import tracker
 from k8s_ucp.components.repositories import render_all
 from k8s_ucp.context import Context
 from k8s_ucp.errors import UcpError, some_of

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from k8s_ucp.components.ownership.generated_kinds import GeneratedKinds, kind_of_crd
-from k8s_ucp.components.ownership.ledger import LedgerEntry, find
-from k8s_ucp.components.ownership.tracking import TRACKED
+from k8s_ucp.components.ownership.ledger import WORKERS, LedgerEntry, find_all
+from k8s_ucp.components.ownership.tracking import is_on_core, tracker
 from k8s_ucp.kube import (
     APP_PROJECT,
     APPLICATION,
@@ -27,10 +27,6 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.names import ARGOCD_NAMESPACE, KUBECONFIG_LABEL, SECRET_TYPE, TOPOLOGY
-
-IN_CLUSTER = ("in-cluster", "https://kubernetes.default.svc")
-"""How Applications name the core cluster."""
-WORKERS = 8
 
 _PASSING = ("Event", "Lease", "Endpoints", "EndpointSlice", "ControllerRevision")
 """Kinds that come and go by themselves, or follow another object: nobody misses one."""
@@ -48,14 +44,7 @@ _SYSTEM = frozenset(
     ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "cloud-controller-manager")
 )
 """As whom the cluster writes."""
-_MISSED = (
-    "Deployment",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-    "CronJob",
-    "PersistentVolumeClaim",
-)
+_MISSED = ("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "PersistentVolumeClaim")
 """Ours of these kinds are written down, kept by an Application, or owned, without exception."""
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 (a type of Secrets)
 _BY_PEOPLE = ("Application", "ApplicationSet")
@@ -79,8 +68,8 @@ class Inventory:
     @cached_property
     def namespaces(self) -> list[Object]:
         """Those that go whole."""
-        found = [find(self.kube, each) for each in sorted(self.entries) if each.kind == "Namespace"]
-        return [each for each in found if each and self.is_young(each)]
+        entries = (each for each in self.entries if each.kind == NAMESPACE.kind)
+        return [each for each in find_all(self.kube, entries) if self.is_young(each)]
 
     @cached_property
     def applications(self) -> list[Object]:
@@ -102,23 +91,19 @@ class Inventory:
     @cached_property
     def tracked(self) -> list[Object]:
         """What Argo CD keeps on the core cluster for our Applications, whoever made it."""
-        names = {each["metadata"]["name"] for each in self.applications}
-        wanted = sorted(
-            {
-                LedgerEntry(
-                    "/".join(part for part in (each.get("group"), each["version"]) if part),
-                    each["kind"],
-                    each.get("namespace", ""),
-                    each["name"],
-                )
-                for application in self.applications
-                if is_on_core(application)
-                for each in (application.get("status") or {}).get("resources") or []
-            }
-        )
-        with ThreadPoolExecutor(WORKERS, "brought") as pool:
-            found = list(pool.map(lambda each: find(self.kube, each), wanted))
-        return [each for each in found if each and tracker(each) in names]
+        names = _names(self.applications)
+        wanted = {
+            LedgerEntry(
+                "/".join(part for part in (each.get("group"), each["version"]) if part),
+                each["kind"],
+                each.get("namespace", ""),
+                each["name"],
+            )
+            for application in self.applications
+            if is_on_core(application)
+            for each in (application.get("status") or {}).get("resources") or []
+        }
+        return [each for each in find_all(self.kube, wanted) if tracker(each) in names]
 
     @cached_property
     def created(self) -> list[Object]:
@@ -130,7 +115,7 @@ class Inventory:
     @cached_property
     def shared(self) -> list[Object]:
         """Namespaces of others that Argo CD keeps annotations on."""
-        ours = {each["metadata"]["name"] for each in self.namespaces}
+        ours = _names(self.namespaces)
         return [
             each
             for each in self.tracked
@@ -140,9 +125,7 @@ class Inventory:
     @cached_property
     def applied(self) -> list[Object]:
         """What the ledger names and is there."""
-        with ThreadPoolExecutor(WORKERS, "applied") as pool:
-            found = list(pool.map(lambda each: find(self.kube, each), sorted(self.entries)))
-        return [each for each in found if each and self.is_young(each)]
+        return [each for each in find_all(self.kube, self.entries) if self.is_young(each)]
 
     @cached_property
     def cluster_secrets(self) -> list[Object]:
@@ -166,7 +149,7 @@ class Inventory:
     @property
     def argocd_stays(self) -> bool:
         """It is somebody else's, and works on whatever we take away."""
-        return ARGOCD_NAMESPACE not in {each["metadata"]["name"] for each in self.namespaces}
+        return ARGOCD_NAMESPACE not in _names(self.namespaces)
 
     def instances(self) -> Iterator[tuple[Kind, Object]]:
         """All objects of those kinds."""
@@ -184,8 +167,7 @@ class Inventory:
             if not self._is_explained(item)
         ]
         found += self._leaning()
-        names = [each["metadata"]["name"] for each in self.namespaces]
-        for items in self._inside(names).values():
+        for items in self._inside().values():
             sets = [each["metadata"]["name"] for each in items if each["kind"] == "StatefulSet"]
             writers = self._writers(items)
             found += [
@@ -199,10 +181,9 @@ class Inventory:
 
     def made_inside(self) -> list[Object]:
         """What lies in our namespaces and only its writers explain, who leave before it."""
-        names = [each["metadata"]["name"] for each in self.namespaces]
         return [
             item
-            for items in self._inside(names).values()
+            for items in self._inside().values()
             for writers in (self._writers(items),)
             for item in items
             if not self._is_explained(item, inside=False)
@@ -210,8 +191,9 @@ class Inventory:
             and self._is_made_by(item, writers)
         ]
 
-    def _inside(self, names: Sequence[str]) -> dict[str, list[Object]]:
-        """All that lies in these namespaces, but for objects of kinds that are ours."""
+    def _inside(self) -> dict[str, list[Object]]:
+        """All that lies in our namespaces, but for objects of kinds that are ours."""
+        names = _names(self.namespaces)
         if not names:
             return {}
         ours = {
@@ -282,7 +264,7 @@ class Inventory:
         projects = {
             each["metadata"]["name"] for each in self.applied if each["kind"] == APP_PROJECT.kind
         }
-        ours = {each["metadata"]["name"] for each in self.applications}
+        ours = _names(self.applications)
         return [
             f"Application {name} (in our project {each['spec']['project']})"
             for each in self._list(APPLICATION)
@@ -292,7 +274,7 @@ class Inventory:
 
     def is_made(self, item: Object) -> bool:
         """We, or Argo CD for us, made it after we came, whatever the ledger knows."""
-        names = {each["metadata"]["name"] for each in self.applications}
+        names = _names(self.applications)
         return self.is_young(item) and (_is_by_us(item) or tracker(item) in names)
 
     def is_young(self, item: Object) -> bool:
@@ -302,10 +284,10 @@ class Inventory:
     def _is_explained(self, item: Object, *, inside: bool = True) -> bool:
         """Ours, or made by what is ours. inside: being in a namespace of ours says enough."""
         about = item["metadata"]
-        inner = {each["metadata"]["name"] for each in self.namespaces}
+        inner = _names(self.namespaces)
         return (
             _versionless(LedgerEntry.of(item)) in self._noted
-            or tracker(item) in {each["metadata"]["name"] for each in self.applications}
+            or tracker(item) in _names(self.applications)
             or bool(about.get("ownerReferences"))
             or (item["kind"], about["name"]) in _MADE_BY_CROSSPLANE
             or (inside and about.get("namespace") in inner and item["kind"] not in _BY_PEOPLE)
@@ -329,19 +311,12 @@ class Inventory:
             return ()
 
 
+def _names(items: Iterable[Object]) -> set[str]:
+    return {each["metadata"]["name"] for each in items}
+
+
 def _versionless(entry: LedgerEntry) -> tuple[str, str, str, str]:
     return entry.api_version.rpartition("/")[0], entry.kind, entry.namespace, entry.name
-
-
-def tracker(item: Object) -> str:
-    """The Application that keeps an object; empty where none does."""
-    annotations = item["metadata"].get("annotations") or {}
-    return str(annotations.get(TRACKED, "")).partition(":")[0]
-
-
-def is_on_core(application: Object) -> bool:
-    destination = application["spec"].get("destination") or {}
-    return destination.get("name") in IN_CLUSTER or destination.get("server") in IN_CLUSTER
 
 
 def _is_volume_of(item: Object, sets: Iterable[str]) -> bool:
@@ -357,13 +332,6 @@ def _is_by_us(item: Object, operation: str | None = None) -> bool:
         and operation in (None, each.get("operation"))
         for each in item["metadata"].get("managedFields") or []
     )
-
-
-def services_of(item: Object) -> Iterable[str]:
-    """Namespaces of the services that a webhook configuration calls."""
-    for each in item.get("webhooks") or []:
-        service = (each.get("clientConfig") or {}).get("service") or {}
-        yield str(service.get("namespace", ""))
 
 
 def _program(path: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube, NotFound, Object
 from k8s_ucp.workspace import write_private_file
+
+WORKERS = 8
+"""Objects that are asked for at once."""
 
 
 @dataclass(frozen=True, order=True)
@@ -67,6 +71,12 @@ class Ledger:
     def remove(self) -> None:
         """Nothing of ours is left."""
         self._path.unlink(missing_ok=True)
+
+
+def find_all(kube: Kube, entries: Iterable[LedgerEntry]) -> list[Object]:
+    """Those of the objects that there are, in the order of the entries."""
+    with ThreadPoolExecutor(WORKERS, "find") as pool:
+        return [each for each in pool.map(lambda each: find(kube, each), sorted(entries)) if each]
 
 
 def find(kube: Kube, entry: LedgerEntry) -> Object | None:

@@ -14,9 +14,13 @@ from typing import Any
 from k8s_ucp import yaml_io
 from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.gitops.refresh import same_repository
+from k8s_ucp.kube import Object
 
 TRACKED = "argocd.argoproj.io/tracking-id"
 """Annotation of what Argo CD keeps: `<Application>:<group>/<kind>:<namespace>/<name>`."""
+
+IN_CLUSTER = ("in-cluster", "https://kubernetes.default.svc")
+"""How Applications name the core cluster."""
 
 _METADATA = re.compile(r"^metadata:[ \t]*\n(?P<block>(?P<pad> +)\S.*\n(?:(?: .*)?\n)*)", re.M)
 
@@ -73,6 +77,17 @@ def tracked(manifests: Iterable[Manifest], by: Sequence[TrackingApp]) -> list[Ma
         keeper = next((keeper for keeper in by if keeper.keeps(each)), None)
         marked.append(_marked(each, keeper.mark(each)) if keeper else each)
     return marked
+
+
+def tracker(item: Object) -> str:
+    """The Application that keeps an object; empty where none does."""
+    annotations = item["metadata"].get("annotations") or {}
+    return str(annotations.get(TRACKED, "")).partition(":")[0]
+
+
+def is_on_core(application: Object) -> bool:
+    destination = application["spec"].get("destination") or {}
+    return destination.get("name") in IN_CLUSTER or destination.get("server") in IN_CLUSTER
 
 
 def _applications(files: Mapping[str, bytes], folder: str) -> Iterator[dict[str, Any]]:

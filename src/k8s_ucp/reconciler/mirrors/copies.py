@@ -132,15 +132,7 @@ def keep_source_of(item: Object, *, by_name: bool = False) -> Object | None:
 
     by_name: as in sources.keep_source.
     """
-    metadata = item["metadata"]
-    return {
-        "metadata": {
-            "namespace": sys.intern(metadata["namespace"]),
-            "name": metadata["name"],
-            "resourceVersion": metadata.get("resourceVersion", ""),
-        },
-        "source": source_of(item, by_name=by_name),
-    }
+    return {"metadata": _identity(item), "source": source_of(item, by_name=by_name)}
 
 
 def copy_of(item: Object, cluster: str) -> Copy:
@@ -166,14 +158,16 @@ def copy_of(item: Object, cluster: str) -> Copy:
 
 def keep_copy_of(item: Object, cluster: str) -> Object | None:
     """For a watch: what copy_of makes."""
+    return {"metadata": _identity(item), "copy": copy_of(item, cluster)}
+
+
+def _identity(item: Object) -> Object:
+    """What a store needs of it."""
     metadata = item["metadata"]
     return {
-        "metadata": {
-            "namespace": sys.intern(metadata["namespace"]),
-            "name": metadata["name"],
-            "resourceVersion": metadata.get("resourceVersion", ""),
-        },
-        "copy": copy_of(item, cluster),
+        "namespace": sys.intern(metadata["namespace"]),
+        "name": metadata["name"],
+        "resourceVersion": metadata.get("resourceVersion", ""),
     }
 
 

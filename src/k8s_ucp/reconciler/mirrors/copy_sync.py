@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from k8s_ucp import names
 from k8s_ucp.kube import Conflict, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef, wanted_digest
@@ -27,6 +29,24 @@ SOON = 0.3
 UNSURE_SECONDS = 2.0
 TROUBLE_SECONDS = 30.0
 """Until a copy that can't be made is tried again without any change that we would see."""
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """One look at one place."""
+
+    session: Session
+    place: ObjectRef
+    desired_copies: tuple[DesiredCopy, ...]
+
+    @property
+    def desired(self) -> DesiredCopy | None:
+        """The one that is granted."""
+        return self.desired_copies[0] if self.desired_copies else None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.session.cluster, str(self.place)
 
 
 class Copier:
@@ -69,152 +89,107 @@ class Copier:
     def reconcile(self, session: Session, text: str) -> float | None:
         """Answers when to look again; None for at the next change. Raises Unreachable."""
         place = ObjectRef.parse(text)
-        desired_copies = self._index.desired_copies(session.cluster, text)
-        desired = desired_copies[0] if desired_copies else None
+        visit = _Visit(session, place, self._index.desired_copies(session.cluster, text))
         refusal = session.refusal(place.namespace)
         if refusal:
             problem = CopyProblem("NamespaceRefused", f"namespace {place.namespace}: {refusal}")
-            self._tell(session, place, desired_copies, problem)
+            self._tell(visit, problem)
             return None
         if not session.ready(place):
-            self._tell(session, place, desired_copies, False)
+            self._tell(visit, False)
             return None
         try:
-            return self._bring(session, place, desired_copies, desired)
+            return self._bring(visit)
         except Conflict:
-            self._tell(session, place, desired_copies, False)
+            self._tell(visit, False)
             return SOON
         except (Unreachable, Unauthorized):
-            self._tell(session, place, desired_copies, False)
+            self._tell(visit, False)
             raise
         except KubeError as error:
-            return self._refused(session, place, desired_copies, error)
+            return self._refused(visit, error)
 
-    def _bring(
-        self,
-        session: Session,
-        place: ObjectRef,
-        desired_copies: tuple[DesiredCopy, ...],
-        desired: DesiredCopy | None,
-    ) -> float | None:
+    def _bring(self, visit: _Visit) -> float | None:
+        place, desired = visit.place, visit.desired
         source = self._index.source(desired.source) if desired else None
-        action = decide(place, desired, source, session.found(place))
         try:
-            return self._act(session, place, desired_copies, action)
+            found = visit.session.found(place)
+            return self._act(visit, decide(place, desired, source, found))
         except (Conflict, NotFound):
             # What the watch has shown isn't the newest: ask, and decide on that.
-            found = session.writer().read(place)
-            return self._act(session, place, desired_copies, decide(place, desired, source, found))
+            found = visit.session.writer().read(place)
+            return self._act(visit, decide(place, desired, source, found))
 
-    def _act(
-        self,
-        session: Session,
-        place: ObjectRef,
-        desired_copies: tuple[DesiredCopy, ...],
-        action: Action,
-    ) -> float | None:
+    def _act(self, visit: _Visit, action: Action) -> float | None:
         match action:
-            case InSync():
-                self._altered.pop((session.cluster, str(place)), None)
-                self._tell(session, place, desired_copies, True)
-                return None
-            case NoCopy():
-                self._altered.pop((session.cluster, str(place)), None)
-                self._tell(session, place, desired_copies, False)
+            case InSync() | NoCopy():
+                self._altered.pop(visit.key, None)
+                self._tell(visit, isinstance(action, InSync))
                 return None
             case CopyFailed(problem):
-                self._tell(session, place, desired_copies, problem)
+                self._tell(visit, problem)
                 return TROUBLE_SECONDS if problem.reason in _OTHERS else None
             case Remove() | Orphan():
-                return self._remove(session, place, desired_copies, action)
-        copy_key = (session.cluster, str(place))
+                return self._remove(visit, action)
         want = wanted_digest(action.source, action.desired.entry)
-        known = self._altered.get(copy_key)
+        known = self._altered.get(visit.key)
         if known and known[0] == want and _got(action) == known[1]:
-            self._tell(session, place, desired_copies, _ALTERED)
+            self._tell(visit, _ALTERED)
             return TROUBLE_SECONDS
-        got = session.writer().perform(place, action)
+        got = visit.session.writer().perform(visit.place, action)
         if got is not None and got.digest != want:
-            self._altered[copy_key] = (want, got.digest)
-            self._tell(session, place, desired_copies, _ALTERED)
+            self._altered[visit.key] = (want, got.digest)
+            self._tell(visit, _ALTERED)
             return TROUBLE_SECONDS
-        self._altered.pop(copy_key, None)
-        self._tell(session, place, desired_copies, True)
+        self._altered.pop(visit.key, None)
+        self._tell(visit, True)
         return None
 
-    def _remove(
-        self,
-        session: Session,
-        place: ObjectRef,
-        desired_copies: tuple[DesiredCopy, ...],
-        action: Remove | Orphan,
-    ) -> float | None:
+    def _remove(self, visit: _Visit, action: Remove | Orphan) -> float | None:
         try:
-            verdict = self._verdict(session, place, desired_copies, action.found)
+            verdict = self._verdict(visit, action.found)
         except KubeError:
             # The core doesn't answer: what stands behind the copy can't be known.
             verdict = DeletionVerdict.UNSURE
         if verdict is not DeletionVerdict.NOTHING:
             return UNSURE_SECONDS if verdict is DeletionVerdict.UNSURE else TROUBLE_SECONDS
-        session.writer().perform(place, action)
-        self._altered.pop((session.cluster, str(place)), None)
-        self._tell(session, place, desired_copies, action.problem or False)
+        visit.session.writer().perform(visit.place, action)
+        self._altered.pop(visit.key, None)
+        self._tell(visit, action.problem or False)
         self._log.info(
             "copy released" if isinstance(action, Orphan) else "copy removed",
-            cluster=session.cluster,
-            copy=str(place),
+            cluster=visit.session.cluster,
+            copy=str(visit.place),
             syncer=action.found.syncer,
         )
         return None
 
-    def _verdict(
-        self,
-        session: Session,
-        place: ObjectRef,
-        desired_copies: tuple[DesiredCopy, ...],
-        found: Copy,
-    ) -> DeletionVerdict:
-        desired = desired_copies[0] if desired_copies else None
-        mine = desired and (desired.entry.syncer, desired.source) == (
-            found.syncer,
-            f"{place.kind}/{found.source}",
-        )
-        if not mine:
-            return self._guard.check(found, session.cluster, place)
-        gone = self._guard.live_source(desired_copies[0].source) is None
+    def _verdict(self, visit: _Visit, found: Copy) -> DeletionVerdict:
+        desired = visit.desired
+        behind = (found.syncer, f"{visit.place.kind}/{found.source}")
+        if desired is None or (desired.entry.syncer, desired.source) != behind:
+            return self._guard.check(found, visit.session.cluster, visit.place)
+        gone = self._guard.live_source(desired.source) is None
         return DeletionVerdict.NOTHING if gone else DeletionVerdict.UNSURE
 
-    def _refused(
-        self,
-        session: Session,
-        place: ObjectRef,
-        desired_copies: tuple[DesiredCopy, ...],
-        error: KubeError,
-    ) -> float:
+    def _refused(self, visit: _Visit, error: KubeError) -> float:
         lacks_rights = isinstance(error, Forbidden) and names.MIRROR_IDENTITY in error.message
         if lacks_rights or isinstance(error, NotFound):
             # The namespace, or our rights in it, went: they are looked at first.
-            session.invalidate()
-            self._tell(session, place, desired_copies, False)
+            visit.session.invalidate()
+            self._tell(visit, False)
             return SOON
         reason = "TooLarge" if error.status == 413 else "Refused"
-        problem = CopyProblem(reason, f"the cluster rejected it: {error.message}")
-        self._tell(session, place, desired_copies, problem)
+        self._tell(visit, CopyProblem(reason, f"the cluster rejected it: {error.message}"))
         return TROUBLE_SECONDS
 
-    def _tell(
-        self,
-        session: Session,
-        place: ObjectRef,
-        desired_copies: tuple[DesiredCopy, ...],
-        state: State,
-    ) -> None:
+    def _tell(self, visit: _Visit, state: State) -> None:
         states: dict[str, State] = {}
-        if desired_copies:
-            states[desired_copies[0].entry.syncer] = state
-        for other in desired_copies[1:]:
-            states[other.entry.syncer] = duplicate(place, desired_copies[0], other)
-        self._counters.record(session.cluster, str(place), tuple(states.items()))
+        if visit.desired:
+            states[visit.desired.entry.syncer] = state
+            for other in visit.desired_copies[1:]:
+                states[other.entry.syncer] = duplicate(visit.place, visit.desired, other)
+        self._counters.record(*visit.key, tuple(states.items()))
 
 
 _ALTERED = CopyProblem(

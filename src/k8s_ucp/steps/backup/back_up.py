@@ -7,7 +7,6 @@ from k8s_ucp.backup_key import key_for
 from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward
 from k8s_ucp.git.repository import Repository
@@ -15,7 +14,6 @@ from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.steps.backup.ask_core import ask_core, let_go, maker_of_removed_core
 
 SECONDS = 60.0
-PAUSE = 0.2
 
 
 @step("Back up passwords and names of the core cluster")
@@ -27,14 +25,7 @@ def back_up(context: Context, report: Report) -> None:
         lacking = ", ".join(state.lacking())
         return f"no password generated yet: {lacking}" if lacking else ""
 
-    wait_until(
-        "generation of passwords",
-        look,
-        seconds=SECONDS,
-        cancel=context.cancel,
-        pause=PAUSE,
-        next="see `ucp logs reconciler`",
-    )
+    context.wait("generation of passwords", look, seconds=SECONDS, next="see `ucp logs reconciler`")
     report(write_backup(context, state))
 
 

@@ -12,10 +12,9 @@ from k8s_ucp.backup import EXTERNAL_NAMES, parse
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.gitops.render.values.databases import PARTS
-from k8s_ucp.kube import APPLICATION, KubeError, Object
+from k8s_ucp.kube import APPLICATION, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP
 
 SECONDS = 600.0
@@ -37,20 +36,15 @@ def restore_external_names(context: Context, report: Report) -> None:
         wanted = [each for each in APPLICATIONS if f"{folder}/{each}.yaml" in there]
 
         def look() -> str:
-            try:
-                missing = state.put_back_names(names)
-                items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
-            except KubeError as error:
-                return error.message
-            words = "; ".join(not_yet(missing, wanted, items))
-            report(words)
-            return words
+            missing = state.put_back_names(names)
+            items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+            return "; ".join(not_yet(missing, wanted, items))
 
-        wait_until(
+        context.wait(
             "restored managed resources",
             look,
+            report,
             seconds=SECONDS,
-            cancel=context.cancel,
             pause=PAUSE,
             next="see `ucp status` and `ucp open argocd`",
         )

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from k8s_ucp.clusters.existing.provider import make
 from k8s_ucp.components import argocd
-from k8s_ucp.components.ownership.inventory import Inventory, is_on_core, services_of
+from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
+from k8s_ucp.components.ownership.tracking import is_on_core
 from k8s_ucp.components.pods.component import POD, WORKLOADS
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.kube import (
     APPLICATION,
@@ -30,7 +30,6 @@ from k8s_ucp.kube import (
     Conflict,
     Kind,
     Kube,
-    KubeError,
     NotFound,
     Object,
 )
@@ -39,7 +38,6 @@ from k8s_ucp.steps.shutdown.stop import forget_access
 
 SECONDS = 180.0
 SYNC_SECONDS = 20.0
-PAUSE = 0.2
 SHOWN = 5
 ROOT = "root"
 """The Application that was applied by hand."""
@@ -220,20 +218,15 @@ class _Removal:
         self._wait(what, left)
 
     def _wait(self, what: str, look: Callable[[], str], seconds: float = SECONDS) -> None:
-        def seen() -> str:
-            try:
-                return look()
-            except KubeError as error:
-                return error.message
+        what = f"{what} on {self.context.topology.core_cluster}"
+        self.context.wait(what, look, seconds=seconds, next="ucp stop")
 
-        wait_until(
-            f"{what} on {self.context.topology.core_cluster}",
-            seen,
-            seconds=seconds,
-            cancel=self.context.cancel,
-            pause=PAUSE,
-            next="ucp stop",
-        )
+
+def services_of(item: Object) -> Iterable[str]:
+    """Namespaces of the services that a webhook configuration calls."""
+    for each in item.get("webhooks") or []:
+        service = (each.get("clientConfig") or {}).get("service") or {}
+        yield str(service.get("namespace", ""))
 
 
 def _is_syncing(application: Object) -> bool:

@@ -15,7 +15,6 @@ from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.user_contexts import forget_contexts
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.kube import read_kubeconfig
 
 SECONDS = 5.0
@@ -29,11 +28,10 @@ def stop_components(context: Context, _: Report) -> None:
 
 @step("Verify that all processes have ended")
 def check_stopped(context: Context, _: Report) -> None:
-    wait_until(
+    context.wait(
         f"termination of all processes of {context.topology.name}",
         lambda: ", ".join(_running(context)),
         seconds=SECONDS,
-        cancel=context.cancel,
         pause=0.05,
         next="stop them with kill",
     )

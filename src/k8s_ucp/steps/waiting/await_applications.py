@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, project_of
-from k8s_ucp.components.ownership.inventory import tracker
+from k8s_ucp.components.ownership.tracking import tracker
 from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.inspect.applications import health_of, is_settled, reason, sync_of
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
@@ -21,7 +20,6 @@ from k8s_ucp.steps.waiting.await_environments import pulls_images, running_envir
 SECONDS = 180.0
 POD_SECONDS = 600.0
 """Where pods really run, their images may have to be pulled."""
-PAUSE = 0.25
 
 ADDONS = "platform-"
 """How the Applications of add-ons begin."""
@@ -39,23 +37,18 @@ def await_applications(context: Context, report: Report) -> None:
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
 
     def look() -> str:
-        try:
-            items = context.applications()
-            waiting = not_yet(wanted, items, since=context.argocd_since)
-            missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
-            if missing:
-                again.ask(items, since=context.argocd_since)
-        except KubeError as error:
-            return error.message
-        report(missing)
+        items = context.applications()
+        waiting = not_yet(wanted, items, since=context.argocd_since)
+        missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
+        if missing:
+            again.ask(items, since=context.argocd_since)
         return missing
 
-    wait_until(
+    context.wait(
         "Applications Synced and Healthy",
         look,
+        report,
         seconds=POD_SECONDS if pulls_images(context) else SECONDS,
-        cancel=context.cancel,
-        pause=PAUSE,
         next="ucp doctor shows the file or command that fixes each",
     )
     if moved:
@@ -129,13 +122,8 @@ def await_ingress(context: Context, report: Report) -> None:
         found = context.argocd_answers()
         return "" if found.ready else "; ".join([found.message, *_addons(context)])
 
-    wait_until(
-        f"Argo CD at {context.argocd_url}",
-        look,
-        seconds=POD_SECONDS,
-        cancel=context.cancel,
-        pause=PAUSE,
-        next="see `ucp status`",
+    context.wait(
+        f"Argo CD at {context.argocd_url}", look, seconds=POD_SECONDS, next="see `ucp status`"
     )
 
 

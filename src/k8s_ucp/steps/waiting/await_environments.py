@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from k8s_ucp import names
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.engine.waiting import wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import troubles
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
@@ -22,7 +21,6 @@ POD_SECONDS = 600.0
 """Where pods really run, their images may have to be pulled."""
 CLOUD_SECONDS = 2400.0
 """A cluster of a cloud takes a quarter of an hour to be made, and may be made twice."""
-PAUSE = 0.25
 BLOCKED_SECONDS = 10.0
 """After so long it is worth asking what is in the way."""
 
@@ -40,32 +38,26 @@ def await_environments(context: Context, report: Report) -> None:
     began = time.monotonic()
 
     def look() -> str:
-        try:
-            items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
-            missing = not_yet(near, items) or _silent(context, near)
-            if len(near) < len(wanted):
-                secrets = context.kube.list_all(
-                    SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
-                )
-                missing += unregistered([each for each in wanted if each in far], secrets)
-            if missing and context.in_pods:
-                # Its pods are ready by now, but began before the repositories could be read.
-                items = context.applications()
-                again.ask(items, since=context.argocd_since)
-        except KubeError as error:
-            return error.message
+        items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
+        missing = not_yet(near, items) or _silent(context, near)
+        if len(near) < len(wanted):
+            secrets = context.kube.list_all(
+                SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
+            )
+            missing += unregistered([each for each in wanted if each in far], secrets)
+        if missing and context.in_pods:
+            # Its pods are ready by now, but began before the repositories could be read.
+            again.ask(context.applications(), since=context.argocd_since)
         if missing and time.monotonic() - began > BLOCKED_SECONDS:
             # Nothing is declared or made where the Application that brings it can't be synced.
             missing += blocked(context)
-        report("; ".join(missing))
         return "; ".join(missing)
 
-    wait_until(
+    context.wait(
         f"environments {', '.join(wanted)} up and registered",
         look,
+        report,
         seconds=_patience(context, clouds=len(near) < len(wanted)),
-        cancel=context.cancel,
-        pause=PAUSE,
         next="see `ucp status` and `ucp logs reconciler`",
     )
 

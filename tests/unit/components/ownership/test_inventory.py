@@ -8,10 +8,11 @@ from typing import Any, cast
 import pytest
 
 from k8s_ucp.components.ownership.generated_kinds import MAKER, kind_of_crd
-from k8s_ucp.components.ownership.inventory import Inventory, services_of
+from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, Kube, NotFound, Object
+from k8s_ucp.steps.shutdown.remove_from_core import services_of
 
 MARKED = "2026-03-01T12:00:00Z"
 BEFORE, AFTER = "2026-03-01T11:59:59Z", "2026-03-01T12:00:00Z"
