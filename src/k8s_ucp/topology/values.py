@@ -31,6 +31,11 @@ class OneOf:
         raise ValueError(unknown_value(value, names))
 
 
+def _fits(pattern: str, words: str, most: int | None = None) -> StringConstraints:
+    """A text is of a pattern, whose meaning is told to who writes another, and of `most` length."""
+    return StringConstraints(max_length=most, pattern=means(pattern, words))
+
+
 NAME_PATTERN = means(
     r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$",
     "a name: lower-case letters, digits and '-', a letter or digit first and last, "
@@ -41,55 +46,39 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 
 ObjectName = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
-            "the name of an object: lower-case letters, digits, '-' and '.' (RFC 1123)",
-        )
+    _fits(
+        r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
+        "the name of an object: lower-case letters, digits, '-' and '.' (RFC 1123)",
     ),
 ]
 
 Namespace = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
-            "a namespace: lower-case letters, digits and '-', at most 63 characters (RFC 1123)",
-        )
+    _fits(
+        r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+        "a namespace: lower-case letters, digits and '-', at most 63 characters (RFC 1123)",
     ),
 ]
 
 Kind = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^[A-Z][A-Za-z0-9]{0,62}(\.[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?)?$",
-            "a kind such as ClusterRole, or with its API group ClusterIssuer.cert-manager.io",
-        )
+    _fits(
+        r"^[A-Z][A-Za-z0-9]{0,62}(\.[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?)?$",
+        "a kind such as ClusterRole, or with its API group ClusterIssuer.cert-manager.io",
     ),
 ]
 
 ObjectKey = Annotated[
-    str,
-    StringConstraints(
-        pattern=means(
-            r"^[A-Z][A-Za-z0-9]{0,62}/[^\s/]{1,253}$", "an object as Kind/name: Deployment/web"
-        )
-    ),
+    str, _fits(r"^[A-Z][A-Za-z0-9]{0,62}/[^\s/]{1,253}$", "an object as Kind/name: Deployment/web")
 ]
 
-Reason = Annotated[
-    str,
-    StringConstraints(max_length=300, pattern=means(r"^\S.*$", "a text of one line")),
-]
+Reason = Annotated[str, _fits(r"^\S.*$", "a text of one line", 300)]
 
 Tag = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$",
-            "an image tag: letters, digits, '_', '.' and '-', at most 128 characters",
-        )
+    _fits(
+        r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$",
+        "an image tag: letters, digits, '_', '.' and '-', at most 128 characters",
     ),
 ]
 """An OCI tag."""
@@ -99,52 +88,42 @@ _REPOSITORY = (
 )
 Image = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            f"^{_REPOSITORY}$",
-            "an image without its tag, such as ealen/echo-server (the tag has a key of its own)",
-        )
+    _fits(
+        f"^{_REPOSITORY}$",
+        "an image without its tag, such as ealen/echo-server (the tag has a key of its own)",
     ),
 ]
 
 PinnedImage = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            f"^{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}$",
-            "an image by digest, such as registry.example.org/ucp@sha256:<64 digits>",
-        )
+    _fits(
+        f"^{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}$",
+        "an image by digest, such as registry.example.org/ucp@sha256:<64 digits>",
     ),
 ]
 
 Package = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            f"^{_REPOSITORY}(:v?[0-9]+\\.[0-9]+\\.[0-9]+([-+][A-Za-z0-9.+-]{{1,40}})?"
-            "|@sha256:[0-9a-f]{64})$",
-            "a Crossplane package with version or digest, such as xpkg.example.org/a/b:v1.2.3",
-        )
+    _fits(
+        f"^{_REPOSITORY}(:v?[0-9]+\\.[0-9]+\\.[0-9]+([-+][A-Za-z0-9.+-]{{1,40}})?"
+        "|@sha256:[0-9a-f]{64})$",
+        "a Crossplane package with version or digest, such as xpkg.example.org/a/b:v1.2.3",
     ),
 ]
 
 Quantity = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^[0-9]{1,6}(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$",
-            "a quantity such as 500m or 2Gi, in quotes where it is a plain number",
-        )
+    _fits(
+        r"^[0-9]{1,6}(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$",
+        "a quantity such as 500m or 2Gi, in quotes where it is a plain number",
     ),
 ]
 
 NodeImage = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            f"^{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?(@sha256:[0-9a-f]{{64}})?$",
-            "an image with its tag or digest, such as kindest/node:v1.35.0",
-        )
+    _fits(
+        f"^{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?(@sha256:[0-9a-f]{{64}})?$",
+        "an image with its tag or digest, such as kindest/node:v1.35.0",
     ),
 ]
 
@@ -174,31 +153,22 @@ def _host(value: str) -> str:
 
 Host = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$",
-            "a DNS name in lower case",
-        )
+    _fits(
+        r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$",
+        "a DNS name in lower case",
     ),
     AfterValidator(_host),
 ]
 
 Registry = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._/-]+)?$",
-            "the address of a registry, such as registry.example.org:5000/mirror",
-        )
+    _fits(
+        r"^[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._/-]+)?$",
+        "the address of a registry, such as registry.example.org:5000/mirror",
     ),
 ]
 
-Duration = Annotated[
-    str,
-    StringConstraints(
-        pattern=means(r"^([1-9][0-9]*(s|m|h))+$", "a duration such as 30s, 1m or 1h30m")
-    ),
-]
+Duration = Annotated[str, _fits(r"^([1-9][0-9]*(s|m|h))+$", "a duration such as 30s, 1m or 1h30m")]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -227,70 +197,52 @@ Lifetime = Annotated[Duration, AfterValidator(_between("10m", "8760h"))]
 
 Word = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^[A-Za-z0-9]([A-Za-z0-9._@:/-]{0,126}[A-Za-z0-9])?$",
-            "one word of letters, digits, '.', '-', '_', '@', ':' and '/'",
-        )
+    _fits(
+        r"^[A-Za-z0-9]([A-Za-z0-9._@:/-]{0,126}[A-Za-z0-9])?$",
+        "one word of letters, digits, '.', '-', '_', '@', ':' and '/'",
     ),
 ]
 """What other people name: regions, machine types, networks, kubeconfig contexts."""
 
 Version = Annotated[
-    str,
-    StringConstraints(
-        pattern=means(
-            r"^v?[0-9]+(\.[0-9]+){0,2}([-+][A-Za-z0-9.+-]{1,40})?$", "a version such as 1.35.4"
-        )
-    ),
+    str, _fits(r"^v?[0-9]+(\.[0-9]+){0,2}([-+][A-Za-z0-9.+-]{1,40})?$", "a version such as 1.35.4")
 ]
 
 PostgresVersion = Annotated[
-    str,
-    StringConstraints(
-        pattern=means(r"^[0-9]{2}(\.[0-9]{1,2})?$", "a version of Postgres such as 16")
-    ),
+    str, _fits(r"^[0-9]{2}(\.[0-9]{1,2})?$", "a version of Postgres such as 16")
 ]
 
 _LABEL_WORD = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 LabelKey = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            rf"^([a-z0-9]([-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_LABEL_WORD}$",
-            "the key of a label, such as app or example.org/team",
-        )
+    _fits(
+        rf"^([a-z0-9]([-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_LABEL_WORD}$",
+        "the key of a label, such as app or example.org/team",
     ),
 ]
 LabelValue = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            rf"^({_LABEL_WORD})?$",
-            "the value of a label: letters, digits, '-', '_' and '.', at most 63 characters",
-        )
+    _fits(
+        rf"^({_LABEL_WORD})?$",
+        "the value of a label: letters, digits, '-', '_' and '.', at most 63 characters",
     ),
 ]
 
 DataKey = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^[A-Za-z0-9._-]{1,253}$",
-            "a key of a Secret or ConfigMap: letters, digits, '-', '_' and '.'",
-        )
+    _fits(
+        r"^[A-Za-z0-9._-]{1,253}$",
+        "a key of a Secret or ConfigMap: letters, digits, '-', '_' and '.'",
     ),
 ]
 
 Path = Annotated[
     str,
-    StringConstraints(
-        max_length=300,
-        pattern=means(
-            r"^(ucp:[a-z0-9-]+|[A-Za-z0-9._@+-][A-Za-z0-9._@+ -]*(/[A-Za-z0-9._@+-]"
-            r"[A-Za-z0-9._@+ -]*)*)$",
-            "a path relative to the folder of ucp.yaml, such as services/quote",
-        ),
+    _fits(
+        r"^(ucp:[a-z0-9-]+|[A-Za-z0-9._@+-][A-Za-z0-9._@+ -]*(/[A-Za-z0-9._@+-]"
+        r"[A-Za-z0-9._@+ -]*)*)$",
+        "a path relative to the folder of ucp.yaml, such as services/quote",
+        300,
     ),
 ]
 
@@ -311,14 +263,12 @@ def _url(value: str) -> str:
 _NO_URL = r"""\s"'{}?#$`<>|;&*()^\\"""
 GitUrl = Annotated[
     str,
-    StringConstraints(
-        max_length=500,
-        pattern=means(
-            rf"^((https?|ssh|git|file)://[^-{_NO_URL}][^{_NO_URL}]*"
-            rf"|[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^{_NO_URL}]+)$",
-            "the URL of a git repository: https://, ssh://, file:// or user@host:path, "
-            "other characters than -._~/:@+%= and so on as %XX",
-        ),
+    _fits(
+        rf"^((https?|ssh|git|file)://[^-{_NO_URL}][^{_NO_URL}]*"
+        rf"|[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^{_NO_URL}]+)$",
+        "the URL of a git repository: https://, ssh://, file:// or user@host:path, "
+        "other characters than -._~/:@+%= and so on as %XX",
+        500,
     ),
     AfterValidator(_url),
 ]
@@ -326,30 +276,23 @@ GitUrl = Annotated[
 
 ChartRepository = Annotated[
     str,
-    StringConstraints(
-        max_length=500,
-        pattern=means(
-            rf"^(https?|oci)://[^-{_NO_URL}][^{_NO_URL}]*$",
-            "a repository of Helm charts: https://… with an index.yaml, or oci://registry/path",
-        ),
+    _fits(
+        rf"^(https?|oci)://[^-{_NO_URL}][^{_NO_URL}]*$",
+        "a repository of Helm charts: https://… with an index.yaml, or oci://registry/path",
+        500,
     ),
     AfterValidator(_url),
 ]
 
 ChartName = Annotated[
-    str,
-    StringConstraints(
-        pattern=means(r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$", "the name of a chart")
-    ),
+    str, _fits(r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$", "the name of a chart")
 ]
 
 ChartVersion = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^v?[0-9]+(\.[0-9]+){0,2}([-+][A-Za-z0-9.+-]{1,100})?$",
-            "the exact version of a chart, such as 1.2.3",
-        )
+    _fits(
+        r"^v?[0-9]+(\.[0-9]+){0,2}([-+][A-Za-z0-9.+-]{1,100})?$",
+        "the exact version of a chart, such as 1.2.3",
     ),
 ]
 
@@ -385,51 +328,35 @@ def _branch(value: str) -> str:
 
 Branch = Annotated[
     str,
-    StringConstraints(
-        max_length=200,
-        pattern=means(
-            r"^[A-Za-z0-9_][A-Za-z0-9_+@-]*([./][A-Za-z0-9_+@-]+)*$",
-            "a branch: letters, digits, '_', '+', '@', '-', with '.' and '/' between them",
-        ),
+    _fits(
+        r"^[A-Za-z0-9_][A-Za-z0-9_+@-]*([./][A-Za-z0-9_+@-]+)*$",
+        "a branch: letters, digits, '_', '+', '@', '-', with '.' and '/' between them",
+        200,
     ),
     AfterValidator(_branch),
 ]
 
 Revision = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}$",
-            "a tag or a commit of a git repository",
-        )
-    ),
+    _fits(r"^[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}$", "a tag or a commit of a git repository"),
     AfterValidator(_ref),
 ]
 
-Variable = Annotated[
-    str,
-    StringConstraints(
-        pattern=means(r"^[A-Za-z_][A-Za-z0-9_]*$", "the name of an environment variable")
-    ),
-]
+Variable = Annotated[str, _fits(r"^[A-Za-z_][A-Za-z0-9_]*$", "the name of an environment variable")]
 
 OnePassword = Annotated[
     str,
-    StringConstraints(
-        pattern=means(
-            r"^op://[^/\s]+( [^/\s]+)*(/[^/\s]+( [^/\s]+)*){2,3}$",
-            "a 1Password reference, such as op://vault/item/field",
-        )
+    _fits(
+        r"^op://[^/\s]+( [^/\s]+)*(/[^/\s]+( [^/\s]+)*){2,3}$",
+        "a 1Password reference, such as op://vault/item/field",
     ),
 ]
 
 PinnedUrl = Annotated[
     str,
-    StringConstraints(
-        max_length=1000,
-        pattern=means(
-            r"^https://[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._~/%+-]*#sha256=[0-9a-f]{64}$",
-            "a URL with a sha256 checksum: https://…/k8s_ucp-….whl#sha256=<64 digits>",
-        ),
+    _fits(
+        r"^https://[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._~/%+-]*#sha256=[0-9a-f]{64}$",
+        "a URL with a sha256 checksum: https://…/k8s_ucp-….whl#sha256=<64 digits>",
+        1000,
     ),
 ]
