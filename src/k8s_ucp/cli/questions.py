@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,75 +60,49 @@ def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str
     provider = usable[0] if usable else core
     if len(usable) > 1:
         provider = _ask_provider("Provider of the environments' clusters:", usable, core)
-    apps = _ask(
-        questionary.checkbox,
-        "Apps to deploy to the environments:",
-        choices=[
-            questionary.Choice(
-                f"{app.name}: {APP_WORDS[app.name]}",
-                value=app.name,
-                checked=app.name in proposed.apps,
-            )
-            for app in APPS.values()
-        ],
-        instruction="(space toggles, Enter confirms)",
-    )
+    words = {each.name: f"{each.name}: {APP_WORDS[each.name]}" for each in APPS.values()}
+    apps = choose_many("Apps to deploy to the environments:", words, proposed.apps)
     return Answers(core, tuple(split_names(environments)), tuple(apps), provider)
 
 
 def _ask_provider(question: str, providers: Sequence[str], proposed: str) -> str:
-    return str(
-        _ask(
-            questionary.select,
-            question,
-            choices=[
-                questionary.Choice(f"{each}: {PROVIDERS[each].offer}", value=each)
-                for each in providers
-            ],
-            default=proposed if proposed in providers else None,
-            instruction="(arrows select, Enter confirms)",
-        )
-    )
+    words = {each: f"{each}: {PROVIDERS[each].offer}" for each in providers}
+    return choose_one(question, words, proposed if proposed in providers else None)
 
 
 def ask_existing(name: str) -> str:
     """What to do with a core that is there: use, recreate or stop."""
-    return str(
-        _ask(
-            questionary.select,
-            f"The core cluster {name} already exists:",
-            choices=[
-                questionary.Choice("use it and keep what runs on it", value="use"),
-                questionary.Choice(
-                    "delete and recreate it with all kind clusters of the topology",
-                    value="recreate",
-                ),
-                questionary.Choice("stop the topology and exit", value="stop"),
-            ],
-            instruction="(arrows select, Enter confirms)",
-        )
-    )
+    words = {
+        "use": "use it and keep what runs on it",
+        "recreate": "delete and recreate it with all kind clusters of the topology",
+        "stop": "stop the topology and exit",
+    }
+    return choose_one(f"The core cluster {name} already exists:", words)
 
 
-def choose_many(question: str, choices: Mapping[str, str]) -> list[str]:
-    """Several of {value: words}; all are proposed."""
+def choose_many(
+    question: str, choices: Mapping[str, str], proposed: Collection[str] | None = None
+) -> list[str]:
+    """Several of {value: words}; all are proposed unless some are named."""
     found = _ask(
         questionary.checkbox,
         question,
         choices=[
-            questionary.Choice(words, value=value, checked=True) for value, words in choices.items()
+            questionary.Choice(words, value=value, checked=proposed is None or value in proposed)
+            for value, words in choices.items()
         ],
         instruction="(space toggles, Enter confirms)",
     )
     return [str(each) for each in found]
 
 
-def choose_one(question: str, choices: Mapping[str, str]) -> str:
+def choose_one(question: str, choices: Mapping[str, str], proposed: str | None = None) -> str:
     """One of {value: words}."""
     found = _ask(
         questionary.select,
         question,
         choices=[questionary.Choice(words, value=value) for value, words in choices.items()],
+        default=proposed,
         instruction="(arrows select, Enter confirms)",
     )
     return str(found)

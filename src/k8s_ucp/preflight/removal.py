@@ -75,10 +75,7 @@ def _check_unknown(context: Context) -> None:
 
 def inventory_of(context: Context) -> Inventory | None:
     """None where the core isn't somebody else's, or holds nothing of ours."""
-    name, adopted = (
-        context.topology.core_cluster,
-        make(context.workspace, context.topology),
-    )
+    name, adopted = (context.topology.core_cluster, make(context.workspace, context.topology))
     if name not in adopted.names():
         return None
     # As the user's kubeconfig has it now: what start wrote down may be old.

@@ -18,10 +18,7 @@ from k8s_ucp.topology.parts import (
     Git,
     Mirror,
 )
-from k8s_ucp.topology.values import (
-    NAME_PATTERN,
-    Name,
-)
+from k8s_ucp.topology.values import NAME_PATTERN, Name
 
 __all__ = [
     "APPS",

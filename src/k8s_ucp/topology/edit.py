@@ -8,6 +8,7 @@ was meant (anchors, several lines of text), the library writes the file anew, wh
 from __future__ import annotations
 
 import copy
+import functools
 import io
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -66,7 +67,7 @@ def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topol
             del content["spec"][key]
 
     def take_out(text: str) -> str:
-        spec = child(_root(text), "spec")
+        spec = _at(text, ("spec",))
         if len(names) == 1:
             return remove_key(text, spec, key)
         return remove_item(text, child(spec, key), place)
@@ -139,23 +140,14 @@ def _put_in(
     """
     if text and not text.endswith("\n"):
         text += line_end(text)
-    holder = _root(text)
-    indent = indentation_of_lists(child(holder, "spec"))
-    for each in way:
-        holder = child(holder, each)
-    there = items_of(child(holder, key, missing=None))
-    if there:
+    indent = indentation_of_lists(_at(text, ("spec",)))
+    there = child(_at(text, way), key, missing=None)
+    if items_of(there):
         for each in items:
-            holder = _root(text)
-            for step in way:
-                holder = child(holder, step)
-            text = append_item(text, child(holder, key), _block(each), _flow(each))
+            text = append_item(text, _at(text, (*way, key)), _block(each), _flow(each))
         return text
-    if child(holder, key, missing=None) is not None:
-        text = remove_key(text, holder, key)
-        holder = _root(text)
-        for each in way:
-            holder = child(holder, each)
+    if there is not None:
+        text = remove_key(text, _at(text, way), key)
     flow = f"[{', '.join(map(_flow, items))}]"
     block = [f"{key}: {flow}"]
     if not one_line:
@@ -164,7 +156,7 @@ def _put_in(
             first, *others = _block(each)
             block.append(f"{' ' * indent}- {first}")
             block += [f"{' ' * indent}  {line}" for line in others]
-    return append_key(text, holder, block, f"{key}: {flow}")
+    return append_key(text, _at(text, way), block, f"{key}: {flow}")
 
 
 def _block(item: Any) -> list[str]:
@@ -189,6 +181,11 @@ def _root(text: str) -> Any:
     from k8s_ucp.topology.reading import compose
 
     return compose(text)
+
+
+def _at(text: str, way: Iterable[str]) -> Any:
+    """The node to which a way of keys leads. Raises LookupError."""
+    return functools.reduce(child, way, _root(text))
 
 
 def _safe(text: str) -> Any:

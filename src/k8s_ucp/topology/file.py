@@ -10,13 +10,7 @@ from pydantic import ValidationError
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.providers import DEFAULT
 from k8s_ucp.topology.model import Metadata, Spec, Topology
-from k8s_ucp.topology.parts import (
-    App,
-    AppCluster,
-    CoreCluster,
-    Database,
-    Environment,
-)
+from k8s_ucp.topology.parts import App, AppCluster, CoreCluster, Database, Environment
 from k8s_ucp.topology.problems import from_pydantic, sentences
 from k8s_ucp.topology.rules.all_rules import find_problems
 

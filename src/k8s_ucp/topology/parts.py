@@ -294,11 +294,7 @@ class Addons(Part):
 
 
 Policy = Literal[
-    "pinned-images",
-    "no-host-access",
-    "no-host-ports",
-    "no-added-capabilities",
-    "no-lasting-tokens",
+    "pinned-images", "no-host-access", "no-host-ports", "no-added-capabilities", "no-lasting-tokens"
 ]
 
 

@@ -59,6 +59,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return by_lower[found[0]] if found else None
 
 
+def hint(word: str, known: Iterable[str]) -> str:
+    """A question about the nearest of them; empty where none is near."""
+    near = nearest(word, known)
+    return f"did you mean '{near}'? " if near else ""
+
+
 def some(names: Iterable[str]) -> str:
     """The first of them, for a message; "none" where there are none."""
     found = list(itertools.islice(names, SHOWN + 1))
@@ -112,17 +118,14 @@ def _unknown_key(loc: Loc, model: type[BaseModel]) -> str:
     key, parent = str(loc[-1]), loc[:-1]
     where = f" in {shown(parent)}" if parent else ""
     known = _keys(model, parent)
-    near = nearest(key, known)
-    hint = f"did you mean '{near}'? " if near else ""
-    return f"unknown key '{key}'{where}: {hint}allowed: {', '.join(known)}"
+    return f"unknown key '{key}'{where}: {hint(key, known)}allowed: {', '.join(known)}"
 
 
 def unknown_value(value: Any, allowed: Sequence[str]) -> str:
     """What is wrong with a value that isn't one of those allowed."""
     value = _repeatable((), value)
-    near = nearest(str(value), allowed) if isinstance(value, str) else None
-    hint = f"did you mean '{near}'? " if near and len(allowed) > 1 else ""
-    return f"unknown value {_yaml(value)}: {hint}allowed: {', '.join(allowed)}"
+    near = hint(value, allowed) if isinstance(value, str) and len(allowed) > 1 else ""
+    return f"unknown value {_yaml(value)}: {near}allowed: {', '.join(allowed)}"
 
 
 def _keys(model: type[BaseModel], loc: Loc) -> list[str]:

@@ -52,10 +52,7 @@ def kubeconfig(folder: ClusterFolder, port: int) -> dict[str, Any]:
             }
         ],
         "users": [
-            {
-                "name": name,
-                "user": {"client-certificate-data": certificate, "client-key-data": key},
-            }
+            {"name": name, "user": {"client-certificate-data": certificate, "client-key-data": key}}
         ],
     }
 

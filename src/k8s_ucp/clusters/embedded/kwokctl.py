@@ -20,13 +20,7 @@ from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.workspace import write_private_file
 
 ADDRESS = "127.0.0.1"
-PROGRAMS = (
-    "etcd",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kwok",
-)
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 """What kwokctl runs, by the names of the toolbox."""
 
 
@@ -48,12 +42,7 @@ def write_settings(
 
 
 def settings(
-    ports: Mapping[str, int],
-    programs: Mapping[str, Path],
-    *,
-    stages: Path,
-    version: str,
-    gogc: int,
+    ports: Mapping[str, int], programs: Mapping[str, Path], *, stages: Path, version: str, gogc: int
 ) -> dict[str, Any]:
     """kwokctl's configuration of one cluster. stages: the file that kwok reads them from."""
     return {
@@ -93,11 +82,7 @@ def settings(
                 "extraArgs": [*_replaced(_LONG_GRACE), *_added(_FEWER)],
                 "extraEnvs": _collecting(_MANAGER_GOGC),
             },
-            {
-                "name": "kube-apiserver",
-                "extraArgs": _added(_HERE),
-                "extraEnvs": _collecting(gogc),
-            },
+            {"name": "kube-apiserver", "extraArgs": _added(_HERE), "extraEnvs": _collecting(gogc)},
         ],
     }
 
@@ -197,10 +182,7 @@ def update(folder: ClusterFolder, kinds: Collection[str] | None) -> list[str]:
 def updated(text: str, folder: ClusterFolder) -> str:
     """What kwokctl keeps of a cluster's components, as this version would have it."""
     # Of all components only the API server has the first argument, and so on.
-    for after, arguments in (
-        ("etcd-prefix", _HERE),
-        ("node-monitor-grace-period", _FEWER),
-    ):
+    for after, arguments in (("etcd-prefix", _HERE), ("node-monitor-grace-period", _FEWER)):
         missing = [name for name in arguments if not re.search(rf"^ *- '?--{name}=", text, re.M)]
         more = "".join(rf"\n\g<1>'--{name}={arguments[name]}'" for name in missing)
         text = re.sub(rf"^( *- )'?--{after}=.*$", rf"\g<0>{more}", text, count=1, flags=re.M)
@@ -210,11 +192,7 @@ def updated(text: str, folder: ClusterFolder) -> str:
 def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float) -> None:
     # Nothing of the user's environment: secrets may be in it, and the processes inherit this one.
     # An empty PATH keeps kwokctl from using a kubectl it finds there.
-    environment = {
-        MARK: str(folder.root),
-        "HOME": str(folder.root),
-        "PATH": "",
-    }
+    environment = {MARK: str(folder.root), "HOME": str(folder.root), "PATH": ""}
     kwokctl = [str(folder.kwokctl), verb, "cluster", "--name", folder.name, *arguments]
     try:
         process.run([*_PRIVATELY, *kwokctl], timeout=timeout, env=environment, cwd=folder.root)

@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from k8s_ucp import process
-from k8s_ucp.cluster_provider import (
-    ClusterRequest,
-    ClusterState,
-    ProviderInfo,
-    Reach,
-    Report,
-)
+from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
 from k8s_ucp.clusters.api_server import not_ready
 from k8s_ucp.clusters.embedded import api_server, kwokctl, stages
 from k8s_ucp.clusters.embedded.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in

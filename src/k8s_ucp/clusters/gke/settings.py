@@ -7,11 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.cluster_provider import (
-    REGION,
-    SIZE,
-    ClusterRequest,
-)
+from k8s_ucp.cluster_provider import REGION, SIZE, ClusterRequest
 from k8s_ucp.errors import UsageError
 
 ZONE = "europe-west9-a"

@@ -9,7 +9,7 @@ from k8s_ucp.check_rules import RULES
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.placement import runs_in_cluster
-from k8s_ucp.topology.problems import Loc, Problem, nearest, shown, some
+from k8s_ucp.topology.problems import Loc, Problem, hint, nearest, shown, some
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.model import Spec
@@ -149,9 +149,8 @@ def _unknown(at: Loc, names: Iterable[str], known: Collection[str]) -> Iterator[
 
 
 def _dangling(at: Loc, name: str, what: str, known: Iterable[str]) -> Problem:
-    near = nearest(name, known)
-    hint = f"did you mean '{near}'? " if near else ""
-    return Problem(at, f"{shown(at)}: unknown {what} '{name}': {hint}available: {some(known)}")
+    near = hint(name, known)
+    return Problem(at, f"{shown(at)}: unknown {what} '{name}': {near}available: {some(known)}")
 
 
 def find_bad_databases(spec: Spec) -> Iterator[Problem]:

@@ -162,16 +162,7 @@ _VELERO = Addon(
     # Each cluster sees its own backups only: a restore in prod must not offer those of stage.
     parameters=(("configuration.backupStorageLocation[0].prefix", "{environment}"),),
 )
-ALL = (
-    _TRAEFIK,
-    _NGINX,
-    _GATEWAY,
-    _PROMETHEUS,
-    *_LOKI,
-    _EXTERNAL_DNS,
-    _ARGO_ROLLOUTS,
-    _VELERO,
-)
+ALL = (_TRAEFIK, _NGINX, _GATEWAY, _PROMETHEUS, *_LOKI, _EXTERNAL_DNS, _ARGO_ROLLOUTS, _VELERO)
 
 CORE = "core"
 """In the place of an environment's name; none is called like that."""

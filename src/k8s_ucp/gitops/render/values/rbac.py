@@ -13,12 +13,7 @@ Rule = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 _READ = ("get", "list", "watch")
 _ALL = ("*",)
 _DEFINITIONS = "apiextensions.crossplane.io"
-_CROSSPLANE = (
-    _DEFINITIONS,
-    "ops.crossplane.io",
-    "pkg.crossplane.io",
-    "protection.crossplane.io",
-)
+_CROSSPLANE = (_DEFINITIONS, "ops.crossplane.io", "pkg.crossplane.io", "protection.crossplane.io")
 _OURS = "k8s-ucp.io"
 _EVENTS: Rule = (("",), ("events",), _READ)
 _NAMESPACES: Rule = (("",), ("namespaces",), _READ)
@@ -39,12 +34,7 @@ STEPS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ),
     (
         "edit",
-        (
-            _EVENTS,
-            _NAMESPACES,
-            ((*_CROSSPLANE, _OURS), _ALL, _ALL),
-            (("",), ("secrets",), _ALL),
-        ),
+        (_EVENTS, _NAMESPACES, ((*_CROSSPLANE, _OURS), _ALL, _ALL), (("",), ("secrets",), _ALL)),
     ),
     ("view", (_EVENTS, _NAMESPACES, ((*_CROSSPLANE, _OURS), _ALL, _READ))),
     ("browse", (_EVENTS, ((_DEFINITIONS,), _ALL, _READ))),
