@@ -10,6 +10,7 @@ import typer
 from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
 from k8s_ucp.cli.console import table
 from k8s_ucp.tools.catalogue import EMBEDDED
+from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer, Phase, ProgramSource, ToolProgress
 from k8s_ucp.workspace import cache_folder
 
@@ -51,8 +52,9 @@ def install(
         phase, last = told.get(progress.tool, (None, 0.0))
         if phase != progress.phase or progress.elapsed - last >= TOLD_SECONDS:
             told[progress.tool] = (progress.phase, progress.elapsed)
-            words = f"{progress.tool} {progress.version}: {progress.phase}"
-            console.say(f"{progress.elapsed:7.1f} s  {words} {progress.detail}".rstrip())
+            words = f"{progress.tool} {progress.version}: {progress.phase} {progress.detail}"
+            left = f" ({about(progress.left)})" if progress.left else ""
+            console.say(f"{progress.elapsed:7.1f} s  {words.rstrip()}{left}")
 
     installer = Installer(cache_folder(), heard, source=_source(ctx, source))
     wanted = names or _needed(ctx)

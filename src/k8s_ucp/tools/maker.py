@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 
 from k8s_ucp import process
@@ -13,6 +14,7 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.tools.build import Builder, copy_wheel, describe, require_room
 from k8s_ucp.tools.download import NotReached, NotServed
 from k8s_ucp.tools.fetch import REACH_SECONDS, ReleaseFetcher, out_of_reach
+from k8s_ucp.tools.forecast import Forecast
 from k8s_ucp.tools.go.build_failures import no_room
 from k8s_ucp.tools.go.compiler import find_compiler, module_source, require_compiler
 from k8s_ucp.tools.recipe import Phase, Recipe, ToolProgress, needed_compiler
@@ -49,6 +51,7 @@ class Maker:
         self._running = running
         self._lock_deadline = lock_deadline
         self._locks = locks
+        self._forecast = Forecast({}, SIDE_BY_SIDE)
 
     def order(self, missing: Mapping[str, Sequence[Recipe]]) -> dict[str, tuple[Recipe, ...]]:
         """In which order the ways to get each tool are tried: those that can work.
@@ -106,6 +109,11 @@ class Maker:
 
     def make_all(self, order: Mapping[str, tuple[Recipe, ...]]) -> dict[str, StoreEntry]:
         """Install all; the first failure, or Ctrl-C, ends the others."""
+        took = {
+            name: self._store.build_seconds(name) if ways[0].is_built else 0.0
+            for name, ways in order.items()
+        }
+        self._forecast = Forecast(took, SIDE_BY_SIDE)
         with ThreadPoolExecutor(SIDE_BY_SIDE, "install") as pool:
             jobs = {pool.submit(self._one, each): name for name, each in order.items()}
             try:
@@ -177,6 +185,7 @@ class Maker:
             last[:] = [(phase, now)]
             told = ToolProgress(recipe.tool.name, recipe.version, phase, now - since, detail)
             with self._report_lock:
-                self._report(told)
+                self._forecast.note(told, now)
+                self._report(replace(told, left=self._forecast.left(now)))
 
         return heard

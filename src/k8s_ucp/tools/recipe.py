@@ -56,6 +56,8 @@ class ToolProgress:
     phase: Phase
     elapsed: float
     detail: str = ""
+    left: float | None = None
+    """Seconds until all tools are installed, judged by earlier builds; None without these."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from k8s_ucp.cluster_provider import ImageLoader, NodeImages
 from k8s_ucp.clusters.images import named_in
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer, Phase, ProgramSource, ToolProgress
 from k8s_ucp.tools.needed import needed_tools
 from k8s_ucp.workspace import cache_folder
@@ -25,7 +26,8 @@ def install_tools(context: Context, report: Report) -> None:
             going.pop(progress.tool, None)
         else:
             going[progress.tool] = f"{progress.tool}: {progress.phase} {progress.detail}".strip()
-        report(" | ".join(going.values()))
+        left = [about(progress.left)] if progress.left and going else []
+        report(" | ".join([*left, *going.values()]))
 
     installer = Installer(
         cache_folder(),
