@@ -21,6 +21,8 @@ from k8s_ucp.gitops.publish.list_merge import ItemConflict, merge_lists
 _SHOWN_LINES = 40
 _OVERLAY = re.compile(r"(?:apps/(?P<app>[^/]+)|clusters)/overlays/(?P<environment>[^/]+)/")
 _APP = re.compile(r"apps/(?P<app>[^/]+)/")
+_CHART = re.compile(r"apps/(?P<app>[^/]+)/overlays/(?P<environment>[^/]+)/Chart\.yaml")
+_VERSION = re.compile(r"^version:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 _TAGS = re.compile(r"^(  - name: (?P<image>.+)\n    newTag: )(?P<tag>.+)$", re.MULTILINE)
 _README = "README.md"
 _ENVIRONMENT_LISTS = ("clusters/kustomization.yaml", "environments.yaml")
@@ -90,6 +92,8 @@ class Merged:
 
     changes: dict[str, bytes | None] = field(default_factory=dict)
     conflicts: tuple[FileConflict, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What of the render does not count, and how it would."""
 
 
 def merge(
@@ -111,12 +115,13 @@ def merge(
     ids = {path: blob_id(content, length=length) for path, content in theirs.items()}
     folders = {folder for path in ours for folder in _folders(path)}
     left = {path for path in ours.keys() - theirs.keys() if _leaves(path, choices.removed)}
+    kept, notes = _kept_charts(base, ours, theirs, contents, choices)
     changes: dict[str, bytes | None] = dict.fromkeys(left)
     conflicts: list[FileConflict] = []
     both = []
     for path in sorted((base.keys() | theirs.keys()) - left):
         before, there, new = base.get(path), ours.get(path), ids.get(path)
-        if new in (before, there) or path in choices.ours:
+        if new in (before, there) or path in choices.ours or _is_of_chart(path, kept):
             continue
         if new is None:
             if there is None or not _speaks_for(path, known):
@@ -146,7 +151,51 @@ def merge(
                 conflicts.append(outcome)
         elif outcome != texts[ours[path]]:
             changes[path] = outcome
-    return Merged(changes, tuple(conflicts))
+    return Merged(changes, tuple(conflicts), tuple(notes))
+
+
+def _kept_charts(
+    base: Mapping[str, str],
+    ours: Mapping[str, str],
+    theirs: Mapping[str, bytes],
+    contents: Callable[[Iterable[str]], Mapping[str, bytes]],
+    choices: Choices,
+) -> tuple[set[str], list[str]]:
+    """Folders of environments whose chart has a version of the repository's own, and notes.
+
+    A promotion put it there; merged file by file with a third version it would be none of them.
+    """
+    kept, notes = set(), []
+    for path in sorted(base.keys() & ours.keys() & theirs.keys() - choices.theirs):
+        found = _CHART.fullmatch(path)
+        if not found or base[path] == ours[path]:
+            continue
+        texts = contents([base[path], ours[path]])
+        before, there, new = map(_version, (texts[base[path]], texts[ours[path]], theirs[path]))
+        if there in (before, new):
+            continue
+        kept.add(path.removesuffix("Chart.yaml"))
+        if new != before:
+            app, environment = found["app"], found["environment"]
+            notes.append(
+                f"{app} on {environment} keeps version {there} of its chart, as promoted; for "
+                f"{new}: ucp promote {app} --env {environment} --chart-version {new}"
+            )
+    return kept, notes
+
+
+def _version(chart: bytes) -> str:
+    found = _VERSION.search(chart.decode("utf-8", "replace"))
+    return found[1] if found else ""
+
+
+def _is_of_chart(path: str, charts: Iterable[str]) -> bool:
+    """A file of one of these charts, not one that is an environment's own."""
+    folder = next((each for each in charts if path.startswith(each)), None)
+    if folder is None:
+        return False
+    own = (".argocd-source.yaml", f"values-{folder.split('/')[3]}.yaml")
+    return path.removeprefix(folder) not in own
 
 
 def _dropped(path: str) -> str:

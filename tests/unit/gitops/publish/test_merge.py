@@ -184,3 +184,33 @@ def test_conflicts_show_what_they_are_about() -> None:
     long = three({"f": A}, {"f": b"x\n" * 500}, {"f": C}).conflicts[0].text
     assert "more lines" in long
     assert len(long.splitlines()) < 50
+
+
+def _chart(environment: str, version: str, **files: bytes) -> dict[str, bytes]:
+    folder = f"apps/web/overlays/{environment}/"
+    found = {"Chart.yaml": f"name: web\nversion: {version}\n".encode(), **files}
+    return {f"{folder}{path}": text for path, text in found.items()}
+
+
+def test_a_chart_that_was_promoted_stays_whole_when_the_topology_raises_its_version() -> None:
+    """Where it was not, the topology's version counts; nowhere does a mixture of two."""
+    base = _chart("stage", "1.0.0", a=A, old=A) | _chart("prod", "1.0.0", a=A, old=A)
+    ours = _chart("stage", "1.2.0", a=A, old=A, more=B) | _chart("prod", "1.0.0", a=A, old=A)
+    theirs = _chart("stage", "1.3.0", a=C, new=C) | _chart("prod", "1.3.0", a=C, new=C)
+    own = "apps/web/overlays/stage/values-stage.yaml"
+    base[own], ours[own], theirs[own] = A, A, B
+    known = Scope(KNOWN.environments, frozenset({"web"}))
+    merged = three(base, ours, theirs, known=known)
+    prod = _chart("prod", "1.3.0", a=C, new=C) | {"apps/web/overlays/prod/old": None}
+    assert merged.changes == {**prod, own: B}
+    assert not merged.conflicts
+    [note] = merged.notes
+    assert "web on stage keeps version 1.2.0" in note
+    assert note.endswith("ucp promote web --env stage --chart-version 1.3.0")
+    # Once said: the next render has that version already.
+    again = three(theirs, {**ours, **prod_of(theirs)}, theirs, known=known)
+    assert (again.changes, again.notes) == ({}, ())
+
+
+def prod_of(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {path: text for path, text in files.items() if "/prod/" in path}
