@@ -80,11 +80,12 @@ def check_command(
     else:
         checked = _check_workspace(call, program, file or call.workspace.topology_file)
     if output is CheckOutput.sarif:
-        from k8s_ucp.gitops.check.sarif import sarif
+        from k8s_ucp.gitops.check.sarif import documentation, sarif
 
         folders = {"core": core, "apps": apps}
         names = [name for name, folder in folders.items() if folder or not (core or apps)]
-        call.console.data(json.dumps(sarif(checked.findings, checked.ignored, names), indent=2))
+        found = sarif(checked.findings, checked.ignored, names, pages=documentation())
+        call.console.data(json.dumps(found, indent=2))
     elif output is not CheckOutput.table:
         call.console.data(notation(_data(checked), Output(output.value)))
     lines = _lines(checked, show_ignored=show_ignored)

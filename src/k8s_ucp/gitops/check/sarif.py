@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from importlib import metadata
 from typing import Any
 from urllib.parse import quote
 
@@ -13,24 +14,32 @@ from k8s_ucp.gitops.check.findings import CheckFinding
 from k8s_ucp.gitops.check.suppressions import IgnoredFinding
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_HELP = "tag:k8s-ucp.io,2026:"
-"""SARIF wants an absolute URI, and the pages have no address of their own."""
 
 
 def sarif(
-    findings: Iterable[CheckFinding], ignored: Iterable[IgnoredFinding], repositories: Sequence[str]
+    findings: Iterable[CheckFinding],
+    ignored: Iterable[IgnoredFinding],
+    repositories: Sequence[str],
+    *,
+    pages: str | None = None,
 ) -> Mapping[str, Any]:
-    """A run for each repository that was checked: paths are relative to its root."""
+    """A run for each repository that was checked: paths are relative to its root.
+
+    pages: address of the project's documentation.
+    """
     found, suppressed = list(findings), list(ignored)
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
-        "runs": [_run(each, found, suppressed) for each in repositories],
+        "runs": [_run(each, found, suppressed, pages) for each in repositories],
     }
 
 
 def _run(
-    repository: str, findings: list[CheckFinding], ignored: list[IgnoredFinding]
+    repository: str,
+    findings: list[CheckFinding],
+    ignored: list[IgnoredFinding],
+    pages: str | None,
 ) -> Mapping[str, Any]:
     results: dict[str, Mapping[str, Any]] = {}
     for each in findings:
@@ -46,7 +55,7 @@ def _run(
             "driver": {
                 "name": "ucp check",
                 "version": __version__,
-                "rules": [_rule(each) for each in RULES.values()],
+                "rules": [_rule(each, pages) for each in RULES.values()],
             }
         },
         "automationDetails": {"id": f"ucp-check/{repository}/"},
@@ -55,7 +64,19 @@ def _run(
     }
 
 
-def _rule(rule: Rule) -> Mapping[str, Any]:
+def documentation(distribution: str = "k8s-ucp") -> str | None:
+    """Where the project's pages are read, as its metadata says; None where it names no place."""
+    try:
+        urls = metadata.metadata(distribution).get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return None
+    named = dict(each.split(", ", 1) for each in urls if ", " in each)
+    return named.get("Documentation")
+
+
+def _rule(rule: Rule, pages: str | None) -> Mapping[str, Any]:
+    # An absolute address or none: a relative one would lead into the repository that was checked.
+    link = {"helpUri": f"{pages.rstrip('/')}/{rule.page}"} if pages else {}
     return {
         "id": rule.id,
         "name": "".join(each.capitalize() for each in rule.id.split("-")),
@@ -63,11 +84,19 @@ def _rule(rule: Rule) -> Mapping[str, Any]:
         "fullDescription": {"text": f"{rule.what} {rule.why}"},
         "help": {
             "text": f"{rule.fix} ({rule.page})",
-            "markdown": f"{rule.why}\n\n{rule.fix}",
+            "markdown": f"{rule.what} {rule.why}\n\n**Fix:** {rule.fix}\n\n{_ignoring(rule)}",
         },
-        "helpUri": f"{_HELP}{rule.page}",
+        **link,
         "defaultConfiguration": {"level": rule.severity},
     }
+
+
+def _ignoring(rule: Rule) -> str:
+    if rule.ignorable == "never":
+        return "It can't be ignored."
+    if rule.ignorable == "topology":
+        return "It can be ignored in `checks.ignore` of ucp.yaml, since it breaks other apps."
+    return f"To ignore it, write at the place: `# ucp: ignore {rule.id} REASON`."
 
 
 def _result(finding: CheckFinding, suppressions: list[Mapping[str, str]]) -> Mapping[str, Any]:

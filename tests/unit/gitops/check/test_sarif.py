@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.gitops.check.findings import CheckFinding
-from k8s_ucp.gitops.check.sarif import sarif
+from k8s_ucp.gitops.check.sarif import documentation, sarif
 from k8s_ucp.gitops.check.suppressions import IgnoredFinding
 
 WARNING = CheckFinding(
@@ -49,7 +49,9 @@ def test_the_structure_is_that_of_the_schema() -> None:
         ids = [each["id"] for each in driver["rules"]]
         assert len(ids) == len(set(ids)) == len(RULES)
         for rule in driver["rules"]:
-            assert urlsplit(rule["helpUri"]).scheme and rule["helpUri"].endswith(f"#{rule['id']}")
+            # The project names no place for its pages: their text comes along.
+            assert "helpUri" not in rule
+            assert "**Fix:**" in rule["help"]["markdown"]
             assert rule["shortDescription"]["text"] and rule["fullDescription"]["text"]
             assert rule["help"]["text"]
             assert rule["defaultConfiguration"]["level"] in ("error", "warning")
@@ -103,3 +105,10 @@ def test_a_finding_keeps_its_fingerprint_when_its_line_moves() -> None:
     [one] = sarif([WARNING], [], ["apps"])["runs"]
     [other] = sarif([moved], [], ["apps"])["runs"]
     assert one["results"][0]["partialFingerprints"] == other["results"][0]["partialFingerprints"]
+
+
+def test_rules_link_to_the_pages_that_the_project_names() -> None:
+    [run] = sarif([], [], ["apps"], pages="https://docs.example.org/ucp/")["runs"]
+    first = run["tool"]["driver"]["rules"][0]
+    assert first["helpUri"] == f"https://docs.example.org/ucp/docs/checks.md#{first['id']}"
+    assert documentation("no-such-distribution") is None
