@@ -29,6 +29,8 @@ class RunInterrupted(UcpError):
     """Ctrl-C: what is left standing, and how to go on."""
 
     exit_code = 130
+    still_running = False
+    """Steps did not give up in time: nobody knows what they will have done."""
 
 
 @dataclass(frozen=True)
@@ -239,9 +241,11 @@ def run(
         going.to_the_end()
     except KeyboardInterrupt:
         _wind_down_unless_pressed_again(going, patience)
-        raise RunInterrupted(
+        interrupted = RunInterrupted(
             f"interrupted; {left_standing(going.steps.values())}", next=again
-        ) from None
+        )
+        interrupted.still_running = bool(going.running())
+        raise interrupted from None
     if going.failure is None:
         return
     _wind_down_unless_pressed_again(going, patience)

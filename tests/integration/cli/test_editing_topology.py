@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from k8s_ucp.cli.main import app
 from k8s_ucp.engine import journal
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.failures import Declined
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.tools.toolbox import Toolbox
@@ -133,7 +135,7 @@ def test_a_refused_edit_leaves_nothing(workspace: Path, toolbox: Toolbox) -> Non
     ucp(workspace, "app", "add", "web", "--image", "a/b", "--tag", "1")
     before = (workspace / "ucp.yaml").read_text()
     assert started.read_text() == before
-    trees = {each: Repository(each).tree_of("main") for each in _remotes(gitops)}
+    refs = _refs(gitops)
     hook = gitops.apps_remote / "hooks" / "pre-receive"
     ours = hook.read_text()
     hook.write_text("#!/bin/sh\necho no such app here >&2\nexit 1\n")
@@ -141,14 +143,142 @@ def test_a_refused_edit_leaves_nothing(workspace: Path, toolbox: Toolbox) -> Non
         ucp(workspace, "app", "add", "shop", "--image", "a/c", "--tag", "1")
     assert "completed steps are kept" not in str(refused.value)
     assert (workspace / "ucp.yaml").read_text() == started.read_text() == before
-    assert {each: Repository(each).tree_of("main") for each in _remotes(gitops)} == trees
+    assert _refs(gitops) == refs
     hook.write_text(ours)
     ucp(workspace, "app", "add", "mail", "--image", "a/d", "--tag", "1")
     assert [each.name for each in load(workspace / "ucp.yaml").spec.apps] == ["echo", "web", "mail"]
 
 
-def _remotes(gitops: GitopsFolder) -> tuple[Path, Path]:
-    return gitops.core_remote, gitops.apps_remote
+INTERRUPT = 'pid=../../../pid; test -e $pid && kill -INT "$(cat $pid)" && rm $pid; exit 0'
+"""Once: git calls the hook for each ref, and Ctrl-C again ends the wait for what is on its way."""
+HOOKS = {
+    "refused": ("apps", "exit 1"),
+    "gone": ("core", "mv ../apps.git ../gone 2>/dev/null; exit 0"),
+    "interrupted": ("core", INTERRUPT),
+}
+"""What goes wrong, and in which repository's hook: the core is pushed first."""
+
+
+@pytest.fixture(scope="module")
+def with_apps(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Path:
+    """A workspace with an app, beside folders with another."""
+    root = tmp_path_factory.mktemp("edits")
+    place = root / "workspace"
+    place.mkdir()
+    (place / "ucp.yaml").write_text(topology_text(default()))
+    Workspace.at(place).gitops("demo").core.mkdir(parents=True)
+    ucp(place, "app", "add", "web", "--image", "a/b", "--tag", "1")
+    shop = root / "theirs" / "shop" / "shop.yaml"
+    shop.parent.mkdir(parents=True)
+    shop.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("edit", "wrong"),
+    [
+        ("add", "gone"),
+        ("add", "interrupted"),
+        ("import", "refused"),
+        ("import", "interrupted"),
+        ("remove", "refused"),
+        ("remove", "interrupted"),
+    ],
+)
+def test_an_edit_that_is_not_pushed_leaves_nothing(with_apps: Path, edit: str, wrong: str) -> None:
+    gitops = Workspace.at(with_apps).gitops("demo")
+    theirs = with_apps.parent / "theirs"
+    words = {
+        "add": ("add", "shop", "--path", str(theirs / "shop")),
+        "import": ("import", str(theirs), "--all"),
+        "remove": ("remove", "web"),
+    }[edit]
+    (gitops.core / "mine.txt").write_text("not committed")
+    before, refs = _files(with_apps), _refs(gitops)
+    repository, script = HOOKS[wrong]
+    hook = gitops.root / f"{repository}.git" / "hooks" / "update"
+    hook.write_text(f"#!/bin/sh\n{script}\n")
+    hook.chmod(0o755)
+    try:
+        ended = _in_process(with_apps, "app", *words)
+    finally:
+        hook.unlink()
+        if wrong == "gone":
+            (gitops.root / "gone").rename(gitops.apps_remote)
+    assert ended.returncode == (130 if wrong == "interrupted" else 1), ended.stderr
+    assert "ucp.yaml is as it was before" in ended.stderr
+    assert _refs(gitops) == refs
+    assert _files(with_apps) == before
+
+
+def test_an_edit_that_was_pushed_when_it_is_interrupted_stays(
+    tmp_path: Path, with_apps: Path
+) -> None:
+    place = tmp_path / "workspace"
+    shutil.copytree(with_apps, place, symlinks=True)
+    gitops = Workspace.at(place).gitops("demo")
+    for each in (gitops.core, gitops.apps):
+        url = (gitops.root / f"{each.name}.git").as_uri()
+        Repository(each).git("config", "remote.origin.url", url)
+    hook = gitops.apps_remote / "hooks" / "update"
+    hook.write_text(f"#!/bin/sh\n{INTERRUPT}\n")
+    hook.chmod(0o755)
+    shop = with_apps.parent / "theirs" / "shop"
+    ended = _in_process(place, "app", "add", "shop", "--path", str(shop))
+    assert ended.returncode == 130
+    assert "the edit of ucp.yaml was pushed" in ended.stderr
+    assert [each.name for each in load(place / "ucp.yaml").spec.apps][-1] == "shop"
+    assert (place / "manifests" / "shop" / "shop.yaml").exists()
+    assert "apps/shop/base/shop.yaml" in Repository(gitops.apps_remote).listing("main")
+
+
+def test_a_branch_that_may_not_go_back_gets_a_commit(world: World) -> None:  # noqa: F811
+    world.start()
+    before, tip = world.files("core"), world.refs()["core.git/refs/heads/main"]
+    core = Repository(world.folder.core_remote)
+    core.git("config", "receive.denyNonFastForwards", "true")
+    hook = world.folder.apps_remote / "hooks" / "update"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    three = (*demo().spec.environments, Environment.model_validate({"name": "eu"}))
+    with pytest.raises(Declined):
+        world.start(environments=three, whole=True)
+    assert world.files("core") == before
+    assert core.history("main", limit=1)[0].message.startswith("Take back")
+    assert tip in [each.id for each in core.history("main")]
+    assert not (world.folder.core / "clusters" / "overlays" / "eu").exists()
+
+
+def _in_process(workspace: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, whose id is in the file `pid`."""
+    # A shell has its background jobs ignore Ctrl-C, and with them what they start.
+    program = (
+        "import os, sys, pathlib, signal; from k8s_ucp.cli.main import run; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); sys.exit(run(sys.argv[2:]))"
+    )
+    pid = workspace / "pid"
+    started = [sys.executable, "-c", program, str(pid), "--workspace", str(workspace), *words]
+    try:
+        return subprocess.run(started, capture_output=True, text=True, timeout=120, check=False)
+    finally:
+        pid.unlink(missing_ok=True)
+
+
+def _refs(gitops: GitopsFolder) -> dict[Path, dict[str, str]]:
+    folders = (gitops.core_remote, gitops.apps_remote, gitops.core, gitops.apps)
+    return {each: Repository(each).refs() for each in folders}
+
+
+def _files(workspace: Path) -> dict[str, bytes]:
+    """What a person sees: everything but what git keeps, logs and the journal."""
+    hidden = ("core.git", "apps.git", ".git", "logs", "journal.json", "lock")
+    return {
+        str(each.relative_to(workspace)): each.read_bytes()
+        for each in workspace.rglob("*")
+        if each.is_file() and not set(hidden) & set(each.parts)
+    }
 
 
 def test_what_leaves_takes_what_people_added_along(world: World) -> None:  # noqa: F811

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from k8s_ucp.cli.editing.topology_edit import EditKept
 from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class AppFlags:
 
 @contextlib.contextmanager
 def item_of(call: Invocation, topology: Topology, wanted: AppFlags) -> Iterator[dict[str, Any]]:
-    """The item for ucp.yaml; copies that were made for it go again where the block fails.
+    """The item for ucp.yaml; copies that were made for it go again where the block fails, unless
+    ucp.yaml has it.
 
     Raises UcpError, UsageError.
     """
@@ -67,7 +69,11 @@ def item_of(call: Invocation, topology: Topology, wanted: AppFlags) -> Iterator[
             }
         if overlays := _by_environment(wanted.overlays, environments, "--overlay"):
             item["overlays"] = overlays
-        yield item
+        try:
+            yield item
+        except EditKept:
+            undone.pop_all()
+            raise
         undone.pop_all()
 
 

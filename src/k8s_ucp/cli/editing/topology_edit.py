@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 Edit = Callable[[str, Path], tuple[str, "Topology"]]
 """(text, path) of ucp.yaml to (text, what it says). Raises UsageError."""
 
+
+class EditKept(RunInterrupted):
+    """Ctrl-C when the edit was pushed, or when nobody knows whether it was: ucp.yaml has it."""
+
+
 PATIENCE = 60.0
 """Seconds that an edit waits for another one in the same workspace."""
 
@@ -41,10 +46,10 @@ def edit_topology(
     """Change ucp.yaml; where the topology was started, render, commit and push too.
 
     An edit lands whole or leaves nothing: locks are held from the reading of the file to the end,
-    it is written once everything that can be checked was, and after a refused push file and
-    repositories are as before. leaving: environments and apps whose folders in the repositories
+    it is written once everything that can be checked was, and after a refused push or Ctrl-C file
+    and repositories are as before. removed: environments and apps whose folders in the repositories
     go with all that is in them. merged_into_apps: commits that the app repository's new one merges.
-    Returns the new topology. Raises UcpError, UsageError.
+    Returns the new topology. Raises UcpError, UsageError, EditKept.
     """
     from k8s_ucp.topology import load
 
@@ -101,13 +106,12 @@ def _edit_and_publish(
     )
     try:
         run_plan(plans.publish(), context, call.console, locked=True)
-    except RunInterrupted as error:
-        # Where a push was on its way nobody knows whether it arrived.
-        error.message += "; " + (
-            f"{path.name} has the edit, `ucp start` makes it so" if written else "nothing changed"
-        )
-        raise
     except UcpError as error:
+        pushed = hasattr(context, "published")
+        if isinstance(error, RunInterrupted) and (pushed or (written and error.still_running)):
+            # Where a push is on its way nobody knows whether it arrives.
+            words = "was pushed" if pushed else "is there, `ucp start` makes it so"
+            raise EditKept(f"interrupted; the edit of {path.name} {words}") from error
         if written:
             _write(path, before)
             _put_back(started, started_before)

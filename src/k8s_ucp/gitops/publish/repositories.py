@@ -55,7 +55,7 @@ class Published:
     changed: bool
     """This publish pushed something."""
     note: str | None = None
-    """What a person should know about the working clone."""
+    """What a person should know about the working clone, and about what was not taken."""
 
     def read(self, *under: str) -> dict[str, bytes]:
         """Files at the tip, or below one folder: {path: content}."""
@@ -125,15 +125,17 @@ def publish(
     removed: Scope = EMPTY_SCOPE,
     before_push: Callable[[], None] = lambda: None,
     whole: bool = False,
+    go_on: Callable[[], None] = lambda: None,
     merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
 ) -> PublishResult:
     """Bring a render into both repositories, side by side.
 
     leaving: environments and apps that are to go with all that people added to them.
     before_push: called once both can be merged. whole: where the second repository refuses, the
-    first one is put back as it was. merged_into_apps: further parents of the app repository's new
-    commit. Local remotes and clones are made where absent. Raises
-    MergeConflict (nothing is pushed) and the errors of the door to git.
+    first one is put back as it was; no clone is touched then. go_on: asked before each push,
+    raises where it is not wanted any more. merged_into_apps: further parents of the app
+    repository's new commit. Local remotes and clones are made where absent. Raises MergeConflict
+    (nothing is pushed) and the errors of the door to git.
     """
     urls = addresses(topology, folder)
     credentials, resolutions = credentials or RepositoryCredentials(), resolutions or Resolutions()
@@ -181,16 +183,20 @@ def publish(
                     "them, then run the command again"
                 ),
             )
+    go_on()
     before_push()
     # The core first: the hook of the app repository looks there for what mirrors bring.
     core = _land(prepared[0])
     try:
+        go_on()
         apps = _land(prepared[1])
     except UcpError as error:
-        if whole and core.pushed:
+        if not whole:
+            _settle(core)
+        elif core.pushed:
             _take_back(core, core.pushed, error)
         raise
-    return PublishResult(core.published, apps.published)
+    return PublishResult(_settle(core), _settle(apps))
 
 
 def left_behind(core: Prepared, apps: Prepared) -> list[str]:
@@ -212,7 +218,6 @@ def left_behind(core: Prepared, apps: Prepared) -> list[str]:
 class _Landed:
     prepared: Prepared
     pushed: Pushed | None
-    published: Published
 
 
 def _land(prepared: Prepared) -> _Landed:
@@ -223,23 +228,21 @@ def _land(prepared: Prepared) -> _Landed:
         now = first.pop() if first else target.prepare()
         if now.merged.conflicts:
             raise MergeConflict({target.name: now.merged.conflicts})
-        return _push(now)
+        return _Landed(now, None if now.same else now.push())
 
     return push_until_accepted(attempt)
 
 
-def _push(prepared: Prepared) -> _Landed:
-    target = prepared.target
-    clone, branch = target.clone, target.branch
-    if prepared.same:
-        # A clone that was deleted comes back; one that people work in is not touched.
-        note = fast_forward(clone, branch=branch) if clone.resolve("HEAD") is None else None
-        return _Landed(
-            prepared, None, Published(target.name, clone, prepared.tip or "", False, note)
-        )
-    pushed = prepared.push()
-    note = fast_forward(clone, branch=branch)
-    return _Landed(prepared, pushed, Published(target.name, clone, pushed.tip, pushed.moved, note))
+def _settle(landed: _Landed) -> Published:
+    """Bring the working clone to what was pushed."""
+    target, pushed = landed.prepared.target, landed.pushed
+    clone, note = target.clone, None
+    # A clone that was deleted comes back; one that people work in is not touched for nothing.
+    if pushed or clone.resolve("HEAD") is None:
+        note = fast_forward(clone, branch=target.branch)
+    tip = pushed.tip if pushed else landed.prepared.tip or ""
+    notes = "; ".join(each for each in (note, *landed.prepared.merged.notes) if each)
+    return Published(target.name, clone, tip, bool(pushed and pushed.moved), notes or None)
 
 
 def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
@@ -253,8 +256,6 @@ def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
             f"failed: {error.message}"
         )
         reason.next = "ucp start restores both repositories to the state of ucp.yaml"
-        return
-    fast_forward(target.clone, branch=target.branch)
 
 
 def resolutions_from(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from k8s_ucp.git.failures import Declined, GitFailed, HostUnreachable, Rejected
 from k8s_ucp.git.objects import Change, NewCommit, TreeEntry, tree_id
 from k8s_ucp.git.repository import LOCAL_SECONDS, RENDERED, RefUpdate, Repository, execute
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Choices, Merged, Scope, merge
@@ -105,27 +107,38 @@ class Prepared:
         updates = [RefUpdate(RENDERED, written[0], expect=self.last or "")]
         if len(written) > 1:
             updates.insert(0, RefUpdate(f"refs/heads/{target.branch}", written[1]))
-        target.clone.push(updates)
+        try:
+            target.clone.push(updates)
+        except HostUnreachable:
+            # The answer may be what was lost: then the push is there.
+            if not _arrived(target.clone, updates):
+                raise
         moved = len(written) > 1
         return Pushed(written[0], written[1] if moved else self.tip or "", moved)
 
     def take_back(self, pushed: Pushed) -> str:
-        """Undo a push by one more commit, and put the last render back: the branch's tip.
+        """Undo a push: the branch's tip.
 
-        Nothing is forced on the branch: what others pushed since makes it Rejected.
+        Its refs are as before, where the remote lets a branch go back; a protected branch gets a
+        commit that undoes ours. What others pushed since stays, and makes it Rejected.
         """
         target, main = self.target, f"refs/heads/{self.target.branch}"
         if self.last is None:
             return pushed.tip
-        tip, updates = pushed.tip, [RefUpdate(RENDERED, self.last, expect=pushed.render)]
-        if pushed.moved:
+        render = RefUpdate(RENDERED, self.last, expect=pushed.render)
+        if not pushed.moved or self.tip is None:
+            target.clone.push([render])
+            return pushed.tip
+        try:
+            target.clone.push([RefUpdate(main, self.tip, expect=pushed.tip), render])
+        except (Rejected, Declined):
             before = {path: self.there.get(path) for path in self.merged.changes}
             subject = target.message.partition("\n")[0]
             message = f"Take back: {subject}\n\nThe other repository didn't take its part.\n"
             (tip,) = target.clone.write_commits([NewCommit(message, before, (pushed.tip,))])
-            updates.insert(0, RefUpdate(main, tip))
-        target.clone.push(updates)
-        return tip
+            target.clone.push([RefUpdate(main, tip), render])
+            return tip
+        return self.tip
 
 
 @dataclass(frozen=True)
@@ -136,6 +149,15 @@ class Pushed:
     tip: str
     moved: bool
     """The branch has a new commit."""
+
+
+def _arrived(clone: Repository, updates: Sequence[RefUpdate]) -> bool:
+    """The remote has what was pushed."""
+    with contextlib.suppress(GitFailed):
+        clone.fetch()
+        remote = clone.remote_refs()
+        return all(remote.get(each.ref) == each.commit for each in updates)
+    return False
 
 
 def _look(clone: Repository, branch: str) -> dict[str, str]:

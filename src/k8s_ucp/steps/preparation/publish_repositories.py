@@ -47,6 +47,7 @@ def publish_repositories(context: Context, report: Report) -> None:
         removed=context.removed,
         before_push=context.before_push,
         whole=context.whole,
+        go_on=context.cancel.check if context.whole else lambda: None,
         merged_into_apps=context.merged_into_apps,
     )
     notes = [each.note for each in (context.published.core, context.published.apps)]
