@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from k8s_ucp.cli import questions
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
@@ -191,3 +193,99 @@ def test_the_history_of_what_is_taken_is_merged(
     assert not any(name.startswith("refs/ucp-pending") for name in clone.refs())
     lines = clone.git("blame", "--porcelain", "HEAD", "--", "apps/web/base/base/web/web.yaml")
     assert kept[0].id.encode() in lines
+
+
+def test_what_can_not_be_fetched_is_listed_and_the_rest_comes(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    application = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: far}
+spec:
+  source: {repoURL: "http://127.0.0.1:9/charts", chart: far, targetRevision: 1.0.0}
+  destination: {namespace: far}
+"""
+    files = {"argo/far.yaml": application, "web/web.yaml": DEPLOYMENT}
+    source = str(write(tmp_path / "theirs", files))
+    with pytest.raises(UcpError, match=r"far: the chart http://127\.0\.0\.1:9/charts/far"):
+        ucp(workspace, "app", "import", source, "--app", "far")
+    output = ucp(workspace, "-q", "app", "import", source, "--all", "-o", "json")
+    said, _ = json.JSONDecoder().raw_decode(output, output.index("{"))
+    assert said["added"] == ["web"]
+    [refused] = said["notAdded"]
+    assert refused["name"] == "far" and "127.0.0.1:9" in refused["reason"]
+    assert apps_of(workspace)[-1] == "web"
+
+
+def test_what_no_flag_says_is_asked(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which apps, which environment is which, and what an app needs beyond its namespace."""
+    folder = theirs(tmp_path / "theirs")
+    role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n"
+    write(folder, {"base/web/web.yaml": f"{DEPLOYMENT}---\n{role}rules: []\n"})
+    answers = {"production": "prod", "staging": "stage"}
+    asked: list[str] = []
+    allowed = False
+
+    def choose_many(question: str, choices: Mapping[str, str]) -> list[str]:
+        asked.append(question)
+        assert choices["web"] == "web: kustomize, base/web"
+        return ["web"]
+
+    def choose_one(question: str, choices: Mapping[str, str]) -> str:
+        asked.append(question)
+        theirs = next(each for each in answers if each in question)
+        assert answers[theirs] in choices
+        return answers[theirs]
+
+    def confirm(question: str, *, default: bool = True) -> bool:
+        asked.append(question)
+        assert not default
+        return allowed
+
+    monkeypatch.setattr(questions, "can_ask", lambda: True)
+    for each in (choose_many, choose_one, confirm):
+        monkeypatch.setattr(questions, each.__name__, each)
+    before = everything(workspace)
+    with pytest.raises(UcpError, match="and may not"):
+        ucp(workspace, "app", "import", str(folder))
+    assert everything(workspace) == before
+    assert [each.partition(":")[0] for each in asked] == [
+        "Apps to add",
+        "Environment of ucp.yaml for 'production'",
+        "Environment of ucp.yaml for 'staging'",
+        "web",
+    ]
+    allowed = True
+    answers["production"] = ""
+    ucp(workspace, "app", "import", str(folder))
+    web = load(workspace / "ucp.yaml").spec.apps[-1]
+    assert (web.name, web.cluster_kinds) == ("web", ("ClusterRole",))
+    # Production is left out: prod takes the base.
+    assert web.overlays == {"stage": "overlays/staging/web", "prod": "base/web"}
+
+
+def test_an_environment_that_is_left_out_is_not_taken_by_its_name(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    files = {
+        "web/base/kustomization.yaml": "resources: [web.yaml]\n",
+        "web/base/web.yaml": DEPLOYMENT,
+        "web/overlays/stage/kustomization.yaml": "resources: [../../base]\nnamePrefix: s-\n",
+        "web/overlays/prod/kustomization.yaml": "resources: [../../base]\nnamePrefix: p-\n",
+    }
+    files |= {f"shop/{path}": text for path, text in web_files("1.0.0", name="shop").items()}
+    files |= {
+        f"shop/values-{each}.yaml": f"replicas: {n}\n" for n, each in ((2, "stage"), (9, "prod"))
+    }
+    commit(write(tmp_path / "theirs", files))
+    url = (tmp_path / "theirs").as_uri()
+    ucp(workspace, "app", "import", url, "--all", "--skip-env", "prod")
+    tree = rendered(workspace)
+    assert "../../base/overlays/stage\n" in tree["apps/web/overlays/stage/kustomization.yaml"]
+    assert "../../base/base\n" in tree["apps/web/overlays/prod/kustomization.yaml"]
+    assert "replicas: 2" in tree["apps/shop/overlays/stage/values-stage.yaml"]
+    assert "replicas" not in tree["apps/shop/overlays/prod/values-prod.yaml"]
+    ucp(workspace, "check")

@@ -134,6 +134,16 @@ def _parsed(item: Mapping[str, Any]) -> App:
         raise UsageError(f"{where}: {first['msg']}", next="ucp app add --help") from error
 
 
+def read_item(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> None:
+    """Fetch what an item names, and see that it is an app. Raises UcpError."""
+    from k8s_ucp.cli.app_sources import fetcher_of
+    from k8s_ucp.gitops.render.app_manifests import read_app
+    from k8s_ucp.gitops.render.brought import form_of
+
+    app = _parsed(item)
+    form_of(app, read_app(app, call.workspace.root, fetcher_of(call, topology)))
+
+
 def _form(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> str:
     """How the files of a commit are rendered; written down, as they are copied then."""
     from k8s_ucp.cli.app_sources import fetcher_of

@@ -13,13 +13,13 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, invocation, notation, option
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
+from k8s_ucp.cli.editing.app_adding import AppFlags, item_of, read_item
 from k8s_ucp.cli.editing.app_preview import changes, grant, tell
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.import_history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.import_source import ImportSource, open_source, renderer
 from k8s_ucp.cli.editing.topology_edit import edit_topology
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable
 from k8s_ucp.gitops.manifests.chart_source import write_files
@@ -126,6 +126,7 @@ def import_apps(
         folder = Path(undone.enter_context(tempfile.TemporaryDirectory(prefix="ucp-import-")))
         choices: list[_ChosenApp] = []
         refused: list[str] = []
+        items: dict[str, dict[str, Any]] = {}
         for finding in picked:
             try:
                 request = request_of(
@@ -137,14 +138,19 @@ def import_apps(
                 )
                 more = _more(finding, flags)
                 wanted = _wanted(finding, request, opened, folder, more, auth)
-                choices.append(_ChosenApp(finding, request, wanted))
-            except NotImportable as error:
+                with contextlib.ExitStack() as part:
+                    item = part.enter_context(item_of(call, topology, wanted))
+                    read_item(call, topology, item)
+                    undone.push(part.pop_all())
+            except (NotImportable, UcpError) as error:
+                why = _why_not(error)
                 if app:
-                    raise UsageError(
-                        f"{finding.name}: {error.reason}", next=error.advice
-                    ) from error
-                found = _refused(found, finding, error)
-                refused.append(f"{finding.name} is not added: {error.reason}")
+                    raise UsageError(f"{finding.name}: {why.reason}", next=why.advice) from error
+                found = _refused(found, finding, why)
+                refused.append(f"{finding.name} is not added: {why.reason}")
+                continue
+            choices.append(_ChosenApp(finding, request, wanted))
+            items[finding.name] = item
         if not choices:
             raise UsageError("\n  ".join(refused), next="ucp app import --help")
         for each in refused:
@@ -152,10 +158,6 @@ def import_apps(
         for choice in choices:
             for note in choice.request.notes:
                 call.console.say(f"note: {choice.finding.name}: {note}")
-        items = {
-            each.wanted.name: undone.enter_context(item_of(call, topology, each.wanted))
-            for each in choices
-        }
 
         def edit(text: str, file: Path) -> tuple[str, Topology]:
             edited = parse(text, file)
@@ -219,6 +221,14 @@ def _without_taken(found: Discovery, topology: Topology) -> Discovery:
                 found, each, NotImportable(reason, "add it by `ucp app add` under another name")
             )
     return found
+
+
+def _why_not(error: NotImportable | UcpError) -> NotImportable:
+    """Why an app can't be taken that was found: what it is made of can't be fetched, or read."""
+    if isinstance(error, NotImportable):
+        return error
+    advice = error.next or "the same command with --app for the others"
+    return NotImportable(" ".join(error.message.split()), advice)
 
 
 def _refused(found: Discovery, finding: DiscoveredApp, error: NotImportable) -> Discovery:

@@ -76,7 +76,7 @@ def _of_commit(
     commit = find_commit(url, revision, credential)
     if revision != commit:
         call.console.say(f"{revision or 'the default branch'} of {url} is commit {commit}")
-    title = url.rstrip("/").rpartition("/")[2].removesuffix(".git")
+    title = url.rstrip("/").removesuffix("/.git").rpartition("/")[2].removesuffix(".git")
     urls: tuple[str, ...] = (url,)
     if url.startswith("file://"):
         urls = (url, *_remotes(Path(url.removeprefix("file://"))))

@@ -9,6 +9,8 @@ from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable
 from k8s_ucp.gitops.imports.trees import join
 from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, taken_in
 
+_NO_VALUES = b"# Values of this environment; there are none yet.\n"
+
 
 @dataclass(frozen=True)
 class ImportRequest:
@@ -72,12 +74,14 @@ def _request_of(
     *,
     pinned: bool,
 ) -> ImportRequest:
-    values = {
-        here: content
-        for here in ours
-        if (content := finding.values.get(mapping.get(here, ""), finding.values.get("")))
-        is not None
-    }
+    values: dict[str, str | bytes] = {}
+    for here in ours:
+        content = finding.values.get(mapping.get(here, ""), finding.values.get(""))
+        if content is None and here in finding.values:
+            # Theirs of this name is left out: without a file of its own it would be found.
+            content = _NO_VALUES
+        if content is not None:
+            values[here] = content
     if finding.remote or finding.form != "kustomize":
         overlays = _overlays(finding, mapping, ours) if finding.overlays else {}
         path = finding.path or ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from k8s_ucp.gitops.imports.environment_mapping import mapped, request_of, unmapped
@@ -68,3 +70,19 @@ def test_values_follow_their_environment_or_those_of_all() -> None:
     )
     found = request_of(app, place({}), {"stage": "staging"}, OURS, pinned=True)
     assert found.values == {"stage": "a.yaml", "prod": b"b"}
+
+
+def test_what_is_left_out_is_not_found_by_its_name() -> None:
+    """An environment of ucp.yaml with the name of one that is left out takes what is common."""
+    mapping = mapped({"prod": None}, OURS)
+    overlays = {each: f"web/overlays/{each}" for each in OURS}
+    app = DiscoveredApp("web", "kustomize", "web", "web/base", overlays, environments=OURS)
+    files = place(kustomized("web/base", overlays))
+    for pinned in (True, False):
+        found = request_of(app, files, mapping, OURS, pinned=pinned)
+        assert (found.path, found.overlays) == ("web", {"prod": "base"})
+    chart = DiscoveredApp("web", "helm", "web", "web", environments=OURS)
+    chart = replace(chart, values={each: f"values-{each}.yaml" for each in OURS})
+    values = request_of(chart, files, mapping, OURS, pinned=True).values
+    assert values["stage"] == "values-stage.yaml"
+    assert isinstance(values["prod"], bytes) and b":" not in values["prod"]
