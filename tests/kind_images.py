@@ -31,6 +31,14 @@ ECHO = "ealen/echo-server"
 TAGS = ("0.9.2", "0.9.3")
 """The tag that the topology begins with, and another one to change to."""
 
+ROLES = {
+    "postgres": "postgres",
+    "frontend": "nginxinc/nginx-unprivileged",
+    "backend": "postgrest/postgrest",
+}
+"""Of images that stand in for those of the quote app: role -> the image in its place."""
+_QUOTE_BASE = "ucp-tests/debian-postgres:15"
+
 _SOURCES = Path(__file__).parent / "images"
 _ECHO_DOCKERFILE = """\
 FROM scratch
@@ -75,6 +83,20 @@ def make_ingress(engine: ContainerEngine) -> str:
             _build_program(_SOURCES / "ingress", ".", folder / "ingress")
             _build_image(engine, folder, name, _INGRESS_DOCKERFILE)
     return name
+
+
+def make_quote(engine: ContainerEngine) -> dict[str, str]:
+    """Images of Postgres and of what stands in for the quote app's, by role."""
+    source = _SOURCES / "quote"
+    code = hashlib.sha256(b"".join(each.read_bytes() for each in sorted(source.iterdir())))
+    names = {role: f"ucp-tests/quote-{role}:{code.hexdigest()[:12]}" for role in ROLES}
+    missing = [role for role, name in names.items() if not engine.has_image(name)]
+    if missing:
+        make_python(engine, _QUOTE_BASE, "postgresql-15", "nginx-light")
+    for role in missing:
+        arguments = ("--build-arg", f"BASE={_QUOTE_BASE}", "--build-arg", f"ROLE={role}")
+        engine.run("build", *arguments, "--tag", names[role], str(source), timeout=300)
+    return names
 
 
 def make_crossplane(engine: ContainerEngine) -> None:
@@ -159,6 +181,7 @@ def main() -> None:
     for tag in TAGS:
         make_echo(engine, tag)
     make_ingress(engine)
+    make_quote(engine)
     if PYTHON:
         make_python(engine, PYTHON)
     make_crossplane(engine)

@@ -24,7 +24,7 @@ from tests.e2e.kind_world import (
 )
 from tests.e2e.world import World, until
 from tests.integration.gitops.promotion.git_servers import HttpGit, http_git
-from tests.kind_images import make_ingress
+from tests.kind_images import make_ingress, make_quote
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.installer import Toolbox
@@ -68,7 +68,7 @@ def kind_demo() -> Iterator[World]:
     Installer(CACHE, lambda event: None).install((*PODS, *PROVIDERS["kind"].tools))
     engine = ContainerEngine()
     for world in make_world("work"):
-        describe_kind(world, engine, more=[make_ingress(engine)])
+        describe_kind(world, engine, more=[make_ingress(engine), *make_quote(engine).values()])
         network_of_others = engine.network(KIND_NETWORK) is not None
         try:
             with bystanders(engine):

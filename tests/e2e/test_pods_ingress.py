@@ -1,4 +1,5 @@
-"""Ingress on kind: hosts of the apps on every environment, and the way in to Argo CD on the core.
+"""Ingress on kind: hosts of the apps on every environment, and the way in to Argo CD on the core;
+behind it a Helm chart, and the quote app with a Postgres that keeps what was written.
 
 A chart can't be fetched where these run: the core repository names a controller of the tests in its
 place, by commit, as a person would. Everything else is what `addons.ingress: traefik` makes.
@@ -16,24 +17,29 @@ from ruamel.yaml import YAML
 
 from k8s_ucp.cluster_provider import HTTP
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.kube import APPLICATION
+from k8s_ucp.kube import APPLICATION, Kind
 from tests.e2e.test_path import answer
-from tests.e2e.test_pods import SECONDS, helpers, well
+from tests.e2e.test_pods import POD, SECONDS, helpers, well
 from tests.e2e.world import World, until
-from tests.kind_images import TAGS, make_ingress
+from tests.kind_images import ROLES, TAGS, make_ingress, make_quote
 
 pytestmark = [pytest.mark.kind, pytest.mark.parametrize("demo", ["kind"], indirect=True)]
 
+CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 MANIFESTS = Path(__file__).parents[1] / "images" / "ingress" / "manifests.yaml"
 APPLICATIONS = "bootstrap/kind/traefik.yaml"
+CHART = Path(__file__).parents[1] / "charts" / "shop"
 VENDORED = "platform/traefik/vendored/kind"
 
 
-def ask(address: str, host: str | None = None, path: str = "/") -> tuple[int, str]:
-    """What a GET at an address (host:port) is answered with, for a host by name."""
-    connection = http.client.HTTPConnection(address, timeout=10)
+def ask(
+    address: str, host: str | None = None, path: str = "/", send: object = None
+) -> tuple[int, str]:
+    """What a GET at an address (host:port) is answered with, for a host by name; send: a POST."""
+    connection = http.client.HTTPConnection(address, timeout=20)
     try:
-        connection.request("GET", path, headers={"Host": host} if host else {})
+        method, body = ("GET", None) if send is None else ("POST", json.dumps(send))
+        connection.request(method, path, body, headers={"Host": host} if host else {})
         found = connection.getresponse()
         return found.status, found.read().decode().strip()
     finally:
@@ -113,3 +119,90 @@ def test_a_pushed_tag_changes_one_answer(demo: World) -> None:
         path.write_text("\n".join(changed) + "\n")
     until("stage answers with it", lambda: through_ingress(demo, "stage") == (200, wanted), SECONDS)
     assert through_ingress(demo, "prod") == before["prod"]
+
+
+def test_a_chart_answers_through_its_ingress(demo: World) -> None:
+    words = ["app", "add", "shop", "--path", str(CHART)]
+    for each in ("stage", "prod"):
+        values = demo.workspace / f"shop-{each}.yaml"
+        values.write_text(
+            f"image: {{tag: {TAGS[0]}}}\ningress: {{host: shop.{each}.example.org}}\n"
+        )
+        words += ["--values", f"{each}={values.name}"]
+    assert "Helm chart" in demo.ucp(*words).stderr
+    for each in ("stage", "prod"):
+        until(
+            f"the chart answers on {each}",
+            lambda each=each: (
+                ask(address(demo, each), f"shop.{each}.example.org") == (200, TAGS[0])
+            ),
+            SECONDS,
+        )
+
+
+def quotes(world: World, environment: str) -> list[dict[str, Any]]:
+    """What the quote app shows, read from its database through page, backend and ingress."""
+    at = address(world, environment), f"quote.{environment}.example.org"
+    status, text = ask(*at, "/api/quote")
+    assert status == 200, text
+    return list(json.loads(text))
+
+
+def read(world: World, environment: str) -> list[dict[str, Any]]:
+    """The same, empty while it doesn't answer."""
+    try:
+        return quotes(world, environment)
+    except (AssertionError, OSError, http.client.HTTPException, ValueError):
+        return []
+
+
+def test_the_quote_app_keeps_what_it_writes_in_a_real_postgres(demo: World) -> None:
+    images = make_quote(ContainerEngine())
+    topology = demo.workspace / "ucp.yaml"
+    database = f"{{name: quotes, provider: local, image: '{images['postgres']}'}}"
+    topology.write_text(topology.read_text() + f"  databases: [{database}]\n")
+    demo.ucp("app", "add", "quote", "--host", "quote", "--database", "quotes")
+    with demo.commit("apps", "quote: images that are here") as clone:
+        for path in clone.glob("apps/quote/overlays/*/kustomization.yaml"):
+            overlay = YAML().load(path.read_text())
+            for each in overlay["images"]:
+                (role,) = [role for role, name in ROLES.items() if name == each["name"]]
+                each["newName"], _, each["newTag"] = images[role].rpartition(":")
+            YAML().dump(overlay, path)
+    for each in ("stage", "prod"):
+        until(f"it reads on {each}", lambda each=each: read(demo, each), SECONDS)
+
+    at = address(demo, "stage"), "quote.stage.example.org"
+    written = {"text": "It's kept.", "author": "the tests"}
+    assert ask(*at, "/api/quote", send=written) == (201, "")
+    stage = demo.kube("stage")
+    before = stage.get(POD, "quotes-0", "ucp-databases")["metadata"]["uid"]
+    stage.delete(POD, "quotes-0", "ucp-databases", uid=before)
+    until(
+        "another pod has its place",
+        lambda: (
+            (found := stage.find(POD, "quotes-0", "ucp-databases"))
+            and found["metadata"]["uid"] != before
+        ),
+        SECONDS,
+    )
+    stage.close()
+    until("it reads again", lambda: read(demo, "stage"), SECONDS)
+    assert written.items() <= quotes(demo, "stage")[-1].items()
+    assert "the tests" not in [each["author"] for each in quotes(demo, "prod")]
+    until("all is well", lambda: well(demo), SECONDS)
+
+
+def test_a_database_that_leaves_its_topology_leaves_its_volume(demo: World) -> None:
+    topology = demo.workspace / "ucp.yaml"
+    demo.ucp("app", "remove", "quote")
+    lines = topology.read_text().splitlines()
+    topology.write_text(
+        "\n".join(each for each in lines if not each.startswith("  databases:")) + "\n"
+    )
+    demo.ucp("start", "--yes", "--ours", APPLICATIONS)
+    stage = demo.kube("stage")
+    until("it is gone", lambda: not stage.find(POD, "quotes-0", "ucp-databases"), SECONDS)
+    assert stage.find(CLAIM, "data-quotes-0", "ucp-databases")
+    stage.close()
+    until("all is well", lambda: well(demo), SECONDS)
