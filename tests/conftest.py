@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from tests.docker_restart import COMMAND, DockerRestart
 
 if TYPE_CHECKING:
-    from k8s_ucp.tools.installer import Toolbox
+    from k8s_ucp.tools.toolbox import Toolbox
 
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile(

@@ -22,7 +22,8 @@ from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.engine.journal import read
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.catalogue import CATALOGUE, PODS
-from k8s_ucp.tools.installer import Installer, Toolbox
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import Workspace
 from tests.bench.bench_start import seconds
 from tests.conftest import CACHE

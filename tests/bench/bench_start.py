@@ -19,7 +19,8 @@ from pathlib import Path
 import psutil
 
 from k8s_ucp.tools.catalogue import EMBEDDED
-from k8s_ucp.tools.installer import Installer, Toolbox
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.toolbox import Toolbox
 from tests.conftest import CACHE
 from tests.e2e.world import World
 from tests.evidence import table, write

@@ -27,7 +27,7 @@ from tests.integration.gitops.promotion.git_servers import HttpGit, http_git
 from tests.kind_images import make_ingress, make_quote
 
 if TYPE_CHECKING:
-    from k8s_ucp.tools.installer import Toolbox
+    from k8s_ucp.tools.toolbox import Toolbox
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

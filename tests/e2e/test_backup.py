@@ -19,7 +19,7 @@ from tests.e2e.conftest import make_world
 from tests.e2e.world import World, until
 
 if TYPE_CHECKING:
-    from k8s_ucp.tools.installer import Toolbox
+    from k8s_ucp.tools.toolbox import Toolbox
 
 # All that matters here is on the core: no app cluster has to be made.
 TOPOLOGY = """\

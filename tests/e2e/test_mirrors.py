@@ -19,7 +19,7 @@ from tests.e2e.test_path import add_eu_to_core
 from tests.e2e.world import World, until
 
 if TYPE_CHECKING:
-    from k8s_ucp.tools.installer import Toolbox
+    from k8s_ucp.tools.toolbox import Toolbox
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/mirrors.md"
 SYNCER = """\

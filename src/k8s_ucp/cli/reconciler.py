@@ -170,8 +170,9 @@ def _on_machine(
 ) -> tuple[Settings, Mapping[str, ClusterProvider]]:
     from k8s_ucp.clusters.admin_kubeconfigs import keep_access
     from k8s_ucp.clusters.local import local_makers, used_providers
-    from k8s_ucp.tools.installer import Installer, ProgramSource
+    from k8s_ucp.tools.installer import Installer
     from k8s_ucp.tools.needed import needed_tools
+    from k8s_ucp.tools.recipe import ProgramSource
     from k8s_ucp.workspace import cache_folder
 
     topology = chosen_topology(call)

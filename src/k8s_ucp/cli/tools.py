@@ -11,7 +11,8 @@ from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notat
 from k8s_ucp.cli.console import table
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.forecast import about
-from k8s_ucp.tools.installer import Installer, Phase, ProgramSource, ToolProgress
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.recipe import Phase, ProgramSource, ToolProgress
 from k8s_ucp.workspace import cache_folder
 
 app = declare("Install, list or remove the pinned programs.")

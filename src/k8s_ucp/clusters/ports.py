@@ -140,33 +140,34 @@ def choose(
 
 def can_listen(port: int) -> bool:
     """Nobody listens on that port of the loopback interface, nor on all interfaces."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do it: connections that just ended don't count as taken.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((ADDRESS, port))
-            probe.listen(1)
-        except OSError:
-            return False
+    try:
+        _listen(port)
+    except OSError:
+        return False
     return True
 
 
 def is_taken(port: int) -> bool:
     """Somebody listens on that port, also one that we may not listen on ourselves (below 1024)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((ADDRESS, port))
-            probe.listen(1)
-        except PermissionError:
-            pass
-        except OSError:
-            return True
-        else:
-            return False
+    try:
+        _listen(port)
+    except PermissionError:
+        pass
+    except OSError:
+        return True
+    else:
+        return False
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as client:
         client.settimeout(1)
         return client.connect_ex((ADDRESS, port)) == 0
+
+
+def _listen(port: int) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As servers do it: connections that just ended don't count as taken.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((ADDRESS, port))
+        probe.listen(1)
 
 
 def read_ephemeral(path: Path = EPHEMERAL) -> range:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import re
 import secrets
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.components.component import ADDRESS, PROBE_SECONDS, Health, combine, probe
+from k8s_ucp.components.component import ADDRESS, Health, combine, get_page, probe
 from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
@@ -250,15 +249,10 @@ def signing_key() -> dict[str, Any]:
 
 def ui_available(port: int) -> bool:
     """Argo CD on that port of this machine has the web UI; builds from source have the API only."""
-    connection = http.client.HTTPConnection(ADDRESS, port, timeout=PROBE_SECONDS)
-    try:
-        connection.request("GET", "/", headers={"Accept": "text/html"})
-        answer = connection.getresponse()
-        return answer.status == 200 and b"<title>argo cd" in answer.read(5000).lower()
-    except (OSError, http.client.HTTPException):
+    page = get_page(port, "/", headers={"Accept": "text/html"}, most=5000)
+    if isinstance(page, str):
         return False
-    finally:
-        connection.close()
+    return page.status == 200 and b"<title>argo cd" in page.body.lower()
 
 
 def initial_credentials(kube: Kube) -> AdminCredentials:

@@ -170,22 +170,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("folder", "key", "clone", "kubeconfig"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    for name in ("url", "branch", "passwords", "sources"):
+    for name in ("url", "branch"):
         parser.add_argument(f"--{name}", required=True)
+    for name, to in (("passwords", "password_namespaces"), ("sources", "source_namespaces")):
+        parser.add_argument(f"--{name}", dest=to, type=lambda text: text.split(","), required=True)
     parser.add_argument("--others-too", action="store_true")
-    options = parser.parse_args()
-    loop = BackupLoop(
-        folder=options.folder,
-        key=options.key,
-        clone=options.clone,
-        url=options.url,
-        branch=options.branch,
-        kubeconfig=options.kubeconfig,
-        password_namespaces=options.passwords.split(","),
-        source_namespaces=options.sources.split(","),
-        report=say,
-        others_too=options.others_too,
-    )
+    loop = BackupLoop(**vars(parser.parse_args()), report=say)
     while True:
         time.sleep(LOOK_SECONDS)
         loop.run_once()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import http.client
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 ADDRESS = "127.0.0.1"
@@ -30,20 +31,44 @@ Check = Callable[[], Health]
 WELL = Health(True)
 
 
-def probe(port: int, path: str = "/healthz", *, timeout: float = PROBE_SECONDS) -> Health:
-    """Ask a health endpoint on this machine; anything but 200 is not ready."""
+@dataclass(frozen=True)
+class Page:
+    """What a server on this machine answered."""
+
+    status: int
+    body: bytes
+    location: str
+
+
+def get_page(
+    port: int,
+    path: str,
+    *,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    most: int = 300,
+    timeout: float = PROBE_SECONDS,
+) -> Page | str:
+    """At most so many bytes of a page; in words why there is none."""
     connection = http.client.HTTPConnection(ADDRESS, port, timeout=timeout)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
-        body = answer.read(300).decode("utf-8", "replace").strip()
+        return Page(answer.status, answer.read(most), answer.getheader("Location", ""))
     except (OSError, http.client.HTTPException) as error:
-        return Health(False, getattr(error, "strerror", None) or str(error) or "no answer")
+        return getattr(error, "strerror", None) or str(error) or "no answer"
     finally:
         connection.close()
-    if answer.status == 200:
+
+
+def probe(port: int, path: str = "/healthz", *, timeout: float = PROBE_SECONDS) -> Health:
+    """Ask a health endpoint on this machine; anything but 200 is not ready."""
+    page = get_page(port, path, timeout=timeout)
+    if isinstance(page, str):
+        return Health(False, page)
+    if page.status == 200:
         return WELL
-    return Health(False, f"{answer.status} {' '.join(body.split())}".strip())
+    body = page.body.decode("utf-8", "replace")
+    return Health(False, f"{page.status} {' '.join(body.split())}".strip())
 
 
 def combine(checks: Mapping[str, Check]) -> Health:

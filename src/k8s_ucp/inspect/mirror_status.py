@@ -13,9 +13,6 @@ from k8s_ucp.reconciler.runtime.conditions import find, is_true
 
 def mirror_rows(syncers: Sequence[Object]) -> list[dict[str, Any]]:
     """The `mirrors` of `ucp status -o json`, sorted by name."""
-    ordered = sorted(
-        syncers, key=lambda each: (each["metadata"]["name"], each["metadata"]["namespace"])
-    )
     return [
         {
             "name": each["metadata"]["name"],
@@ -24,28 +21,30 @@ def mirror_rows(syncers: Sequence[Object]) -> list[dict[str, Any]]:
                 _target(target) for target in (each.get("status") or {}).get("targets", [])
             ],
         }
-        for each in ordered
+        for each in _sorted(syncers)
     ]
 
 
 def mirror_details(syncers: Sequence[Object]) -> list[dict[str, Any]]:
     """The same with more of each: for `ucp mirror list`."""
-    by_name = {(each["metadata"]["name"], each["metadata"]["namespace"]): each for each in syncers}
     found = []
-    for row, key in zip(mirror_rows(syncers), sorted(by_name), strict=True):
-        item = by_name[key]
-        status = item.get("status") or {}
-        found.append(
-            {
-                **row,
-                "namespace": key[1],
-                "sources": [_source(each, key[1]) for each in item["spec"]["data"]],
-                "copies": status.get("copies", 0),
-                "synced": status.get("synced", 0),
-                "message": why(item),
-            }
-        )
+    for row, item in zip(mirror_rows(syncers), _sorted(syncers), strict=True):
+        namespace, status = item["metadata"]["namespace"], item.get("status") or {}
+        details = {
+            "namespace": namespace,
+            "sources": [_source(each, namespace) for each in item["spec"]["data"]],
+            "copies": status.get("copies", 0),
+            "synced": status.get("synced", 0),
+            "message": why(item),
+        }
+        found.append(row | details)
     return found
+
+
+def _sorted(syncers: Sequence[Object]) -> list[Object]:
+    return sorted(
+        syncers, key=lambda each: (each["metadata"]["name"], each["metadata"]["namespace"])
+    )
 
 
 def why(item: Object) -> str:

@@ -16,8 +16,9 @@ from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.installer import Installer, ProgramSource
+from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.needed import needed_tools, refuse_other_versions
+from k8s_ucp.tools.recipe import ProgramSource
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.rules.combinations import find_unstartable
 from k8s_ucp.workspace import cache_folder

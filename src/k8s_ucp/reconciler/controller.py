@@ -8,7 +8,6 @@ everything was listed and it leads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.kube import Kube
@@ -50,57 +49,32 @@ class Controller:
         """End what it started itself, such as watches on app clusters. Must not block."""
 
 
-@dataclass(frozen=True)
 class Runtime:
     """Shared by all controllers of a process; every part is safe to share between threads."""
 
-    kube: Kube
-    """The core cluster."""
-    settings: Settings
-    providers: Mapping[str, ClusterProvider]
-    informers: SharedInformers
-    owners: Owners
-    clients: ClusterClients
-    registered_clusters: RegisteredClusters
-    metrics: Metrics
-    events: Events
-    log: Log
-    clock: Clock
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         kube: Kube,
         settings: Settings,
         providers: Mapping[str, ClusterProvider],
         log: Log,
         clock: Clock,
-    ) -> Runtime:
-        metrics = Metrics(clock)
-        informers = SharedInformers.of(kube, settings, log, metrics)
-        owners = Owners(kube, informers)
-        clients = ClusterClients(informers, owners, CloudAccess(kube, clock))
-        targets = RegisteredClusters(
-            informers,
-            clients,
-            metrics,
+    ) -> None:
+        """kube: the core cluster."""
+        self.kube, self.settings, self.providers = kube, settings, providers
+        self.log, self.clock = log, clock
+        self.metrics = Metrics(clock)
+        self.events = Events(kube, self.metrics, log, clock)
+        self.informers = SharedInformers.of(kube, settings, log, self.metrics)
+        self.owners = Owners(kube, self.informers)
+        self.clients = ClusterClients(self.informers, self.owners, CloudAccess(kube, clock))
+        self.registered_clusters = RegisteredClusters(
+            self.informers,
+            self.clients,
+            self.metrics,
             clock,
             topology=settings.topology,
             lifetime=settings.token_lifetime,
-        )
-        events = Events(kube, metrics, log, clock)
-        return cls(
-            kube,
-            settings,
-            providers,
-            informers,
-            owners,
-            clients,
-            targets,
-            metrics,
-            events,
-            log,
-            clock,
         )
 
     def watch(

@@ -59,7 +59,7 @@ class Manager:
         self.settings = settings
         self.log = log or Log()
         self.kube = connect(settings, clock)
-        self.runtime = Runtime.of(self.kube, settings, providers, self.log, clock)
+        self.runtime = Runtime(self.kube, settings, providers, self.log, clock)
         self.informers = self.runtime.informers
         self.controllers = [
             make(self.runtime) for name, make in MAKERS.items() if name in settings.controllers

@@ -19,7 +19,7 @@ from k8s_ucp import process
 from k8s_ucp.errors import UcpError
 from k8s_ucp.tools import download
 from k8s_ucp.tools.build import keep
-from k8s_ucp.tools.download import NotReached, NotServed
+from k8s_ucp.tools.download import NotServed
 from k8s_ucp.tools.go.compiler import ModuleSource
 from k8s_ucp.tools.go.module_archive import (
     WrongHash,
@@ -190,13 +190,3 @@ def _teller(heard: Heard, what: str) -> download.Progress:
         heard(Phase.DOWNLOADING, f"{what}: {here / 10**6:.0f}{size} MB")
 
     return progress
-
-
-__all__ = [
-    "REACH_SECONDS",
-    "NotReached",
-    "NotServed",
-    "ReleaseFetcher",
-    "WrongHash",
-    "out_of_reach",
-]

@@ -17,7 +17,6 @@ from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED, Tool
 from k8s_ucp.tools.go.compiler import Compiler, find_compiler
 from k8s_ucp.tools.recipe import (
     MODULES,
-    Phase,
     ProgramSource,
     Recipe,
     ToolProgress,
@@ -30,16 +29,6 @@ from k8s_ucp.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from k8s_ucp import process
     from k8s_ucp.tools.maker import Maker
-
-__all__ = [
-    "EMBEDDED",
-    "Installer",
-    "Phase",
-    "ProgramSource",
-    "ToolProgress",
-    "ToolState",
-    "Toolbox",
-]
 
 LOCK_DEADLINE = 5400.0
 """Seconds to wait for another process that installs the same tool: longer than a build may take."""

@@ -18,7 +18,8 @@ from k8s_ucp.errors import DeadlineExceeded, ProgramMissing, UcpError, UsageErro
 from k8s_ucp.process import run
 from k8s_ucp.tools import build
 from k8s_ucp.tools.catalogue import Edit, Tool
-from k8s_ucp.tools.installer import Installer, Phase, ToolProgress
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.recipe import Phase, ToolProgress
 from tests.integration.tools.conftest import Proxy, go_sum
 from tests.integration.tools.tiny import TINY
 

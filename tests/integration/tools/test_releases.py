@@ -21,9 +21,10 @@ import pytest
 from k8s_ucp.errors import UcpError
 from k8s_ucp.process import RunningPrograms, run
 from k8s_ucp.tools.catalogue import Tool
-from k8s_ucp.tools.fetch import WrongHash
-from k8s_ucp.tools.installer import Installer, ProgramSource, ToolProgress
+from k8s_ucp.tools.go.module_archive import WrongHash
+from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.lock_releases import renew
+from k8s_ucp.tools.recipe import ProgramSource, ToolProgress
 from k8s_ucp.tools.releases.publishers import Asset, Release
 from tests.integration.tools.conftest import Proxy
 from tests.integration.tools.release_server import Publisher, publisher

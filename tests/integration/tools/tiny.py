@@ -11,7 +11,8 @@ from pathlib import Path
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.tools.catalogue import Edit, Tool
-from k8s_ucp.tools.installer import Installer, ToolProgress
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.recipe import ToolProgress
 
 TINY = Tool(
     name="tiny",

@@ -5,7 +5,7 @@ They are found by the labels that releases, charts and operators give them, sinc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.components import argocd, crossplane
@@ -123,12 +123,10 @@ class AdoptedComponent:
 
     def rolled_out(self) -> Health:
         """Its pods are as declared by whoever runs it, and ready."""
-        return self._asked(lambda found: PodComponent(self.name, self.kube, found.workloads))
+        return self._health(None)
 
     def ready(self) -> Health:
-        return self._asked(
-            lambda found: PodComponent(self.name, self.kube, found.workloads, self.beside)
-        )
+        return self._health(self.beside)
 
     def version(self) -> str:
         """Empty where nobody tells it."""
@@ -137,11 +135,11 @@ class AdoptedComponent:
         except KubeError:
             return ""
 
-    def _asked(self, component: Callable[[Installation], PodComponent]) -> Health:
+    def _health(self, beside: Check | None) -> Health:
         try:
             found = self.found()
         except KubeError as error:
             return Health(False, error.message)
         if found.missing:
             return Health(False, f"missing: {', '.join(found.missing)}")
-        return component(found).ready()
+        return PodComponent(self.name, self.kube, found.workloads, beside).ready()

@@ -5,13 +5,12 @@ Nothing here writes: what has to be otherwise is told, with the command that mak
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from k8s_ucp.components.argocd import NAME, NAMESPACE
-from k8s_ucp.components.component import ADDRESS, PROBE_SECONDS, WELL, Health
+from k8s_ucp.components.component import WELL, Health, get_page
 from k8s_ucp.gitops.render.values.permissions import PREFIX, SET_PROJECT
 from k8s_ucp.kube import Object
 
@@ -156,17 +155,11 @@ def answers(port: int) -> tuple[str, Health]:
 
     It speaks TLS unless told otherwise, and sends whoever doesn't there.
     """
-    connection = http.client.HTTPConnection(ADDRESS, port, timeout=PROBE_SECONDS)
-    try:
-        connection.request("GET", "/healthz")
-        answer = connection.getresponse()
-        answer.read(300)
-    except (OSError, http.client.HTTPException) as error:
-        return "http", Health(False, str(error) or "no answer")
-    finally:
-        connection.close()
-    if answer.status == 200:
+    page = get_page(port, "/healthz")
+    if isinstance(page, str):
+        return "http", Health(False, page)
+    if page.status == 200:
         return "http", WELL
-    if 300 <= answer.status < 400 and str(answer.getheader("Location")).startswith("https:"):
+    if 300 <= page.status < 400 and page.location.startswith("https:"):
         return "https", WELL
-    return "http", Health(False, str(answer.status))
+    return "http", Health(False, str(page.status))

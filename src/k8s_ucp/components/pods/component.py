@@ -65,13 +65,18 @@ class PodComponent:
             missing = missing_of(item)
             if not missing:
                 return ""
-            labels = item["spec"]["selector"]["matchLabels"]
-            selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
-            pods = self.kube.list_all(POD, workload.namespace, labels=selector)
+            pods = pods_of(self.kube, item)
         except KubeError as error:
             return f"{workload.name}: {error.message}"
         said = [words for pod in pods if (words := trouble_of(pod))]
         return f"{workload.name}: {missing}" + (f" ({said[0]})" if said else "")
+
+
+def pods_of(kube: Kube, workload: Object) -> Sequence[Object]:
+    """Raises KubeError."""
+    labels = workload["spec"]["selector"].get("matchLabels") or {}
+    selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+    return kube.list_all(POD, workload["metadata"]["namespace"], labels=selector)
 
 
 def missing_of(item: Object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from k8s_ucp.components.pods.component import POD, WORKLOADS, Workload
+from k8s_ucp.components.pods.component import POD, WORKLOADS, Workload, pods_of
 from k8s_ucp.kube import Kube, KubeError
 
 
@@ -22,10 +22,7 @@ class PodLogs:
         found: dict[str, list[str]] = {}
         for each in self._workloads:
             item = self._kube.find(WORKLOADS[each.kind], each.name, each.namespace)
-            labels = item["spec"]["selector"]["matchLabels"] if item else {}
-            selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
-            pods = self._kube.list_all(POD, each.namespace, labels=selector) if item else []
-            for pod in pods:
+            for pod in pods_of(self._kube, item) if item else ():
                 for container in pod["spec"]["containers"]:
                     new = self._read(each.namespace, pod["metadata"]["name"], container, lines)
                     found.setdefault(pod["metadata"]["name"], []).extend(new)

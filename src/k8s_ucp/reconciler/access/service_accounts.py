@@ -20,6 +20,7 @@ from k8s_ucp.kube import (
     SERVICE_ACCOUNT,
     Conflict,
     Forbidden,
+    Kind,
     Kube,
     NotFound,
     Object,
@@ -28,27 +29,21 @@ from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.access.fence import fence
 from k8s_ucp.reconciler.access.sources import KubeconfigSource
 
-_RBAC = "rbac.authorization.k8s.io"
-_OURS = {names.MANAGED_BY: names.OURS}
-
 CLUSTER_TAKEN, IDENTITY_TAKEN = "ClusterTaken", "IdentityTaken"
 """Reasons of a refusal: the cluster is another topology's; something there has our name."""
 
 
 def wanted(source: KubeconfigSource) -> list[Object]:
     """What must be there for a source's profile beside the namespace, in the order of making."""
-    objects = [
-        _account(names.ARGOCD_IDENTITY),
-        _account(names.MIRROR_IDENTITY),
-    ]
+    objects = [_account(names.ARGOCD_IDENTITY), _account(names.MIRROR_IDENTITY)]
     if not source.scoped:
-        return [*objects, _binding("ClusterRoleBinding", None, "ClusterRole", "cluster-admin")]
+        return [*objects, _binding(CLUSTER_ROLE_BINDING, None, "ClusterRole", "cluster-admin")]
     for namespace in source.namespaces:
         everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
         objects += [
-            described("v1", "Namespace", namespace),
-            described(f"{_RBAC}/v1", "Role", names.ARGOCD_IDENTITY, namespace, rules=[everything]),
-            _binding("RoleBinding", namespace, "Role", names.ARGOCD_IDENTITY),
+            described(NAMESPACE, namespace),
+            described(ROLE, names.ARGOCD_IDENTITY, namespace, rules=[everything]),
+            _binding(ROLE_BINDING, namespace, "Role", names.ARGOCD_IDENTITY),
         ]
     return objects
 
@@ -84,7 +79,7 @@ def claim(kube: Kube, topology: str) -> None:
     each other's rights away, so the second is refused. A namespace without a mark was made before
     there were marks, or by a person; the first to come has it. Raises KubeError, NoAccess.
     """
-    namespace = described("v1", "Namespace", names.IDENTITY_NAMESPACE)
+    namespace = described(NAMESPACE, names.IDENTITY_NAMESPACE)
     namespace["metadata"]["labels"][names.TOPOLOGY] = topology
     try:
         kube.create(namespace)
@@ -229,38 +224,28 @@ def _is_of(item: Object, topology: str) -> bool:
     )
 
 
-def described(
-    api_version: str, kind: str, name: str, namespace: str | None = None, **parts: Any
-) -> Object:
+def described(kind: Kind, name: str, namespace: str | None = None, **parts: Any) -> Object:
     """An object with our mark, to be made."""
-    metadata: Object = {"name": name, "labels": dict(_OURS)}
-    if namespace:
-        metadata["namespace"] = namespace
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
+    return kind.object(name, namespace, labels={names.MANAGED_BY: names.OURS}, **parts)
 
 
 def _account(name: str) -> Object:
     # Tokens are asked for; nothing on the app cluster mounts them.
     return described(
-        "v1",
-        "ServiceAccount",
-        name,
-        names.IDENTITY_NAMESPACE,
-        automountServiceAccountToken=False,
+        SERVICE_ACCOUNT, name, names.IDENTITY_NAMESPACE, automountServiceAccountToken=False
     )
 
 
-def _binding(kind: str, namespace: str | None, role_kind: str, role: str) -> Object:
+def _binding(kind: Kind, namespace: str | None, role_kind: str, role: str) -> Object:
     subject = {
         "kind": "ServiceAccount",
         "name": names.ARGOCD_IDENTITY,
         "namespace": names.IDENTITY_NAMESPACE,
     }
     return described(
-        f"{_RBAC}/v1",
         kind,
         names.ARGOCD_IDENTITY,
         namespace,
-        roleRef={"apiGroup": _RBAC, "kind": role_kind, "name": role},
+        roleRef={"apiGroup": ROLE.group, "kind": role_kind, "name": role},
         subjects=[subject],
     )

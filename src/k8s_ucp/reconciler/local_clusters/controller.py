@@ -114,7 +114,7 @@ class LocalClustersController(Controller):
             case Delete(provider):
                 return self._let_go(item, self._providers[provider])
             case CannotCreate(reason, message):
-                if self._show(item, not_ready(reason, message)):
+                if self._show(item, not_ready(reason, message), {}):
                     self._log.warning("refused", object=key, reason=reason, why=message)
         return None
 
@@ -140,7 +140,7 @@ class LocalClustersController(Controller):
             state = provider.state(name)
             self._unready_for(key, state)
         if what is NextAction.WAIT:
-            self._show(item, readiness(state), self._cluster_info(item))
+            self._show(item, readiness(state))
             return self._look_again(key, state)
         config = provider.kubeconfig(name)
         shared = provider.kubeconfig(name, reach=self._settings.reach)
@@ -149,7 +149,7 @@ class LocalClustersController(Controller):
         if not self._kubeconfigs.write(item, config, shared, state.version):
             secret = names.kubeconfig_secret(name)
             message = f"Secret {secret} already exists and was not created by ucp"
-            self._show(item, not_ready("SecretTaken", message), self._cluster_info(item))
+            self._show(item, not_ready("SecretTaken", message))
         else:
             self._show(
                 item,
@@ -170,12 +170,12 @@ class LocalClustersController(Controller):
         verb = "starting" if state.exists else "creating"
         if not state.running:
             condition = not_ready(verb.capitalize(), f"{verb} the control plane")
-            self._show(item, condition, self._cluster_info(item))
+            self._show(item, condition)
         began = self._clock()
         try:
             provider.create(wanted.request, lambda line: self._log.info(line, cluster=name))
         except UcpError as error:
-            self._show(item, not_ready("CreateFailed", str(error)), self._cluster_info(item))
+            self._show(item, not_ready("CreateFailed", str(error)))
             raise
         self._done[item["metadata"]["uid"]] = item["metadata"]["generation"]
         self._log.info("running", cluster=name, seconds=round(self._clock() - began, 2))
@@ -188,25 +188,23 @@ class LocalClustersController(Controller):
         holding: list[str] = []
         if not registered or is_true(item, names.DRAINED):
             holding = draining.held_on(provider, name)
-        hold = deletion_blocker(
+        blocker = deletion_blocker(
             item,
             registered=registered,
             holding=holding,
             now=self._clock(),
             limit=self._settings.drain_seconds,
         )
-        if hold:
-            self._show(item, hold.condition, self._cluster_info(item))
+        if blocker:
+            self._show(item, blocker)
             return LOOK_AGAIN
         if holding:
             self._log.warning("kept", cluster=name, what=holding)
-        self._show(
-            item, not_ready("Deleting", "deleting the control plane"), self._cluster_info(item)
-        )
+        self._show(item, not_ready("Deleting", "deleting the control plane"))
         try:
             provider.delete(name)
         except UcpError as error:
-            self._show(item, not_ready("DeleteFailed", str(error)), self._cluster_info(item))
+            self._show(item, not_ready("DeleteFailed", str(error)))
             raise
         self._kubeconfigs.remove(item)
         self._remove_finalizer(item)
@@ -275,15 +273,14 @@ class LocalClustersController(Controller):
         """Often while a start is nearly done, less often when it takes long."""
         return STARTING if self._unready_for(key, state) < PATIENCE / 4 else LOOK_AGAIN
 
-    def _cluster_info(self, item: Object) -> dict[str, Any]:
-        """What the status says besides the conditions, kept as it is."""
-        status = item.get("status") or {}
-        fields = ("server", "version", "addresses", "observedGeneration")
-        return {name: status[name] for name in fields if name in status}
-
     def _show(
         self, item: Object, condition: Condition, cluster_info: Mapping[str, Any] | None = None
     ) -> bool:
+        """cluster_info: what the status says besides; None keeps it as it is."""
+        if cluster_info is None:
+            status = item.get("status") or {}
+            fields = ("server", "version", "addresses", "observedGeneration")
+            cluster_info = {name: status[name] for name in fields if name in status}
         return self._status.write(item, [condition], cluster_info)
 
 

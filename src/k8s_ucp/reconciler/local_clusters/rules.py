@@ -169,16 +169,9 @@ def owned(secret: Object, cluster: str) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class DeletionBlocked:
-    """Deletion waits for this."""
-
-    condition: Condition
-
-
 def deletion_blocker(
     item: Object, *, registered: bool, holding: Collection[str], now: float, limit: float
-) -> DeletionBlocked | None:
+) -> Condition | None:
     """What a leaving cluster still waits for; None: go on and delete it.
 
     registered: a cluster Secret of ours is still there. holding: load balancers and volumes.
@@ -188,11 +181,9 @@ def deletion_blocker(
     if now - asked > limit:
         return None
     if registered and not is_true(item, names.DRAINED):
-        return DeletionBlocked(
-            not_ready("Draining", "waiting until Argo CD has removed its Applications")
-        )
+        return not_ready("Draining", "waiting until Argo CD has removed its Applications")
     if holding:
-        return DeletionBlocked(not_ready("Draining", "still exists: " + ", ".join(sorted(holding))))
+        return not_ready("Draining", "still exists: " + ", ".join(sorted(holding)))
     return None
 
 

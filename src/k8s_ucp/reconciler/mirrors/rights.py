@@ -20,7 +20,6 @@ MOST_NAMESPACES = 1_000
 Fields = dict[str, set[str]]
 """{namespace: kinds} that copies lie in, or may."""
 
-_RBAC = "rbac.authorization.k8s.io"
 _PLURALS = {"Secret": "secrets", "ConfigMap": "configmaps"}
 _KINDS = {plural: kind for kind, plural in _PLURALS.items()}
 _VERBS = ["get", "list", "watch", "create", "update", "patch", "delete"]
@@ -47,7 +46,7 @@ def grant(admin: Kube, namespace: str, kinds: set[str]) -> None:
     Raises KubeError, or NoAccess where a Role of that name isn't ours.
     """
     if admin.find(NAMESPACE, namespace) is None:
-        service_accounts.ensure(admin, service_accounts.described("v1", "Namespace", namespace))
+        service_accounts.ensure(admin, service_accounts.described(NAMESPACE, namespace))
     service_accounts.ensure(admin, _role(namespace, kinds))
     service_accounts.ensure(admin, _binding(namespace))
 
@@ -99,9 +98,7 @@ def _kinds(role: Object) -> set[str]:
 def _role(namespace: str, kinds: set[str]) -> Object:
     resources = sorted(_PLURALS[each] for each in kinds)
     rule = {"apiGroups": [""], "resources": resources, "verbs": _VERBS}
-    return service_accounts.described(
-        f"{_RBAC}/v1", "Role", names.MIRROR_IDENTITY, namespace, rules=[rule]
-    )
+    return service_accounts.described(ROLE, names.MIRROR_IDENTITY, namespace, rules=[rule])
 
 
 def _binding(namespace: str) -> Object:
@@ -111,10 +108,9 @@ def _binding(namespace: str) -> Object:
         "namespace": names.IDENTITY_NAMESPACE,
     }
     return service_accounts.described(
-        f"{_RBAC}/v1",
-        "RoleBinding",
+        ROLE_BINDING,
         names.MIRROR_IDENTITY,
         namespace,
-        roleRef={"apiGroup": _RBAC, "kind": "Role", "name": names.MIRROR_IDENTITY},
+        roleRef={"apiGroup": ROLE.group, "kind": "Role", "name": names.MIRROR_IDENTITY},
         subjects=[subject],
     )

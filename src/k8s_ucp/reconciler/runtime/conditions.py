@@ -94,7 +94,7 @@ class StatusWriter:
         left alone.
         """
         uid = item["metadata"]["uid"]
-        newest = self._newest(item, uid)
+        newest = self.newest(item)
         status = {
             **(fields or {}),
             "conditions": written(newest, conditions, stamp(self._clock())),
@@ -119,19 +119,15 @@ class StatusWriter:
             self._last[uid] = {**answer, "ours": status}
         return True
 
-    def newest(self, item: Object) -> Object:
-        """What we wrote last, where the watch hasn't shown it yet."""
-        return self._newest(item, item["metadata"]["uid"])
-
     def forget(self, uid: str) -> None:
         """The object is gone."""
         with self._lock:
             self._last.pop(uid, None)
 
-    def _newest(self, item: Object, uid: str) -> Object:
+    def newest(self, item: Object) -> Object:
         """What we wrote may be newer than what the watch has shown so far."""
         with self._lock:
-            last = self._last.get(uid)
+            last = self._last.get(item["metadata"]["uid"])
         if last is None:
             return item
         mine, seen = (int(each["metadata"].get("resourceVersion") or 0) for each in (last, item))

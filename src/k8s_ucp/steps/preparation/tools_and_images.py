@@ -12,8 +12,9 @@ from k8s_ucp.clusters.images import named_in
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.tools.forecast import about
-from k8s_ucp.tools.installer import Installer, Phase, ProgramSource, ToolProgress
+from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.needed import needed_tools
+from k8s_ucp.tools.recipe import Phase, ProgramSource, ToolProgress
 from k8s_ucp.workspace import cache_folder
 
 

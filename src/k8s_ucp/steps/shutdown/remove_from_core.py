@@ -17,7 +17,7 @@ from k8s_ucp.components import argocd
 from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.components.ownership.tracking import is_on_core
-from k8s_ucp.components.pods.component import POD, WORKLOADS
+from k8s_ucp.components.pods.component import WORKLOADS, pods_of
 from k8s_ucp.context import Context
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import DeadlineExceeded
@@ -147,11 +147,7 @@ class _Removal:
 
         def left() -> str:
             pods = [
-                each["metadata"]["name"]
-                for item in workloads
-                for each in self.kube.list_all(
-                    POD, item["metadata"]["namespace"], labels=_selector(item)
-                )
+                each["metadata"]["name"] for item in workloads for each in pods_of(self.kube, item)
             ]
             return ", ".join(pods[:SHOWN])
 
@@ -241,11 +237,6 @@ def _is_set(item: Object) -> bool:
 def _is_shell(item: Object) -> bool:
     """It goes after what is in it."""
     return item["kind"] in (NAMESPACE.kind, CRD.kind)
-
-
-def _selector(workload: Object) -> str:
-    labels = workload["spec"]["selector"].get("matchLabels") or {}
-    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
 def _what_keeps(item: Object) -> str:

@@ -15,7 +15,8 @@ class Server:
         self.lines: list[str] = []
 
     def find(self, kind: Any, name: str, namespace: str) -> Any:
-        return {"spec": {"selector": {"matchLabels": {"app": name}}}}
+        labels = {"app": name}
+        return {"metadata": {"namespace": namespace}, "spec": {"selector": {"matchLabels": labels}}}
 
     def list_all(self, kind: Any, namespace: str, *, labels: str) -> list[Any]:
         assert labels == "app=it"

@@ -187,8 +187,8 @@ def test_what_a_deletion_waits_for(
     )
     assert (hold is not None) is waits
     if hold:
-        assert hold.condition.status == "False"
-        assert all(each in hold.condition.message for each in holding)
+        assert hold.status == "False"
+        assert all(each in hold.message for each in holding)
 
 
 @given(
