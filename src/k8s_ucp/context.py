@@ -219,7 +219,7 @@ class TopologyView:
 
 
 @dataclass
-class Context(TopologyView):
+class StartContext(TopologyView):
     """One run on one topology. Made by the command line, handed to every step."""
 
     topology_file: bytes = b""
@@ -312,7 +312,7 @@ class Context(TopologyView):
         wait_until(what, seen, seconds=seconds, cancel=self.cancel, pause=pause, next=next)
 
 
-def await_ready(context: Context, name: str, check: Check, *, seconds: float = 60) -> None:
+def await_ready(context: StartContext, name: str, check: Check, *, seconds: float = 60) -> None:
     """Wait until a component says that it is well. Raises DeadlineExceeded with what it said."""
 
     def look() -> str:

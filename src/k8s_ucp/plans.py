@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Plan, Task
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd
 from k8s_ucp.gitops.render.values.clouds import clouds
@@ -81,7 +81,7 @@ CHECKS = (
 """What a start checks before it changes anything, in this order."""
 
 
-def start(topology: Topology) -> Plan[Context]:
+def start(topology: Topology) -> Plan[StartContext]:
     """From nothing, from anything half done, or from a finished start: to all apps healthy.
 
     We make the core cluster and push the repositories; app clusters and apps follow from git. The
@@ -149,7 +149,7 @@ def start(topology: Topology) -> Plan[Context]:
     )
 
 
-def publish() -> Plan[Context]:
+def publish() -> Plan[StartContext]:
     """What changed in ucp.yaml reaches the repositories; from there Argo CD takes it."""
     return Plan(
         "publish",
@@ -158,7 +158,7 @@ def publish() -> Plan[Context]:
     )
 
 
-def stop() -> Plan[Context]:
+def stop() -> Plan[StartContext]:
     """Everything ends: no drain, since all of it goes and comes together.
 
     What git and the data folders hold stays; kind's clusters are made anew from it. From a core

@@ -9,7 +9,7 @@ import pytest
 
 from k8s_ucp import plans
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.context import Context, TopologyView
+from k8s_ucp.context import StartContext, TopologyView
 from k8s_ucp.errors import ProgramMissing
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.parts import Addons, CoreCluster
@@ -32,7 +32,7 @@ def topology(ingress: str | None, **core: Any) -> Topology:
     ],
 )
 def test_the_address_is_the_port_of_the_core(ports: dict[str, int] | None, url: str) -> None:
-    context = Context(Workspace.at(Path("/nowhere")), topology("traefik", ports=ports))
+    context = StartContext(Workspace.at(Path("/nowhere")), topology("traefik", ports=ports))
     assert context.argocd_url == url
 
 

@@ -16,7 +16,7 @@ import pytest
 from k8s_ucp import clouds, credentials, plans, providers
 from k8s_ucp.cli import main
 from k8s_ucp.components.pods import pod_components
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine import pipeline
 from k8s_ucp.engine.pipeline import Task
 from k8s_ucp.engine.waiting import Cancel
@@ -48,8 +48,8 @@ def module(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) 
     return importlib.import_module(name)
 
 
-def context(folder: Path) -> Context:
-    return Context(workspace=Workspace.at(folder), topology=default(environments=()))
+def context(folder: Path) -> StartContext:
+    return StartContext(workspace=Workspace.at(folder), topology=default(environments=()))
 
 
 def test_the_provider_is_the_one_that_passes_the_contract_suite() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp import plans
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Plan
 from k8s_ucp.topology import CoreCluster, Topology, default
 from tests.unit.gitops.topologies import demo
@@ -16,7 +16,7 @@ STARTS = {
 }
 
 
-def before(plan: Plan[Context], step: str) -> set[str]:
+def before(plan: Plan[StartContext], step: str) -> set[str]:
     """Everything that is done when a step begins."""
     (task,) = [each for each in plan.tasks if each.step.id == step]
     return set(task.after).union(*(before(plan, each) for each in task.after))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from k8s_ucp.cli.console import Console
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine import journal, pipeline
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import Plan, RunInterrupted, StepEvent
@@ -24,8 +24,8 @@ LOG_BYTES = 1024 * 1024
 
 
 def run_plan(
-    plan: Plan[Context],
-    context: Context,
+    plan: Plan[StartContext],
+    context: StartContext,
     console: Console,
     *,
     before: Callable[[], None] = lambda: None,

@@ -11,7 +11,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import Workspace, write_private_file
 
 if TYPE_CHECKING:
-    from k8s_ucp.context import Context, TopologyView
+    from k8s_ucp.context import StartContext, TopologyView
     from k8s_ucp.topology import Topology
 
 STARTED = "ucp.yaml"
@@ -76,11 +76,11 @@ def chosen_view(call: Invocation) -> TopologyView:
     return view
 
 
-def chosen_context(call: Invocation) -> Context:
+def chosen_context(call: Invocation) -> StartContext:
     """What steps need of a started topology."""
-    from k8s_ucp.context import Context
+    from k8s_ucp.context import StartContext
 
-    context = Context(workspace=call.workspace, topology=chosen_topology(call))
+    context = StartContext(workspace=call.workspace, topology=chosen_topology(call))
     _renew(call, context)
     return context
 

@@ -24,7 +24,7 @@ from k8s_ucp.components.adoption.adopted import (
 )
 from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
-from k8s_ucp.context import Context, TopologyView
+from k8s_ucp.context import StartContext, TopologyView
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.kube import APPLICATION_SET, CONFIG_MAP, CRD, Kube, KubeError, NotFound, Object
@@ -65,7 +65,7 @@ class AdoptedCore:
 
 
 @contextmanager
-def opened_core(context: Context) -> Iterator[AdoptedCore]:
+def opened_core(context: StartContext) -> Iterator[AdoptedCore]:
     """The core cluster of others, checked to be ours to use. Raises UcpError."""
     topology = context.topology
     request = core_request(context.workspace, topology)
@@ -81,7 +81,7 @@ def opened_core(context: Context) -> Iterator[AdoptedCore]:
         yield AdoptedCore(kube, inventory)
 
 
-def check_adopted(context: Context) -> None:
+def check_adopted(context: StartContext) -> None:
     """What the topology adopts is there, fits, and is well. Raises UcpError."""
     adopt = context.topology.spec.core.adopt
     if not core_is_existing(context.topology) or not adopt:
@@ -109,7 +109,7 @@ def kubectl(context: TopologyView) -> str:
     return f"kubectl --context {context.topology.spec.core.context}"
 
 
-def _check_there(context: Context, core: AdoptedCore, found: Installation) -> None:
+def _check_there(context: StartContext, core: AdoptedCore, found: Installation) -> None:
     traits = TRAITS[found.name]
     where = f"the cluster of context {context.topology.spec.core.context}"
     without = f"remove {found.name} from --adopt and from spec.core.adopt in ucp.yaml"
@@ -170,7 +170,7 @@ def unserved(wanted: Mapping[str, str], crds: Iterable[Object]) -> Iterator[str]
             yield f"{name} {version}"
 
 
-def _check_ready(context: Context, kube: Kube, found: Installation) -> None:
+def _check_ready(context: StartContext, kube: Kube, found: Installation) -> None:
     health = AdoptedComponent(found.name, kube).rolled_out()
     if not health.ready:
         raise UcpError(
@@ -218,7 +218,7 @@ def _settings(
     return [(each.message, each.command(kubectl(context))) for each in wrong], lacking
 
 
-def _check_argocd(context: Context, kube: Kube, found: Installation) -> None:
+def _check_argocd(context: StartContext, kube: Kube, found: Installation) -> None:
     wrong, lacking = _settings(context, kube, found)
     if wrong:
         raise UcpError(

@@ -15,7 +15,7 @@ from k8s_ucp.components.manifests import Manifest, only_yaml, read, refused
 from k8s_ucp.components.ownership.ledger import LedgerEntry, find
 from k8s_ucp.components.ownership.tracking import tracker
 from k8s_ucp.components.repositories import render_all
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.gitops.render.values.clouds import clouds
@@ -34,7 +34,7 @@ GROUPS = {argocd.NAME: ("argoproj.io",), crossplane.NAME: ("crossplane.io",)}
 """{component: ends of the API groups of its kinds}."""
 
 
-def check_collisions(context: Context) -> None:
+def check_collisions(context: StartContext) -> None:
     """No name of ours is taken there, and the server takes what we bring. Raises UcpError."""
     adopt = context.topology.spec.core.adopt
     if not core_is_existing(context.topology) or not adopt:
@@ -61,7 +61,7 @@ def check_collisions(context: Context) -> None:
             )
 
 
-def rendered(context: Context) -> list[Manifest]:
+def rendered(context: StartContext) -> list[Manifest]:
     """What the topology's Applications bring to the core in the kinds of others' components."""
     whole = render_all(
         context.workspace, context.topology, context.topology_file, context.manifests, None
@@ -71,7 +71,7 @@ def rendered(context: Context) -> list[Manifest]:
     return read(only_yaml(core))
 
 
-def _taken(context: Context, core: AdoptedCore, manifests: Iterable[Manifest]) -> list[str]:
+def _taken(context: StartContext, core: AdoptedCore, manifests: Iterable[Manifest]) -> list[str]:
     manifests, used = list(manifests), clouds(context.topology)
     entries = {
         *(LedgerEntry.of(each) for each in manifests if "reconciler/" not in each.source),
@@ -124,7 +124,7 @@ def package_of(reference: str) -> str:
     return whole.rpartition("/")[2]
 
 
-def _registered(context: Context, core: AdoptedCore) -> Iterator[str]:
+def _registered(context: StartContext, core: AdoptedCore) -> Iterator[str]:
     topology = context.topology
     names = {topology.app_cluster(each.name) for each in topology.spec.environments}
     for secret in core.kube.list_all(SECRET, argocd.NAMESPACE, labels=f"{SECRET_TYPE}=cluster"):

@@ -9,7 +9,7 @@ import ipaddress
 from urllib.parse import urlsplit
 
 from k8s_ucp.components import argocd, crossplane, reconciler
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, NAMESPACE
 from k8s_ucp.names import CLUSTERS_NAMESPACE
@@ -33,7 +33,7 @@ THERE = {
 """What we bring: in words, and by which namespace and kind it shows."""
 
 
-def check_image(context: Context) -> None:
+def check_image(context: StartContext) -> None:
     """Nodes that aren't of this machine pull the reconciler's image: it must be somewhere."""
     topology = context.topology
     if not in_pods(topology) or can_load_images(topology) or topology.spec.reconciler.image:
@@ -48,7 +48,7 @@ def check_image(context: Context) -> None:
     )
 
 
-def check_git_reach(context: Context) -> None:
+def check_git_reach(context: StartContext) -> None:
     """Argo CD in pods reads repositories over the network, with no SSH key of the user's."""
     git = context.topology.spec.git
     if not context.in_pods or git.provider != "url":
@@ -70,7 +70,7 @@ def check_git_reach(context: Context) -> None:
             )
 
 
-def check_git_rights(context: Context) -> None:
+def check_git_rights(context: StartContext) -> None:
     """What Argo CD holds in Secrets of the core need not be able to push; a note where it is."""
     git = context.topology.spec.git
     pushing = context.git_credential if context.git_read_credential is None else None
@@ -82,7 +82,7 @@ def check_git_rights(context: Context) -> None:
         )
 
 
-def check_nothing_there(context: Context) -> None:
+def check_nothing_there(context: StartContext) -> None:
     """A core of others has no Argo CD, no Crossplane and no topology, but ours and adopted ones."""
     core = context.topology.spec.core
     if not core_is_existing(context.topology):

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from k8s_ucp.backup_key import load_key, missing
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.credentials import load, place_of
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
@@ -15,13 +15,13 @@ from k8s_ucp.gitops.publish.repositories import addresses
 from k8s_ucp.gitops.render.values.clouds import clouds
 
 
-def check_cloud_credentials(context: Context) -> None:
+def check_cloud_credentials(context: StartContext) -> None:
     """Each cloud in use has a credential of the right form; others are not looked at."""
     for cloud in clouds(context.topology):
         load(cloud, place_of(context.topology, context.workspace, cloud))
 
 
-def check_backup_key(context: Context) -> None:
+def check_backup_key(context: StartContext) -> None:
     """A backup has its key; without a backup, a key is a key. Raises BadKey."""
     key = load_key(context.workspace.backup_key)
     sealed = _sealed(context, fetch=key is None)
@@ -31,7 +31,7 @@ def check_backup_key(context: Context) -> None:
         key.open(sealed)
 
 
-def _sealed(context: Context, *, fetch: bool) -> bytes | None:
+def _sealed(context: StartContext, *, fetch: bool) -> bytes | None:
     """The backup, as far as it can be seen from here.
 
     fetch: ask a remote elsewhere too, where it was never cloned. What this does not see is looked

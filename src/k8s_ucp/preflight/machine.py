@@ -10,7 +10,7 @@ from pathlib import Path
 
 from k8s_ucp.cluster_provider import Reach
 from k8s_ucp.clusters.local import core_request, environment_requests
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.credentials import exposed_files
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.process import available_memory, find_program
@@ -33,7 +33,7 @@ WATCHES, INSTANCES = 8192, 32
 INOTIFY = Path("/proc/sys/fs/inotify")
 
 
-def check_system(context: Context) -> None:
+def check_system(context: StartContext) -> None:
     """Linux where the embedded engine is used, else Linux or macOS; and git."""
     spec = context.topology.spec
     used = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
@@ -55,7 +55,7 @@ def check_system(context: Context) -> None:
         )
 
 
-def check_versions(context: Context) -> None:
+def check_versions(context: StartContext) -> None:
     """Of the engines, and of Kubernetes."""
     refuse_other_versions(context.topology)
     refuse_unknown_kubernetes(context.topology)
@@ -83,7 +83,7 @@ def refuse_unknown_kubernetes(topology: Topology) -> None:
             )
 
 
-def check_combination(context: Context) -> None:
+def check_combination(context: StartContext) -> None:
     """This core can feed all environments."""
     if problems := list(find_unstartable(context.topology)):
         raise UcpError(
@@ -92,7 +92,7 @@ def check_combination(context: Context) -> None:
         )
 
 
-def check_folders(context: Context) -> None:
+def check_folders(context: StartContext) -> None:
     """The workspace and the cache can be written to and have room."""
     for folder in (context.workspace.root, cache_folder()):
         there = _existing(folder)
@@ -111,7 +111,7 @@ def check_folders(context: Context) -> None:
             )
 
 
-def check_limits(_: Context) -> None:
+def check_limits(_: StartContext) -> None:
     """Open files and inotify watches: too few show as errors that nobody understands."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard not in (resource.RLIM_INFINITY, -1) and hard < OPEN_FILES:
@@ -131,7 +131,7 @@ def check_limits(_: Context) -> None:
             )
 
 
-def check_memory(context: Context) -> None:
+def check_memory(context: StartContext) -> None:
     """Room for what does not run yet: a control plane for each cluster, and the components."""
     if context.placement.is_running():
         return
@@ -152,7 +152,7 @@ def check_memory(context: Context) -> None:
         )
 
 
-def check_credentials(context: Context) -> None:
+def check_credentials(context: StartContext) -> None:
     """Credential files are the user's alone."""
     folder = context.workspace.credentials
     if wide := exposed_files(folder):
@@ -163,12 +163,12 @@ def check_credentials(context: Context) -> None:
         )
 
 
-def check_socket(context: Context) -> None:
+def check_socket(context: StartContext) -> None:
     """Nobody else has the socket of our supervisord. Raises UcpError."""
     context.placement.is_running()
 
 
-def check_clusters(context: Context) -> None:
+def check_clusters(context: StartContext) -> None:
     """What clusters need of others: an engine, free ports, names that nobody has; contexts."""
     topology = context.topology
     core, environments = topology.spec.core.provider, environment_requests(topology)
@@ -183,7 +183,7 @@ def check_clusters(context: Context) -> None:
             maker.preflight(each, reach=reach)
 
 
-def check_tools(context: Context) -> None:
+def check_tools(context: StartContext) -> None:
     """Missing tools can be had: there is a compiler and room, or their publishers answer."""
     source = ProgramSource(context.topology.spec.tools.source)
     installer = Installer(cache_folder(), lambda _: None, source=source)

@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from k8s_ucp.components import crossplane
 from k8s_ucp.components.ownership.generated_kinds import is_declared_by_us, kind_of_crd
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import CRD, Kind, KubeError, Object
 from k8s_ucp.providers import PROVIDERS
 
 
-def check_orphans(context: Context) -> None:
+def check_orphans(context: StartContext) -> None:
     """No managed resource of ours is left. Raises UcpError.
 
     A kind core that doesn't answer is asked again by the stop itself, once it was started.
@@ -38,7 +38,7 @@ def check_orphans(context: Context) -> None:
             ) from error
 
 
-def refuse_orphans(context: Context) -> None:
+def refuse_orphans(context: StartContext) -> None:
     """The same of a core that answers. Raises UcpError; KubeError where it didn't tell."""
     kube = context.kube
     others_too = crossplane.NAME in context.topology.spec.core.adopt

@@ -10,14 +10,14 @@ from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.components.adoption.adopted import find_component
 from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.preflight.adoption import settings_of
 from k8s_ucp.topology.placement import core_is_existing
 
 
-def check_existing_core(context: Context) -> None:
+def check_existing_core(context: StartContext) -> None:
     """Nothing that others made goes with what is ours. Raises UcpError, also for a silent core."""
     inventory = inventory_of(context)
     if inventory is None:
@@ -53,7 +53,7 @@ def check_tracking(inventory: Inventory) -> None:
         )
 
 
-def _check_unknown(context: Context) -> None:
+def _check_unknown(context: StartContext) -> None:
     """Our notes may have been lost, and everything be there all the same."""
     topology = context.topology
     if not core_is_existing(topology):
@@ -73,7 +73,7 @@ def _check_unknown(context: Context) -> None:
         )
 
 
-def inventory_of(context: Context) -> Inventory | None:
+def inventory_of(context: StartContext) -> Inventory | None:
     """None where the core isn't somebody else's, or holds nothing of ours."""
     name, adopted = (context.topology.core_cluster, make(context.workspace, context.topology))
     if name not in adopted.names():

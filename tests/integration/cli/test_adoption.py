@@ -19,7 +19,7 @@ import pytest
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.components.ownership.inventory import Inventory
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import (
     APP_PROJECT,
@@ -100,7 +100,7 @@ def kube(theirs: tuple[Kube, dict[str, Any]]) -> Kube:
     return theirs[0]
 
 
-Describe = Callable[..., Context]
+Describe = Callable[..., StartContext]
 
 
 @pytest.fixture
@@ -112,15 +112,15 @@ def described(
     config.write_text(json.dumps(merged({CONTEXT: theirs[1]})))
     monkeypatch.setenv("KUBECONFIG", str(config))
 
-    def describe(adopt: str = BOTH, more: str = "") -> Context:
+    def describe(adopt: str = BOTH, more: str = "") -> StartContext:
         text = FILE.format(context=CONTEXT, adopt=adopt, digest="1" * 64, more=more)
         topology = parse(text, tmp_path / "ucp.yaml")
-        return Context(Workspace.at(tmp_path / "work"), topology, text.encode())
+        return StartContext(Workspace.at(tmp_path / "work"), topology, text.encode())
 
     return describe
 
 
-def refused(check: Callable[[Context], None], context: Context, *expected: str) -> str:
+def refused(check: Callable[[StartContext], None], context: StartContext, *expected: str) -> str:
     with pytest.raises(UcpError) as caught:
         check(context)
     for words in expected:
@@ -129,7 +129,7 @@ def refused(check: Callable[[Context], None], context: Context, *expected: str) 
     return caught.value.next
 
 
-def said(check: Callable[[Context], None], context: Context) -> str:
+def said(check: Callable[[StartContext], None], context: StartContext) -> str:
     """What a check is against; empty where it is content."""
     try:
         check(context)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.refresh import ensure_hook
@@ -74,7 +74,7 @@ def eventually(
 class Running:
     """A core with Argo CD and the reconciler, stage open and prod protected and scoped."""
 
-    context: Context
+    context: StartContext
 
     @property
     def kube(self) -> Kube:
@@ -132,7 +132,7 @@ def running(toolbox: Toolbox) -> Iterator[Running]:
     stage = demo().spec.environments[0]
     topology = demo(environments=(stage, PROTECTED))
     text = topology.model_dump_json(by_alias=True, exclude_unset=True).encode()
-    context = Context(Workspace.at(folder), topology, text)
+    context = StartContext(Workspace.at(folder), topology, text)
     context.toolbox = toolbox
     context.state.make()
     reconciler = None

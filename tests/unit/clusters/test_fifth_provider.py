@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.clusters import local
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.check.files import Tree, find_core_faults
 from k8s_ucp.gitops.render.repositories import render
@@ -98,7 +98,7 @@ def test_its_clusters_are_asked_for_and_looked_at(tmp_path: Path) -> None:
     topology, workspace = parse(TEXT), Workspace.at(tmp_path)
     requests = local.environment_requests(topology)
     assert [each.name for each in requests["playground"]] == ["demo-stage"]
-    context = Context(workspace=workspace, topology=topology)
+    context = StartContext(workspace=workspace, topology=topology)
     assert isinstance(context.provider, PlaygroundProvider)
     assert set(context.providers) == {"playground", "embedded"}
     check_clusters(context)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.preflight import machine as check_machine
@@ -23,13 +23,13 @@ from k8s_ucp.workspace import Workspace
 
 
 @pytest.fixture
-def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Context:
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartContext:
     monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
-    return Context(workspace=Workspace.at(tmp_path / "new" / "work space"), topology=default())
+    return StartContext(workspace=Workspace.at(tmp_path / "new" / "work space"), topology=default())
 
 
-def refused(check: Callable[[Context], None], context: Context) -> UcpError:
+def refused(check: Callable[[StartContext], None], context: StartContext) -> UcpError:
     with pytest.raises(UcpError) as caught:
         check(context)
     assert caught.value.next
@@ -37,7 +37,7 @@ def refused(check: Callable[[Context], None], context: Context) -> UcpError:
 
 
 @pytest.mark.parametrize("name", ["argocd", "crossplane"])
-def test_a_version_that_is_not_brought(name: str, context: Context) -> None:
+def test_a_version_that_is_not_brought(name: str, context: StartContext) -> None:
     """Pinned means pinned: neither an older nor a newer one is started in its place."""
     brought = CATALOGUE[name].version
     for version in (brought, f"v{brought}"):
@@ -51,7 +51,7 @@ def test_a_version_that_is_not_brought(name: str, context: Context) -> None:
 
 
 def test_a_kubernetes_that_is_not_brought_is_told_before_the_first_change(
-    context: Context,
+    context: StartContext,
 ) -> None:
     brought = CATALOGUE["kubernetes"].version
     for version in (brought, f"v{brought}", brought.rpartition(".")[0]):
@@ -90,7 +90,7 @@ def topology(spec: str) -> Topology:
         ("https://g.example.org/core.git", ""),
     ],
 )
-def test_repositories_that_pods_can_not_read(url: str, why: str, context: Context) -> None:
+def test_repositories_that_pods_can_not_read(url: str, why: str, context: StartContext) -> None:
     git = f"git: {{provider: url, core: '{url}', apps: 'https://g.example.org/apps.git'}}"
     context.topology = topology(f"{{core: {{provider: embedded}}, {git}}}")
     check_git_reach(context)
@@ -103,14 +103,14 @@ def test_repositories_that_pods_can_not_read(url: str, why: str, context: Contex
     assert why in message
 
 
-def test_no_git(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_git(context: StartContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_machine, "find_program", lambda _: None)
     error = refused(check_machine.check_system, context)
     assert isinstance(error, ProgramMissing)
     assert "install git" in str(error)
 
 
-def test_another_system(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_system(context: StartContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_machine.sys, "platform", "darwin")
     assert "Linux only, not on darwin" in refused(check_machine.check_system, context).message
     kind = "{provider: kind}"
@@ -123,14 +123,14 @@ def test_another_system(context: Context, monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
-def test_a_full_disk(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(context: StartContext, monkeypatch: pytest.MonkeyPatch) -> None:
     check_machine.check_folders(context)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=7 * 10**6))
     message = refused(check_machine.check_folders, context).message
     assert "7 MB free, 500 MB needed" in message
 
 
-def test_a_file_in_the_way_of_a_folder(context: Context, tmp_path: Path) -> None:
+def test_a_file_in_the_way_of_a_folder(context: StartContext, tmp_path: Path) -> None:
     (tmp_path / "new").write_text("")
     assert f"the folder {tmp_path / 'new'} is not writable" in str(
         refused(check_machine.check_folders, context)
@@ -140,14 +140,16 @@ def test_a_file_in_the_way_of_a_folder(context: Context, tmp_path: Path) -> None
     assert "UCP_CACHE_DIR=DIR" in str(refused(check_machine.check_folders, context))
 
 
-def test_few_open_files(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_open_files(context: StartContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 256))
     assert "open files is 256" in refused(check_machine.check_limits, context).message
     monkeypatch.setattr(resource, "getrlimit", lambda _: (100, resource.RLIM_INFINITY))
     check_machine.check_limits(context)
 
 
-def test_few_watches(context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_watches(
+    context: StartContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 4096))
     monkeypatch.setattr(check_machine, "INOTIFY", tmp_path)
     check_machine.check_limits(context)
@@ -158,7 +160,7 @@ def test_few_watches(context: Context, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
-def test_private_credentials(context: Context, mode: int) -> None:
+def test_private_credentials(context: StartContext, mode: int) -> None:
     folder = context.workspace.credentials
     folder.mkdir(parents=True)
     for name in ("README.md", "gcp.json.example"):
@@ -169,7 +171,7 @@ def test_private_credentials(context: Context, mode: int) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
-def test_credentials_that_others_may_read(context: Context, mode: int) -> None:
+def test_credentials_that_others_may_read(context: StartContext, mode: int) -> None:
     folder = context.workspace.credentials
     folder.mkdir(parents=True)
     (folder / "gcp.json").touch()
@@ -180,7 +182,7 @@ def test_credentials_that_others_may_read(context: Context, mode: int) -> None:
 
 
 def test_argo_cd_reads_with_a_credential_that_need_not_push(
-    context: Context, monkeypatch: pytest.MonkeyPatch
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever gets at Argo CD's Secrets could write both repositories with the other one."""
     git = "provider: url, core: 'https://g/core.git', apps: 'https://g/apps.git', auth: forge"
@@ -203,7 +205,7 @@ def test_argo_cd_reads_with_a_credential_that_need_not_push(
     assert read_credential_of(context.topology, context.workspace) == context.git_read_credential
 
 
-def test_an_argo_cd_that_may_push_is_told(context: Context) -> None:
+def test_an_argo_cd_that_may_push_is_told(context: StartContext) -> None:
     git = "provider: url, core: 'https://g/core.git', apps: 'https://g/apps.git'"
     context.topology = topology(f"{{git: {{{git}}}}}")
     check_git_rights(context)
@@ -216,7 +218,7 @@ def test_an_argo_cd_that_may_push_is_told(context: Context) -> None:
 
 
 @pytest.mark.parametrize("name", ["a,b", 'a"b', "a\nb"])
-def test_a_path_that_the_embedded_engine_would_split(context: Context, name: str) -> None:
+def test_a_path_that_the_embedded_engine_would_split(context: StartContext, name: str) -> None:
     """Known before anything is made."""
     context.workspace = Workspace.at(context.workspace.root / name)
     error = refused(check_machine.check_clusters, context)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.credentials import BadCredential
 from k8s_ucp.kube import Object
 from k8s_ucp.plans import CHECKS
@@ -19,8 +19,8 @@ from tests.unit.gitops.topologies import demo, on_clouds
 INI = "[default]\naws_access_key_id = AK\naws_secret_access_key = S3CR3T\n"
 
 
-def context(tmp_path: Path, topology: Topology) -> Context:
-    return Context(workspace=Workspace.at(tmp_path), topology=topology)
+def context(tmp_path: Path, topology: Topology) -> StartContext:
+    return StartContext(workspace=Workspace.at(tmp_path), topology=topology)
 
 
 def test_it_is_one_of_the_checks_before_the_first_change() -> None:

@@ -74,7 +74,7 @@ def _edit_and_publish(
     """The topology's lock is held."""
     from k8s_ucp import plans
     from k8s_ucp.cli.app_sources import fetcher_of
-    from k8s_ucp.context import Context
+    from k8s_ucp.context import StartContext
     from k8s_ucp.gitops.render.app_manifests import read_manifests
 
     path = call.workspace.topology_file
@@ -93,7 +93,7 @@ def _edit_and_publish(
         _write(path, text)
         remember(call.workspace, topology.name, plain)
 
-    context = Context(
+    context = StartContext(
         workspace=call.workspace,
         topology=topology,
         topology_file=plain.encode(),

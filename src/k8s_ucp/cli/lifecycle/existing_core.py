@@ -10,7 +10,7 @@ from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.providers import PROVIDERS
 
 if TYPE_CHECKING:
-    from k8s_ucp.context import Context
+    from k8s_ucp.context import StartContext
 
 
 class ExistingCoreChoice(StrEnum):
@@ -22,7 +22,7 @@ class ExistingCoreChoice(StrEnum):
 
 
 def decide(
-    call: Invocation, context: Context, wanted: ExistingCoreChoice | None, *, ask: bool
+    call: Invocation, context: StartContext, wanted: ExistingCoreChoice | None, *, ask: bool
 ) -> bool:
     """Act on what was chosen by flag or by a person; True where the start is to go on.
 

@@ -117,11 +117,11 @@ def start(
 
     from k8s_ucp import plans
     from k8s_ucp.cli.app_sources import fetcher_of
-    from k8s_ucp.context import Context
+    from k8s_ucp.context import StartContext
     from k8s_ucp.gitops.publish.repositories import resolutions_from
     from k8s_ucp.gitops.render.app_manifests import read_manifests
 
-    context = Context(
+    context = StartContext(
         workspace=call.workspace,
         topology=wanted.topology,
         topology_file=wanted.text.encode(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from k8s_ucp.cli.console import table
 from k8s_ucp.components import argocd, crossplane, reconciler
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.providers import DEFAULT, is_simulated
 from k8s_ucp.steps.waiting.await_environments import all_environments
 from k8s_ucp.topology.placement import NO_DATA, simulated_databases
@@ -12,7 +12,7 @@ from k8s_ucp.topology.placement import NO_DATA, simulated_databases
 COMPONENTS = (argocd.NAME, crossplane.NAME, reconciler.NAME)
 
 
-def summary_table(context: Context, seconds: float) -> str:
+def summary_table(context: StartContext, seconds: float) -> str:
     """Everything is well by now: the start has waited for it."""
     topology = context.topology
     environments = all_environments(context)
@@ -59,7 +59,7 @@ def summary_table(context: Context, seconds: float) -> str:
     return "\n".join(lines)
 
 
-def _overlays(context: Context) -> set[tuple[str, str]]:
+def _overlays(context: StartContext) -> set[tuple[str, str]]:
     """(app, environment) of every overlay in the app repository."""
     apps = context.published.apps
     running = set(all_environments(context))

@@ -12,7 +12,7 @@ from k8s_ucp.backup_key import key_for
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.admin_kubeconfigs import write_access
 from k8s_ucp.components import backup_keeper
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
@@ -27,7 +27,7 @@ _BASE = re.compile(rf"/base/({'|'.join(cloud_providers())})\b")
 """In an environment's folder: on whose cloud its cluster is."""
 
 
-def ask_core(context: Context, report: Report) -> bool:
+def ask_core(context: StartContext, report: Report) -> bool:
     """A core that a stop deletes keeps nothing in clouds; False: it is silent, and may go anyway.
 
     Raises UcpError where it keeps something, or can't tell and isn't abandoned.
@@ -52,7 +52,7 @@ def ask_core(context: Context, report: Report) -> bool:
     return True
 
 
-def let_go(context: Context, why: str, report: Report) -> None:
+def let_go(context: StartContext, why: str, report: Report) -> None:
     """A silent core may be removed: it is named by a person, or nothing depends on it.
 
     Raises UcpError otherwise.
@@ -69,7 +69,7 @@ def let_go(context: Context, why: str, report: Report) -> None:
     report(f"{name} is not responding: nothing was backed up")
 
 
-def at_stake(context: Context) -> list[str]:
+def at_stake(context: StartContext) -> list[str]:
     """What only the core knows, as far as the topology, the repository and our notes say."""
     spec = context.topology.spec
     found = {
@@ -104,14 +104,14 @@ class _Silent(Exception):
     """The core does not tell; the reason."""
 
 
-def maker_of_removed_core(context: Context) -> ClusterProvider | None:
+def maker_of_removed_core(context: StartContext) -> ClusterProvider | None:
     """None where the stop keeps the core's data, or there is no core."""
     makers = [each for each in context.providers.values() if each.info.removed_by_stop]
     core = context.topology.core_cluster
     return next((each for each in makers if each.state(core).exists), None)
 
 
-def _wake(context: Context, maker: ClusterProvider, name: str) -> None:
+def _wake(context: StartContext, maker: ClusterProvider, name: str) -> None:
     try:
         maker.start(name, timeout=SECONDS)
         write_access(maker, name, context.state.kubeconfig(name))
@@ -121,14 +121,14 @@ def _wake(context: Context, maker: ClusterProvider, name: str) -> None:
     vars(context).pop("kube", None)
 
 
-def _ask(context: Context) -> None:
+def _ask(context: StartContext) -> None:
     try:
         refuse_orphans(context)
     except KubeError as error:
         raise _Silent(error.message) from error
 
 
-def _names_in_clouds(context: Context) -> int:
+def _names_in_clouds(context: StartContext) -> int:
     """How many managed resources the backup knows, as the clone has it."""
     if not (context.gitops.core / ".git").exists():
         return 0

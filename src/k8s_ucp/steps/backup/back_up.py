@@ -5,7 +5,7 @@ from __future__ import annotations
 from k8s_ucp.backup import PASSWORDS, PATH, SOURCES, parse, updated
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.components.core_state import CoreState
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward
@@ -17,7 +17,7 @@ SECONDS = 60.0
 
 
 @step("Back up passwords and names of the core cluster")
-def back_up(context: Context, report: Report) -> None:
+def back_up(context: StartContext, report: Report) -> None:
     """At the end of a start: passwords that are asked for have been made by then."""
     state = context.core_state
 
@@ -30,7 +30,7 @@ def back_up(context: Context, report: Report) -> None:
 
 
 @step("Back up passwords and names of the core cluster", id="back-up")
-def back_up_before_stop(context: Context, report: Report) -> None:
+def back_up_before_stop(context: StartContext, report: Report) -> None:
     """What was made since the start, before anything ends.
 
     A core that keeps its data is stopped all the same where it does not answer or the backup can't
@@ -66,12 +66,12 @@ def back_up_before_stop(context: Context, report: Report) -> None:
         report(f"not backed up: {error.message.splitlines()[0]}")
 
 
-def _is_removed(context: Context) -> bool:
+def _is_removed(context: StartContext) -> bool:
     """The stop removes the core's data, and it is there."""
     return maker_of_removed_core(context) is not None
 
 
-def _refuse_without_clone(context: Context, state: CoreState) -> None:
+def _refuse_without_clone(context: StartContext, state: CoreState) -> None:
     if _is_removed(context) and state.collect():
         raise UcpError(
             f"{context.gitops.core} is not a clone of the core repository, which the backup needs",
@@ -79,7 +79,7 @@ def _refuse_without_clone(context: Context, state: CoreState) -> None:
         )
 
 
-def write_backup(context: Context, state: CoreState) -> str:
+def write_backup(context: StartContext, state: CoreState) -> str:
     """Write what is new; a line about it, empty where nothing is. Raises UcpError."""
     clone = Repository(context.gitops.core, credential=context.git_credential)
     file = BackupFile(clone, context.topology.spec.git.branch)
@@ -93,7 +93,7 @@ def write_backup(context: Context, state: CoreState) -> str:
 
 
 @step("Restore passwords and names from the backup")
-def restore_backup(context: Context, report: Report) -> None:
+def restore_backup(context: StartContext, report: Report) -> None:
     """Passwords and sources; the backup key is made here, where there is none."""
     core = context.published.core
     sealed = BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit)

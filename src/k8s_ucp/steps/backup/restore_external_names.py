@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from k8s_ucp.backup import EXTERNAL_NAMES, parse
 from k8s_ucp.backup_key import key_for
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.gitops.render.values.databases import PARTS
@@ -25,7 +25,7 @@ APPLICATIONS = ("clusters", "databases")
 
 
 @step("Restore names of existing cloud resources")
-def restore_external_names(context: Context, report: Report) -> None:
+def restore_external_names(context: StartContext, report: Report) -> None:
     state = context.core_state
     if EXTERNAL_NAMES in state.restored():
         return
@@ -51,7 +51,7 @@ def restore_external_names(context: Context, report: Report) -> None:
     state.note_restored("restore-external-names", EXTERNAL_NAMES)
 
 
-def _backed_up_names(context: Context) -> Mapping[str, str]:
+def _backed_up_names(context: StartContext) -> Mapping[str, str]:
     core = context.published.core
     sealed = BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit)
     if sealed is None:

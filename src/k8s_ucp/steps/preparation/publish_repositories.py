@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from k8s_ucp.components.repositories import departing_apps, render_all
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.git.leftovers import sweep_temporary
 from k8s_ucp.gitops.check.repositories import check_rendered, refuse, transports
@@ -20,7 +20,7 @@ from k8s_ucp.topology import Topology
 
 
 @step("Render and push the repositories")
-def publish_repositories(context: Context, report: Report) -> None:
+def publish_repositories(context: StartContext, report: Report) -> None:
     rendered = render_all(
         context.workspace,
         context.topology,

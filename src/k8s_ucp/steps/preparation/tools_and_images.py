@@ -9,7 +9,7 @@ from typing import cast
 
 from k8s_ucp.cluster_provider import ImageLoader, NodeImages
 from k8s_ucp.clusters.images import named_in
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer
@@ -19,7 +19,7 @@ from k8s_ucp.workspace import cache_folder
 
 
 @step("Install the pinned programs")
-def install_tools(context: Context, report: Report) -> None:
+def install_tools(context: StartContext, report: Report) -> None:
     going: dict[str, str] = {}
 
     def heard(progress: ToolProgress) -> None:
@@ -40,28 +40,28 @@ def install_tools(context: Context, report: Report) -> None:
 
 
 @step("Collect images for the core cluster")
-def save_images(context: Context, report: Report) -> None:
+def save_images(context: StartContext, report: Report) -> None:
     """While the core comes up: reading them takes as long as writing them into its nodes."""
     _node_images(context).save(context.topology.core_cluster, images_of_pods(context), report)
 
 
 @step("Load images into the core cluster")
-def load_images(context: Context, report: Report) -> None:
+def load_images(context: StartContext, report: Report) -> None:
     _node_images(context).load(context.topology.core_cluster, images_of_pods(context), report)
 
 
-def _node_images(context: Context) -> NodeImages:
+def _node_images(context: StartContext) -> NodeImages:
     """Of a provider that says that it loads images."""
     return cast(ImageLoader, context.provider).images
 
 
-def images_of_pods(context: Context) -> set[str]:
+def images_of_pods(context: StartContext) -> set[str]:
     """All that the core repository names for the components."""
     texts = context.published.core.read("platform").values()
     return {image for text in texts for image in named_in(text.decode("utf-8"))}
 
 
 @step("Build the reconciler image")
-def build_images(context: Context, report: Report) -> None:
+def build_images(context: StartContext, report: Report) -> None:
     if context.topology.spec.reconciler.image is None:
         context.reconciler_image.ensure(context.engine, report, programs=context.cancel.programs)

@@ -18,7 +18,7 @@ from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.components.ownership.tracking import is_on_core
 from k8s_ucp.components.pods.component import WORKLOADS, pods_of
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.kube import (
@@ -49,7 +49,7 @@ HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
 @step("Remove ucp's objects from the core cluster")
-def remove_from_core(context: Context, report: Report) -> None:
+def remove_from_core(context: StartContext, report: Report) -> None:
     name = context.topology.core_cluster
     inventory = inventory_of(context)
     if inventory is None:
@@ -62,7 +62,7 @@ def remove_from_core(context: Context, report: Report) -> None:
 
 @dataclass(frozen=True)
 class _Removal:
-    context: Context
+    context: StartContext
     inventory: Inventory
     report: Report
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.user_contexts import forget_contexts
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.kube import read_kubeconfig
 
@@ -21,13 +21,13 @@ SECONDS = 5.0
 
 
 @step("Stop the components")
-def stop_components(context: Context, _: Report) -> None:
+def stop_components(context: StartContext, _: Report) -> None:
     """And their supervisor: nothing starts anything again after this."""
     context.placement.stop_all()
 
 
 @step("Verify that all processes have ended")
-def check_stopped(context: Context, _: Report) -> None:
+def check_stopped(context: StartContext, _: Report) -> None:
     context.wait(
         f"termination of all processes of {context.topology.name}",
         lambda: ", ".join(_running(context)),
@@ -37,13 +37,13 @@ def check_stopped(context: Context, _: Report) -> None:
     )
 
 
-def _running(context: Context) -> list[str]:
+def _running(context: StartContext) -> list[str]:
     components = (f"{each.executable} (PID {each.pid})" for each in context.placement.remains())
     return [*components, *remains(context)]
 
 
 @step("Stop the control planes")
-def stop_clusters(context: Context, report: Report) -> None:
+def stop_clusters(context: StartContext, report: Report) -> None:
     ends: dict[str, Callable[[str], None]] = {}
     removed: list[str] = []
     for maker in context.providers.values():
@@ -66,7 +66,7 @@ def stop_clusters(context: Context, report: Report) -> None:
         forget_access(context, name)
 
 
-def known_clusters(context: Context) -> list[str]:
+def known_clusters(context: StartContext) -> list[str]:
     """Every cluster that may run here: on disk, in the topology, or in the core repository."""
     topology = context.topology
     overlays = context.gitops.core / "clusters" / "overlays"
@@ -81,18 +81,18 @@ def known_clusters(context: Context) -> list[str]:
     )
 
 
-def _here(context: Context) -> list[ClusterProvider]:
+def _here(context: StartContext) -> list[ClusterProvider]:
     """Makers of clusters that run on this machine, or are noted here: nobody far away is asked."""
     return [maker for maker in context.providers.values() if not maker.info.remote]
 
 
-def remains(context: Context) -> list[str]:
+def remains(context: StartContext) -> list[str]:
     """What still runs of the topology's clusters, in words."""
     known = known_clusters(context)
     return [words for maker in _here(context) for words in maker.remains(known).values()]
 
 
-def forget_access(context: Context, name: str) -> None:
+def forget_access(context: StartContext, name: str) -> None:
     """Of a cluster that is gone, or ours no longer; in the user's own kubeconfig too."""
     file = context.state.kubeconfig(name)
     if file.exists():

@@ -14,7 +14,7 @@ from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import Manifest, apply_all, digest, only_yaml, read, wait_served
 from k8s_ucp.components.ownership.tracking import keepers, tracked
 from k8s_ucp.components.pods import argocd_pods
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.credentials import load, place_of
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import DeadlineExceeded
@@ -28,7 +28,7 @@ APPLIED = "k8s-ucp-applied"
 
 
 @step("Apply namespaces, CRDs and settings")
-def apply_foundation(context: Context, report: Report) -> None:
+def apply_foundation(context: StartContext, report: Report) -> None:
     """Everything that Argo CD and the reconciler need to begin."""
     files = {
         path: text
@@ -75,7 +75,7 @@ def apply_foundation(context: Context, report: Report) -> None:
     note_applied(context.kube, "apply-foundation", known)
 
 
-def read_marked(context: Context, files: Mapping[str, bytes]) -> list[Manifest]:
+def read_marked(context: StartContext, files: Mapping[str, bytes]) -> list[Manifest]:
     """The objects of files of the core repository, as the Applications that keep them mark them."""
     repository = context.published.core
     bootstrap = f"bootstrap/{context.topology.spec.core.provider}"
@@ -102,7 +102,7 @@ def note_applied(kube: Kube, step: str, known: str) -> None:
     kube.apply(note, manager=f"k8s-ucp-{step}")
 
 
-def apply_root(context: Context, report: Report) -> None:
+def apply_root(context: StartContext, report: Report) -> None:
     """The Applications that are applied by hand, where they are missing or may have changed."""
     if context.kube.find(APPLICATION, "root", ARGOCD_NAMESPACE) is None or (
         context.published.core.changed
@@ -111,13 +111,13 @@ def apply_root(context: Context, report: Report) -> None:
         apply_all(context.kube, first_applications(context))
 
 
-def apply_repository_secrets(context: Context) -> None:
+def apply_repository_secrets(context: StartContext) -> None:
     """What opens the repositories to Argo CD; its namespace must exist."""
     for secret in context.repository_secrets():
         context.kube.apply(secret)
 
 
-def first_applications(context: Context) -> list[Manifest]:
+def first_applications(context: StartContext) -> list[Manifest]:
     """The root Application, and of what it brings the one that takes longest.
 
     Root takes that one over when it syncs; meanwhile the app clusters are being made.
@@ -129,7 +129,7 @@ def first_applications(context: Context) -> list[Manifest]:
 
 
 @step("Write cloud credentials for Crossplane")
-def apply_credentials(context: Context, report: Report) -> None:
+def apply_credentials(context: StartContext, report: Report) -> None:
     """Hand Crossplane the credentials of the clouds in use."""
     for cloud in clouds(context.topology):
         text = load(cloud, place_of(context.topology, context.workspace, cloud))

@@ -14,7 +14,7 @@ from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.manifests import only_yaml, read
 from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.gitops.render.values.addons import chosen, on_core
@@ -26,7 +26,7 @@ WORKERS = 8
 
 
 @step("Record objects to install on the core cluster")
-def claim_core(context: Context, report: Report) -> None:
+def claim_core(context: StartContext, report: Report) -> None:
     ledger = Ledger(context.state.ledger)
     known = ledger.entries()
     new = sorted(set(intended(context)) - known)
@@ -48,7 +48,7 @@ def claim_core(context: Context, report: Report) -> None:
         ledger.add(claimed)
 
 
-def intended(context: Context) -> Iterable[LedgerEntry]:
+def intended(context: StartContext) -> Iterable[LedgerEntry]:
     """What `ucp start` applies by hand, and the namespaces that Argo CD makes for add-ons."""
     core = context.published.core
     for name in (argocd.NAME, crossplane.NAME, reconciler.NAME):
@@ -68,6 +68,6 @@ def is_shared(entry: LedgerEntry) -> bool:
     return entry.kind == "Namespace" and entry.name not in own
 
 
-def addon_namespaces(context: Context) -> list[LedgerEntry]:
+def addon_namespaces(context: StartContext) -> list[LedgerEntry]:
     names = {each.namespace for each in chosen(context.topology) if on_core(context.topology, each)}
     return [LedgerEntry("v1", "Namespace", "", each) for each in sorted(names)]

@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
 from k8s_ucp.clusters.admin_kubeconfigs import write_access
 from k8s_ucp.clusters.local import core_request, environment_requests
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.workspace import make_private_folder
 
 
 @step("Start the core cluster")
-def start_core(context: Context, report: Report) -> None:
+def start_core(context: StartContext, report: Report) -> None:
     """Make its control plane, or start it, or see that it runs."""
     name = context.topology.core_cluster
     request = core_request(context.workspace, context.topology)
@@ -27,7 +27,7 @@ def start_core(context: Context, report: Report) -> None:
 
 
 @step("Create the environments' clusters")
-def make_app_clusters(context: Context, report: Report) -> None:
+def make_app_clusters(context: StartContext, report: Report) -> None:
     """Those with real nodes, while the core comes up, and not only after Argo CD's first sync.
 
     They are declared in the core repository all the same: their LocalClusters find them made.

@@ -14,7 +14,7 @@ from k8s_ucp.components.component import Health
 from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.components.pods import argocd_pods, pod_components
 from k8s_ucp.components.pods.component import PodComponent
-from k8s_ucp.context import Context, await_ready
+from k8s_ucp.context import StartContext, await_ready
 from k8s_ucp.engine.pipeline import Report, Step, step
 from k8s_ucp.steps.startup.apply_manifests import apply_repository_secrets, apply_root, read_marked
 
@@ -22,7 +22,7 @@ SECONDS = 420.0
 """Images may have to be pulled."""
 
 
-def start_pods(component: str, *, adopted: bool = False) -> Step[Context]:
+def start_pods(component: str, *, adopted: bool = False) -> Step[StartContext]:
     """Of a component of pod_components.ENTRIES. adopted: others run it, which is waited for."""
     title = pod_components.ENTRIES[component].title
     if adopted:
@@ -30,7 +30,7 @@ def start_pods(component: str, *, adopted: bool = False) -> Step[Context]:
     return Step(f"start-{component}", title, partial(_start_pods, component))
 
 
-def _start_pods(component: str, context: Context, report: Report) -> None:
+def _start_pods(component: str, context: StartContext, report: Report) -> None:
     pods = context.pod_component(component)
     if isinstance(pods, PodComponent):
         pods.start(workloads(context, component))
@@ -48,14 +48,14 @@ def _start_pods(component: str, context: Context, report: Report) -> None:
         context.argocd_since = argocd_pods.controller_since(context.kube)
 
 
-def workloads(context: Context, component: str) -> list[Manifest]:
+def workloads(context: StartContext, component: str) -> list[Manifest]:
     """The component's objects that run pods, or that those need, at the repository's tip."""
     files = context.published.core.read(f"platform/{component}")
     return read_marked(context, {path: text for path, text in files.items() if "workloads" in path})
 
 
 @step("Forward a local port to Argo CD")
-def forward_argocd(context: Context, report: Report) -> None:
+def forward_argocd(context: StartContext, report: Report) -> None:
     """Lead a port of this machine to it, for as long as the topology runs."""
     program = argocd_pods.forward(context.host, context.argocd_port, _service(context))
     context.placement.start([program])
@@ -63,7 +63,7 @@ def forward_argocd(context: Context, report: Report) -> None:
     report(context.argocd_url)
 
 
-def _service(context: Context) -> str:
+def _service(context: StartContext) -> str:
     """It is called as its server's workload."""
     if not context.adopts(argocd.NAME):
         return argocd.SERVER

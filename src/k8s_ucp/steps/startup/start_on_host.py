@@ -8,7 +8,7 @@ from k8s_ucp.components import argo_rollouts, argocd, crossplane, reconciler
 from k8s_ucp.components.argo_rollouts import ArgoRollouts
 from k8s_ucp.components.manifests import apply_all, digest, read, wait_served
 from k8s_ucp.components.watcher import Watcher
-from k8s_ucp.context import Context, await_ready
+from k8s_ucp.context import StartContext, await_ready
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.kube import Kube
 from k8s_ucp.providers import PROVIDERS
@@ -22,19 +22,19 @@ from k8s_ucp.topology import Topology
 
 
 @step("Start the supervisor and redis")
-def start_supervisor(context: Context, _: Report) -> None:
+def start_supervisor(context: StartContext, _: Report) -> None:
     """With what needs no cluster: redis and Argo CD's repo-server."""
     _start_supervisor(context)
     context.placement.start([*context.redis.programs(), *context.argocd.early_programs()])
 
 
-def _start_supervisor(context: Context) -> None:
+def _start_supervisor(context: StartContext) -> None:
     context.settle_runtime()
     context.placement.ensure_running()
 
 
 @step("Start Argo CD")
-def start_argocd(context: Context, report: Report) -> None:
+def start_argocd(context: StartContext, report: Report) -> None:
     """Its processes, and the Application that brings all others."""
     apply_repository_secrets(context)
     now = time.time()
@@ -47,7 +47,7 @@ def start_argocd(context: Context, report: Report) -> None:
 
 
 @step("Start Crossplane")
-def start_crossplane(context: Context, report: Report) -> None:
+def start_crossplane(context: StartContext, report: Report) -> None:
     """Initialise it, whose kinds are applied, and start it."""
     path = f"platform/{crossplane.NAME}/engine"
     kinds = read(context.published.core.read(path))
@@ -63,19 +63,19 @@ def start_crossplane(context: Context, report: Report) -> None:
 
 
 @step("Start the reconciler")
-def start_reconciler(context: Context, _: Report) -> None:
+def start_reconciler(context: StartContext, _: Report) -> None:
     """It makes and registers app clusters."""
     _start_reconciler(context)
 
 
 @step("Start the local-cluster controller")
-def start_local_clusters(context: Context, _: Report) -> None:
+def start_local_clusters(context: StartContext, _: Report) -> None:
     """What this machine does for a core in pods."""
     _start_supervisor(context)
     _start_reconciler(context)
 
 
-def _start_reconciler(context: Context) -> None:
+def _start_reconciler(context: StartContext) -> None:
     """With it the watcher of processes and what writes the backup."""
     programs = [
         *context.reconciler.programs(),
@@ -87,7 +87,7 @@ def _start_reconciler(context: Context) -> None:
 
 
 @step("Start Argo Rollouts")
-def start_rollouts(context: Context, report: Report) -> None:
+def start_rollouts(context: StartContext, report: Report) -> None:
     """For embedded environments: its kinds on the app cluster, its controller here."""
     for environment in with_rollouts(context.topology):
         report(environment)

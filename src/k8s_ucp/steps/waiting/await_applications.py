@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, project_of
 from k8s_ucp.components.ownership.tracking import tracker
 from k8s_ucp.components.pods import argocd_pods
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.inspect.applications import health_of, is_settled, reason, sync_of
@@ -27,7 +27,7 @@ _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/")
 
 
 @step("Wait for the applications")
-def await_applications(context: Context, report: Report) -> None:
+def await_applications(context: StartContext, report: Report) -> None:
     wanted = expected(
         context.published.apps.clone.listing(context.published.apps.commit, "apps"),
         running_environments(context),
@@ -55,7 +55,7 @@ def await_applications(context: Context, report: Report) -> None:
         remove_former_project(context.kube)
 
 
-def sets_have_moved(context: Context) -> bool:
+def sets_have_moved(context: StartContext) -> bool:
     """The core repository has the ApplicationSets, and no project for the app repository's."""
     core = context.published.core
     return not core.clone.listing(core.commit, f"projects/{FORMER_PROJECT}.yaml")
@@ -112,7 +112,7 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
 
 
 @step("Wait until Argo CD is reachable")
-def await_ingress(context: Context, report: Report) -> None:
+def await_ingress(context: StartContext, report: Report) -> None:
     """The core's ingress controller leads to it; a commit brings that."""
     if argocd_pods.FORWARD in context.placement.states():
         context.placement.remove([argocd_pods.FORWARD])
@@ -127,7 +127,7 @@ def await_ingress(context: Context, report: Report) -> None:
     )
 
 
-def _addons(context: Context) -> list[str]:
+def _addons(context: StartContext) -> list[str]:
     """What Argo CD says of add-ons that are not well: the controller is one of them."""
     try:
         items = context.applications()

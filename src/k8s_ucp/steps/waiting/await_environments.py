@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from k8s_ucp import names
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import troubles
@@ -26,7 +26,7 @@ BLOCKED_SECONDS = 10.0
 
 
 @step("Wait for the environments' clusters")
-def await_environments(context: Context, report: Report) -> None:
+def await_environments(context: StartContext, report: Report) -> None:
     wanted = running_environments(context)
     if not wanted:
         return
@@ -62,7 +62,7 @@ def await_environments(context: Context, report: Report) -> None:
     )
 
 
-def blocked(context: Context) -> list[str]:
+def blocked(context: StartContext) -> list[str]:
     """Why Applications can't be synced; empty where Argo CD isn't up yet."""
     try:
         return troubles(context.applications())
@@ -70,7 +70,7 @@ def blocked(context: Context) -> list[str]:
         return []
 
 
-def _patience(context: Context, *, clouds: bool) -> float:
+def _patience(context: StartContext, *, clouds: bool) -> float:
     """Seconds."""
     if clouds:
         return CLOUD_SECONDS
@@ -89,27 +89,27 @@ def unregistered(wanted: Iterable[str], secrets: Iterable[Object]) -> list[str]:
     return [f"{each}: being created, not registered yet" for each in wanted if each not in there]
 
 
-def pulls_images(context: Context) -> bool:
+def pulls_images(context: StartContext) -> bool:
     """Real nodes are made or real pods started: images of a gigabyte may have to come first."""
     environments = context.topology.spec.environments
     used = (PROVIDERS[each.cluster.provider] for each in environments)
     return context.in_pods or any(each.makes_nodes for each in used)
 
 
-def running_environments(context: Context) -> list[str]:
+def running_environments(context: StartContext) -> list[str]:
     """Those with an overlay in the core repository, but for those that the topology stops."""
     stopped = {each.name for each in context.topology.spec.environments if each.state == "stopped"}
     return [each for each in all_environments(context) if each not in stopped]
 
 
-def all_environments(context: Context) -> list[str]:
+def all_environments(context: StartContext) -> list[str]:
     """Those of the topology in their order, then those that only the repository knows."""
     there = context.published.core.environments()
     known = [each.name for each in context.topology.spec.environments]
     return [each for each in known if each in there] + [each for each in there if each not in known]
 
 
-def _silent(context: Context, wanted: Iterable[str]) -> list[str]:
+def _silent(context: StartContext, wanted: Iterable[str]) -> list[str]:
     """Clusters that don't answer: after a stop, what is written of them is older than it."""
     missing = []
     for name in wanted:

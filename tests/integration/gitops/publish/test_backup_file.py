@@ -15,7 +15,7 @@ import pytest
 
 from k8s_ucp.backup import PATH, Backup
 from k8s_ucp.backup_key import BackupKey, BadKey, key_for
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.check_hook import ensure_check_hook
@@ -148,11 +148,11 @@ def test_a_push_of_the_backup_alone_is_not_checked(
     assert called.exists()
 
 
-def context(world: World, **git: str) -> Context:
+def context(world: World, **git: str) -> StartContext:
     """The topology's workspace; git: of another machine, which knows addresses only."""
     if not git:
-        return Context(workspace=Workspace.at(world.folder.root.parents[1]), topology=demo())
-    return Context(workspace=Workspace.at(world.person), topology=demo(git=git))
+        return StartContext(workspace=Workspace.at(world.folder.root.parents[1]), topology=demo())
+    return StartContext(workspace=Workspace.at(world.person), topology=demo(git=git))
 
 
 def backed_up(world: World) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from k8s_ucp.clusters import local
 from k8s_ucp.components.core_state import CoreState
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.steps.backup import back_up
 from k8s_ucp.steps.backup.back_up import back_up_before_stop
@@ -18,8 +18,8 @@ from k8s_ucp.workspace import Workspace
 from tests.unit.gitops.topologies import demo
 
 
-def context(tmp_path: Path, *, answers: bool, core: str = "embedded") -> Context:
-    made = Context(workspace=Workspace.at(tmp_path), topology=demo(core={"provider": core}))
+def context(tmp_path: Path, *, answers: bool, core: str = "embedded") -> StartContext:
+    made = StartContext(workspace=Workspace.at(tmp_path), topology=demo(core={"provider": core}))
     (made.gitops.core / ".git").mkdir(parents=True)
     vars(made)["kube"] = SimpleNamespace(ready=lambda: answers)
     return made
@@ -40,7 +40,7 @@ def said() -> list[str]:
 def offline(monkeypatch: pytest.MonkeyPatch) -> list[CoreState]:
     asked: list[CoreState] = []
 
-    def refuse(_: Context, state: CoreState) -> str:
+    def refuse(_: StartContext, state: CoreState) -> str:
         asked.append(state)
         raise UcpError("git push: no way to the host\nand more", next="look at the network")
 
@@ -52,7 +52,7 @@ def test_a_core_that_is_not_there_is_no_reason_to_go_on_running(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
     back_up_before_stop.run(context(tmp_path, answers=False, core="kind"), said.append)
-    missing = Context(workspace=Workspace.at(tmp_path), topology=demo())
+    missing = StartContext(workspace=Workspace.at(tmp_path), topology=demo())
     back_up_before_stop.run(missing, said.append)
     assert (offline, said) == ([], [])
 

@@ -12,7 +12,7 @@ import pytest
 
 from k8s_ucp.cluster_provider import ClusterState, Reach
 from k8s_ucp.clusters import local
-from k8s_ucp.context import Context
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, Kube, KubeError
 from k8s_ucp.preflight.orphans import check_orphans
@@ -35,7 +35,7 @@ class Machine:
         self.started: list[str] = []
         self.said: list[str] = []
         self.backed_up: list[str] = []
-        self.context = Context(workspace=Workspace.at(folder), topology=topology)
+        self.context = StartContext(workspace=Workspace.at(folder), topology=topology)
         self.core = topology.core_cluster
         self.context.gitops.core.mkdir(parents=True)
         self.context.state.make()
