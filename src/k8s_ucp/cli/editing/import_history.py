@@ -11,7 +11,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.grafts import fetch_history, graft
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.imports.trees import join, within
+from k8s_ucp.gitops.manifests.reachable import join, within
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation

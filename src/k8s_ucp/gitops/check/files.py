@@ -5,6 +5,7 @@ A repository is {path: content}; what kustomize makes of it is judged in objects
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from k8s_ucp.gitops.check.objects import is_moving, of_object, unpinned_image
 from k8s_ucp.gitops.manifests.build_many import Object
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.sources import FIELDS, entries
-from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, maps, part
 from k8s_ucp.topology.rules.names import shared_applications, taken_namespace
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
@@ -82,7 +83,8 @@ class Tree:
             if name in KUSTOMIZATIONS and not _SKIPPED.search(path):
                 content = self.documents.get(path)
                 if content is None and name == "Kustomization":
-                    content = _readable(self.files[path], path)
+                    with contextlib.suppress(UcpError):
+                        content = [first_map(self.files[path], path)]
                 found[folder or "."] = content[0] if content else {}
         return found
 
@@ -134,20 +136,6 @@ class Tree:
                 yield from ((path, each) for each in content if "kind" in each)
 
 
-def _readable(content: bytes, path: str) -> list[Object]:
-    """Documents of a file without an ending that says YAML; none where it can't be read."""
-    try:
-        return [each for each in documents(content, path) if isinstance(each, dict)]
-    except UcpError:
-        return []
-
-
-def _list(item: Object, name: str) -> list[Any]:
-    """A list, whatever else a person wrote there."""
-    content = item.get(name)
-    return list(content) if isinstance(content, list | tuple) else []
-
-
 def _misshapen(path: str, item: Object, *names: str) -> Iterator[Fault]:
     for name in names:
         if item.get(name) is not None and not isinstance(item[name], list | tuple):
@@ -163,8 +151,8 @@ def find_file_faults(tree: Tree) -> Iterator[Fault]:
         for entry in entries(content):
             if words := _unpinned_base(entry):
                 yield Fault("base-unpinned", words, folder, value=entry)
-        for chart in _list(content, "helmCharts"):
-            if isinstance(chart, dict) and (why := _unpinned_chart(chart, "version", "name")):
+        for chart in maps(content, "helmCharts"):
+            if why := _unpinned_chart(chart, "version", "name"):
                 yield Fault("chart-unpinned", why, folder, value=str(chart.get("name")))
     for path, text in tree.files.items():
         if re.fullmatch(r"\.github/workflows/[^/]+\.ya?ml", path):
@@ -208,21 +196,15 @@ def _unpinned_packages(path: str, item: Object) -> Iterator[Fault]:
 
 
 def sources_of(application: Object) -> list[Object]:
-    spec = application.get("spec") or {}
-    if not isinstance(spec, dict):
-        return []
-    found = [spec.get("source"), *_list(spec, "sources")]
-    return [each for each in found if isinstance(each, dict)]
+    spec = part(application, "spec")
+    return [each for each in (part(spec, "source"), *maps(spec, "sources")) if each]
 
 
 def find_environment_faults(tree: Tree) -> Iterator[Fault]:
     """The app repository's list of environments, and overlays for others."""
     path = "environments.yaml"
     found = [
-        each
-        for content in tree.documents.get(path, [])
-        for each in _list(content, "environments")
-        if isinstance(each, dict)
+        each for content in tree.documents.get(path, []) for each in maps(content, "environments")
     ]
     for content in tree.documents.get(path, []):
         yield from _misshapen(path, content, "environments")

@@ -10,6 +10,7 @@ from typing import Any
 
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.kinds import find_misfits
+from k8s_ucp.gitops.manifests.yaml_text import part
 from k8s_ucp.gitops.render.values import databases
 
 Object = Mapping[str, Any]
@@ -105,8 +106,7 @@ def _from_outside(item: Object) -> frozenset[str]:
 
 def _made_by(item: Object) -> tuple[str, str]:
     """The Secret that a controller makes of an object."""
-    spec = item.get("spec")
-    spec = spec if isinstance(spec, dict) else {}
+    spec = part(item, "spec")
     if item.get("kind") == "Certificate":
         return "Secret", str(spec.get("secretName"))
     if item.get("kind") == "ExternalSecret":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.objects import Object, name_of, of_object
+from k8s_ucp.gitops.manifests.yaml_text import part
 from k8s_ucp.gitops.render.values.permissions import namespaces_of, taken_namespaces
 from k8s_ucp.topology import Topology
 
@@ -162,15 +162,13 @@ def defined_scopes(objects: Iterable[Object]) -> dict[tuple[str, str], str]:
     """{(group, kind): scope} of CustomResourceDefinitions."""
     found = {}
     for item in objects:
-        spec: Any = item.get("spec")
-        if item.get("kind") == "CustomResourceDefinition" and isinstance(spec, dict):
-            names = spec.get("names")
-            kind = names.get("kind") if isinstance(names, dict) else None
+        spec = part(item, "spec")
+        if item.get("kind") == "CustomResourceDefinition" and spec:
+            kind = part(spec, "names").get("kind")
             found[str(spec.get("group")), str(kind)] = str(spec.get("scope"))
     return found
 
 
 def _namespace(item: Object) -> str | None:
-    metadata = item.get("metadata")
-    found = metadata.get("namespace") if isinstance(metadata, dict) else None
+    found = part(item, "metadata").get("namespace")
     return str(found) if found else None

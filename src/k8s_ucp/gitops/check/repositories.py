@@ -167,18 +167,8 @@ def _judge(triage: Triage, repository: str, tree: Tree, built: Built, faults: li
     for fault in faults:
         file, line = locations.find(fault)
         severity = RULES[fault.rule].severity
-        findings.append(
-            CheckFinding(
-                repository,
-                fault.path,
-                fault.message,
-                fault.rule,
-                fault.object,
-                severity,
-                file=file,
-                line=line,
-            )
-        )
+        about = (fault.path, fault.message, fault.rule, fault.object, severity)
+        findings.append(CheckFinding(repository, *about, file=file, line=line))
     faulty = {(each.path, each.object) for each in faults}
     written = comment_suppressions(tree.files)
     for folder, found in built.objects.items():

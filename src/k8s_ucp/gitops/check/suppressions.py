@@ -12,7 +12,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.check.findings import CheckFinding
 from k8s_ucp.gitops.check.objects import IGNORE, Object, named
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
-from k8s_ucp.gitops.manifests.yaml_text import plain_text
+from k8s_ucp.gitops.manifests.yaml_text import part, plain_text
 from k8s_ucp.topology.parts import Checks, IgnoreEntry
 from k8s_ucp.topology.problems import nearest
 
@@ -96,9 +96,7 @@ def _comments(path: str, content: bytes) -> Iterator[Suppression]:
 
 def annotation_suppressions(path: str, item: Object) -> Iterator[Suppression]:
     """What the annotation of an object ignores. path: the finding's."""
-    metadata = item.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    text = annotations.get(IGNORE) if isinstance(annotations, dict) else None
+    text = part(part(item, "metadata"), "annotations").get(IGNORE)
     for line in str(text or "").splitlines():
         rule, _, reason = line.strip().partition(":")
         if rule:

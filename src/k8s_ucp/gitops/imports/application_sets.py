@@ -14,9 +14,9 @@ from typing import Any
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.application_templates import fill, normalized
-from k8s_ucp.gitops.imports.findings import ArgoDocument, NotImportable, maps, part
+from k8s_ucp.gitops.imports.findings import ArgoDocument, NotImportable
 from k8s_ucp.gitops.imports.trees import RepositoryTree
-from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part
 
 _REASONS = {
     "clusters": "its generator lists the clusters of an Argo CD",

@@ -16,13 +16,13 @@ from k8s_ucp.gitops.imports.findings import (
     app_name,
     in_path,
     in_text,
-    maps,
-    part,
     without_environment,
 )
 from k8s_ucp.gitops.imports.helm_values import check_settings, merged
 from k8s_ucp.gitops.imports.layouts import plain_finding, values_of
-from k8s_ucp.gitops.imports.trees import RepositoryTree, resolve
+from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.manifests.reachable import resolve
+from k8s_ucp.gitops.manifests.yaml_text import maps, part
 
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
 """Revisions that mean the newest commit."""

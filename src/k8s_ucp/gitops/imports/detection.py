@@ -21,12 +21,11 @@ from k8s_ucp.gitops.imports.findings import (
     NotImportable,
     RefusedApp,
     app_name,
-    maps,
-    part,
 )
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
-from k8s_ucp.gitops.imports.trees import RepositoryTree, join, read_documents, resolve, within
-from k8s_ucp.gitops.manifests.reachable import FolderTree
+from k8s_ucp.gitops.imports.trees import RepositoryTree, read_documents
+from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
+from k8s_ucp.gitops.manifests.yaml_text import maps, part
 
 Render = Callable[[str, "str | None"], str]
 """(folder of a chart in the tree, one of its values files) to what helm makes of it."""

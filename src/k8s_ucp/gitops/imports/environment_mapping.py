@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable
-from k8s_ucp.gitops.imports.trees import join
-from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, taken_in
+from k8s_ucp.gitops.manifests.reachable import FolderTree, join, moved_up, taken_in
 
 _NO_VALUES = b"# Values of this environment; there are none yet.\n"
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.yaml_text import part
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.parts import AppForm
@@ -110,18 +111,6 @@ class ArgoDocument:
     @property
     def kind(self) -> str:
         return str(self.content.get("kind"))
-
-
-def part(content: Any, key: str) -> Mapping[str, Any]:
-    """A map below a map; empty where there is none."""
-    found = content.get(key) if isinstance(content, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def maps(content: Any, key: str) -> list[Mapping[str, Any]]:
-    """The maps of a list below a map."""
-    found = content.get(key) if isinstance(content, dict) else None
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def app_name(text: str) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.imports.findings import NotImportable, maps
-from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all
+from k8s_ucp.gitops.imports.findings import NotImportable
+from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, maps
 
 _TAKEN = frozenset(
     [

@@ -19,8 +19,9 @@ from k8s_ucp.gitops.imports.findings import (
     RefusedApp,
     app_name,
 )
-from k8s_ucp.gitops.imports.trees import RepositoryTree, join, within
+from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import chart_file, find_form, manifest_files
+from k8s_ucp.gitops.manifests.reachable import join, within
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
 _PLAIN = frozenset(["apiVersion", "kind", "resources", "bases", "metadata"])

@@ -9,7 +9,14 @@ from functools import cached_property
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.findings import ArgoDocument
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, objects
-from k8s_ucp.gitops.manifests.reachable import FolderTree, kustomization, taken_in
+from k8s_ucp.gitops.manifests.reachable import (
+    FolderTree,
+    join,
+    kustomization,
+    resolve,
+    taken_in,
+    within,
+)
 from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import documents, plain_text
 
@@ -153,26 +160,3 @@ def _lines_before(piece: str) -> int:
 
 def _is_application(text: str) -> bool:
     return bool(_ARGO.search(text) and _APPLICATION.search(text))
-
-
-def within(path: str, folder: str) -> bool:
-    return not folder or path == folder or path.startswith(f"{folder}/")
-
-
-def join(folder: str, name: str) -> str:
-    return f"{folder}/{name}".strip("/")
-
-
-def resolve(folder: str, entry: str) -> str | None:
-    """A path relative to a folder; None for what leads out of the tree, or is an address."""
-    if "://" in entry or "\n" in entry or entry.startswith("/"):
-        return None
-    found: list[str] = [each for each in folder.split("/") if each]
-    for each in entry.split("/"):
-        if each == "..":
-            if not found:
-                return None
-            found.pop()
-        elif each not in ("", "."):
-            found.append(each)
-    return "/".join(found)

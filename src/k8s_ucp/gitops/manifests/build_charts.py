@@ -11,7 +11,7 @@ from typing import Any
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.build_many import WORKERS, Built, Object, objects
 from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template
-from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.gitops.manifests.yaml_text import first_map, part
 
 RENDER_SECONDS = 60.0
 SETTINGS = ".argocd-source.yaml"
@@ -71,16 +71,12 @@ def _settings(chart: Path) -> Mapping[str, Any]:
     if not file.is_file():
         return {}
     try:
-        content = documents(file.read_bytes(), SETTINGS)
+        return part(first_map(file.read_bytes(), SETTINGS), "helm")
     except UsageError as error:
         raise UcpError(error.message) from error
-    found = content[0].get("helm") if content and isinstance(content[0], dict) else None
-    return found if isinstance(found, dict) else {}
 
 
 def _is_test(item: Object) -> bool:
     """`helm test` runs it, Argo CD doesn't."""
-    metadata = item.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    hook = str(annotations.get("helm.sh/hook", "")) if isinstance(annotations, dict) else ""
-    return hook.startswith("test")
+    annotations = part(part(item, "metadata"), "annotations")
+    return str(annotations.get("helm.sh/hook", "")).startswith("test")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, part
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.parts import AppForm
@@ -89,8 +89,7 @@ def unkustomizable(files: Files) -> str | None:
     paths = manifest_files(files)
     for path in paths:
         for item in objects(documents(files[path], path)):
-            metadata = item.get("metadata")
-            metadata = metadata if isinstance(metadata, dict) else {}
+            metadata = part(item, "metadata")
             if not metadata.get("name"):
                 word = (
                     "generateName" if metadata.get("generateName") else "an object without a name"
@@ -104,8 +103,7 @@ def _twice(files: Files, paths: Collection[str]) -> str | None:
     seen: set[tuple[Any, ...]] = set()
     for path in paths:
         for item in objects(documents(files[path], path)):
-            metadata = item.get("metadata")
-            metadata = metadata if isinstance(metadata, dict) else {}
+            metadata = part(item, "metadata")
             if not (name := metadata.get("name")):
                 continue
             group = str(item.get("apiVersion")).rpartition("/")[0]
@@ -141,8 +139,7 @@ def chart_file(files: Files) -> ChartFile:
     """Raises UsageError where it is none, or a library, which renders nothing."""
     if "Chart.yaml" not in files:
         raise UsageError("not a Helm chart: Chart.yaml does not exist")
-    found = documents(files["Chart.yaml"], "Chart.yaml")
-    content = found[0] if found and isinstance(found[0], dict) else {}
+    content = first_map(files["Chart.yaml"], "Chart.yaml")
     name, version = content.get("name"), content.get("version")
     if not isinstance(name, str) or version is None:
         raise UsageError("Chart.yaml is not valid: `name` and `version` are required")
@@ -150,8 +147,7 @@ def chart_file(files: Files) -> ChartFile:
         raise UsageError(f"the chart {name} is a library chart, which renders no objects")
     listed = content.get("dependencies")
     if listed is None and "requirements.yaml" in files:
-        old = documents(files["requirements.yaml"], "requirements.yaml")
-        listed = old[0].get("dependencies") if old and isinstance(old[0], dict) else None
+        listed = first_map(files["requirements.yaml"], "requirements.yaml").get("dependencies")
     needed = [each for each in listed or () if isinstance(each, dict)]
     return ChartFile(name, str(version), tuple(needed))
 

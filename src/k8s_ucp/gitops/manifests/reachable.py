@@ -14,7 +14,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, Files
 from k8s_ucp.gitops.manifests.own import images, split_image
 from k8s_ucp.gitops.manifests.sources import entries
-from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, maps
 
 Versions = dict[str, set[str]]
 """{image: its versions, as `split_image` has them}; "" stands for none."""
@@ -40,7 +40,7 @@ def _collect(found: Versions, files: Files, folder: str, way: frozenset[str]) ->
     components = components if isinstance(components, list) else []
     for entry in entries({**content, "components": None}):
         own: Versions = {}
-        path = _join(folder, entry)
+        path = resolve(folder, entry)
         if path is not None and path in files:
             own = _in_file(files, path)
         elif path is not None and kustomization(files, path):
@@ -49,13 +49,13 @@ def _collect(found: Versions, files: Files, folder: str, way: frozenset[str]) ->
             own = {_ELSEWHERE: {""}}
         _merge(found, own)
     for entry in components:
-        path = _join(folder, entry) if isinstance(entry, str) else None
+        path = resolve(folder, entry) if isinstance(entry, str) else None
         if path is not None and kustomization(files, path):
             _collect(found, files, path, way | {folder})
         else:
             _merge(found, {_ELSEWHERE: {""}})
     _merge(found, _in_patches(files, folder, content))
-    for each in _maps(content, "images"):
+    for each in maps(content, "images"):
         name = str(each.get("name"))
         if name not in found and _ELSEWHERE not in found:
             continue
@@ -74,7 +74,7 @@ def _in_patches(files: Files, folder: str, content: Mapping[str, Any]) -> Versio
         text = each.get("patch") or each.get("path") if isinstance(each, dict) else each
         if not isinstance(text, str):
             continue
-        path = _join(folder, text)
+        path = resolve(folder, text)
         data = files.get(path or "", text.encode())
         try:
             patch = documents(data, text)
@@ -127,7 +127,7 @@ class FolderTree:
 
     def below(self, folder: str) -> dict[str, bytes]:
         """{path relative to the folder: content}"""
-        found = {name: self.read(_below(folder, name)) for name in self.names(folder)}
+        found = {name: self.read(join(folder, name)) for name in self.names(folder)}
         return {name: content for name, content in found.items() if content is not None}
 
 
@@ -144,17 +144,17 @@ def taken_in(place: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
             continue
         seen.add(folder)
         for name in KUSTOMIZATIONS:
-            if (content := place.read(_below(folder, name))) is not None:
-                files[_below(folder, name)] = content
+            if (content := place.read(join(folder, name))) is not None:
+                files[join(folder, name)] = content
                 break
         for text in _texts(kustomization(files, folder)):
-            path = _join(folder, text)
+            path = resolve(folder, text)
             if path is None or path in files:
                 continue
             if (content := place.read(path)) is not None:
                 files[path] = content
             else:
-                names = (_below(path, name) for name in KUSTOMIZATIONS)
+                names = (join(path, name) for name in KUSTOMIZATIONS)
                 waiting += [path] if any(place.read(each) is not None for each in names) else []
     return files
 
@@ -172,13 +172,12 @@ def moved_up(files: Files, folder: str) -> tuple[str, dict[str, bytes]]:
 def kustomization(files: Files, folder: str) -> Mapping[str, Any]:
     """Of a folder; empty where there is none, or one that can't be read."""
     for name in KUSTOMIZATIONS:
-        path = _below(folder, name)
+        path = join(folder, name)
         if path in files:
             try:
-                found = documents(files[path], path)
+                return first_map(files[path], path)
             except UsageError:
                 return {}
-            return found[0] if found and isinstance(found[0], dict) else {}
     return {}
 
 
@@ -195,18 +194,17 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _maps(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    found = content.get(name)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+def within(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(f"{folder}/")
 
 
-def _below(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
+def join(folder: str, name: str) -> str:
+    return f"{folder}/{name}".strip("/")
 
 
-def _join(folder: str, entry: str) -> str | None:
-    """None for what leads out of the tree, or is no path."""
-    if not entry or entry.startswith("/") or "\n" in entry or "://" in entry:
+def resolve(folder: str, entry: str) -> str | None:
+    """A path relative to a folder; None for what leads out of the tree, or is an address."""
+    if "://" in entry or "\n" in entry or entry.startswith("/"):
         return None
     path = posixpath.normpath(posixpath.join(folder, entry))
     return None if path == ".." or path.startswith("../") else "" if path == "." else path

@@ -11,7 +11,7 @@ from urllib.parse import unquote_plus
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
-from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.gitops.manifests.yaml_text import first_map
 
 FIELDS = (
     *("resources", "components", "bases", "generators", "transformers", "validators"),
@@ -72,8 +72,6 @@ def find_refused(folder: Path) -> Iterator[tuple[Path, str]]:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        found = documents(file.read_bytes(), str(file))
+        return first_map(file.read_bytes(), str(file))
     except (OSError, UsageError):
         return {}
-    content = found[0] if found else None
-    return content if isinstance(content, dict) else {}

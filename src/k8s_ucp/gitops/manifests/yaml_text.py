@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from k8s_ucp.errors import UsageError
@@ -26,6 +26,24 @@ def documents(content: bytes, path: str) -> list[Any]:
     except UsageError:
         # Inside quotes and blocks of text this changes what is read, so only where all else fails.
         return _load(_without_tabs(text), path)
+
+
+def first_map(content: bytes, path: str) -> dict[str, Any]:
+    """The first document of a file; empty where that is no map. Raises UsageError."""
+    found = documents(content, path)[:1]
+    return found[0] if found and isinstance(found[0], dict) else {}
+
+
+def part(content: Any, key: str) -> Mapping[str, Any]:
+    """A map below a map; empty where there is none."""
+    found = content.get(key) if isinstance(content, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def maps(content: Any, key: str) -> list[Mapping[str, Any]]:
+    """The maps of a list below a map."""
+    found = content.get(key) if isinstance(content, dict) else None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def plain_text(content: bytes, path: str) -> str:

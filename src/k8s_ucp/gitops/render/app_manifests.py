@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from k8s_ucp.gitops.manifests.forms import (
 )
 from k8s_ucp.gitops.manifests.git_source import is_hidden, open_commit
 from k8s_ucp.gitops.manifests.own import SHIPPED
-from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, taken_in
+from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, resolve, taken_in
 from k8s_ucp.gitops.render.repositories import GENERATED, templates_folder
 from k8s_ucp.topology import App, Topology
 
@@ -136,18 +135,13 @@ def _chart(place: FolderTree, path: str, fetcher: SourceFetcher | None) -> dict[
     beside = {}
     for address in addresses:
         if address.startswith("file://"):
-            folder = _normal(f"{path}/{address.removeprefix('file://')}")
+            folder = resolve(path, address.removeprefix("file://"))
             if folder is None or not place.names(folder):
                 raise UsageError(
                     f"the chart {chart.name} depends on {address}, which does not exist"
                 )
             beside[address] = place.below(folder)
     return with_dependencies(fetcher.helm(), files, beside)
-
-
-def _normal(path: str) -> str | None:
-    found = posixpath.normpath(path).strip("/")
-    return None if found.startswith("..") else found
 
 
 def _local(app: App, folder: Path) -> FolderTree:
@@ -206,7 +200,7 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
 def _neighbours(chart: ChartFile, path: str) -> list[str]:
     """Folders of charts that a chart depends on by a `file://` address."""
     addresses = (str(each.get("repository", "")) for each in chart.dependencies)
-    found = [_normal(f"{path}/{each[7:]}") for each in addresses if each.startswith("file://")]
+    found = [resolve(path, each[7:]) for each in addresses if each.startswith("file://")]
     return [each for each in found if each]
 
 
