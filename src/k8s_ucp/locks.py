@@ -51,6 +51,17 @@ def locked_now(path: Path) -> Iterator[bool]:
             os.close(descriptor)
 
 
+@contextlib.contextmanager
+def folder_locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, however long another process has it; it goes with the process."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        wait(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def wait(descriptor: int) -> None:
     """Hold the lock of an open file or folder, however long another process has it."""
     fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -11,7 +11,7 @@ import typer
 
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.cli.app_sources import fetcher_of
-from k8s_ucp.cli.command import Invocation, Output, declare, invocation, notation
+from k8s_ucp.cli.command import Invocation, Output, declare, invocation, notation, option
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.check.findings import CheckFinding
 from k8s_ucp.gitops.check.repositories import (
@@ -41,21 +41,16 @@ class CheckOutput(StrEnum):
 def check_command(
     ctx: typer.Context,
     core: Annotated[
-        Path | None,
-        typer.Option(
-            "--core", metavar="DIR", help="Folder with a checkout of the core repository."
-        ),
+        Path | None, option("--core", "DIR", "Folder with a checkout of the core repository.")
     ] = None,
     apps: Annotated[
-        Path | None,
-        typer.Option("--apps", metavar="DIR", help="Folder with a checkout of the app repository."),
+        Path | None, option("--apps", "DIR", "Folder with a checkout of the app repository.")
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Option("--file", metavar="F", help="Path of the topology file (default: ucp.yaml)."),
+        Path | None, option("--file", "F", "Path of the topology file (default: ucp.yaml).")
     ] = None,
     show_ignored: Annotated[
-        bool, typer.Option("--show-ignored", help="List ignored findings with their reasons.")
+        bool, option("--show-ignored", None, "List ignored findings with their reasons.")
     ] = False,
     output: Annotated[
         CheckOutput,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.command import Invocation, declare, invocation, option
 from k8s_ucp.cli.topology_selection import STARTED, chosen_topology
 from k8s_ucp.cluster_provider import Reach
 from k8s_ucp.errors import UcpError, UsageError
@@ -40,11 +40,10 @@ def run(
     ] = None,
     in_cluster: Annotated[
         bool,
-        typer.Option(
+        option(
             "--in-cluster",
-            help=(
-                "Run as a pod of the core cluster: without a workspace, configured by options only."
-            ),
+            None,
+            "Run as a pod of the core cluster: without a workspace, configured by options only.",
         ),
     ] = False,
     source_namespace: Annotated[
@@ -59,12 +58,10 @@ def run(
     ] = None,
     sources_by_name: Annotated[
         bool,
-        typer.Option(
+        option(
             "--sources-by-name",
-            help=(
-                "With --in-cluster: register unlabeled kubeconfig Secrets with -k8s- in "
-                "their names."
-            ),
+            None,
+            "With --in-cluster: register unlabeled kubeconfig Secrets with -k8s- in their names.",
         ),
     ] = False,
     mirror_namespace: Annotated[

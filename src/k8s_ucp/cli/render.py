@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.app_sources import fetcher_of
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import declare, invocation, option
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.components.repositories import render_all
 from k8s_ucp.gitops.publish.repositories import render_to
@@ -27,25 +27,18 @@ app = declare()
 def render(
     ctx: typer.Context,
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Output folder; the files go to its subfolders core and apps.",
-        ),
+        Path, option("--out", "DIR", "Output folder; the files go to its subfolders core and apps.")
     ] = Path("rendered"),
     file: Annotated[
-        Path | None,
-        typer.Option("--file", metavar="F", help="Path of the topology file (default: ucp.yaml)."),
+        Path | None, option("--file", "F", "Path of the topology file (default: ucp.yaml).")
     ] = None,
     vendored: Annotated[
         bool,
-        typer.Option(
+        option(
             "--vendor",
-            help=(
-                "Render the add-ons' Helm charts to manifests, commit them to the core "
-                "repository and push."
-            ),
+            None,
+            "Render the add-ons' Helm charts to manifests, commit them to the core "
+            "repository and push.",
         ),
     ] = False,
 ) -> None:

@@ -212,6 +212,38 @@ class Repository:
         commit = NewCommit(message, changes, (parent,) if parent else ())
         return self.write_commits([commit])[0]
 
+    def signs_commits(self) -> bool:
+        """git is told to sign every commit here (`commit.gpgSign`), which fast-import can't."""
+        found = self.git("config", "--type=bool", "--get", "commit.gpgSign", codes=(0, 1))
+        return found.strip() == b"true"
+
+    def write_commit_of(
+        self,
+        source: str,
+        message: str,
+        parents: tuple[str, ...],
+        identity: CommitIdentity,
+        *,
+        sign: bool,
+    ) -> str:
+        """A commit with the files of `source`, signed as git is set up for it if asked to: its id.
+
+        The way for OpenPGP, SSH and X.509 alike. Raises GitFailed with what the signing program
+        said.
+        """
+        who = [
+            f"{role}.{part}={value}"
+            for role, person in (("author", identity.author), ("committer", identity.committer))
+            for part, value in (("name", person.name), ("email", person.email))
+        ]
+        written = self.git(
+            *(word for each in who for word in ("-c", each)),
+            "commit-tree", *(["-S"] if sign else []),
+            *(word for each in parents for word in ("-p", each)), f"{source}^{{tree}}",
+            stdin=message.encode(),
+        )  # fmt: skip
+        return written.decode().strip()
+
     def push(self, updates: Sequence[RefUpdate], *, timeout: float = NETWORK_SECONDS) -> None:
         """Push refs, all or none where the remote can do that, else in the given order.
 

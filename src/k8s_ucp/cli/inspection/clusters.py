@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import names
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UsageError
@@ -63,9 +63,9 @@ def forget(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the app cluster, such as demo-stage.")
     ],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.")] = False,
     undo: Annotated[
-        bool, typer.Option("--undo", help="Allow the cluster to be registered again.")
+        bool, option("--undo", None, "Allow the cluster to be registered again.")
     ] = False,
     timeout: Annotated[
         int, typer.Option(metavar="SECONDS", help="How long to wait for the deregistration.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import declare, invocation, option
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file
 from k8s_ucp.context import TopologyView
@@ -28,8 +28,8 @@ def kubeconfig(
     ],
     merge: Annotated[
         bool,
-        typer.Option(
-            "--merge", help="Merge it into your own kubeconfig and make it the current context."
+        option(
+            "--merge", None, "Merge it into your own kubeconfig and make it the current context."
         ),
     ] = False,
 ) -> None:

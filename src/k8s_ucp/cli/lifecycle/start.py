@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.command import Invocation, declare, invocation, option
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
 from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
 from k8s_ucp.cli.lifecycle.start_request import StartRequest, parse_flags, resolve_topology
@@ -23,78 +23,63 @@ app = declare()
 def start(
     ctx: typer.Context,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not prompt: use ucp.yaml or the defaults.")
+        bool, option("--yes", None, "Do not prompt: use ucp.yaml or the defaults.")
     ] = False,
     file: Annotated[
-        Path | None,
-        typer.Option("--file", metavar="F", help="Path of the topology file (default: ucp.yaml)."),
+        Path | None, option("--file", "F", "Path of the topology file (default: ucp.yaml).")
     ] = None,
     core: Annotated[
         str | None,
-        typer.Option(
-            "--core",
-            metavar="P",
-            help="Provider of the core cluster: embedded, kind, existing or gke.",
-        ),
+        option("--core", "P", "Provider of the core cluster: embedded, kind, existing or gke."),
     ] = None,
     ports: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--ports",
-            metavar="HTTP,HTTPS",
-            help=(
-                "HTTP and HTTPS ports of this machine that lead to a kind core. Default: 80,443."
-            ),
+            "HTTP,HTTPS",
+            "HTTP and HTTPS ports of this machine that lead to a kind core. Default: 80,443.",
         ),
     ] = None,
     adopt: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--adopt",
-            metavar="COMPONENTS",
-            help=(
-                "Components of an existing core cluster to use instead of installing them: "
-                "argocd, crossplane or argocd,crossplane. Saved to the topology file."
-            ),
+            "COMPONENTS",
+            "Components of an existing core cluster to use instead of installing them: "
+            "argocd, crossplane or argocd,crossplane. Saved to the topology file.",
         ),
     ] = None,
     env: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--env",
-            metavar="NAME=P",
-            help=(
-                "Environment and provider of its cluster (embedded or kind), in the order "
-                "of promotion; repeatable. Default: stage and prod with the provider of "
-                "the core."
-            ),
+            "NAME=P",
+            "Environment and provider of its cluster (embedded or kind), in the order "
+            "of promotion; repeatable. Default: stage and prod with the provider of "
+            "the core.",
         ),
     ] = None,
     apps: Annotated[
-        list[str] | None,
-        typer.Option("--app", metavar="NAME", help="App to deploy; repeatable. Default: echo."),
+        list[str] | None, option("--app", "NAME", "App to deploy; repeatable. Default: echo.")
     ] = None,
     existing: Annotated[
         ExistingCoreChoice | None,
-        typer.Option(
-            "--existing",
-            help="What to do if the kind core cluster already exists. Default: use.",
+        option(
+            "--existing", None, "What to do if the kind core cluster already exists. Default: use."
         ),
     ] = None,
     ours: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--ours",
-            metavar="PATH",
-            help="On a conflict, keep the repository's version of this file; repeatable.",
+            "PATH",
+            "On a conflict, keep the repository's version of this file; repeatable.",
         ),
     ] = None,
     theirs: Annotated[
         list[str] | None,
-        typer.Option(
-            "--theirs",
-            metavar="PATH",
-            help="On a conflict, take the rendered version of this file; repeatable.",
+        option(
+            "--theirs", "PATH", "On a conflict, take the rendered version of this file; repeatable."
         ),
     ] = None,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import declare, invocation
+from k8s_ucp.cli.command import declare, invocation, option
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.plan_runner import run_plan
 from k8s_ucp.cli.topology_selection import chosen_context
@@ -20,16 +20,14 @@ app = declare()
 @app.command()
 def stop(
     ctx: typer.Context,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.")] = False,
     abandon: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--abandon",
-            metavar="NAME",
-            help=(
-                "Delete the kind core cluster NAME although it does not respond. The cloud "
-                "resources that it created are kept."
-            ),
+            "NAME",
+            "Delete the kind core cluster NAME although it does not respond. The cloud "
+            "resources that it created are kept.",
         ),
     ] = None,
 ) -> None:

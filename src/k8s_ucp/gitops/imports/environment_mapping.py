@@ -62,17 +62,6 @@ def request_of(
         common = []
     what = "values" if finding.form == "helm" else "overlay"
     notes = tuple(f"{here} has no {what} of its own and takes what is common" for here in common)
-    return replace(_request_of(finding, place, mapping, ours, pinned=pinned), notes=notes)
-
-
-def _request_of(
-    finding: DiscoveredApp,
-    place: FolderTree,
-    mapping: Mapping[str, str],
-    ours: Sequence[str],
-    *,
-    pinned: bool,
-) -> ImportRequest:
     values: dict[str, str | bytes] = {}
     for here in ours:
         content = finding.values.get(mapping.get(here, ""), finding.values.get(""))
@@ -86,14 +75,14 @@ def _request_of(
         path = finding.path or ""
         start = f"{path}/" if path else ""
         relative = {here: each.removeprefix(start) for here, each in overlays.items()}
-        return ImportRequest(path, relative, values)
+        return ImportRequest(path, relative, values, notes=notes)
     if finding.generated and pinned:
         raise NotImportable(
             "its environments have plain manifests, which need a kustomization each",
             "clone the repository, then `ucp app import` with the folder",
         )
     if not finding.overlays:
-        return ImportRequest(finding.path or "")
+        return ImportRequest(finding.path or "", notes=notes)
     overlays = _overlays(finding, mapping, ours)
     whole = replace(place, read=lambda path: finding.generated.get(path) or place.read(path))
     first, files = _taken(whole, overlays)
@@ -108,6 +97,7 @@ def _request_of(
         {here: each for here, each in relative.items() if each != f"overlays/{here}"},
         files=None if pinned else files,
         folders=tuple(sorted({join(root, each.rpartition("/")[0]) for each in files})),
+        notes=notes,
     )
 
 

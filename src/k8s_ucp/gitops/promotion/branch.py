@@ -7,7 +7,6 @@ fast-forwarded to what landed.
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shutil
@@ -24,7 +23,6 @@ from k8s_ucp.git import failures
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.objects import Author, CommitIdentity, NewCommit
 from k8s_ucp.git.repository import FALLBACK, NETWORK_SECONDS, Repository, run_git
-from k8s_ucp.git.signing import signs_commits, write_commit_of
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.overlay import Writes
 from k8s_ucp.gitops.promotion.tip import GitTip
@@ -116,8 +114,8 @@ class RemoteBranch:
         new = NewCommit(self._message(decisions), writes, (tip.commit,), modes)
         commit = self.repository.write_commits([new], identity=identity)[0]
         if signs or parents:
-            return write_commit_of(
-                self.repository, commit, new.message, parents or new.parents, identity, sign=signs
+            return self.repository.write_commit_of(
+                commit, new.message, parents or new.parents, identity, sign=signs
             )
         return commit
 
@@ -144,7 +142,7 @@ class RemoteBranch:
             identity = self.repository.identity()
             if self._person and identity.author == FALLBACK:
                 identity = replace(identity, author=self._person)
-            self._settings = identity, signs_commits(self.repository)
+            self._settings = identity, self.repository.signs_commits()
         return self._settings
 
 
@@ -215,7 +213,7 @@ def working_clone(
     repository = Repository(folder, credential=credential)
     top = Path(repository.git("rev-parse", "--show-toplevel").decode().rstrip("\n"))
     repository = Repository(top, credential=credential)
-    with _alone(top):
+    with locks.folder_locked(top):
         local = repository.git("symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))
         name = local.decode().strip()
         if not name:
@@ -252,17 +250,6 @@ def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
         )
     merge = settings.get(f"branch.{branch}.merge", f"refs/heads/{branch}")
     return remote, merge.removeprefix("refs/heads/")
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One promotion at a time in one clone. The lock goes with the process."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        locks.wait(descriptor)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,6 +15,7 @@ from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
 from k8s_ucp.gitops.promotion.targets.helm import (
     CHART_FILE,
     SETTINGS,
+    Values,
     find_values,
     read_file,
     read_values,
@@ -83,15 +84,21 @@ def _kustomized(folder: EnvironmentFolder, file: str, named: Sequence[Named]) ->
     if not only_charts and not (wanted and all(each.paths for each in wanted)):
         images = _kustomize_images(folder, file)
     if wanted:
-        found = []
-        for each in wanted:
-            if each.paths:
-                source = read_file(folder, each.file or file)
-                found.append(value_target(source, each.name, each.paths))
-            else:
-                found += [image for image in images if image.name == each.name]
-        images = found
+        images = _images_named(wanted, images, lambda each: read_file(folder, each.file or file))
     return (*images, *_charts(charts, named, folder, file))
+
+
+def _images_named(
+    wanted: Sequence[Named], found: Sequence[Target], source: Callable[[Named], Values]
+) -> list[Target]:
+    """What people name: a path in a source, else an image that was found."""
+    images = []
+    for each in wanted:
+        if each.paths:
+            images.append(value_target(source(each), each.name, each.paths))
+        else:
+            images += [image for image in found if each.name in (image.name, image.image)]
+    return images
 
 
 def _kustomize_images(folder: EnvironmentFolder, file: str) -> list[Target]:
@@ -112,14 +119,9 @@ def _chart(folder: EnvironmentFolder, env: str, named: Sequence[Named]) -> tuple
     wanted = [each for each in named if not each.chart]
     images = find_values(values) if not all(each.paths for each in wanted) or not wanted else []
     if wanted:
-        found = []
-        for each in wanted:
-            if each.paths:
-                source = read_file(folder, each.file) if each.file else values
-                found.append(value_target(source, each.name, each.paths))
-            else:
-                found += [image for image in images if each.name in (image.name, image.image)]
-        images = found
+        images = _images_named(
+            wanted, images, lambda each: read_file(folder, each.file) if each.file else values
+        )
     charts = [_copied(folder, named), *_dependencies(folder)]
     return (*images, *_charts(charts, named, folder, CHART_FILE))
 
