@@ -53,10 +53,14 @@ def locked_now(path: Path) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def folder_locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, however long another process has it; it goes with the process."""
+    """Hold the lock of a folder, however long another process has it.
+
+    Where a file system knows no locks, without.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        wait(descriptor)
+        with contextlib.suppress(OSError):
+            wait(descriptor)
         yield
     finally:
         os.close(descriptor)

@@ -14,7 +14,7 @@ import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -243,7 +243,7 @@ class Workspace:
         folder = self._identity_file.parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _folder_locked(folder):
+            with locks.folder_locked(folder):
                 identity = self._identity()
                 if identity is None:
                     former = {each: self._former_machine_id(each) for each in self._begun()}
@@ -322,18 +322,6 @@ def _is_same(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:
         return False
-
-
-@contextlib.contextmanager
-def _folder_locked(folder: Path) -> Iterator[None]:
-    """Held for moments only; where a file system knows no locks, without."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):
-            locks.wait(descriptor)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def home_folder(instead: str) -> Path:

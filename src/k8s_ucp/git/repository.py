@@ -183,10 +183,10 @@ class Repository:
 
     def identity(self) -> CommitIdentity:
         """Who commits: as settings or environment tell git, else `ucp <ucp@localhost>`."""
-        return identity_of(self._settings("user.name", "user.email"))
+        return identity_of(self.settings(r"^user\.(name|email)$"))
 
-    def _settings(self, *names: str) -> dict[str, str]:
-        pattern = "^(" + "|".join(name.replace(".", "\\.") for name in names) + ")$"
+    def settings(self, pattern: str) -> dict[str, str]:
+        """git's settings here whose names match."""
         raw = self.git("config", "--null", "--get-regexp", pattern, codes=(0, 1))
         pairs = (each.partition("\n") for each in raw.decode("utf-8", "replace").split("\0"))
         return {name: value for name, _, value in pairs if value}
@@ -195,7 +195,7 @@ class Repository:
         self, commits: Sequence[NewCommit], *, identity: CommitIdentity | None = None
     ) -> list[str]:
         """Write commits without touching any ref or file, in one git process: their ids."""
-        settings = self._settings("user.name", "user.email", "extensions.objectformat")
+        settings = self.settings(r"^(user\.(name|email)|extensions\.objectformat)$")
         stream = import_stream(
             commits,
             identity=identity or identity_of(settings),
@@ -244,20 +244,26 @@ class Repository:
         )  # fmt: skip
         return written.decode().strip()
 
-    def push(self, updates: Sequence[RefUpdate], *, timeout: float = NETWORK_SECONDS) -> None:
+    def push(
+        self,
+        updates: Sequence[RefUpdate],
+        *,
+        remote: str = "origin",
+        timeout: float = NETWORK_SECONDS,
+    ) -> None:
         """Push refs, all or none where the remote can do that, else in the given order.
 
         Raises Rejected when the remote moved on, Declined when it refuses by its own rules.
         """
         try:
-            self._push(updates, "--atomic", timeout=timeout)
+            self._push(remote, updates, "--atomic", timeout=timeout)
         except GitFailed as error:
             if "does not support --atomic" not in error.message:
                 raise
             for update in updates:
-                self._push([update], timeout=timeout)
+                self._push(remote, [update], timeout=timeout)
 
-    def _push(self, updates: Sequence[RefUpdate], *flags: str, timeout: float) -> None:
+    def _push(self, remote: str, updates: Sequence[RefUpdate], *flags: str, timeout: float) -> None:
         leases = [
             f"--force-with-lease={each.ref}:{each.expect}"
             for each in updates
@@ -265,7 +271,7 @@ class Repository:
         ]
         self.git(
             "push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed",
-            "--recurse-submodules=no", *flags, *leases, "origin",
+            "--recurse-submodules=no", *flags, *leases, remote,
             *(f"{each.commit}:{each.ref}" for each in updates),
             timeout=timeout,
         )  # fmt: skip

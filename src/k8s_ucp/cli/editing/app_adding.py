@@ -13,14 +13,23 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from k8s_ucp.cli.command import option
 from k8s_ucp.cli.editing.topology_edit import EditKept
 from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.topology import App, Topology
+
+RevisionOption = Annotated[
+    str | None,
+    option("--revision", "REV", "Branch, tag or commit in REPO; pinned to the commit.", "--ref"),
+]
+AuthOption = Annotated[
+    str | None, option("--auth", "NAME", "Name of the credential in ucp.yaml for REPO.")
+]
 
 COPIES = "manifests"
 """Folder beside ucp.yaml for apps that were given by a folder elsewhere."""

@@ -13,7 +13,13 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, invocation, notation, option
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.editing.app_adding import AppFlags, item_of, read_item
+from k8s_ucp.cli.editing.app_adding import (
+    AppFlags,
+    AuthOption,
+    RevisionOption,
+    item_of,
+    read_item,
+)
 from k8s_ucp.cli.editing.app_preview import changes, grant, tell
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.import_history import MovedFolder, history_of, no_history
@@ -65,13 +71,8 @@ def import_apps(
     skip_env: Annotated[
         list[str] | None, option("--skip-env", "THEIRS", "Environment to leave out; repeatable.")
     ] = None,
-    revision: Annotated[
-        str | None,
-        option("--revision", "REV", "Branch, tag or commit; pinned to the commit.", "--ref"),
-    ] = None,
-    auth: Annotated[
-        str | None, option("--auth", "NAME", "Name of the credential in ucp.yaml for REPO.")
-    ] = None,
+    revision: RevisionOption = None,
+    auth: AuthOption = None,
     namespace: Annotated[
         list[str] | None, option("--namespace", "APP=NAME", "Where an app runs; repeatable.")
     ] = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,21 +93,30 @@ def objects_of(
     call: Invocation, text: str, topology: Topology, names: Sequence[str]
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Every object of apps, on all environments. Raises UcpError."""
+    from k8s_ucp.gitops.manifests.build_many import objects
+
+    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in names}
+    for name, _, shown in _built(_rendered(call, text.encode(), topology), topology, names):
+        found[name] += objects(shown)
+    return found
+
+
+def _built(
+    rendered: Rendered, topology: Topology, names: Sequence[str]
+) -> Iterator[tuple[str, str, str]]:
+    """(app, environment, its objects as YAML). Raises UcpError."""
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
-    from k8s_ucp.gitops.manifests.build_many import objects
     from k8s_ucp.gitops.publish.repositories import render_to
 
-    rendered = _rendered(call, text.encode(), topology)
-    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in names}
+    program, charts = kustomize(), pinned_helm()
     with tempfile.TemporaryDirectory(prefix="ucp-preview-") as folder:
         render_to(Path(folder), rendered)
         for each in topology.spec.environments:
-            apps = Path(folder, "apps")
             for name in names:
-                shown = _objects(kustomize(), pinned_helm(), apps, name, each.name, topology)
-                found[name] += objects(shown)
-    return found
+                apps = Path(folder, "apps")
+                shown = _objects(program, charts, apps, name, each.name, topology)
+                yield name, each.name, shown
 
 
 def preview(call: Invocation, edit: Edit, name: str) -> None:
@@ -115,24 +124,13 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
 
     Raises UcpError for what can't be rendered.
     """
-    from k8s_ucp.cli.app_sources import pinned_helm
-    from k8s_ucp.cli.check import kustomize
-    from k8s_ucp.gitops.publish.repositories import render_to
-
     tell(call, edit, name)
-    text, topology = _edited(call, edit)
-    path = call.workspace.topology_file
-    before = _rendered(call, path.read_bytes(), None)
-    after = _rendered(call, text.encode(), topology)
-    call.console.data(f"# {path.name}\n{text}")
+    text, topology, before, after = _before_and_after(call, edit)
+    call.console.data(f"# {call.workspace.topology_file.name}\n{text}")
     for file, what in _differing(before, after):
         call.console.data(f"# {file} ({what})")
-    program, charts = kustomize(), pinned_helm()
-    with tempfile.TemporaryDirectory(prefix="ucp-preview-") as folder:
-        render_to(Path(folder), after)
-        for environment in topology.spec.environments:
-            text = _objects(program, charts, Path(folder, "apps"), name, environment.name, topology)
-            call.console.data(f"# {name} on {environment.name}\n{text}")
+    for _, environment, shown in _built(after, topology, [name]):
+        call.console.data(f"# {name} on {environment}\n{shown}")
     for each in _findings(after, topology, [name]):
         call.console.say(f"would be refused: {each}" if each.blocks else str(each))
 
@@ -144,9 +142,7 @@ def changes(
 
     Raises UcpError.
     """
-    text, topology = _edited(call, edit)
-    before = _rendered(call, call.workspace.topology_file.read_bytes(), None)
-    after = _rendered(call, text.encode(), topology)
+    _, topology, before, after = _before_and_after(call, edit)
     refused = [str(each) for each in _findings(after, topology, names) if each.blocks]
     return _differing(before, after), refused
 
@@ -205,6 +201,13 @@ def _objects(
 def _edited(call: Invocation, edit: Edit) -> tuple[str, Topology]:
     path = call.workspace.topology_file
     return edit(read_topology(path), path)
+
+
+def _before_and_after(call: Invocation, edit: Edit) -> tuple[str, Topology, Rendered, Rendered]:
+    """(new text of ucp.yaml, what it says, the repositories without the edit, and with it)."""
+    text, topology = _edited(call, edit)
+    before = _rendered(call, call.workspace.topology_file.read_bytes(), None)
+    return text, topology, before, _rendered(call, text.encode(), topology)
 
 
 def _rendered(call: Invocation, text: bytes, topology: Topology | None) -> Rendered:

@@ -16,7 +16,7 @@ from k8s_ucp.cli.command import (
     invocation,
     option,
 )
-from k8s_ucp.cli.editing.app_adding import AppFlags, item_of
+from k8s_ucp.cli.editing.app_adding import AppFlags, AuthOption, RevisionOption, item_of
 from k8s_ucp.cli.editing.app_import import import_apps
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell
 from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
@@ -91,17 +91,9 @@ def add(
     ] = None,
     repo: Annotated[
         str | None,
-        option("--repo", "URL", "URL of a git repository; with --chart: of a Helm repository."),
+        option("--repo", "REPO", "URL of a git repository; with --chart: of a Helm repository."),
     ] = None,
-    revision: Annotated[
-        str | None,
-        option(
-            "--revision",
-            "REV",
-            "With --repo: branch, tag or commit; pinned to the commit.",
-            "--ref",
-        ),
-    ] = None,
+    revision: RevisionOption = None,
     chart: Annotated[
         str | None, option("--chart", "NAME", "Name of a Helm chart in --repo, or oci://…/NAME.")
     ] = None,
@@ -145,9 +137,7 @@ def add(
             "A kind outside of namespaces that it may bring, such as ClusterRole; again.",
         ),
     ] = None,
-    auth: Annotated[
-        str | None, option("--auth", "NAME", "Name of the credential in ucp.yaml for --repo.")
-    ] = None,
+    auth: AuthOption = None,
     host: Annotated[
         list[str] | None,
         option("--host", "NAME", "Host name, prefixed to <environment>.<domain>; repeatable."),

@@ -58,9 +58,7 @@ def detect(
     refusals += more
     roots = [each for each, _ in declared if each.kind == "Application" and _is_root(tree, each)]
     refusals += [
-        RefusedApp(
-            each.name, each.where, "it brings Applications, which are listed themselves", "none"
-        )
+        each.refused("it brings Applications, which are listed themselves", "none")
         for each in roots
     ]
     apps = [each for each in declared if not any(each[0] is root for root in roots)]
@@ -149,7 +147,12 @@ def _declared(
     for document, environment in documents:
         version = str(document.content.get("apiVersion"))
         if _FLUX in version:
-            refusals.append(_of_flux(document))
+            refusals.append(
+                document.refused(
+                    f"{document.kind} is of Flux, and Argo CD runs here",
+                    "add the chart or the folder that it names by `ucp app add`",
+                )
+            )
         if not version.startswith(_ARGO):
             continue
         if document.kind == "Application":
@@ -164,23 +167,12 @@ def _declared(
                 refusals.append(error.refusal(document.name, document.where))
         elif document.kind == "AppProject":
             refusals.append(
-                RefusedApp(
-                    document.name,
-                    document.where,
+                document.refused(
                     "each app gets an AppProject of its own",
                     "none; `clusterKinds` and `namespaces` of the app say what it may do",
                 )
             )
     return found, refusals
-
-
-def _of_flux(document: ArgoDocument) -> RefusedApp:
-    return RefusedApp(
-        document.name,
-        document.where,
-        f"{document.kind} is of Flux, and Argo CD runs here",
-        "add the chart or the folder that it names by `ucp app add`",
-    )
 
 
 def _rendered(

@@ -112,6 +112,9 @@ class ArgoDocument:
     def kind(self) -> str:
         return str(self.content.get("kind"))
 
+    def refused(self, reason: str, advice: str) -> RefusedApp:
+        return RefusedApp(self.name, self.where, reason, advice)
+
 
 def app_name(text: str) -> str:
     """A name that ucp.yaml takes, as close to the text as possible. Raises UsageError."""

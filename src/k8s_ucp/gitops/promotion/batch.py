@@ -15,18 +15,8 @@ from k8s_ucp.gitops.promotion.decision import Intent, parse_chart_version, parse
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name, nearest
 
-KEYS = (
-    "app",
-    "env",
-    "tag",
-    "digest",
-    "from",
-    "images",
-    "chartVersion",
-    "sequence",
-    "expect",
-    "requireEnv",
-)
+VERSIONS = ("tag", "digest", "from", "images", "chartVersion")
+KEYS = ("app", "env", *VERSIONS, "sequence", "expect", "requireEnv")
 
 
 EXAMPLE = "- {app: echo, env: stage, tag: 1.2.3}"
@@ -77,10 +67,7 @@ def _intent(item: YamlNode, what: str, defaults: Intent) -> Intent:
         if not texts.get(name):
             raise UsageError(f"{what} has no {name}", next=EXAMPLE)
         check_name(name, texts[name])
-    if (
-        len([key for key in ("tag", "digest", "from", "images", "chartVersion") if key in facts])
-        != 1
-    ):
+    if len([key for key in VERSIONS if key in facts]) != 1:
         raise UsageError(
             f"{what} needs exactly one of tag, digest, from, images and chartVersion", next=EXAMPLE
         )

@@ -22,7 +22,7 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.git import failures
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.objects import Author, CommitIdentity, NewCommit
-from k8s_ucp.git.repository import FALLBACK, NETWORK_SECONDS, Repository, run_git
+from k8s_ucp.git.repository import FALLBACK, NETWORK_SECONDS, RefUpdate, Repository, run_git
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.overlay import Writes
 from k8s_ucp.gitops.promotion.tip import GitTip
@@ -121,13 +121,9 @@ class RemoteBranch:
 
     def push(self, commit: str, *, branch: str = "") -> None:
         """Push to another branch than this one where it is named."""
-        refspec = f"{commit}:refs/heads/{branch or self.branch}"
+        update = RefUpdate(f"refs/heads/{branch or self.branch}", commit)
         with _network(pushing=True):
-            self.repository.git(
-                "push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed",
-                "--recurse-submodules=no", self.remote, refspec,
-                timeout=NETWORK_SECONDS,
-            )  # fmt: skip
+            self.repository.push([update], remote=self.remote)
 
     def has(self, tip: GitTip, commit: str) -> bool:
         return self.repository.contains(tip.commit, commit)
@@ -239,9 +235,7 @@ def working_clone(
 
 def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
     """(remote, branch there)."""
-    raw = repository.git("config", "--null", "--get-regexp", r"^(branch|remote)\.", codes=(0, 1))
-    pairs = (each.partition("\n") for each in raw.decode("utf-8", "replace").split("\0"))
-    settings = {name: value for name, _, value in pairs}
+    settings = repository.settings(r"^(branch|remote)\.")
     remote = settings.get(f"branch.{branch}.remote", "origin")
     if f"remote.{remote}.url" not in settings:
         raise UcpError(
