@@ -495,8 +495,14 @@ What breaks other apps can't be ignored in the app repository, only in ucp.yaml.
 out of its project can't be ignored at all: allow it in ucp.yaml (`namespaces`, `clusterKinds`).
 What can't be read or built can't be ignored either, since nobody knows what else is in it.
 
-A pipeline that checks the app repository alone does not know ucp.yaml: give it a checkout of the
-core repository (`ucp check --apps . --core DIR`) where its `checks` matter.
+Objects that jsonnet makes are not judged: Argo CD alone renders it, with its own libraries and
+arguments. The check says so, with the names of the apps.
+
+A pipeline that checks the app repository alone (`ucp check --apps .`) does not know ucp.yaml. It
+reads `checks.yaml` there, which renders write from `checks` of ucp.yaml; wherever the core
+repository is at hand, as for the push hook and `ucp start`, ucp.yaml alone counts. Who may change
+`checks.yaml` decides what such a pipeline ignores: have its changes reviewed (`CODEOWNERS`), or
+give the pipeline a checkout of the core repository (`--core DIR`).
 
 `ucp check -o sarif` writes SARIF 2.1.0 for forges, with a run for each repository, paths relative
 to its root, and ignored findings as suppressed; `-o json` is for scripts. In a GitHub workflow:

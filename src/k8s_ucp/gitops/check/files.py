@@ -24,6 +24,7 @@ from k8s_ucp.topology.rules.names import shared_applications, taken_namespace
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
 _PLACE = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")
+_JSONNET = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(?:.*/)?[^/]+\.jsonnet$")
 _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")
 """Hidden folders, manifests of engines that are pinned as a whole, the topology."""
 _ACTION = re.compile(r"^\s*(?:-\s+)?uses:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
@@ -109,6 +110,13 @@ class Tree:
             for each in self.places
             if f"{each[0]}/Chart.yaml" in self.files and each not in self.overlays
         ]
+
+    @cached_property
+    def jsonnet(self) -> list[str]:
+        """Apps that jsonnet makes objects of, which nobody but Argo CD renders."""
+        others = {folder for folder, _, _ in (*self.overlays, *self.chart_overlays)}
+        found = (_JSONNET.match(path) for path in self.files)
+        return sorted({each[2] for each in found if each and each[1] not in others})
 
     @cached_property
     def roots(self) -> list[str]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.check.files import (
@@ -34,10 +36,12 @@ from k8s_ucp.gitops.check.suppressions import (
 )
 from k8s_ucp.gitops.manifests.build_charts import build_charts
 from k8s_ucp.gitops.manifests.build_many import Built, build_many
+from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.gitops.publish.repositories import render_to
-from k8s_ucp.gitops.render.repositories import Rendered
+from k8s_ucp.gitops.render.repositories import CHECKS, Rendered
 from k8s_ucp.topology import Topology, parse
 from k8s_ucp.topology.parts import Checks
+from k8s_ucp.topology.rules.references import find_bad_checks
 
 SHOWN = 20
 
@@ -58,7 +62,7 @@ class CheckResult:
     """Those that nobody ignores."""
     ignored: list[IgnoredFinding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Suppressions at a place that do not count, or match nothing."""
+    """Suppressions at a place that do not count, or match nothing; what can't be judged."""
     unused: list[str] = field(default_factory=list)
     """Entries of ucp.yaml that match nothing."""
 
@@ -112,7 +116,12 @@ def check(
     apps = Tree.of(checkout.apps) if checkout.apps else None
     topology = _topology_of(core)
     permissions = Permissions(topology)
-    triage = Triage(checks or (topology.spec.checks if topology else Checks()))
+    unread: list[Fault] = []
+    if checks is None:
+        checks = topology.spec.checks if topology else Checks()
+        if apps is not None and core is None:
+            checks, unread = _checks_of(apps)
+    triage = Triage(checks)
 
     core_objects: list[Object] = []
     if core is not None and checkout.core:
@@ -128,7 +137,13 @@ def check(
             *_guarded(".", partial(_object_faults, core, built, None)),
         ]
         _judge(triage, "core", core, built, faults)
+    unjudged: list[str] = []
     if apps is not None and checkout.apps:
+        unjudged = [
+            f"apps: {app}: Argo CD renders its jsonnet; what that makes was not checked"
+            for app in apps.jsonnet
+            if only is None or app in only
+        ]
         wanted = [each for each in apps.overlays if only is None or each[1] in only]
         groups = [
             [folder for folder, _, name in wanted if name == environment]
@@ -145,6 +160,7 @@ def check(
         built.failures |= rendered.failures
         known = core_objects if core is not None else None
         faults = [
+            *unread,
             *_guarded(".", partial(find_file_faults, apps)),
             *_guarded("environments.yaml", partial(find_environment_faults, apps)),
             *_guarded(".", partial(_object_faults, apps, built, known, permissions)),
@@ -155,7 +171,7 @@ def check(
     return CheckResult(
         sorted(triage.findings),
         sorted(triage.ignored),
-        [*triage.refused, *(triage.unmatched if only is None else ())],
+        [*triage.refused, *(triage.unmatched if only is None else ()), *unjudged],
         triage.unused if whole else [],
     )
 
@@ -211,6 +227,19 @@ def _topology_of(core: Tree | None) -> Topology | None:
         return _parse(text.decode("utf-8"))
     except (UcpError, UnicodeDecodeError):
         return None
+
+
+def _checks_of(apps: Tree) -> tuple[Checks, list[Fault]]:
+    """Those of ucp.yaml as the app repository has them, for a pipeline that has it alone."""
+    try:
+        content = documents(apps.files.get(CHECKS, b""), CHECKS)
+        found = Checks.model_validate(content[0] if content and content[0] else {})
+        if problem := next(find_bad_checks(found), None):
+            raise UcpError(problem.message)
+    except (UcpError, ValidationError) as error:
+        words = error.message if isinstance(error, UcpError) else error.errors()[0]["msg"]
+        return Checks(), [Fault("check-failed", f"not the checks of a ucp.yaml: {words}", CHECKS)]
+    return found, []
 
 
 def _parse(text: str) -> Topology:

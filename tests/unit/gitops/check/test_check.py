@@ -424,3 +424,14 @@ def test_the_table_is_of_the_pinned_kubernetes() -> None:
 
 def test_moving_words() -> None:
     assert is_moving("main") and is_moving("alpine-latest") and not is_moving("v1.2.3")
+
+
+def test_apps_that_jsonnet_makes_are_named() -> None:
+    place = "apps/{}/overlays/prod"
+    files = {
+        f"{place.format('made')}/lib/web.jsonnet": b"{}",
+        f"{place.format('chart')}/Chart.yaml": b"name: chart",
+        f"{place.format('chart')}/files/board.jsonnet": b"{}",
+        f"{place.format('plain')}/web.yaml": b"kind: Other",
+    }
+    assert Tree(files).jsonnet == ["made"]

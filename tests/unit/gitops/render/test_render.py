@@ -14,6 +14,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render, scalar, seconds
 from k8s_ucp.gitops.render.values.permissions import SET_PROJECT
 from k8s_ucp.topology import App, CoreCluster, Environment
+from k8s_ucp.topology.parts import Checks
 from tests.unit.gitops.topologies import FACTS, demo
 
 
@@ -275,3 +276,11 @@ def test_durations() -> None:
     for wrong in ("", "30", "s", "1 m", "-1s", "1d"):
         with pytest.raises(UsageError):
             seconds(wrong)
+
+
+def test_checks_are_in_the_app_repository_for_its_pipeline() -> None:
+    entry = {"rule": "image-untagged", "app": "echo", "reason": "a trial"}
+    checks = Checks.model_validate({"deny": ["warnings"], "ignore": [entry]})
+    text = render(demo(checks=checks), FACTS).apps["checks.yaml"]
+    assert Checks.model_validate(parse(text)) == checks
+    assert "checks.yaml" not in render(demo(), FACTS).apps
