@@ -66,8 +66,8 @@ def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
     from k8s_ucp.gitops.manifests.forms import chart_file
     from k8s_ucp.gitops.promotion.targets.chart import ChartContent
 
-    place, credential = _chart_of(call, missing)
-    files = pull(pinned_helm(), place, missing.version, cache_folder(), credential)
+    place, credential, digest = _chart_of(call, missing)
+    files = pull(pinned_helm(), place, missing.version, cache_folder(), credential, digest=digest)
     found = chart_file(files)
     if (found.name, found.version) != (missing.chart, missing.version):
         raise UcpError(
@@ -77,20 +77,24 @@ def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
     return ChartContent(missing.version, files)
 
 
-def _chart_of(call: Invocation, missing: ChartMissing) -> tuple[ChartRef, Credential | None]:
+def _chart_of(
+    call: Invocation, missing: ChartMissing
+) -> tuple[ChartRef, Credential | None, str | None]:
+    """Where it is, what opens that, and its digest where ucp.yaml records one for this version."""
     from k8s_ucp.gitops.manifests.chart_source import ChartRef
     from k8s_ucp.gitops.promotion.overlay import config_file
     from k8s_ucp.topology import load
 
     if missing.repo:
-        return ChartRef(missing.repo.rstrip("/"), missing.chart), None
+        return ChartRef(missing.repo.rstrip("/"), missing.chart), None, None
     topology_file = call.workspace.topology_file
     if topology_file.is_file():
         topology = load(topology_file)
         for app in topology.spec.apps:
             if app.name == missing.app and app.chart:
                 place = ChartRef(app.chart.repo, app.chart.name)
-                return place, credential_for(call, topology, app)
+                digest = app.chart.digest if app.chart.version == missing.version else None
+                return place, credential_for(call, topology, app), digest
     raise UcpError(
         missing.message,
         next=f"name its repository in {config_file(missing.app)}: "

@@ -15,6 +15,7 @@ from k8s_ucp.clouds import database_providers
 from k8s_ucp.providers import DEFAULT, core_providers, environment_providers
 from k8s_ucp.topology.values import (
     Branch,
+    ChartDigest,
     ChartName,
     ChartRepository,
     ChartVersion,
@@ -154,6 +155,8 @@ class Chart(Part):
     name: ChartName
     version: ChartVersion
     """The exact version."""
+    digest: ChartDigest | None = None
+    """Of the packed chart in that version: other content under the same version is refused."""
     auth: Name | None = None
     """Which of the credentials opens the repository."""
 

@@ -296,6 +296,13 @@ ChartVersion = Annotated[
     ),
 ]
 
+ChartDigest = Annotated[
+    str,
+    StringConstraints(
+        pattern=means(r"^sha256:[0-9a-f]{64}$", "the digest of a packed chart: sha256:<64 digits>")
+    ),
+]
+
 
 def _ref(value: str) -> str:
     """What `git check-ref-format` refuses beyond the patterns, and names that git reads otherwise.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
+import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +21,7 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Chart, default, load
 from k8s_ucp.topology.text import topology_text
-from k8s_ucp.workspace import Workspace
+from k8s_ucp.workspace import Workspace, cache_folder
 from tests.chart_servers import PASSWORD, USER, chart_servers, web_chart, web_files
 from tests.integration.gitops.promotion.git_servers import TOKEN, http_git
 from tests.integration.gitops.promotion.git_servers import USER as GIT_USER
@@ -164,14 +168,20 @@ def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: 
     file = workspace / "ucp.yaml"
     text = file.read_text()
     entry = "{rule: image-moving-tag, app: web, file: apps/web/*, reason: a trial}"
-    for checks, words in (("deny: [warnings]", "2 errors"), (f"ignore: [{entry}]", None)):
+    for checks, words in (("deny: [warnings]", "2 errors"), (f"ignore: [{entry}]", "2 ignored")):
         file.write_text(text.replace("spec:\n", f"spec:\n  checks: {{{checks}}}\n", 1))
-        if words:
-            with pytest.raises(UcpError, match=words):
-                ucp(workspace, "check")
-        else:
-            said = ucp(workspace, "check", "--show-ignored")
-            assert "a trial (ucp.yaml)" in said and "2 ignored" in said
+        # A pipeline of the app repository has nothing else, and knows them all the same.
+        ucp(workspace, "render", "--out", str(tmp_path / words[2:5]))
+        for alone in ([], ["--apps", str(tmp_path / words[2:5] / "apps")]):
+            if "errors" in words:
+                with pytest.raises(UcpError, match=words):
+                    ucp(workspace, "check", *alone)
+            else:
+                said = ucp(workspace, "check", "--show-ignored", *alone)
+                assert "a trial (ucp.yaml)" in said and words in said
+    (tmp_path / "ign" / "apps" / "checks.yaml").write_text("ignore: [{rule: yaml-invalid}]\n")
+    with pytest.raises(UcpError, match="not the checks of"):
+        ucp(workspace, "check", "--apps", str(tmp_path / "ign" / "apps"))
 
 
 def test_a_dry_run_shows_everything_and_changes_nothing(
@@ -215,13 +225,46 @@ def test_charts_of_repositories_and_registries(
     assert "newest: Helm chart web, version 1.2.0" in said
     apps = {each.name: each.chart for each in load(workspace / "ucp.yaml").spec.apps}
     named = "charts" if private else None
-    assert apps["newest"] == Chart(repo=url, name="web", version="1.2.0", auth=named)
-    assert apps["older"] == Chart(repo=url, name="web", version="1.0.0", auth=named)
+    for app_name, version in (("newest", "1.2.0"), ("older", "1.0.0")):
+        digest = f"sha256:{hashlib.sha256(versions['web', version]).hexdigest()}"
+        assert apps[app_name] == Chart(
+            repo=url, name="web", version=version, digest=digest, auth=named
+        )
     # The servers are gone: a version is fetched once.
     tree = rendered(workspace)
     assert "version: 1.0.0" in tree["apps/older/overlays/prod/Chart.yaml"]
     ucp(workspace, "check")
     assert not any(PASSWORD in text for text in tree.values())
+
+
+@pytest.mark.parametrize("kind", ["http", "oci"])
+def test_a_version_that_is_published_again_is_refused(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "tools").symlink_to(cache_folder() / "tools")
+    monkeypatch.setenv("UCP_CACHE_DIR", str(cache))
+    first = {("web", "1.0.0"): web_chart("1.0.0")}
+    with chart_servers(first) as served:
+        where = ["--chart", "web", "--repo", served.http, "--version", "1.0.0"]
+        if kind == "oci":
+            where = ["--chart", f"{served.oci}/web", "--version", "1.0.0"]
+        ucp(workspace, "app", "add", "web", *where)
+        ucp(workspace, "check")
+        served.charts["web", "1.0.0"] = web_chart("1.0.0", more={"templates/evil.yaml": ""})
+        before = everything(workspace)
+        with pytest.raises(UcpError, match="published again with other content"):
+            ucp(workspace, "app", "add", "other", *where)
+        assert everything(workspace) == before
+        # What was fetched is in the cache; elsewhere it has to be fetched.
+        ucp(workspace, "check")
+        shutil.rmtree(cache / "sources")
+        with pytest.raises(UcpError, match="and not the recorded sha256:") as refused:
+            ucp(workspace, "check")
+        assert "set `digest` of the chart" in str(refused.value.next)
+        served.charts.update(first)
+        ucp(workspace, "check")
 
 
 def test_charts_that_a_chart_depends_on_come_along(
@@ -353,8 +396,16 @@ def test_nothing_is_granted_silently(workspace: Path, tmp_path: Path, toolbox: T
 
 
 def test_a_private_repository_is_opened_by_the_credential_it_names(
-    workspace: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, tmp_path: Path, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Added from and imported; the secret is in no argument, no file and no commit."""
+    gitops = Workspace.at(workspace).gitops("demo")
+    gitops.core.mkdir(parents=True)
+    called = tmp_path / "called"
+    script = f'#!/bin/sh\necho "$@" >>{called}\nexec {shutil.which("git")} "$@"\n'
+    wrapper = write(tmp_path / "bin", {"git": script}) / "git"
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("GIT_PYTHON_GIT_EXECUTABLE", str(wrapper))
     theirs = tmp_path / "served" / "theirs"
     first = commit(write(theirs, {"web.yaml": DEPLOYMENT}))
     text = (workspace / "ucp.yaml").read_text()
@@ -364,8 +415,32 @@ def test_a_private_repository_is_opened_by_the_credential_it_names(
         url = server.url(theirs / ".git")
         with pytest.raises(UcpError):
             ucp(workspace, "app", "add", "web", "--repo", url)
-        said = ucp(workspace, "app", "add", "web", "--repo", url, "--auth", "theirs")
-    assert first in said
-    assert TOKEN not in said
-    assert TOKEN not in (workspace / "ucp.yaml").read_text()
-    assert rendered(workspace)["apps/web/base/web.yaml"] == DEPLOYMENT
+            ucp(workspace, "app", "import", url, "--all")
+        words = [["add", "web", "--repo", url], ["import", url, "--app", "theirs"]]
+        said = [_apart(workspace, wrapper, "app", *each, "--auth", "theirs") for each in words]
+    assert all(first in each for each in said)
+    for path in ("web", "theirs"):
+        found = Repository(gitops.apps_remote).read("main")[f"apps/{path}/base/web.yaml"]
+        assert found == DEPLOYMENT.encode()
+    assert [each.auth for each in load(workspace / "ucp.yaml").spec.apps[-2:]] == ["theirs"] * 2
+    assert url in called.read_text()
+    commits = [
+        Repository(each).git("log", "-p", "--all").decode()
+        for each in (gitops.core_remote, gitops.apps_remote)
+    ]
+    files = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
+    for secret in (TOKEN, base64.b64encode(f"{GIT_USER}:{TOKEN}".encode()).decode()):
+        assert not any(secret in text for text in (*said, *commits, called.read_text()))
+        assert not any(secret.encode() in content for content in files)
+
+
+def _apart(workspace: Path, git: Path, *words: str) -> str:
+    """What a command says in a process of its own, which calls that git."""
+    program = "import sys; from k8s_ucp.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    called = [sys.executable, "-c", program, "--workspace", str(workspace), *words]
+    path = f"{git.parent}:{os.environ['PATH']}"
+    ended = subprocess.run(
+        called, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout + ended.stderr

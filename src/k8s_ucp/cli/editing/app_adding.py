@@ -88,7 +88,8 @@ def item_of(call: Invocation, topology: Topology, wanted: AppFlags) -> Iterator[
 
 def _chart(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, Any]:
     from k8s_ucp.cli.app_sources import credential_for, pinned_helm
-    from k8s_ucp.gitops.manifests.chart_source import ChartRef, find_version
+    from k8s_ucp.gitops.manifests.chart_source import ChartRef, find_digest, find_version
+    from k8s_ucp.workspace import cache_folder
 
     chart, repo = wanted.chart or "", wanted.repo
     if chart.startswith("oci://"):
@@ -105,6 +106,9 @@ def _chart(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, 
     credential = credential_for(call, topology, app)
     place = ChartRef(found["repo"], chart)
     found["version"] = find_version(pinned_helm(), place, wanted.version, credential)
+    found["digest"] = find_digest(
+        pinned_helm(), place, found["version"], cache_folder(), credential
+    )
     return found
 
 

@@ -60,26 +60,82 @@ def find_version(
     return chart_file({"Chart.yaml": said.encode()}).version
 
 
+class ChartChanged(UcpError):
+    """A version of a chart has another content than the one that was recorded or fetched first."""
+
+
 def pull(
-    helm: Path, place: ChartRef, version: str, cache: Path, credential: Credential | None
+    helm: Path,
+    place: ChartRef,
+    version: str,
+    cache: Path,
+    credential: Credential | None,
+    *,
+    digest: str | None = None,
 ) -> dict[str, bytes]:
-    """The files of a chart: {path: content}. Raises UcpError."""
-    digest = hashlib.sha256(f"{place} {version}".encode()).hexdigest()[:20]
-    kept = cache / "sources" / "charts" / f"{digest}.tgz"
-    if not kept.exists():
-        with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
-            target = Path(home, "pulled")
-            target.mkdir()
-            words = ["pull", *_words(place), "--version", version, "--destination", str(target)]
-            _call(helm, words, place, home, credential)
-            found = list(target.glob("*.tgz"))
-            if len(found) != 1:
-                raise UcpError(f"helm fetched no chart from {place}")
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            part = kept.with_suffix(f".{os.getpid()}")
-            part.write_bytes(found[0].read_bytes())
-            part.replace(kept)
-    return unpack(kept.read_bytes(), str(place))
+    """The files of a chart: {path: content}. digest: what it must have. Raises UcpError."""
+    kept = _kept(cache, place, version)
+    archive = kept.read_bytes() if kept.exists() else None
+    # What the cache has may be older than the record: the repository is asked then.
+    if archive is None or digest not in (None, digest_of(archive)):
+        archive = _fetch(helm, place, version, credential)
+        if digest not in (None, found := digest_of(archive)):
+            raise ChartChanged(
+                f"version {version} of the chart {place} has the digest {found}, and not the "
+                f"recorded {digest}: it was published again with other content, or the version "
+                "was changed without the digest",
+                next="ask its publisher; where the content is right, set `digest` of the chart in "
+                f"ucp.yaml to {found}",
+            )
+        _keep(kept, archive)
+    return unpack(archive, str(place))
+
+
+def find_digest(
+    helm: Path, place: ChartRef, version: str, cache: Path, credential: Credential | None
+) -> str:
+    """The digest of a version as its repository has it now. Raises UcpError, ChartChanged where
+    another content was fetched before.
+    """
+    archive, kept = _fetch(helm, place, version, credential), _kept(cache, place, version)
+    found = digest_of(archive)
+    if kept.exists() and (before := digest_of(kept.read_bytes())) != found:
+        raise ChartChanged(
+            f"version {version} of the chart {place} has the digest {found}, and had {before} when "
+            "it was fetched before: it was published again with other content",
+            next=f"ask its publisher; where the content is right, delete {kept} and try again",
+        )
+    _keep(kept, archive)
+    return found
+
+
+def digest_of(archive: bytes) -> str:
+    """Of a packed chart: what a repository's index names, and a registry's layer."""
+    return f"sha256:{hashlib.sha256(archive).hexdigest()}"
+
+
+def _kept(cache: Path, place: ChartRef, version: str) -> Path:
+    name = hashlib.sha256(f"{place} {version}".encode()).hexdigest()[:20]
+    return cache / "sources" / "charts" / f"{name}.tgz"
+
+
+def _keep(kept: Path, archive: bytes) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    part = kept.with_suffix(f".{os.getpid()}")
+    part.write_bytes(archive)
+    part.replace(kept)
+
+
+def _fetch(helm: Path, place: ChartRef, version: str, credential: Credential | None) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
+        target = Path(home, "pulled")
+        target.mkdir()
+        words = ["pull", *_words(place), "--version", version, "--destination", str(target)]
+        _call(helm, words, place, home, credential)
+        found = list(target.glob("*.tgz"))
+        if len(found) != 1:
+            raise UcpError(f"helm fetched no chart from {place}")
+        return found[0].read_bytes()
 
 
 def unpack(archive: bytes, what: str) -> dict[str, bytes]:

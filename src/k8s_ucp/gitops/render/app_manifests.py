@@ -84,7 +84,9 @@ def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, by
     if app.chart:
         chart = app.chart
         place = ChartRef(chart.repo, chart.name)
-        return pull(fetcher.helm(), place, chart.version, fetcher.cache, credential)
+        return pull(
+            fetcher.helm(), place, chart.version, fetcher.cache, credential, digest=chart.digest
+        )
     place_of_repository = open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
     if path and not place_of_repository.names(path):
         raise UsageError(
