@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import tarfile
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ import pytest
 from k8s_ucp.kube import APPLICATION, DEPLOYMENT, LOCAL_CLUSTER, SECRET, Kube
 from tests.e2e.world import World, until
 from tests.integration.board.sources import Client
+from tests.terminal import run_in_terminal, seen
 
 
 def image(kube: Kube) -> str | None:
@@ -84,6 +86,27 @@ def test_status_tells_what_start_brought_up(demo: World) -> None:
     for each in applications.values():
         assert (each["sync"], each["health"]) == ("Synced", "Healthy")
         assert each["images"] == ["ealen/echo-server:0.9.2"]
+
+
+def test_status_fits_a_terminal_of_80_columns(demo: World) -> None:
+    words = [*demo.command, "--workspace", str(demo.workspace), "status"]
+    lines = seen(run_in_terminal(words, demo.home, {**demo.env, "TERM": "xterm"}))
+    assert lines[0] == f"topology {demo.topology}"
+    heads = {
+        "topology",
+        "WHAT",
+        "core",
+        "component",
+        "environment",
+        "database",
+        "APPLICATION",
+        "MIRROR",
+    }
+    names = {each["name"] for each in demo.status()["applications"]}
+    # What is cut off at the right begins no line of its own.
+    firsts = {line.split()[0] for line in lines if line}
+    assert {each for each in firsts - heads - names if not each.endswith("...")} == set()
+    assert {"echo-prod", "echo-stage"} <= firsts
 
 
 def test_the_graph_shows_what_runs(demo: World) -> None:
@@ -224,7 +247,11 @@ def test_the_board_promotes_and_rolls_back_on_what_runs(demo: World) -> None:
         assert late["message"].startswith("conflict: echo in prod changed to 0.9.3 in the meantime")
         now = shown.until("apps", "echo/prod", lambda row: row["tag"] == "0.9.3")
         echo["seen"] = now["pins"]
-        shown.until("apps", "echo/prod", lambda row: row["images"][0].endswith(":0.9.3"))
+        with written_by_argocd(demo, "echo-prod", ":0.9.3") as told:
+            shown.until("apps", "echo/prod", lambda row: row["images"][0].endswith(":0.9.3"))
+            on_board = time.monotonic()
+        print(f"on the board {on_board - told[0]:.2f} s after Argo CD wrote it")
+        assert on_board - told[0] < 1
         back = json.loads(client.change({**echo, "kind": "rollback"}).body)
         assert back["message"].startswith("rolled back: echo in prod: 0.9.3 -> 0.9.2")
         now = shown.until("apps", "echo/prod", lambda row: row["held"] == ["0.9.3"])
@@ -238,6 +265,31 @@ def test_the_board_promotes_and_rolls_back_on_what_runs(demo: World) -> None:
         assert [each["kind"] for each in history[:2]] == ["rollback", "promote"]
         assert shown.sections["events"]
     until("prod is as it was", lambda: healthy(demo, "echo-prod", "0.9.2"))
+
+
+@contextmanager
+def written_by_argocd(world: World, name: str, image: str) -> Iterator[list[float]]:
+    """When somebody who watches the Application is told that it has this image."""
+    kube, told = world.kube("core"), list[float]()
+
+    def has_it(item: Any) -> bool:
+        images = (item.get("status") or {}).get("summary", {}).get("images") or []
+        return item["metadata"]["name"] == name and any(each.endswith(image) for each in images)
+
+    def follow() -> None:
+        found, version = kube.list_with_version(APPLICATION, "argocd")
+        if any(map(has_it, found)):
+            told.append(time.monotonic())
+            return
+        for _, item in kube.watch(APPLICATION, "argocd", since=version, seconds=120):
+            if has_it(item):
+                told.append(time.monotonic())
+                return
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    yield told
+    follower.join(130)
 
 
 @contextmanager

@@ -77,14 +77,14 @@ def show_status() -> None:
     ]
     seen = dataclasses.replace(WELL, applications=applications)
     console = Console()
-    console.data(status._page(summarize(TOPOLOGY, seen), seen, console.width))
+    console.data(status._page(summarize(TOPOLOGY, seen), seen, {}, console.width))
 
 
 def watch() -> None:
     """`ucp status --watch` twice, the second time with less to show."""
     console = Console()
     for seen in (WELL, ClusterSnapshot(core_ready=False)):
-        console.redraw(status._page(summarize(TOPOLOGY, seen), seen, console.width))
+        console.redraw(status._page(summarize(TOPOLOGY, seen), seen, {}, console.width))
 
 
 def show_doctor() -> None:

@@ -11,13 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pexpect
-import pyte
 import pytest
+
+from tests.terminal import run_in_terminal, seen
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-COLUMNS, LINES = 80, 24
 SCREENS = ("start", "failed_start", "show_status", "watch", "show_doctor", "promote")
 
 
@@ -30,35 +29,14 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "LC_ALL": "C.UTF-8", **more}
 
 
-def written(name: str, terminal: str) -> bytes:
+def run(name: str, terminal: str) -> bytes:
     """Every byte that came through the terminal."""
-    child = pexpect.spawn(
-        sys.executable,
-        program(name),
-        cwd=str(ROOT),
-        env=environment(TERM=terminal),
-        dimensions=(LINES, COLUMNS),
-        timeout=60,
-    )
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 0, child.before
-    assert isinstance(child.before, bytes)
-    return child.before
-
-
-def seen(data: bytes) -> str:
-    """All lines as the terminal has them in the end, with those that have scrolled away."""
-    screen = pyte.HistoryScreen(COLUMNS, LINES, history=1000)
-    pyte.ByteStream(screen).feed(data)
-    above = ["".join(line[place].data for place in range(COLUMNS)) for line in screen.history.top]
-    lines = [line.rstrip() for line in (*above, *screen.display)]
-    return "\n".join(lines).rstrip() + "\n"
+    return run_in_terminal([sys.executable, *program(name)], ROOT, environment(TERM=terminal))
 
 
 @pytest.mark.parametrize("name", SCREENS)
 def test_the_screen_is_as_it_was_reviewed(name: str) -> None:
-    found = seen(written(name, "xterm-256color"))
+    found = "\n".join(seen(run(name, "xterm-256color"))) + "\n"
     golden = HERE / "screens" / f"{name}.txt"
     if not golden.exists():
         golden.parent.mkdir(exist_ok=True)
@@ -67,13 +45,13 @@ def test_the_screen_is_as_it_was_reviewed(name: str) -> None:
 
 
 def test_every_step_is_on_one_line_and_none_is_left_running() -> None:
-    lines = seen(written("start", "xterm-256color")).splitlines()
+    lines = seen(run("start", "xterm-256color"))
     assert len(lines) == 28
     assert all(line.startswith("✓ ") for line in lines)
 
 
 def test_a_page_is_redrawn_without_clearing_the_screen_or_what_is_above_it() -> None:
-    data = written("watch", "xterm-256color")
+    data = run("watch", "xterm-256color")
     assert data.count(b"\x1b[2J") == 1
     assert b"\x1b[3J" not in data
 
@@ -85,6 +63,6 @@ def test_a_dumb_terminal_and_a_log_get_no_control_characters(name: str) -> None:
         cwd=ROOT, env=environment(TERM="xterm-256color"), capture_output=True, check=True,
         stdin=subprocess.DEVNULL, timeout=60,
     )  # fmt: skip
-    for data in (written(name, "dumb"), log.stdout + log.stderr):
+    for data in (run(name, "dumb"), log.stdout + log.stderr):
         assert data
         assert not re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", data), data
