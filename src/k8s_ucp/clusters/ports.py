@@ -147,6 +147,18 @@ def can_listen(port: int) -> bool:
     return True
 
 
+def refuse_taken(ports: Mapping[str, int], where: str) -> None:
+    """Raises UcpError where another program listens on one of these, given by name."""
+    for name, port in ports.items():
+        if not can_listen(port):
+            raise UcpError(
+                f"port {port} of {name} in {where} is already in use by another program",
+                next=(
+                    f"stop it (ss -ltnp 'sport = :{port}' shows which), then run the command again"
+                ),
+            )
+
+
 def is_taken(port: int) -> bool:
     """Somebody listens on that port, also one that we may not listen on ourselves (below 1024)."""
     try:

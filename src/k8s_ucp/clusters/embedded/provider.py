@@ -29,7 +29,7 @@ from k8s_ucp.clusters.embedded.processes import (
     forget_strangers,
 )
 from k8s_ucp.clusters.embedded.settings import Parameters
-from k8s_ucp.clusters.ports import Ports, can_listen, default_registry
+from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.locks import locked
 from k8s_ucp.providers import PROVIDERS
@@ -261,7 +261,8 @@ class EmbeddedProvider:
         if down := find_down(folder):
             self._link_programs(folder)
             forget_strangers(folder)
-            _refuse_taken_ports(folder, record, down)
+            taken = {name: port for name, port in record.ports.items() if name in down}
+            refuse_taken(taken, f"cluster {folder.name}")
             kwokctl.start(folder, timeout=_left(until))
         self._await(folder, record, until)
         if not folder.should_run():
@@ -325,18 +326,6 @@ class EmbeddedProvider:
 
 _LINKED = (*kwokctl.PROGRAMS, "true")
 _COMPONENT_OF: Mapping[str, str] = {"kwok": "kwok-controller", "true": "kubectl"}
-
-
-def _refuse_taken_ports(folder: ClusterFolder, record: Record, down: list[str]) -> None:
-    for name, port in record.ports.items():
-        if name in down and not can_listen(port):
-            raise UcpError(
-                f"port {port} of {name} in cluster {folder.name} is already in use by "
-                "another program",
-                next=(
-                    f"stop it (ss -ltnp 'sport = :{port}' shows which), then run the command again"
-                ),
-            )
 
 
 def _absent(name: str) -> UcpError:

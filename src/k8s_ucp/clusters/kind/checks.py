@@ -173,6 +173,16 @@ def check_mounts(mounts: Mapping[str, Path]) -> None:
             )
 
 
+def check_same_mounts(request: ClusterRequest, node: ContainerNode) -> None:
+    for path, folder in request.mounts.items():
+        if node.mounts.get(path) != str(folder):
+            raise UcpError(
+                f"the nodes of {request.name} do not mount {folder}, and mounts of "
+                "existing nodes can't be changed",
+                next="recreate the cluster from the repositories: ucp stop, then ucp start",
+            )
+
+
 def free_pair() -> tuple[int, int] | None:
     """Two free ports to take in the place of 80 and 443."""
     pairs = (pair for pair in OTHER_PORTS if not any(map(is_taken, pair)))

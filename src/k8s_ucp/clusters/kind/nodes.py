@@ -12,10 +12,11 @@ from typing import Any
 
 from k8s_ucp.cluster_provider import HTTP, HTTPS, ClusterState, Reach
 from k8s_ucp.clusters import api_server
-from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode
+from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode, mark_folder
 from k8s_ucp.clusters.kind.config import API, LOOPBACK, kubeconfig, node_name
 from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
 from k8s_ucp.kube import NODE, Kind, Kube, KubeError
+from k8s_ucp.workspace import cache_folder
 
 NOTE = "/kind/k8s-ucp.json"
 """In the node: written last when a cluster is made."""
@@ -56,6 +57,27 @@ class KindNodes:
     def clusters(self) -> list[str]:
         """Names of our clusters, sorted."""
         return sorted({each.cluster for each in self.of()})
+
+    def start(self, nodes: Sequence[ContainerNode], *, timeout: float) -> None:
+        """Have the containers of one cluster running. Raises UcpError."""
+        stopped = [each for each in nodes if not each.running]
+        if not stopped:
+            return
+        # Some engines refuse to start what mounts a folder that is gone.
+        mark_folder(cache_folder()).mkdir(parents=True, exist_ok=True)
+        try:
+            self._engine.start(stopped, timeout=timeout)
+        except CommandFailed as error:
+            said = error.output
+            if "port is already allocated" in said or "address already in use" in said:
+                name = nodes[0].cluster
+                ports = ", ".join(str(port) for _, port in sorted(nodes[0].ports.values()))
+                raise UcpError(
+                    f"failed to start {name}: one of its ports is in use by another program "
+                    f"({ports})",
+                    next="stop that program (sudo ss -ltnp shows it), then run the command again",
+                ) from error
+            raise
 
     def state(self, name: str) -> ClusterState:
         """An engine that is silent leaves everything open: not ready, and the reason."""

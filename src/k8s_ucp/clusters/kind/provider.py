@@ -33,7 +33,7 @@ from k8s_ucp.clusters.kind.images import KindImages
 from k8s_ucp.clusters.kind.nodes import KindNodes, absent
 from k8s_ucp.clusters.kind.program import KindProgram
 from k8s_ucp.clusters.ports import Ports, default_registry
-from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
+from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.locks import locked
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.toolbox import Toolbox
@@ -131,14 +131,14 @@ class KindProvider:
         with self._locked(name, timeout):
             nodes = self._nodes.of(name)
             if nodes:
-                self._run(name, nodes, until)
+                self._nodes.start(nodes, timeout=_left(until))
                 note = self._read_note(nodes[0], until)
                 if note is None and not self._was_cut_off(name, nodes, until):
                     report(f"completing {name}, whose creation was interrupted")
                     note = {}
                 if note is not None:
                     self._await(name, until)
-                    _refuse_other_mounts(request, nodes)
+                    checks.check_same_mounts(request, nodes[0])
                     self._load(nodes, note, report, until)
                     return
                 report(f"deleting the remains of an interrupted creation of {name}")
@@ -159,7 +159,7 @@ class KindProvider:
             nodes = self._nodes.of(name)
             if not nodes:
                 raise absent(name)
-            self._run(name, nodes, until)
+            self._nodes.start(nodes, timeout=_left(until))
             self._await(name, until)
 
     def stop(self, name: str, *, timeout: float = 60) -> None:
@@ -280,17 +280,6 @@ class KindProvider:
 
     # Starting, deleting.
 
-    def _run(self, name: str, nodes: Sequence[ContainerNode], until: float) -> None:
-        """Have the containers running."""
-        stopped = [each for each in nodes if not each.running]
-        if stopped:
-            # Some engines refuse to start what mounts a folder that is gone.
-            mark_folder(cache_folder()).mkdir(parents=True, exist_ok=True)
-            try:
-                self._engine.start(stopped, timeout=_left(until))
-            except CommandFailed as error:
-                raise _not_started(name, nodes[0], error) from error
-
     def _await(self, name: str, until: float) -> None:
         """Wait until the API server serves the admin."""
         began = time.monotonic()
@@ -347,26 +336,6 @@ def why_unavailable() -> UcpError | None:
     except UcpError as error:
         return error
     return None
-
-
-def _refuse_other_mounts(request: ClusterRequest, nodes: Sequence[ContainerNode]) -> None:
-    for path, folder in request.mounts.items():
-        if nodes[0].mounts.get(path) != str(folder):
-            raise UcpError(
-                f"the nodes of {request.name} do not mount {folder}, and mounts of "
-                "existing nodes can't be changed",
-                next="recreate the cluster from the repositories: ucp stop, then ucp start",
-            )
-
-
-def _not_started(name: str, node: ContainerNode, error: CommandFailed) -> UcpError:
-    if "port is already allocated" in error.output or "address already in use" in error.output:
-        ports = ", ".join(str(port) for _, port in sorted(node.ports.values()))
-        return UcpError(
-            f"failed to start {name}: one of its ports is in use by another program ({ports})",
-            next="stop that program (sudo ss -ltnp shows it), then run the command again",
-        )
-    return error
 
 
 def _left(until: float) -> float:

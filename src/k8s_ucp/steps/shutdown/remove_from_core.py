@@ -69,11 +69,11 @@ class _Removal:
     def run(self) -> None:
         found = self.inventory
         # Looked at while all of it is there.
-        things = [*found.created, *found.applied, *found.cluster_secrets]
+        objects = [*found.created, *found.applied, *found.cluster_secrets]
         namespaces, kinds, hooks = found.namespaces, found.kinds, self._hooks()
         shared = found.shared
         applications = found.applications
-        workloads = [each for each in things if each["kind"] in WORKLOADS]
+        workloads = [each for each in objects if each["kind"] in WORKLOADS]
         # Applications and workloads go first. A stop that is cut off then must still know whose the
         # rest is that they kept or wrote.
         ours = map(LedgerEntry.of, [*found.created, *found.made_inside()])
@@ -84,7 +84,7 @@ class _Removal:
             self.report("Applications")
             for each in shared:
                 self._give_back(each)
-            self._withdraw(applications, [each for each in things if _is_set(each)])
+            self._withdraw(applications, [each for each in objects if _is_set(each)])
         self._end([each for each in workloads if each["metadata"]["name"] in BRINGING])
         self.report("the other workloads")
         self._end([each for each in workloads if each["metadata"]["name"] not in BRINGING])
@@ -92,7 +92,7 @@ class _Removal:
         self._delete_all(hooks)
         for kind, item in found.instances():
             self._release(kind, item)
-        self._delete_all([*applications, *(each for each in things if not _is_shell(each))])
+        self._delete_all([*applications, *(each for each in objects if not _is_shell(each))])
         self._delete_all(kinds)
         self._await_gone(kinds, "deletion of ucp's CRDs")
         self.report("namespaces")
