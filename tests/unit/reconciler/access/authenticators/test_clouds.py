@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.reconciler.access.authenticators import aws as authenticator_aws
 from k8s_ucp.reconciler.access.authenticators.aws import Keys, presign, read_keys
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, ClusterInfo, NoAccess, choose
@@ -18,6 +19,10 @@ from tests.unit.reconciler.access.authenticators.clouds import Answering
 CANARY = "canary-77aa"
 AWS_FILE = f"[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = {CANARY}\n"
 CLUSTER = {"server": "https://a:1"}
+
+
+def test_each_cloud_has_the_authenticator_that_its_row_names() -> None:
+    assert [each.name for each in AUTHENTICATORS] == ["static", *CLOUDS]
 
 
 def plugin(command: str, *arguments: str, **cluster_info: Any) -> AuthInfo:
