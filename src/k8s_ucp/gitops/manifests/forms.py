@@ -20,6 +20,11 @@ Files = Mapping[str, bytes]
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _OVERLAY = re.compile(r"overlays/([^/]+)/(?:kustomization\.ya?ml|Kustomization)")
 _SHOWN = 8
+_TOOL = re.compile(
+    r"skaffold/|(?:kind\.x-k8s|k3d|backstage|garden|eksctl|ctlptl|kubeadm\.k8s"
+    r"|kubelet\.config\.k8s|kustomize\.config\.k8s)\.(?:io|dev)/"
+)
+"""Versions of what looks as an object and is settings of a tool that people have beside them."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,10 @@ def _holds_objects(files: Files, path: str) -> bool:
     if not name.endswith((".yaml", ".yml", ".json")) or name in KUSTOMIZATIONS or name[0] == ".":
         return False
     content = [each for each in documents(files[path], path) if each is not None]
-    return bool(content) and all(isinstance(each, dict) and "kind" in each for each in content)
+    return bool(content) and all(
+        isinstance(each, dict) and "kind" in each and not _TOOL.match(str(each.get("apiVersion")))
+        for each in content
+    )
 
 
 def unkustomizable(files: Files) -> str | None:

@@ -81,3 +81,12 @@ def test_variants_in_folders_below_are_left_out() -> None:
 def test_what_is_none_of_them(files: dict[str, bytes], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         find_form(files)
+
+
+@pytest.mark.parametrize(
+    "version", ["skaffold/v4beta6", "kind.x-k8s.io/v1alpha4", "backstage.io/v1alpha1", "k3d.io/v1"]
+)
+def test_settings_of_tools_are_no_manifests(version: str) -> None:
+    files = {"web.yaml": SERVICE, "tool.yaml": f"apiVersion: {version}\nkind: Config\n".encode()}
+    assert manifest_files(files) == ["web.yaml"]
+    assert find_form(files).form == "kustomize"
