@@ -1,0 +1,105 @@
+"""Apps in the shapes that people have: added, promoted, rolled back and removed without a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.conftest import make_world
+from tests.e2e.corpus import SHAPES
+from tests.e2e.corpus.shape import Shape
+from tests.e2e.corpus.sources import sources
+from tests.e2e.corpus.trial import Trial
+from tests.e2e.world import World
+from tests.evidence import table, write
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
+
+QUICK = [each for each in SHAPES if each.quick]
+AT_ONCE = 11
+"""Shapes that are on the topology together, in the soak."""
+TOPOLOGY = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+  environments:
+    - {name: stage, cluster: {provider: embedded}}
+    - {name: prod, cluster: {provider: embedded}, promotesFrom: stage}
+  addons: {argo-rollouts: true}
+"""
+
+on_the_shared_topology = pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def tried(demo: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
+    """All quick shapes, after the whole way."""
+    demo.ucp("start", "--yes")
+    with sources(tmp_path_factory.mktemp("corpus"), QUICK) as served:
+        trial = Trial(demo, served, QUICK)
+        trial.run()
+        yield trial
+
+
+@on_the_shared_topology
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("shape", QUICK, ids=lambda each: each.name)
+def test_a_shape_of_an_app_goes_the_whole_way(tried: Trial, shape: Shape) -> None:
+    assert tried.failures.get(shape.name) is None
+
+
+@on_the_shared_topology
+def test_nothing_is_left_of_any_of_them(tried: Trial) -> None:
+    assert tried.failures.get("all") is None
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_every_shape(toolbox: Toolbox, tmp_path: Path) -> None:
+    failures: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+    for world in make_world("corpus"):
+        (world.workspace / "ucp.yaml").write_text(TOPOLOGY)
+        world.ucp("start", "--yes", timeout=600)
+        with sources(tmp_path, SHAPES) as served:
+            for first in range(0, len(SHAPES), AT_ONCE):
+                trial = Trial(world, served, SHAPES[first : first + AT_ONCE])
+                trial.run()
+                failures |= trial.failures
+                for step, took in trial.seconds.items():
+                    seconds[step] = seconds.get(step, 0) + took
+    tell(failures, seconds)
+    assert failures == {}
+
+
+def tell(failures: dict[str, str], seconds: dict[str, float]) -> None:
+    rows = [
+        (
+            each.name,
+            each.about,
+            {"folder": "folder", "git": "git repository"}.get(each.source, f"{each.source} chart"),
+            "failed" if each.name in failures else "as wanted",
+        )
+        for each in SHAPES
+    ]
+    steps = [(step, f"{took:.0f}") for step, took in seconds.items()]
+    write(
+        "apps",
+        "Apps that people bring",
+        {
+            "What was done with each": (
+                "`ucp app add`; Synced and Healthy with its images on stage and prod; promoted to "
+                "stage, then from stage to prod; rolled back on prod; `ucp app remove`. Afterwards "
+                "ucp.yaml, the trees of both repositories and of their clones, and every object of "
+                "the core cluster and of both app clusters are as before."
+            ),
+            "Shapes": table(["name", "what it is", "from", "result"], rows),
+            "Seconds by step, all shapes together": table(["step", "seconds"], steps),
+        },
+        command="make soak",
+    )
