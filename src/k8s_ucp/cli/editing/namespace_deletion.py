@@ -5,6 +5,7 @@ A namespace that holds anything of somebody else stays, and so does one with vol
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from k8s_ucp.kube import NAMESPACE, Kube, Object
 from k8s_ucp.providers import PROVIDERS
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import App, Topology
+    from k8s_ucp.topology import App, Environment, Topology
 
 LEAVING_SECONDS = 60.0
 _ARGOCD = "argocd-controller"
@@ -34,27 +35,28 @@ def delete_namespaces(call: Invocation, topology: Topology, app: App) -> None:
     What stays is said; nothing here fails the removal, which has landed.
     """
     wanted = [each for each in namespaces_of(app) if each not in taken_namespaces(topology)]
-    for environment in topology.spec.environments:
-        path = call.workspace.state(topology.name).kubeconfig(
-            topology.app_cluster(environment.name)
-        )
-        if not path.exists():
-            continue
+    state = call.workspace.state(topology.name)
+
+    def on(environment: Environment) -> list[str]:
+        path = state.kubeconfig(topology.app_cluster(environment.name))
         simulated = PROVIDERS[environment.cluster.provider].simulated
         application = f"{app.name}-{environment.name}"
-        for namespace in wanted:
+        said = []
+        for namespace in wanted if path.exists() else ():
             try:
-                kube = Kube.from_file(path)
-                try:
-                    said = _delete(kube, namespace, application, volumes_too=simulated)
-                finally:
-                    kube.close()
+                with contextlib.closing(Kube.from_file(path)) as kube:
+                    why = _delete(kube, namespace, application, volumes_too=simulated)
             except UcpError as error:
-                said = error.message
-            if said:
-                call.console.say(
-                    f"note: the namespace {namespace} on {environment.name} is retained: {said}"
-                )
+                why = error.message
+            if why:
+                place = f"the namespace {namespace} on {environment.name}"
+                said.append(f"note: {place} is retained: {why}")
+        return said
+
+    with ThreadPoolExecutor(8, "namespaces") as pool:
+        for notes in pool.map(on, topology.spec.environments):
+            for each in notes:
+                call.console.say(each)
 
 
 def _delete(kube: Kube, namespace: str, application: str, *, volumes_too: bool) -> str:
