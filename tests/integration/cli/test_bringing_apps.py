@@ -381,6 +381,12 @@ def test_nothing_is_granted_silently(workspace: Path, tmp_path: Path, toolbox: T
     flags = "--cluster-kind ClusterRole --namespace far"
     assert str(refused.value.next).endswith(flags)
     assert everything(workspace) == before
+    set_ = "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: all}\n"
+    more = str(write(tmp_path / "more", {"set.yaml": set_}))
+    with pytest.raises(UcpError, match="declares Applications of Argo CD") as refused:
+        ucp(workspace, "app", "add", "all", "--path", more)
+    assert "ucp app import" in str(refused.value.next)
+    assert everything(workspace) == before
     ucp(workspace, "app", "add", "web", "--path", folder, *flags.split())
     [added] = [each for each in load(workspace / "ucp.yaml").spec.apps if each.name == "web"]
     assert (added.home, added.cluster_kinds) == ("far", ("ClusterRole",))

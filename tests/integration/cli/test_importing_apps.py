@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli import questions
+from k8s_ucp.cli.editing.app_import import proposed_flags
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
@@ -87,6 +88,12 @@ def test_a_dry_run_lists_what_is_there(workspace: Path, tmp_path: Path, toolbox:
         "files"
     ]
     assert everything(workspace) == before
+
+
+def test_each_environment_is_proposed_once() -> None:
+    missing = ["prod-eu", "prod-us", "qa", "staging"]
+    flags = ["--map prod-eu=prod", "--skip-env prod-us", "--skip-env qa", "--map staging=stage"]
+    assert proposed_flags(missing, ["stage", "prod"], {}) == flags
 
 
 def test_chosen_apps_of_a_folder_come_in_one_commit(

@@ -304,7 +304,9 @@ def _ask_environments(
 
     missing = unmapped(picked, ours, mapping)
     if missing and not can_ask():
-        flags = " ".join(f"--map {each}={_alike(each, ours)}" for each in missing)
+        theirs = {name for each in picked for name in each.environments}
+        free = [each for each in ours if each not in theirs]
+        flags = " ".join(proposed_flags(missing, free, mapping))
         raise UsageError(
             f"ucp.yaml has no environment {', '.join(missing)}; it has {', '.join(ours)}",
             next=f"say which is which: {flags} (or --skip-env NAME)",
@@ -320,9 +322,19 @@ def _ask_environments(
     return found
 
 
-def _alike(name: str, ours: Sequence[str]) -> str:
-    found = (each for each in ours if each.startswith(name[:4]) or name.startswith(each))
-    return next(found, "ENV")
+def proposed_flags(
+    missing: Sequence[str], ours: Sequence[str], mapping: Mapping[str, str | None]
+) -> list[str]:
+    """Flags that say which environment is which, as far as names tell; each of ours once."""
+    free = [each for each in ours if each not in mapping.values()]
+    alike: dict[str, str] = {}
+    for name in missing:
+        same = (each for each in free if each.startswith(name[:4]) or name.startswith(each))
+        if here := next(same, None):
+            free.remove(here)
+            alike[name] = here
+    rest = {name: f"--map {name}=ENV" if free else f"--skip-env {name}" for name in missing}
+    return [f"--map {name}={alike[name]}" if name in alike else rest[name] for name in missing]
 
 
 def _more(finding: DiscoveredApp, flags: Mapping[str, Mapping[str, list[str]]]) -> dict[str, Any]:

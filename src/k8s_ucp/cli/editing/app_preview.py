@@ -52,6 +52,7 @@ def _grant(app: App, objects: list[Mapping[str, Any]], item: dict[str, Any], pre
     from k8s_ucp.cli.questions import can_ask, confirm
     from k8s_ucp.gitops.check.permissions import needed
 
+    _refuse_applications(app.name, objects)
     found = needed(objects, app.home)
     kinds = [each for each in found.kinds if not _is_granted(each, app.cluster_kinds)]
     namespaces = [each for each in found.namespaces if each not in app.namespaces]
@@ -83,6 +84,19 @@ def _grant(app: App, objects: list[Mapping[str, Any]], item: dict[str, Any], pre
 def _is_brought(app: App) -> bool:
     """People bring its manifests: they are neither made here nor shipped with ucp."""
     return app.form != "image" and not (app.path or "").startswith("ucp:")
+
+
+def _refuse_applications(name: str, objects: list[Mapping[str, Any]]) -> None:
+    """An app of apps belongs to Argo CD's namespace, which no app's project admits."""
+    if any(
+        each.get("kind") in ("Application", "ApplicationSet")
+        and str(each.get("apiVersion")).startswith("argoproj.io/")
+        for each in objects
+    ):
+        raise UsageError(
+            f"{name} declares Applications of Argo CD, which only the core repository may have",
+            next="ucp app import with the repository adds the apps that they stand for",
+        )
 
 
 def _is_granted(kind: str, granted: Collection[str]) -> bool:

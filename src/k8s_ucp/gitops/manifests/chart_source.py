@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
-from k8s_ucp.gitops.manifests.forms import Files, chart_file
+from k8s_ucp.gitops.manifests.forms import ChartFile, Files, chart_file
 from k8s_ucp.gitops.manifests.helm import HelmFailed, call
 
 FETCH_SECONDS = 180.0
@@ -186,17 +186,16 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
                     f"the chart {chart.name} depends on {address}, which is too far away"
                 )
             write_files(target, others)
-        what = ChartRef("its dependencies", chart.name)
         remote = {str(each["repository"]) for each in missing}
         for number, url in enumerate(sorted(remote)):
             if url.startswith(("http://", "https://")):
-                _call(helm, ["repo", "add", f"dependency-{number}", url], what, home, None)
+                _depend(helm, ["repo", "add", f"dependency-{number}", url], chart, home)
         locked = any(name in files for name in ("Chart.lock", "requirements.lock"))
         plain = any(
             url.startswith("oci://") and urlsplit(url).hostname in _LOOPBACK for url in remote
         )
         words = ["dependency", "build" if locked else "update", str(root)]
-        _call(helm, [*words, *(["--plain-http"] if plain else [])], what, home, None)
+        _depend(helm, [*words, *(["--plain-http"] if plain else [])], chart, home)
         return {
             each.relative_to(root).as_posix(): each.read_bytes()
             for each in sorted(root.rglob("*"))
@@ -237,6 +236,16 @@ def _call(
         return _run(helm, words, home)
     except HelmFailed as error:
         raise UcpError(f"the chart {place}: {error.message}") from error
+
+
+def _depend(helm: Path, words: list[str], chart: ChartFile, home: str) -> None:
+    try:
+        _run(helm, words, home)
+    except HelmFailed as error:
+        raise UcpError(
+            f"failed to fetch the charts that the chart {chart.name} depends on: {error.message}",
+            next="or put them into its charts/ with `helm dependency build` where you have them",
+        ) from error
 
 
 def _run(helm: Path, words: list[str], home: str, stdin: str | None = None) -> str:
