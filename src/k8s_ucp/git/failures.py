@@ -94,11 +94,7 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         r"\.lock': file exists|another git process seems to be running|cannot lock ref",
         "wait for the other git process; if none runs, delete the .lock file named above",
     ),
-    (
-        SettingsUnreadable,
-        r"bad (?:\w+ )?config|invalid config|bad boolean config",
-        SETTINGS_ADVICE,
-    ),
+    (SettingsUnreadable, r"bad (?:\w+ )?config|invalid config|bad boolean config", SETTINGS_ADVICE),
     (
         NoSpace,
         r"no space left on device|read-only file system|insufficient permission"

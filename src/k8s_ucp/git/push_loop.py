@@ -32,9 +32,7 @@ FEW = Pace(tries=8)
 
 
 def push_until_accepted(
-    attempt: Callable[[int], _T],
-    pace: Pace = FEW,
-    report: Callable[[str], None] = lambda _: None,
+    attempt: Callable[[int], _T], pace: Pace = FEW, report: Callable[[str], None] = lambda _: None
 ) -> _T:
     """What `attempt` returns, which gets its number, reads the branch, commits on top and pushes.
 

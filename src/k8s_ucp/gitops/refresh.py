@@ -100,11 +100,7 @@ def ensure_hook(
 
 
 def refresh(
-    kube: Kube,
-    url: str,
-    changed: Iterable[str] = (EVERYTHING,),
-    *,
-    patience: float = PATIENCE,
+    kube: Kube, url: str, changed: Iterable[str] = (EVERYTHING,), *, patience: float = PATIENCE
 ) -> list[str]:
     """Have Argo CD look at a repository now: Applications that the paths touch, ApplicationSets.
 

@@ -13,13 +13,7 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, invocation, notation, option
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.editing.app_adding import (
-    AppFlags,
-    AuthOption,
-    RevisionOption,
-    item_of,
-    read_item,
-)
+from k8s_ucp.cli.editing.app_adding import AppFlags, AuthOption, RevisionOption, item_of, read_item
 from k8s_ucp.cli.editing.app_preview import changes, grant, tell
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.import_history import MovedFolder, history_of, no_history
@@ -131,11 +125,7 @@ def import_apps(
         for finding in picked:
             try:
                 request = request_of(
-                    finding,
-                    opened.place,
-                    mapped(mapping, ours),
-                    ours,
-                    pinned=opened.folder is None,
+                    finding, opened.place, mapped(mapping, ours), ours, pinned=opened.folder is None
                 )
                 more = _more(finding, flags)
                 wanted = _wanted(finding, request, opened, folder, more, auth)
@@ -428,12 +418,7 @@ def _data(found: Discovery) -> dict[str, Any]:
             for each in found.findings
         ],
         "notAdded": [
-            {
-                "name": each.name,
-                "from": each.where,
-                "reason": each.reason,
-                "advice": each.advice,
-            }
+            {"name": each.name, "from": each.where, "reason": each.reason, "advice": each.advice}
             for each in found.refusals
         ],
     }

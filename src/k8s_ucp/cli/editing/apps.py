@@ -8,14 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import (
-    Invocation,
-    Output,
-    OutputOption,
-    declare,
-    invocation,
-    option,
-)
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.editing.app_adding import AppFlags, AuthOption, RevisionOption, item_of
 from k8s_ucp.cli.editing.app_import import import_apps
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell

@@ -7,14 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import (
-    Invocation,
-    Output,
-    OutputOption,
-    declare,
-    invocation,
-    option,
-)
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.editing.deletion import await_cluster_gone, how_far
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
 from k8s_ucp.errors import UcpError, UsageError

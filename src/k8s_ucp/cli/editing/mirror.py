@@ -45,12 +45,10 @@ def add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new mirror.")],
     source: Annotated[
-        str,
-        option("--from", "NAMESPACE/NAME", "Object to copy; with --label, its namespace."),
+        str, option("--from", "NAMESPACE/NAME", "Object to copy; with --label, its namespace.")
     ],
     namespace: Annotated[
-        str,
-        option("--to", "NAMESPACE", "Namespace of the copies on the app clusters."),
+        str, option("--to", "NAMESPACE", "Namespace of the copies on the app clusters.")
     ],
     label: Annotated[
         list[str] | None,

@@ -25,8 +25,7 @@ def history(
     app: AppArgument,
     env: Annotated[str, option("--env", "ENV", "List changes of this environment only.")] = "",
     limit: Annotated[
-        int,
-        option("--limit", "N", "Maximum number of changes, newest first.", min=1),
+        int, option("--limit", "N", "Maximum number of changes, newest first.", min=1)
     ] = 20,
     repo: RepoOption = "",
     branch: BranchOption = "",

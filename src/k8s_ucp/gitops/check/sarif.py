@@ -36,10 +36,7 @@ def sarif(
 
 
 def _run(
-    repository: str,
-    findings: list[CheckFinding],
-    ignored: list[IgnoredFinding],
-    pages: str | None,
+    repository: str, findings: list[CheckFinding], ignored: list[IgnoredFinding], pages: str | None
 ) -> Mapping[str, Any]:
     results: dict[str, Mapping[str, Any]] = {}
     for each in findings:

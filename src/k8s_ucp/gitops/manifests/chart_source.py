@@ -191,9 +191,7 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
             if url.startswith(("http://", "https://")):
                 _depend(helm, ["repo", "add", f"dependency-{number}", url], chart, home)
         locked = any(name in files for name in ("Chart.lock", "requirements.lock"))
-        plain = any(
-            url.startswith("oci://") and urlsplit(url).hostname in _LOOPBACK for url in remote
-        )
+        plain = any(ChartRef(url, chart.name).plain for url in remote)
         words = ["dependency", "build" if locked else "update", str(root)]
         _depend(helm, [*words, *(["--plain-http"] if plain else [])], chart, home)
         return {

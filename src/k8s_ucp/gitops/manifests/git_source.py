@@ -24,10 +24,7 @@ def find_commit(url: str, revision: str | None, credential: Credential | None) -
         return revision
     wanted = revision or "HEAD"
     lines = run_git(
-        ("ls-remote", "--", url),
-        where=url,
-        timeout=NETWORK_SECONDS,
-        credential=credential,
+        ("ls-remote", "--", url), where=url, timeout=NETWORK_SECONDS, credential=credential
     )
     refs = {}
     for line in lines.decode("utf-8", "replace").splitlines():

@@ -115,8 +115,7 @@ def named(overlay: Overlay, pasts: Sequence[PinsAtCommit], target: str) -> dict[
             return {name: pin for name, pin in past.pins.items() if name in overlay.pins and pin}
     known = list(dict.fromkeys(str(pin) for past in pasts for pin in past.pins.values() if pin))
     raise UcpError(
-        f"{overlay.app} in {overlay.env} never had {target}",
-        next=nearest(target, known[:20]),
+        f"{overlay.app} in {overlay.env} never had {target}", next=nearest(target, known[:20])
     )
 
 

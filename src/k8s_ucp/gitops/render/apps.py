@@ -36,10 +36,7 @@ def values_of(topology: Topology, inputs: RenderInputs) -> dict[str, dict[str, A
 
 
 def places(
-    path: str,
-    topology: Topology,
-    inputs: RenderInputs,
-    apps: Mapping[str, dict[str, Any]],
+    path: str, topology: Topology, inputs: RenderInputs, apps: Mapping[str, dict[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every (path, values) that a template's path stands for; none where it isn't wanted. apps:
     see values_of.

@@ -12,12 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.forms import (
-    find_form,
-    is_kustomization,
-    manifest_files,
-    overlays,
-)
+from k8s_ucp.gitops.manifests.forms import find_form, is_kustomization, manifest_files, overlays
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import App
