@@ -10,7 +10,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 OLD_SECONDS = 24 * 3600.0
@@ -54,10 +54,5 @@ def _remove(found: Iterable[Path], older_than: float) -> None:
 
 def _newest(path: Path) -> float:
     """When it, or something in it, was last written."""
-    return max(_times(path))
-
-
-def _times(path: Path) -> Iterator[float]:
-    yield path.lstat().st_mtime
-    for folder, _, files in os.walk(path):
-        yield from (Path(folder, name).lstat().st_mtime for name in (*files, ""))
+    inside = (Path(folder, name) for folder, _, files in os.walk(path) for name in (*files, ""))
+    return max(each.lstat().st_mtime for each in (path, *inside))

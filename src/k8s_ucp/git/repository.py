@@ -277,6 +277,11 @@ class Repository:
         )  # fmt: skip
 
 
+def is_bare(folder: Path) -> bool:
+    """A folder looks like a bare repository."""
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir()
+
+
 def run_git(
     arguments: Sequence[str],
     *,

@@ -45,6 +45,7 @@ def open_source(
 
     Raises UcpError, UsageError.
     """
+    from k8s_ucp.git.repository import is_bare
     from k8s_ucp.gitops.render.app_manifests import folder_place
 
     folder = Path(source).expanduser()
@@ -54,7 +55,7 @@ def open_source(
             f"{source} is neither a folder nor the URL of a git repository",
             next="ucp app import URL, or ucp app import DIR",
         )
-    if not address and revision is None and not _is_bare(folder):
+    if not address and revision is None and not is_bare(folder):
         folder = folder.resolve()
         return ImportSource(folder_place(folder), folder.name, _remotes(folder), folder)
     return _of_commit(
@@ -82,10 +83,6 @@ def _of_commit(
         urls = (url, *_remotes(Path(url.removeprefix("file://"))))
     place = open_commit(url, commit, cache_folder(), credential)
     return ImportSource(place, title, urls, url=url, commit=commit, credential=credential)
-
-
-def _is_bare(folder: Path) -> bool:
-    return (folder / "HEAD").is_file() and (folder / "objects").is_dir()
 
 
 def _remotes(folder: Path) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -286,19 +287,17 @@ def _overlay_faults(
     if core_objects is not None and permissions and folder in apps:
         home = permissions.of(apps[folder]).home
         known = mirrored_in(core_objects, home, folder.rpartition("/")[2])
-    yield from (replace(each, path=folder) for each in find_faults(found, known))
-    if permissions and folder in apps:
-        faults = permissions.faults(apps[folder], found)
-        yield from (replace(each, path=folder) for each in faults)
+    refused = permissions.faults(apps[folder], found) if permissions and folder in apps else ()
+    yield from (replace(each, path=folder) for each in chain(find_faults(found, known), refused))
 
 
 def _plain_faults(
     path: str, item: Object, app: str | None, permissions: Permissions | None
 ) -> Iterator[Fault]:
     # Argo CD reads it with its neighbours, and with manifests that are not read here.
-    yield from (replace(each, path=path) for each in find_faults([item], None, whole=False))
-    if permissions and app:
-        yield from (replace(each, path=path) for each in permissions.faults(app, [item]))
+    faults = find_faults([item], None, whole=False)
+    refused = permissions.faults(app, [item]) if permissions and app else ()
+    yield from (replace(each, path=path) for each in chain(faults, refused))
 
 
 def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:

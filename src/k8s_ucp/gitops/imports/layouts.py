@@ -125,7 +125,7 @@ def _kustomizations(
         yield DiscoveredApp(
             name=_name(app, title),
             form="kustomize",
-            where=_or_top(app if group.overlays and app in tree.folders else where),
+            where=(app if group.overlays and app in tree.folders else where) or ".",
             path=group.base,
             overlays=group.overlays,
             environments=tuple(sorted(group.overlays)),
@@ -262,7 +262,7 @@ def _plain(
                 else:
                     yield _with_kustomizations(tree, name, found)
             except NotImportable as error:
-                yield error.refusal(name, _or_top(folder))
+                yield error.refusal(name, folder or ".")
 
 
 def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> DiscoveredApp:
@@ -275,7 +275,7 @@ def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> D
         raise NotImportable(
             error.message, error.next or "choose its folder by ucp app add"
         ) from error
-    return DiscoveredApp(name=name, form=form, where=_or_top(where), path=folder)
+    return DiscoveredApp(name=name, form=form, where=where or ".", path=folder)
 
 
 def _with_kustomizations(
@@ -324,10 +324,6 @@ def _is_manifest(content: bytes, path: str) -> bool:
 def _name(folder: str, title: str) -> str:
     """Of an app, by its folder."""
     return app_name(folder.rpartition("/")[2] or title or "app")
-
-
-def _or_top(folder: str) -> str:
-    return folder or "."
 
 
 def known_environments(tree: RepositoryTree, names: Iterable[str]) -> frozenset[str]:

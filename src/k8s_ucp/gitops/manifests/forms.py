@@ -44,7 +44,8 @@ def find_form(
     """
     form = wanted or ("kustomize" if named else _detected(files))
     if form == "helm":
-        return DetectedForm(form, _chart_words(files))
+        chart = chart_file(files)
+        return DetectedForm(form, f"Helm chart {chart.name}, version {chart.version}")
     if form == "jsonnet":
         return DetectedForm(form, "jsonnet, rendered by Argo CD")
     if form == "kustomize" and (is_kustomization(files) or overlays(files) or named):
@@ -158,11 +159,6 @@ def chart_file(files: Files) -> ChartFile:
         listed = first_map(files["requirements.yaml"], "requirements.yaml").get("dependencies")
     needed = [each for each in listed or () if isinstance(each, dict)]
     return ChartFile(name, str(version), tuple(needed))
-
-
-def _chart_words(files: Files) -> str:
-    chart = chart_file(files)
-    return f"Helm chart {chart.name}, version {chart.version}"
 
 
 def _detected(files: Files) -> AppForm | None:

@@ -7,7 +7,7 @@ judges an Argo CD Application that somebody else has read.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -79,7 +79,7 @@ def judge(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> Applicat
     for name, pin in wanted.items():
         if not any(_runs(image, name, pin) for image in images):
             return ApplicationHealth(
-                "waiting", f"{words}, but not with {name} {pin}: {_listed(images)}"
+                "waiting", f"{words}, but not with {name} {pin}: {', '.join(images) or 'no image'}"
             )
     return ApplicationHealth("open", words, _latest(status))
 
@@ -90,10 +90,6 @@ def _runs(image: str, name: str, pin: Pin) -> bool:
     if pin.digest:
         return digest == pin.digest and reference.startswith(name)
     return not digest and reference == f"{name}:{pin.tag}"
-
-
-def _listed(images: Sequence[str]) -> str:
-    return ", ".join(images) or "no image"
 
 
 def _latest(status: Mapping[str, Any]) -> datetime.datetime | None:

@@ -13,7 +13,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed, SettingsUnreadable
 from k8s_ucp.git.objects import Author
-from k8s_ucp.git.repository import Repository
+from k8s_ucp.git.repository import Repository, is_bare
 from k8s_ucp.gitops.promotion.branch import RemoteBranch, Writer, shallow_clone, working_clone
 from k8s_ucp.gitops.promotion.tip import GitTip
 from k8s_ucp.workspace import Workspace
@@ -122,8 +122,7 @@ class _ClonedBranch(RemoteBranch):
 
 
 def _at(path: Path, branch: str, credential: Credential | None) -> RepositoryRef:
-    bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
-    if bare:
+    if is_bare(path):
         return RepositoryRef(url=path.as_uri(), branch=branch)
     try:
         Repository(path).git("rev-parse", "--is-inside-work-tree")
