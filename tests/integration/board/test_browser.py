@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -217,7 +218,7 @@ def test_every_width_in_both_themes(page: Page, serve: Serve, theme: str) -> Non
         assert min(boxes["[data-key='app-001/prod']"][2:]) >= 24
         layouts[str(width)] = boxes
     if not LAYOUT.exists():
-        LAYOUT.write_text(json.dumps(layouts, indent=1).replace("\n   ", "") + "\n")
+        LAYOUT.write_text(re.sub(r"(?<=[\[\d,])\s+(?=[-\d\]])", " ", json.dumps(layouts, indent=1)))
     golden = json.loads(LAYOUT.read_text())
     assert {each: strayed(golden[each], layouts[each]) for each in golden} == {
         each: {} for each in layouts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,10 @@ def test_tokens_are_renewed_at_two_thirds(world: World) -> None:
     assert renewed["metadata"]["uid"] == secret["metadata"]["uid"]
 
 
-def test_the_core_s_api_server_restarts(world: World, planes: Planes) -> None:
+def test_the_core_s_api_server_restarts(
+    world: World, planes: Planes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("k8s_ucp.board.live.WATCH_SECONDS", 2.0)
     world.start()
     world.declare("stage")
     before = world.await_registered("demo-stage")
@@ -186,6 +190,11 @@ def test_the_core_s_api_server_restarts(world: World, planes: Planes) -> None:
         assert time.monotonic() - began < 25
         eventually(lambda: is_registered("prod") or None, "the core on the board again")
         assert not read()["about"][""]["lost"]
+    # Their connections end with them, not with the API server.
+    eventually(
+        lambda: not any(each.name.startswith("board") for each in threading.enumerate()) or None,
+        "the end of what followed the core",
+    )
     assert world.cluster_secret("demo-stage") == before
 
 
