@@ -69,11 +69,17 @@ def board(
     The page is served on 127.0.0.1 only. Each printed URL admits one browser; the next URL is
     printed once it is used.
     """
-    call = invocation(ctx)
+    serve_board(invocation(ctx), write=write, port=port, browser=not no_browser)
+
+
+def serve_board(
+    call: Invocation, *, write: bool = False, port: int = 0, browser: bool = True
+) -> None:
+    """Serve until Ctrl-C. port: 0 for a free one."""
     server = BoardServer(_board(call, write=write), port, call.console.data)
     try:
         call.console.data(server.url)
-        if not no_browser and not webbrowser.open(server.url):
+        if browser and not webbrowser.open(server.url):
             call.console.say("no browser found: open the URL yourself")
         server.serve_forever(IDLE_SECONDS)
     except KeyboardInterrupt:

@@ -66,9 +66,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "k8s_ucp.cli.inspection.kubeconfig", "Print or merge a cluster's kubeconfig."
     ),
     "get": CommandEntry("k8s_ucp.cli.inspection.get", "Print users and passwords: get secrets."),
-    "open": CommandEntry(
-        "k8s_ucp.cli.inspection.open", "Open a component in the browser: open argocd."
-    ),
+    "open": CommandEntry("k8s_ucp.cli.open", "Open a component in the browser: open argocd."),
     "mirror": CommandEntry(
         "k8s_ucp.cli.editing.mirror", "List, add, remove mirrored Secrets and ConfigMaps."
     ),

@@ -44,7 +44,8 @@ def install(
 ) -> None:
     """Install missing programs: release downloads, or builds from pinned sources.
 
-    Safe to run again and to interrupt.
+    Safe to run again and to interrupt. With --source, topologies with tools.source: auto use these
+    programs from then on.
     """
     console = invocation(ctx).console
     began, told = time.monotonic(), dict[str, tuple[Phase, float]]()
@@ -61,6 +62,8 @@ def install(
     wanted = names or _needed(ctx)
     missing = installer.missing(wanted)
     installer.install(wanted)
+    if source:
+        installer.choose(wanted)
     console.say(
         f"installed: {', '.join(missing)} ({time.monotonic() - began:.1f} s)"
         if missing

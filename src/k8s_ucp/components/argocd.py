@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
 import secrets
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp.components.argocd_page import page
 from k8s_ucp.components.component import ADDRESS, Health, combine, get_page, probe
 from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.components.host.machine import Host
@@ -151,6 +153,7 @@ class ArgoCD:
         )
 
     def _server(self) -> Program:
+        assets, digest = self._write_page()
         return self._program(
             SERVER,
             (
@@ -160,15 +163,35 @@ class ArgoCD:
                 *("--metrics-address", ADDRESS),
                 *("--redis", self.host.address("redis"), "--redis-compress", "none"),
                 *("--repo-server", self.host.address(REPO_SERVER), *self._client()),
-                *("--staticassets", str(self.host.folder(NAME, "assets"))),
+                *("--staticassets", str(assets)),
             ),
+            # It reads the page once.
+            {"UCP_PAGE_DIGEST": digest},
         )
 
-    def _program(self, name: str, flags: tuple[str, ...]) -> Program:
+    def _write_page(self) -> tuple[Path, str]:
+        """The folder of the page that a build from source shows, and the page's hash.
+
+        A release has its own.
+        """
+        folder = self.host.folder(NAME, "assets")
+        text = page(
+            self.host.state.root.name,
+            # <workspace>/.ucp/<topology>
+            self.host.state.root.parent.parent,
+            self.host.toolbox.path(NAME),
+            self.host.address(SERVER),
+        )
+        write_private_file(folder / "index.html", text)
+        return folder, hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _program(
+        self, name: str, flags: tuple[str, ...], env: Mapping[str, str] | None = None
+    ) -> Program:
         """--insecure: the server asks for a login, and TLS without a check of the client's
         identity would keep nobody out on loopback."""
         argv = (str(self.host.toolbox.path(NAME)), *flags, "--logformat", "text")
-        env = {**self._environment(), "ARGOCD_BINARY_NAME": name}
+        env = {**self._environment(), **(env or {}), "ARGOCD_BINARY_NAME": name}
         if name != REPO_SERVER:
             env |= self.host.cluster_environment()
         return Program(name, argv, self.host.folder(NAME), env)

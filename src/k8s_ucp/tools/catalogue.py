@@ -98,6 +98,13 @@ _TOOLS = (
         edits=(
             # The application controller's metrics have a port flag but no address flag.
             Edit("controller/appcontroller.go", '"0.0.0.0:%d"', '"127.0.0.1:%d"'),
+            # The module carries no web UI, and the server takes its index from the embedded files
+            # alone: let it take ours (components/argocd_page.py).
+            Edit(
+                "server/server.go",
+                'ui.Embedded.ReadFile("dist/app/index.html")',
+                'os.ReadFile(filepath.Join(server.StaticAssetsDir, "index.html"))',
+            ),
         ),
         keep=(
             "manifests/base",

@@ -105,6 +105,11 @@ class Installer:
             self._tidy()
         return self._toolbox(found.values())
 
+    def choose(self, names: Iterable[str] = EMBEDDED) -> None:
+        """Have `auto` use what this source gave, also where another one is installed too."""
+        for each in self._tools(names):
+            self._store.choose(each.name, self._source)
+
     def find(self, names: Iterable[str] = EMBEDDED) -> Toolbox:
         """The named tools as they are installed; gets nothing. Raises UcpError if one isn't."""
         found = {each.name: self._entry(each) for each in self._tools(names)}
@@ -187,9 +192,12 @@ class Installer:
                 f"unknown program: {', '.join(unknown)}",
                 next=f"one of: {', '.join(self._catalogue)}",
             )
-        return [
-            _Tool(name, ways(self._catalogue[name], self._source, self._modules)) for name in wanted
-        ]
+        return [_Tool(name, self._ways(name)) for name in wanted]
+
+    def _ways(self, name: str) -> tuple[Recipe, ...]:
+        found = ways(self._catalogue[name], self._source, self._modules)
+        chosen = self._source is ProgramSource.AUTO and self._store.choice(name)
+        return found[::-1] if chosen == ProgramSource.RELEASES else found
 
     def _compiler(self, recipe: Recipe) -> Compiler | None:
         folder = recipe.module_folder

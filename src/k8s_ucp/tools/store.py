@@ -3,6 +3,7 @@
 tools/<entry>/            bin/, module/, entry.json; appears by one rename, never changes
 tools/<entry>.partial/    being built; without a holder of its lock it is left-over and removed
 tools/locks/<entry>.lock  flock of who builds it, with the PID inside; never deleted
+choices/<tool>            which of several installed entries to use; see Installer.choose
 downloads/<entry>/        files of a release on their way; a later installation goes on with them
 build/                    downloaded modules and object files; needed while building only
 logs/<entry>.log          what the last build printed
@@ -84,6 +85,19 @@ class ToolStore:
 
     def log(self, name: str) -> Path:
         return self._logs / f"{name}.log"
+
+    def choice(self, tool: str) -> str:
+        """What `choose` kept; empty where nothing is chosen."""
+        try:
+            return (self.cache / "choices" / tool).read_text("ascii")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def choose(self, tool: str, source: str) -> None:
+        """Keep from where a tool is to be taken. Raises OSError."""
+        path = self.cache / "choices" / tool
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.write_text(source, "ascii")
 
     def get(self, name: str) -> StoreEntry | None:
         """The entry, if it is there with all its programs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -18,6 +19,7 @@ from ruamel.yaml import YAML
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.kube import NAMESPACE, Kube
 from k8s_ucp.workspace import write_private_file
+from tests.chromium import browser
 from tests.e2e.world import World, until
 from tests.integration.cli.conftest import CORE_ALONE, make_world
 from tests.integration.gitops.promotion.git_servers import TOKEN, USER, http_git
@@ -149,10 +151,41 @@ def test_secrets_are_shown_and_kept_nowhere(running: World) -> None:
         assert secret["password"] not in path.read_text(errors="replace")
 
 
-def test_a_build_without_web_pages_says_so(running: World) -> None:
-    ended = running.ucp("open", "argocd", expect=1)
-    assert ended.stdout.startswith("http://127.0.0.1:")
-    assert "without the web UI" in ended.stderr
+def test_a_build_without_web_ui_tells_what_there_is_instead(running: World, tmp_path: Path) -> None:
+    """Its address in a real browser, the words on it in a shell, and the board beside it."""
+    with subprocess.Popen(
+        [*running.command, "--workspace", running.workspace, "open", "argocd"],
+        env={**running.env, "BROWSER": "true"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as opened:
+        assert opened.stdout is not None
+        assert opened.stderr is not None
+        try:
+            address, board = opened.stdout.readline().strip(), opened.stdout.readline().strip()
+            assert "without its web UI" in opened.stderr.readline()
+            with browser(tmp_path / "profile") as page:
+                # Any path is the page's, as with a web UI.
+                page.open(f"{address}/applications/echo")
+                page.until("document.title.includes('Argo CD without its web UI')")
+                blocks = page.run("[...document.querySelectorAll('pre')].map((e) => e.innerText)")
+                assert page.complaints == []
+                page.open(board)
+                page.until("location.search === '' && document.title.includes('demo')")
+        finally:
+            opened.send_signal(signal.SIGINT)
+        assert opened.wait(30) == 0
+    assert blocks[0] == "ucp board"
+    assert blocks[2] == "ucp tools install argocd --source releases\nucp start"
+    login, look = blocks[1].split("\n")
+    (secret,) = json.loads(running.ucp("get", "secrets", "-o", "json").stdout)
+    for words in (f"{login} --password {secret['password']}", look):
+        done = subprocess.run(
+            shlex.split(words), env=running.env, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+    assert "argocd/root" in done.stdout
 
 
 def test_render_writes_where_it_is_told(running: World, tmp_path: Path) -> None:

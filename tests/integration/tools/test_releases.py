@@ -297,7 +297,9 @@ def test_auto_builds_where_there_is_no_release_to_be_had(scene: Scene, fault: st
         assert [each for each in scene.told if "building it from sources instead" in each.detail]
 
 
-def test_what_is_installed_will_do_for_auto_and_a_build_is_preferred(scene: Scene) -> None:
+def test_what_is_installed_will_do_for_auto_and_a_build_is_preferred_unless_chosen(
+    scene: Scene,
+) -> None:
     released = scene.installer().install(["tiny"])
     auto = scene.installer(ProgramSource.AUTO)
     assert auto.install(["tiny"]) == released
@@ -308,6 +310,12 @@ def test_what_is_installed_will_do_for_auto_and_a_build_is_preferred(scene: Scen
     assert auto.install(["tiny"]) == built
     assert auto.check(["tiny"]) == []
     assert scene.installer().install(["tiny"]) == released
+    scene.installer().choose(["tiny"])
+    assert auto.install(["tiny"]) == auto.find(["tiny"]) == released
+    assert auto.check(["tiny"]) == ["port of tiny"]
+    assert scene.installer(ProgramSource.SOURCES).install(["tiny"]) == built
+    scene.installer(ProgramSource.SOURCES).choose(["tiny"])
+    assert auto.install(["tiny"]) == built
     assert len(scene.publisher.asked) == asked
 
 

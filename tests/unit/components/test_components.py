@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +57,25 @@ def test_every_program_can_be_supervised(host: Host) -> None:
         *("redis", "crossplane", "reconciler", "watcher", "backup"),
     }
     assert all(section(each) for each in programs.values())
+
+
+def test_the_server_has_a_page_to_show_where_it_has_no_web_ui(host: Host) -> None:
+    server = all_programs(host)[argocd.SERVER]
+    text = (Path(value(server, "--staticassets")) / "index.html").read_text()
+    program = html.escape(shlex.quote(str(host.toolbox.path(argocd.NAME))))
+    assert f"{program} login {host.address(argocd.SERVER)} --plaintext --username admin" in text
+    for words in ("ucp board", "ucp tools install argocd --source releases", "ucp start"):
+        assert f"<pre>{words}" in text or f"\n{words}</pre>" in text
+    # `ucp open argocd` must not take it for Argo CD's own.
+    assert "<title>argo cd" not in text.lower()
+
+
+def test_the_server_starts_anew_when_its_page_changes(host: Host) -> None:
+    before = all_programs(host)[argocd.SERVER]
+    assert all_programs(host)[argocd.SERVER] == before
+    moved = replace(host.toolbox, programs={**host.toolbox.programs, "argocd": Path("/x/argocd")})
+    after = all_programs(replace(host, toolbox=moved))[argocd.SERVER]
+    assert after.env["UCP_PAGE_DIGEST"] != before.env["UCP_PAGE_DIGEST"]
 
 
 def test_no_password_is_in_an_argument(host: Host) -> None:

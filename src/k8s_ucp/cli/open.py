@@ -6,6 +6,7 @@ import webbrowser
 
 import typer
 
+from k8s_ucp.cli.board import serve_board
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.components import argocd as component
@@ -18,7 +19,11 @@ app = declare("Open a component in the browser.")
 
 @app.command()
 def argocd(ctx: typer.Context) -> None:
-    """Open Argo CD and print its URL. `ucp get secrets` prints user and password."""
+    """Open Argo CD and print its URL. `ucp get secrets` prints user and password.
+
+    An Argo CD that was built from source has no web UI: then the board is opened instead, until
+    Ctrl-C.
+    """
     call = invocation(ctx)
     context = chosen_view(call)
     theirs = context.adopts(component.NAME)
@@ -35,12 +40,14 @@ def argocd(ctx: typer.Context) -> None:
     url = context.argocd_url
     call.console.data(url)
     # One that others run is asked by the browser alone: its certificate is for another name.
-    if not theirs and not component.ui_available(context.argocd_port):
-        raise UcpError(
-            f"this Argo CD was built from source without the web UI: {url} serves the API only",
-            next="ucp status",
-        )
-    _browse(call, url)
+    if theirs or component.ui_available(context.argocd_port):
+        _browse(call, url)
+        return
+    call.console.say(
+        f"this Argo CD was built from source without its web UI, and {url} tells how to get it; "
+        "opening the board (Ctrl-C ends it)"
+    )
+    serve_board(call)
 
 
 def _browse(call: Invocation, url: str) -> None:
