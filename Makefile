@@ -11,7 +11,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 
-.PHONY: start stop status install-tools test test-kind soak bench check fmt lock lock-releases update-golden schema kinds picture image wheel clean help
+.PHONY: start stop status install-tools test test-kind soak bench check fmt lock lock-releases update-golden schema kinds pictures image wheel clean help
 
 start: .venv/ready ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
 	@.venv/bin/ucp start $(ARGS)
@@ -71,8 +71,8 @@ schema: .venv/ready-dev ## write the JSON Schema of ucp.yaml anew, for editors
 kinds: .venv/ready-dev ## write the table of Kubernetes' own kinds anew, from the pinned API server
 	@.venv/bin/python -m tests.built_in_kinds
 
-picture: .venv/ready-dev ## draw the rooms in docs/architecture.md anew, from the imports
-	@.venv/bin/python -m tests.rooms
+pictures: .venv/ready-dev ## make what README.md and docs/ show anew (ARGS="rooms flow": without chromium)
+	@.venv/bin/python -m tests.pictures $(ARGS)
 
 image: .venv/ready ## build the reconciler's image (ARGS="--base IMAGE --tag NAME")
 	@.venv/bin/python -m k8s_ucp.components.pods.reconciler_image $(ARGS)

@@ -1,4 +1,4 @@
-"""The rooms of the code and what they import, from its import graph: `make picture` draws them."""
+"""The rooms of the code and what they import, from its import graph: `make pictures` draws them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import grimp
 
 PACKAGE = "k8s_ucp"
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
-BEGIN, END = "<!-- rooms: written by `make picture` -->", "<!-- rooms end -->"
+BEGIN, END = "<!-- rooms: written by `make pictures` -->", "<!-- rooms end -->"
 DRAWN = (PACKAGE, f"{PACKAGE}.gitops", f"{PACKAGE}.reconciler")
 
 Edges = Mapping[str, frozenset[str]]
@@ -131,7 +131,3 @@ def page(text: str) -> str:
     """The page with its pictures as the code is now."""
     before, rest = text.split(BEGIN)
     return f"{before}{BEGIN}\n{picture()}{END}{rest.split(END)[1]}"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")

@@ -67,7 +67,7 @@ def test_every_imported_package_is_declared() -> None:
 
 def test_the_pictures_are_of_this_code() -> None:
     text = rooms.PAGE.read_text("utf-8")
-    assert rooms.page(text) == text, "make picture"
+    assert rooms.page(text) == text, 'make pictures ARGS="rooms"'
 
 
 def _normal(name: str) -> str:

@@ -1,0 +1,30 @@
+"""`make pictures ARGS="NAME..."`: the named pictures, or all of them.
+
+board needs chromium.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tests import rooms
+from tests.pictures import board, flow
+
+
+def draw_rooms() -> None:
+    rooms.PAGE.write_text(rooms.page(rooms.PAGE.read_text("utf-8")), "utf-8")
+
+
+MAKERS = {
+    "rooms": draw_rooms,
+    "flow": lambda: flow.FILE.write_text(flow.picture(), "utf-8"),
+    "board": board.photograph,
+}
+
+if __name__ == "__main__":
+    names = sys.argv[1:] or list(MAKERS)
+    if unknown := [each for each in names if each not in MAKERS]:
+        sys.exit(f"no picture is called {', '.join(unknown)}; there are {', '.join(MAKERS)}")
+    for name in names:
+        MAKERS[name]()
+        print(name)
