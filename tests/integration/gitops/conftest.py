@@ -91,3 +91,8 @@ def commit_work_tree(clone: Repository) -> str:
 @pytest.fixture
 def world(tmp_path: Path, home: Path) -> World:
     return World(GitopsFolder(tmp_path / "a place" / "gitops" / "demo"), tmp_path / "person")
+
+
+def roots(folder: Path) -> list[Path]:
+    """Every folder below (and with) this one that has a kustomization, sorted."""
+    return sorted(each.parent for each in folder.rglob("kustomization.yaml"))

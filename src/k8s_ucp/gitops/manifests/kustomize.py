@@ -119,8 +119,3 @@ def _environment(work: Path, log: Path, also: Collection[str]) -> dict[str, str]
     clones.mkdir()
     kept = {name: os.environ[name] for name in _FOR_GIT if name in os.environ}
     return {**passed_on(), **kept, "PATH": str(programs), "TMPDIR": str(clones)}
-
-
-def roots(folder: Path) -> list[Path]:
-    """Every folder below (and with) this one that has a kustomization, sorted."""
-    return sorted(each.parent for each in folder.rglob("kustomization.yaml"))

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.manifests.kustomize import build, roots
+from k8s_ucp.gitops.manifests.kustomize import build
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
 from tests import provider_fields
+from tests.integration.gitops.conftest import roots
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
 KINDS = json.loads(provider_fields.TABLE.read_text("utf-8"))["kinds"]

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build, roots
+from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Environment, load
+from tests.integration.gitops.conftest import roots
 from tests.unit.gitops.topologies import FACTS, demo
 
 TOPOLOGIES = Path(__file__).parents[3] / "golden" / "topologies"
