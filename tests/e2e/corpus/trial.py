@@ -59,10 +59,22 @@ class Trial:
         self.each("roll back", self.roll_back, at_once=2)
         self.until("rolled back on prod", new=("stage",))
         self.each("remove", self.remove, at_once=2, failed_too=True)
-        after = self.traces()
-        for what in sorted(before.keys() | after.keys()):
-            if before.get(what) != after.get(what):
-                self._fail(self._owner(what), f"removed, but not as before: {what}")
+        for what in self._left_over(before):
+            self._fail(self._owner(what), f"removed, but not as before: {what}")
+
+    def _left_over(self, before: Mapping[str, str], seconds: float = 90) -> list[str]:
+        """What differs at last: projects on the core and volumes go a little later."""
+        deadline = time.monotonic() + seconds
+        while True:
+            after = self.traces()
+            differing = [
+                what
+                for what in sorted(before.keys() | after.keys())
+                if before.get(what) != after.get(what)
+            ]
+            if not differing or time.monotonic() > deadline:
+                return differing
+            time.sleep(2)
 
     def add(self, shape: Shape) -> None:
         words = self.sources.words(shape)
