@@ -107,7 +107,6 @@ images:
     promoted={"images": {"example.org/kz-components": NEW}},
     images=(f"example.org/kz-components:{NEW}", "example.org/exporter:0.3.0"),
     before=(f"example.org/kz-components:{OLD}", "example.org/exporter:0.3.0"),
-    quick=True,
 )
 
 _REMOTE = Shape(

@@ -116,7 +116,6 @@ _PINNED = Shape(
     promoted={"digest": _NEW_DIGEST},
     images=(f"example.org/pinned@{_NEW_DIGEST}",),
     before=(f"example.org/pinned@{_DIGEST}",),
-    quick=True,
 )
 
 _BOTH_PINS = Shape(
