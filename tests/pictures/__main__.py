@@ -1,6 +1,6 @@
 """`make pictures ARGS="NAME..."`: the named pictures, or all of them.
 
-board needs chromium.
+board needs chromium. recording starts a real topology, so it needs the engines.
 """
 
 from __future__ import annotations
@@ -8,16 +8,21 @@ from __future__ import annotations
 import sys
 
 from tests import rooms
-from tests.pictures import board, flow
+from tests.pictures import board, flow, recording, session
 
 
 def draw_rooms() -> None:
     rooms.PAGE.write_text(rooms.page(rooms.PAGE.read_text("utf-8")), "utf-8")
 
 
+# A recording comes before the session that it is drawn from.
 MAKERS = {
     "rooms": draw_rooms,
     "flow": lambda: flow.FILE.write_text(flow.picture(), "utf-8"),
+    "recording": recording.record,
+    "session": lambda: session.FILE.write_text(
+        session.picture(session.RECORDING.read_text("utf-8")), "utf-8"
+    ),
     "board": board.photograph,
 }
 
