@@ -144,6 +144,23 @@ def test_a_folder_elsewhere_is_copied_with_what_it_takes_in(
     ucp(workspace, "check")
 
 
+def test_a_removed_app_is_added_again_from_the_same_folder(workspace: Path, tmp_path: Path) -> None:
+    folder = write(tmp_path / "mine", {"web.yaml": DEPLOYMENT})
+    copy = workspace / "manifests/web"
+    ucp(workspace, "app", "add", "web", "--path", str(folder))
+    said = ucp(workspace, "app", "remove", "web")
+    assert "app web removed; its files stay in manifests/web" in said
+
+    ucp(workspace, "app", "add", "web", "--path", str(folder))
+    ucp(workspace, "app", "remove", "web")
+    write(folder, {"web.yaml": DEPLOYMENT + "# newer\n"})
+    with pytest.raises(UcpError, match="already exists, with other contents"):
+        ucp(workspace, "app", "add", "web", "--path", str(folder))
+
+    assert (copy / "web.yaml").read_text() == DEPLOYMENT
+    assert [each.name for each in copy.parent.iterdir()] == ["web"]
+
+
 def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
     Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
     ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")

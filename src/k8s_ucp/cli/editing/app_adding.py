@@ -183,24 +183,35 @@ def _beside(root: Path, path: str, copy: str, undone: contextlib.ExitStack) -> s
     if _within(source, root):
         return source.relative_to(root.resolve()).as_posix()
     target = root / copy
-    if target.exists():
-        raise UsageError(
-            f"failed to copy {path}: {target} already exists",
-            next=f"delete it, or use it with --path {copy}",
-        )
     made = _make_folder(target.parent)
-    undone.callback(_remove, target, made)
+    if not target.exists():
+        undone.callback(_remove, target, made)
     try:
-        if source.is_dir():
-            return f"{copy}/{_copy_folder(source, target)}".rstrip("/")
-        shutil.copyfile(source, target)
+        with tempfile.TemporaryDirectory(prefix=".ucp-copy-", dir=target.parent) as work:
+            part = Path(work, "copy")
+            here = _copy_folder(source, part) if source.is_dir() else ""
+            if not source.is_dir():
+                shutil.copyfile(source, part)
+            if not target.exists():
+                part.rename(target)
+            elif _contents(part) != _contents(target):
+                raise UsageError(
+                    f"failed to copy {path}: {target} already exists, with other contents",
+                    next=f"delete it, or use it with --path {copy}",
+                )
+            return f"{copy}/{here}".rstrip("/")
     except OSError as error:
         raise UcpError(f"failed to copy {source} to {target}: {error.strerror or error}") from error
-    return copy
+
+
+def _contents(place: Path) -> dict[str, bytes]:
+    """All files, by their path below a folder; of one file, that file's."""
+    files = [each for each in place.rglob("*") if each.is_file()] if place.is_dir() else [place]
+    return {str(each.relative_to(place)): each.read_bytes() for each in files}
 
 
 def _copy_folder(source: Path, target: Path) -> str:
-    """At once or not at all; without hidden files and links. Where it lies in the target.
+    """Without hidden files and links. Where it lies in the target.
 
     What it takes in from beside it, such as `../base`, comes along.
     """
@@ -209,15 +220,12 @@ def _copy_folder(source: Path, target: Path) -> str:
     top = _top(source)
     more = outside(source, top)
     root = Path(os.path.commonpath([source, *((top / each).parent for each in more)]))
-    with tempfile.TemporaryDirectory(prefix=".ucp-copy-", dir=target.parent) as work:
-        part = Path(work, "copy")
-        here = source.relative_to(root)
-        shutil.copytree(source, part / here, symlinks=False, ignore=_not_copied)
-        for path, content in more.items():
-            file = part / (top / path).relative_to(root)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
-        part.rename(target)
+    here = source.relative_to(root)
+    shutil.copytree(source, target / here, symlinks=False, ignore=_not_copied)
+    for path, content in more.items():
+        file = target / (top / path).relative_to(root)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
     return "" if here == Path() else here.as_posix()
 
 
@@ -281,8 +289,4 @@ def _values_file(
     if not Path(name).expanduser().exists() and not (call.workspace.root / name).exists():
         return name
     copy = f"{COPIES}/{wanted.name}-{Path(name).name}"
-    if (call.workspace.root / copy).exists() and Path(name).expanduser().exists():
-        same = (call.workspace.root / copy).read_bytes() == Path(name).expanduser().read_bytes()
-        if same:
-            return copy
     return _beside(call.workspace.root, name, copy, undone)

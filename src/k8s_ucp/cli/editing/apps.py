@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
-from k8s_ucp.cli.editing.app_adding import AppFlags, AuthOption, RevisionOption, item_of
+from k8s_ucp.cli.editing.app_adding import COPIES, AppFlags, AuthOption, RevisionOption, item_of
 from k8s_ucp.cli.editing.app_import import import_apps
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell
 from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
@@ -245,7 +245,9 @@ def remove(
         edit_topology(call, as_it_is)
         if name in declared:
             delete_namespaces(call, topology, declared[name])
-    call.console.say(f"app {name} removed")
+    copy = f"{COPIES}/{name}"
+    kept = f"; its files stay in {copy}" if (call.workspace.root / copy).exists() else ""
+    call.console.say(f"app {name} removed{kept}")
 
 
 def _origin(app: App) -> str | None:
