@@ -142,9 +142,12 @@ class LiveSteps(StepsView):
 
     def _tell(self, steps: Iterable[StepRun]) -> None:
         """For good, above what runs."""
-        for each in steps:
-            if each.id not in self._told:
-                self._told.add(each.id)
+        ended = [each for each in steps if each.id not in self._told]
+        if ended:
+            self._told |= {each.id for each in ended}
+            # Printing shows what was running at the last refresh once more.
+            self._live.refresh()
+            for each in ended:
                 self._terminal.print(self._row(each))
 
     def _page(self) -> RenderableType:
