@@ -66,7 +66,7 @@ class TopologyView:
 
     workspace: Workspace
     topology: Topology
-    toolbox: Toolbox = field(default_factory=lambda: Toolbox({}, {}))
+    toolbox: Toolbox = field(default_factory=lambda: Toolbox({}, {}), kw_only=True)
     """The pinned programs, once install-tools has run; what is only looked at needs none."""
 
     @property

@@ -132,7 +132,7 @@ def running(toolbox: Toolbox) -> Iterator[Running]:
     stage = demo().spec.environments[0]
     topology = demo(environments=(stage, PROTECTED))
     text = topology.model_dump_json(by_alias=True, exclude_unset=True).encode()
-    context = StartContext(Workspace.at(folder), topology, text)
+    context = StartContext(Workspace.at(folder), topology, topology_file=text)
     context.toolbox = toolbox
     context.state.make()
     reconciler = None
