@@ -180,7 +180,6 @@ _HTTP = Shape(
     source="http",
     promoted={"chartVersion": NEW},
     newer={"Chart.yaml": chart("chart-http", NEW)},
-    quick=True,
 )
 
 _OCI = Shape(

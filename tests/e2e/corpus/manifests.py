@@ -184,7 +184,6 @@ function(version='1.0.0') [
             for each in ("stage", "prod")
         },
     },
-    quick=True,
 )
 
 MANIFESTS = (_PLAIN, _HOOKS, _MESSY, _PINNED, _BOTH_PINS, _DIRECTORY, _JSONNET)

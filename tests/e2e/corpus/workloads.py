@@ -70,7 +70,6 @@ spec: {seats: 120, routes: [{from: a, to: b}]}
         for kind in ("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")
         for word in ("--cluster-kind", kind)
     ),
-    quick=True,
 )
 
 _STATEFUL = Shape(
@@ -178,7 +177,6 @@ _NAMESPACES = Shape(
     },
     said=_SAID,
     flags=("--also-namespace", "spread-jobs", "--also-namespace", "spread-edge"),
-    quick=True,
 )
 
 _ROLLOUT = Shape(
