@@ -141,7 +141,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(
-    scope="session",
+    scope="package",
     params=[
         "embedded",
         "existing",
@@ -153,7 +153,7 @@ def _files(folder: Path) -> list[Path]:
 def workshop(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workshop]:
-    """One kind of provider after the other, with clusters that go when the session ends."""
+    """One kind of provider after the other, with clusters that go with the last of its tests."""
     root: Path = tmp_path_factory.mktemp(request.param)
     if request.param == "kind":
         with kind_clusters(root, request.getfixturevalue("kind_toolbox")) as clusters:

@@ -46,8 +46,9 @@ class Planes:
         return self.provider.kubeconfig(name)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def planes(toolbox: Toolbox) -> Iterator[Planes]:
+    """They end with the last test here: three idle ones for each worker slow down what follows."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-test-"))
     provider = EmbeddedProvider(folder / "clusters", toolbox, ports=Ports(folder / "ports"))
     clusters = ("test-core", "demo-stage", "demo-prod")
