@@ -140,6 +140,20 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*")) if folder.exists() else []
 
 
+PLAYGROUND_ALWAYS = (
+    "test_a_made_cluster_is_there_and_becomes_ready",
+    "test_deleting_leaves_nothing",
+)
+"""The playground is the embedded provider under another name: the soak runs the rest against it."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        case = item.name.partition("[")[2]
+        if "playground" in case and not item.name.startswith(PLAYGROUND_ALWAYS):
+            item.add_marker(pytest.mark.soak)
+
+
 @pytest.fixture(
     scope="package",
     params=[
