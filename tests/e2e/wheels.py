@@ -19,10 +19,11 @@ def install_wheel(world: World, tmp_path: Path, source: Path) -> None:
     )
     (wheel,) = tmp_path.glob("*.whl")
     venv = world.home / "venv"
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     python = venv / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python)
     subprocess.run(
-        [python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel],
+        [*pip, "install", "-q", "--no-deps", "--no-index", wheel],
         check=True,
         capture_output=True,
     )
