@@ -220,10 +220,13 @@ class World:
 
 
 def until(what: str, met: Callable[[], Any], seconds: float = 150) -> Any:
-    """Wait for `met` to return something true, and return it; errors count as not yet."""
+    """Wait for `met` to return something true, and return it; errors count as not yet.
+
+    It rests for as long as a look takes: what is waited for needs the processor, too.
+    """
     deadline = time.monotonic() + seconds
     last: object = None
-    while time.monotonic() < deadline:
+    while (looked := time.monotonic()) < deadline:
         try:
             last = met()
         except Exception as error:  # noqa: BLE001 (servers come and go in these tests)
@@ -231,5 +234,5 @@ def until(what: str, met: Callable[[], Any], seconds: float = 150) -> Any:
         else:
             if last:
                 return last
-        time.sleep(0.2)
+        time.sleep(max(0.2, time.monotonic() - looked))
     raise AssertionError(f"{what}: not within {seconds} s; last: {last!r}")
