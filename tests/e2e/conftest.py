@@ -25,17 +25,30 @@ from tests.e2e.kind_world import (
 from tests.e2e.world import World, until
 from tests.integration.gitops.promotion.git_servers import HttpGit, http_git
 from tests.kind_images import make_ingress, make_quote
+from tests.scheduling import place
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks that all of them carry. The tests of a file share a topology and run in order."""
+    """Marks that all of them carry, and their order: one topology's tests are neighbours."""
+    items.sort(key=_place)
     for item in items:
-        if "/e2e/" in item.path.as_posix():
+        if _is_ours(item):
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(1800 if "kind" in item.keywords else 420))
+
+
+def _place(item: pytest.Item) -> int:
+    """In the run; what runs on kind comes last, in the order of the files."""
+    if not _is_ours(item):
+        return 0
+    return 1 + place("" if "kind" in item.keywords else item.path.stem)
+
+
+def _is_ours(item: pytest.Item) -> bool:
+    return "/e2e/" in item.path.as_posix()
 
 
 @pytest.fixture
@@ -57,6 +70,20 @@ def demo(request: pytest.FixtureRequest) -> Iterator[World]:
     for world in make_world("work"):
         world.ucp("start", "--yes")
         yield world
+
+
+@pytest.fixture(scope="session")
+def newcomer(toolbox: Toolbox) -> Iterator[World]:
+    """The workspace in which the pages of docs/ are followed, before its first start."""
+    yield from make_world("reader")
+
+
+@pytest.fixture
+def reader(newcomer: World) -> World:
+    """The same, started by the first page or, without it, here."""
+    if not newcomer.state.is_dir():
+        newcomer.ucp("start", "--yes")
+    return newcomer
 
 
 def kind_demo() -> Iterator[World]:

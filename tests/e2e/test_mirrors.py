@@ -7,14 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from k8s_ucp.kube import NAMESPACE, SECRET, Object
-from tests.e2e.conftest import make_world
 from tests.e2e.test_path import add_eu_to_core
 from tests.e2e.world import World, until
 
@@ -40,14 +36,6 @@ spec:
 """
 
 
-@pytest.fixture(scope="module")
-def demo(toolbox: Toolbox) -> Iterator[World]:
-    """A topology of its own: what is committed here would surprise the tests of other files."""
-    for world in make_world("mirrors"):
-        world.ucp("start", "--yes")
-        yield world
-
-
 def connection(password: str) -> Object:
     """As Crossplane writes it."""
     data = {"endpoint": "10.0.0.1", "username": "quotes", "password": password, "port": "5432"}
@@ -65,69 +53,69 @@ def password(world: World, environment: str) -> str | None:
     return base64.b64decode(found["data"]["password"]).decode() if found else None
 
 
-def test_a_connection_secret_reaches_stage_and_prod_and_follows(demo: World) -> None:
-    core = demo.kube("core")
+def test_a_connection_secret_reaches_stage_and_prod_and_follows(reader: World) -> None:
+    core = reader.kube("core")
     core.create(connection("first"))
-    with demo.commit("core", "Mirror the quotes' database") as clone:
+    with reader.commit("core", "Mirror the quotes' database") as clone:
         (clone / "mirrors/db.yaml").write_text(SYNCER)
     for each in ("stage", "prod"):
-        until(f"{each} has it", lambda each=each: password(demo, each) == "first")
+        until(f"{each} has it", lambda each=each: password(reader, each) == "first")
     (mirror,) = until(
         "status lists it",
-        lambda: [each for each in demo.status()["mirrors"] if each["ready"]],
+        lambda: [each for each in reader.status()["mirrors"] if each["ready"]],
     )
     assert mirror["name"] == "db"
     assert [(each["cluster"], each["ready"]) for each in mirror["targets"]] == [
         ("demo-prod", True),
         ("demo-stage", True),
     ]
-    assert "db" in demo.ucp("mirror", "list").stdout
-    until("git says all of it", lambda: (demo.application("mirrors") or {})["sync"] == "Synced")
+    assert "db" in reader.ucp("mirror", "list").stdout
+    until("git says all of it", lambda: (reader.application("mirrors") or {})["sync"] == "Synced")
     core.apply(connection("second"), manager="test")
     for each in ("stage", "prod"):
-        until(f"{each} follows", lambda each=each: password(demo, each) == "second")
+        until(f"{each} follows", lambda each=each: password(reader, each) == "second")
 
 
-def test_a_new_environment_gets_it_by_itself(demo: World) -> None:
-    with demo.commit("core", "Add the environment eu") as clone:
+def test_a_new_environment_gets_it_by_itself(reader: World) -> None:
+    with reader.commit("core", "Add the environment eu") as clone:
         add_eu_to_core(clone)
-    until("eu has it", lambda: password(demo, "eu") == "second", seconds=240)
+    until("eu has it", lambda: password(reader, "eu") == "second", seconds=240)
 
 
-def test_it_leaves_with_its_source_and_its_syncer(demo: World) -> None:
-    core = demo.kube("core")
+def test_it_leaves_with_its_source_and_its_syncer(reader: World) -> None:
+    core = reader.kube("core")
     core.delete(SECRET, "quotes-conn", "crossplane-system")
     for each in ("stage", "prod", "eu"):
-        until(f"{each} lets go", lambda each=each: password(demo, each) is None)
+        until(f"{each} lets go", lambda each=each: password(reader, each) is None)
     core.create(connection("third"))
-    until("it comes back", lambda: password(demo, "prod") == "third")
-    with demo.commit("core", "Stop mirroring") as clone:
+    until("it comes back", lambda: password(reader, "prod") == "third")
+    with reader.commit("core", "Stop mirroring") as clone:
         (clone / "mirrors/db.yaml").unlink()
-    until("prod lets go", lambda: password(demo, "prod") is None)
-    until("status forgets it", lambda: not demo.status()["mirrors"])
+    until("prod lets go", lambda: password(reader, "prod") is None)
+    until("status forgets it", lambda: not reader.status()["mirrors"])
 
 
-def test_a_namespace_that_nobody_read_before(demo: World) -> None:
+def test_a_namespace_that_nobody_read_before(reader: World) -> None:
     """It is there and read as soon as a mirror names it; nothing stands in a start's way after."""
-    demo.ucp("mirror", "add", "login", "--from", "team/login", "--to", "quote")
-    core = demo.kube("core")
+    reader.ucp("mirror", "add", "login", "--from", "team/login", "--to", "quote")
+    core = reader.kube("core")
     until("Argo CD makes the namespace", lambda: core.find(NAMESPACE, "team"))
     metadata = {"name": "login", "namespace": "team"}
     core.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
-    prod = demo.kube("prod")
+    prod = reader.kube("prod")
     until("prod has it", lambda: prod.find(SECRET, "login", "quote"))
-    demo.ucp("mirror", "remove", "login")
+    reader.ucp("mirror", "remove", "login")
     until("prod lets go", lambda: prod.find(SECRET, "login", "quote") is None)
     # The namespace may hold what people put there: it stays, and Argo CD goes on saying so.
-    demo.ucp("start", "--yes")
+    reader.ucp("start", "--yes")
     assert core.find(SECRET, "login", "team")
-    assert "Namespace team: removed from git" in demo.ucp("doctor").stdout
+    assert "Namespace team: removed from git" in reader.ucp("doctor").stdout
 
 
-def test_the_commands_of_the_page_work(demo: World, toolbox: Toolbox) -> None:
+def test_the_commands_of_the_page_work(reader: World, toolbox: Toolbox) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.S)
     assert len(blocks) >= 4
-    programs = demo.home / "bin"
+    programs = reader.home / "bin"
     programs.mkdir()
     (programs / "kubectl").symlink_to(toolbox.path("kubectl"))
     shim = programs / "ucp"
@@ -135,8 +123,8 @@ def test_the_commands_of_the_page_work(demo: World, toolbox: Toolbox) -> None:
     shim.chmod(0o755)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)],
-        cwd=demo.workspace,
-        env={**demo.env, "PATH": f"{programs}:{os.environ['PATH']}"},
+        cwd=reader.workspace,
+        env={**reader.env, "PATH": f"{programs}:{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -7,8 +7,6 @@ import pwd
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import CACHE
 from tests.e2e.wheels import install_wheel
 from tests.e2e.world import World, until
@@ -24,28 +22,29 @@ def healthy_apps(world: World) -> int:
     )
 
 
-@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_beside_another_topology_in_a_path_with_spaces_from_the_built_wheel(
-    demo: World, world: World, tmp_path: Path
+def test_as_an_ordinary_user_from_the_built_wheel_in_a_path_with_spaces_beside_another(
+    reader: World, world: World, tmp_path: Path
 ) -> None:
+    """Nobody's account, a copy of the built programs, and no right to anything else."""
     assert " " in str(world.workspace)
     install_wheel(world, tmp_path, ROOT)
+    user = become_nobody(world) if os.getuid() == 0 else os.getuid()
     world.ucp("start", "--yes", "--env", "stage=embedded", "--app", "echo")
     assert healthy_apps(world) == 1
-    assert healthy_apps(demo) == 2
+    assert {process.uids().real for process in world.processes()} == {user}
+    assert healthy_apps(reader) == 2
     world.ucp("stop", "--yes")
-    assert world.processes() == []
-    assert healthy_apps(demo) == 2
+    until("nothing is left", lambda: world.processes() == [], seconds=10)
+    assert healthy_apps(reader) == 2
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="already an ordinary user: every other test shows it")
-def test_as_an_ordinary_user(world: World) -> None:
-    """Nobody's account, a copy of the built programs, and no right to anything else."""
+def become_nobody(world: World) -> int:
+    """Have everything of this workspace belong to an ordinary user, who gives the commands."""
     nobody = pwd.getpwnam("nobody")
     base = world.home.parent
     base.chmod(0o755)
     cache = base / "cache"
-    shutil.copytree(CACHE, cache, symlinks=True, ignore=shutil.ignore_patterns("build"))
+    shutil.copytree(CACHE, cache, symlinks=True, ignore=shutil.ignore_patterns("build", "tests"))
     for folder in (world.home, world.workspace, cache):
         for path in [folder, *folder.rglob("*")]:
             os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
@@ -60,9 +59,4 @@ def test_as_an_ordinary_user(world: World) -> None:
         "--ambient-caps=+dac_read_search",
         *world.command,
     )
-    world.ucp("start", "--yes", "--env", "stage=embedded", "--app", "echo")
-    assert healthy_apps(world) == 1
-    owners = {process.uids().real for process in world.processes()}
-    assert owners == {nobody.pw_uid}
-    world.ucp("stop", "--yes")
-    until("nothing is left", lambda: world.processes() == [], seconds=10)
+    return nobody.pw_uid

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import pytest
-
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, DEPLOYMENT, SECRET
-from k8s_ucp.tools.toolbox import Toolbox
 from tests.chart_servers import web_files
-from tests.e2e.conftest import make_world
 from tests.e2e.world import World, until
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "walkthroughs"
@@ -21,11 +17,6 @@ PAGES = (
     "an-app-that-you-have",
 )
 """In the order of a reader."""
-
-
-@pytest.fixture(scope="module")
-def reader(toolbox: Toolbox) -> Iterator[World]:
-    yield from make_world("reader")
 
 
 def lines(page: str) -> list[str]:
@@ -56,22 +47,22 @@ def test_every_page_is_followed() -> None:
     assert sorted(PAGES) == sorted(each.stem for each in FOLDER.glob("*.md"))
 
 
-def test_everything_from_scratch(reader: World) -> None:
-    said = follow(reader, "everything-from-scratch")
+def test_everything_from_scratch(newcomer: World) -> None:
+    said = follow(newcomer, "everything-from-scratch")
     assert "no problems found" in said["ucp check"]
     assert "eu" in said["ucp env list"]
-    names = [each["name"] for each in reader.status()["environments"]]
+    names = [each["name"] for each in newcomer.status()["environments"]]
     assert names == ["stage", "prod"]
 
 
 def test_a_new_version(reader: World) -> None:
-    reader.ucp("start", "--yes")
     said = follow(reader, "a-new-version")
     assert "0.9.3" in said["ucp history echo"]
     row = next(each for each in said["ucp app list"].splitlines() if "ealen" in each)
     assert row.index("0.9.3") < row.index("0.9.2")
     until(
-        "both versions run", lambda: healthy(reader, "echo-stage") and healthy(reader, "echo-prod")
+        "both versions run",
+        lambda: healthy(reader, "echo-stage") and healthy(reader, "echo-prod"),
     )
 
 
