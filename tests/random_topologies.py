@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.render.values import policies
 from k8s_ucp.providers import PROVIDERS, cloud_providers, core_providers
 from k8s_ucp.topology import Topology, parse
 from k8s_ucp.topology.rules.combinations import environments_of, git_of, rendered_only
@@ -83,9 +84,7 @@ def database(draw: st.DrawFn, name: str, environments: list[str]) -> dict[str, A
 
 def guard_rails(environments: list[str]) -> st.SearchStrategy[dict[str, Any]]:
     acting = st.sampled_from(["warn", "deny"])
-    off = st.lists(
-        st.sampled_from(["pinned-images", "no-host-access", "no-host-ports"]), unique=True
-    )
+    off = st.lists(st.sampled_from(policies.ALL), unique=True)
     return st.fixed_dictionaries({"off": off}, optional=dict.fromkeys(environments, acting))
 
 

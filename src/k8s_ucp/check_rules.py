@@ -47,6 +47,12 @@ RuleId = Literal[
     "namespace-not-allowed",
     "namespace-reserved",
     "namespace-taken",
+    "no-added-capabilities",
+    "no-host-access",
+    "no-host-ports",
+    "no-lasting-tokens",
+    "no-remote-probes",
+    "no-taken-hosts",
     "object-duplicate",
     "object-invalid",
     "package-unpinned",
@@ -55,6 +61,7 @@ RuleId = Literal[
     "reference-missing-port",
     "reference-missing-service",
     "reference-missing-target",
+    "required-requests",
     "route-without-gateway",
     "selector-without-pods",
     "topology-invalid",
@@ -97,6 +104,12 @@ _HIDDEN = (
 _ONE_PROJECT = (
     "The app's project on the core cluster keeps apps apart; only the topology's owner widens it."
 )
+
+_RAIL = (
+    "A guard rail: judged where `guardRails` of ucp.yaml names the environment, an error where "
+    "that denies."
+)
+_OFF = "Where the app needs it, name the rule in `guardRails.off`."
 
 _ALL = (
     Rule(
@@ -310,6 +323,64 @@ _ALL = (
         "Use a namespace of its own, or add the app to ucp.yaml with `namespaces`.",
     ),
     Rule(
+        "no-added-capabilities",
+        "warning",
+        "anywhere",
+        "Capability beyond the baseline",
+        "A container adds a capability that the Pod Security Standards' baseline does not have. "
+        f"{_RAIL}",
+        "With some of them a container can take over its node.",
+        f"Remove it from `securityContext.capabilities.add`. {_OFF}",
+    ),
+    Rule(
+        "no-host-access",
+        "warning",
+        "anywhere",
+        "Pod with access to its node",
+        f"A container is privileged, or a pod has its node's network, processes or files. {_RAIL}",
+        "Whoever takes over the pod has the node.",
+        f"Remove the field that the message names. {_OFF}",
+    ),
+    Rule(
+        "no-host-ports",
+        "warning",
+        "anywhere",
+        "Port of the node",
+        f"A container has a `hostPort`. {_RAIL}",
+        "It is reachable past every Service, and only one pod a node can have it.",
+        f"Remove `hostPort` and use a Service. {_OFF}",
+    ),
+    Rule(
+        "no-lasting-tokens",
+        "warning",
+        "anywhere",
+        "Token that never expires",
+        f"A Secret asks for a ServiceAccount token without an end. {_RAIL}",
+        "Whoever reads it once has the rights for good.",
+        "Use `kubectl create token` or a projected volume.",
+    ),
+    Rule(
+        "no-remote-probes",
+        "warning",
+        "anywhere",
+        "Probe that depends on another host",
+        "A probe has a `host` that is not its own pod, or runs a command with the URL of another "
+        f"host. {_RAIL}",
+        "When that host fails, Kubernetes takes this app down as well.",
+        "Remove `host`, and let the probe ask its own container alone.",
+    ),
+    Rule(
+        "no-taken-hosts",
+        "warning",
+        "anywhere",
+        "Host that ucp.yaml gives to another app",
+        "A route has a host of another app of ucp.yaml, or an Ingress has a host and path twice. "
+        f"{_RAIL}",
+        "Which of them gets the traffic depends on the ingress controller.",
+        "Change the host. Where two apps share one on purpose, ignore `host-taken` of this app "
+        "in ucp.yaml.",
+    ),
+    Rule(
         "object-duplicate",
         "error",
         "anywhere",
@@ -381,6 +452,16 @@ _ALL = (
         "A HorizontalPodAutoscaler names a workload that the overlay does not have.",
         "Nothing is scaled.",
         "Correct `spec.scaleTargetRef`.",
+    ),
+    Rule(
+        "required-requests",
+        "warning",
+        "anywhere",
+        "Container without requests",
+        f"A container or sidecar has no request and no limit of cpu or of memory. {_RAIL}",
+        "It is scheduled as if it took nothing, and is the first to be killed where memory runs "
+        "out.",
+        "Set `resources.requests` of cpu and memory.",
     ),
     Rule(
         "route-without-gateway",

@@ -297,7 +297,16 @@ class Addons(Part):
 
 
 Policy = Literal[
-    "pinned-images", "no-host-access", "no-host-ports", "no-added-capabilities", "no-lasting-tokens"
+    "pinned-images",
+    "required-requests",
+    "no-remote-probes",
+    "no-taken-hosts",
+    "no-host-access",
+    "no-host-ports",
+    "no-added-capabilities",
+    "no-ephemeral-containers",
+    "no-lasting-tokens",
+    "no-release-deletion",
 ]
 
 

@@ -21,6 +21,8 @@ class Fault:
     """Field of the object, such as spec.ports[0].port."""
     value: str = ""
     """What is written at the place, to find its line."""
+    denied: bool = False
+    """An API server refuses it: an error, whatever the rule is otherwise."""
 
 
 @dataclass(frozen=True, order=True)

@@ -26,6 +26,7 @@ from k8s_ucp.gitops.check.files import (
     find_topology_faults,
 )
 from k8s_ucp.gitops.check.findings import CheckFinding, Fault
+from k8s_ucp.gitops.check.guard_rails import GuardRailRules
 from k8s_ucp.gitops.check.locations import Locations
 from k8s_ucp.gitops.check.objects import Object, find_faults, hosts, mirrored_in, of_object
 from k8s_ucp.gitops.check.permissions import Permissions
@@ -116,7 +117,7 @@ def check(
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
     topology = _topology_of(core)
-    permissions = Permissions(topology)
+    permissions, rails = Permissions(topology), GuardRailRules(topology)
     unread: list[Fault] = []
     if checks is None:
         checks = topology.spec.checks if topology else Checks()
@@ -165,6 +166,7 @@ def check(
             *_guarded(".", partial(find_file_faults, apps)),
             *_guarded("environments.yaml", partial(find_environment_faults, apps)),
             *_guarded(".", partial(_object_faults, apps, built, known, permissions)),
+            *_guarded(".", partial(_guard_rail_faults, apps, built, permissions, rails)),
             *_guarded("apps", partial(find_host_faults, apps, built)),
         ]
         _judge(triage, "apps", apps, built, faults)
@@ -183,7 +185,7 @@ def _judge(triage: Triage, repository: str, tree: Tree, built: Built, faults: li
     findings = []
     for fault in faults:
         file, line = locations.find(fault)
-        severity = RULES[fault.rule].severity
+        severity = "error" if fault.denied else RULES[fault.rule].severity
         about = (fault.path, fault.message, fault.rule, fault.object, severity)
         findings.append(CheckFinding(repository, *about, file=file, line=line))
     faulty = {(each.path, each.object) for each in faults}
@@ -298,6 +300,19 @@ def _plain_faults(
     faults = find_faults([item], None, whole=False)
     refused = permissions.faults(app, [item]) if permissions and app else ()
     yield from (replace(each, path=path) for each in chain(faults, refused))
+
+
+def _guard_rail_faults(
+    tree: Tree, built: Built, permissions: Permissions, rails: GuardRailRules
+) -> Iterator[Fault]:
+    plain = [(path, [item]) for path, item in tree.plain()]
+    apps = {folder: (app, environment) for folder, app, environment in tree.places}
+    for path, found in [*built.objects.items(), *plain]:
+        if place := apps.get("/".join(path.split("/")[:4])):
+            app, environment = place
+            home = permissions.of(app).home
+            faults = partial(rails.faults, environment, home, found)
+            yield from (replace(each, path=path) for each in _guarded(path, faults))
 
 
 def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:

@@ -252,7 +252,11 @@ def _policies(path: str, topology: Topology) -> Iterator[Place]:
     name = path.rpartition("/")[2].removesuffix(".yaml")
     if not levels or (name in policies.ALL and name not in wanted):
         return
-    shared = {"policies": wanted, "platform_namespaces": policies.platform_namespaces()}
+    shared = {
+        "policies": wanted,
+        "platform_namespaces": policies.platform_namespaces(),
+        "host_owners": policies.host_owners_expression(topology),
+    }
     if "{environment}" in path:
         for environment, level in levels.items():
             yield path.replace("{environment}", environment), {**shared, "level": level}

@@ -14,11 +14,11 @@ from k8s_ucp.components.pods.component import POD
 from k8s_ucp.gitops.manifests.kustomize import build
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import render
-from k8s_ucp.kube import Kube, KubeError
+from k8s_ucp.kube import SECRET, Kube, KubeError
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from tests import provider_fields
-from tests.control_planes import eventually
+from tests.control_planes import eventually, namespace
 from tests.integration.gitops.core_kinds import serving
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
@@ -125,17 +125,28 @@ def test_databases_are_what_their_kind_takes(core: Kube, toolbox: Toolbox, tmp_p
             core.apply({**postgres[0], "spec": {**postgres[0]["spec"], **change}}, dry_run=True)
 
 
+REQUESTS = {"cpu": "10m", "memory": "16Mi"}
+
+
+def container(image: str = "nginx:1.29.1", **more: Any) -> dict[str, Any]:
+    return {"name": "main", "image": image, "resources": {"requests": REQUESTS}, **more}
+
+
 def pod(image: str = "nginx:1.29.1", **spec: Any) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "try", "namespace": "apps"},
-        "spec": {"containers": [{"name": "main", "image": image}], **spec},
+        "spec": {"containers": [container(image)], **spec},
     }
 
 
-def cron_job(image: str) -> dict[str, Any]:
-    template = {"spec": {**pod(image)["spec"], "restartPolicy": "Never"}}
+def with_container(**more: Any) -> dict[str, Any]:
+    return pod(containers=[container(**more)])
+
+
+def cron_job(image: str = "a:1", **spec: Any) -> dict[str, Any]:
+    template = {"spec": {**pod(image, **spec)["spec"], "restartPolicy": "Never"}}
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -144,7 +155,7 @@ def cron_job(image: str) -> dict[str, Any]:
     }
 
 
-def stateful_set(image: str) -> dict[str, Any]:
+def stateful_set(image: str = "a:1", **spec: Any) -> dict[str, Any]:
     labels = {"app": "try"}
     return {
         "apiVersion": "apps/v1",
@@ -153,8 +164,30 @@ def stateful_set(image: str) -> dict[str, Any]:
         "spec": {
             "selector": {"matchLabels": labels},
             "serviceName": "try",
-            "template": {"metadata": {"labels": labels}, "spec": pod(image)["spec"]},
+            "template": {"metadata": {"labels": labels}, "spec": pod(image, **spec)["spec"]},
         },
+    }
+
+
+def deployment(**spec: Any) -> dict[str, Any]:
+    item = stateful_set(**spec)
+    del item["spec"]["serviceName"]
+    return {**item, "kind": "Deployment"}
+
+
+def rollout(**spec: Any) -> dict[str, Any]:
+    item = deployment(**spec)
+    return {**item, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+
+
+def ingress(*hosts: str, place: str = "apps") -> dict[str, Any]:
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": "try", "namespace": place},
+        "spec": {"rules": [{"host": host, "http": {"paths": paths}} for host in hosts]},
     }
 
 
@@ -163,12 +196,20 @@ def port(**more: Any) -> dict[str, Any]:
 
 
 def capable(*names: str) -> dict[str, Any]:
-    security = {"capabilities": {"add": list(names), "drop": ["MKNOD"]}}
-    return {"name": "main", "image": "a:1", "securityContext": security}
+    return container("a:1", securityContext={"capabilities": {"add": [*names], "drop": ["MKNOD"]}})
+
+
+def asking(host: str) -> dict[str, Any]:
+    return {"httpGet": {"port": 8080, "host": host}}
+
+
+def running(*command: str) -> dict[str, Any]:
+    return {"exec": {"command": [*command]}}
 
 
 DIGEST = "@sha256:" + "a" * 64
-PRIVILEGED = {"name": "main", "image": "a:1", "securityContext": {"privileged": True}}
+PRIVILEGED = container("a:1", securityContext={"privileged": True})
+BARE = container("a:1", resources={})
 TOKEN = {
     "apiVersion": "v1",
     "kind": "Secret",
@@ -196,13 +237,53 @@ REFUSED = {
     ),
     "privileged": (pod(containers=[PRIVILEGED]), "privileged"),
     "a port of the node": (
-        pod(containers=[{"name": "main", "image": "a:1", "ports": [port(hostPort=80)]}]),
+        with_container(ports=[port(hostPort=80)]),
+        "hostPort",
+    ),
+    "a port of the node, by a template": (
+        deployment(containers=[container(ports=[port(hostPort=80)])]),
         "hostPort",
     ),
     "a capability": (pod(containers=[capable("NET_ADMIN")]), "capabilities are added to: main"),
     "all capabilities": (
         pod(initContainers=[{**capable("CHOWN", "ALL"), "name": "first"}]),
         "capabilities are added to: first",
+    ),
+    "a capability, by a template": (deployment(containers=[capable("BPF")]), "added to: main"),
+    "no requests": (pod(containers=[BARE]), "no requests for cpu and memory: main"),
+    "no requests, by a template": (deployment(containers=[BARE]), "cpu and memory: main"),
+    "no requests, by a rollout": (rollout(containers=[BARE]), "cpu and memory: main"),
+    "one request": (
+        with_container(resources={"requests": {"cpu": "1"}}),
+        "no requests for cpu and memory: main",
+    ),
+    "a sidecar without": (
+        pod(initContainers=[{**BARE, "name": "side", "restartPolicy": "Always"}]),
+        "no requests for cpu and memory: side",
+    ),
+    "a probe of another host": (
+        with_container(readinessProbe=asking("db.example.org")),
+        "probes of another host: main",
+    ),
+    "a probe of the node": (
+        with_container(livenessProbe={"tcpSocket": {"port": 1, "host": "127.0.0.1"}}),
+        "probes of another host: main",
+    ),
+    "a probe, by a template": (
+        cron_job(containers=[container(startupProbe=asking("10.0.0.1"))]),
+        "probes of another host: main",
+    ),
+    "a probe that runs curl": (
+        with_container(livenessProbe=running("sh", "-c", "curl -f 'http://quote.prod:80/x'")),
+        "probes of another host: main",
+    ),
+    "a host of another app": (
+        ingress("free.example.org", "echo.prod.example.org"),
+        "hosts of other apps: echo.prod.example.org",
+    ),
+    "a host twice": (
+        ingress("a.example.org", "a.example.org"),
+        "twice in this Ingress: a.example.org/ Prefix",
     ),
     "a lasting token": (TOKEN, "never expires"),
 }
@@ -211,14 +292,33 @@ ADMITTED = {
     "a port and a version": pod("registry.example.org:5000/a/b:1.2.3-rc.1"),
     "a digest": pod(f"nginx{DIGEST}"),
     "latest by digest": pod(f"nginx:latest{DIGEST}"),
-    "a cron job": cron_job("a:1"),
-    "a port of its own": pod(
-        containers=[{"name": "main", "image": "a:1", "ports": [port(name="web")]}]
+    "a cron job": cron_job(),
+    "a rollout": rollout(),
+    "a rollout of a deployment": {
+        **rollout(),
+        "spec": {
+            "selector": {"matchLabels": {"app": "try"}},
+            "workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "try"},
+        },
+    },
+    "a port of its own": with_container(ports=[port(name="web")]),
+    "limits": with_container(resources={"limits": REQUESTS}),
+    "limits, by a template": deployment(containers=[container(resources={"limits": REQUESTS})]),
+    "an init container without requests": pod(initContainers=[{**BARE, "name": "first"}]),
+    "a probe of its own": with_container(
+        readinessProbe={"httpGet": {"port": 8080, "httpHeaders": [{"name": "Host", "value": "x"}]}},
+        livenessProbe=running("sh", "-c", 'curl -f "http://u:p@localhost:80/" http://$HOSTNAME/'),
     ),
+    "hosts of its own": ingress("free.example.org", "*.example.org"),
+    "a host in its app's namespace": ingress("echo.prod.example.org", place="echo"),
     "a capability that it has": pod(containers=[capable("NET_BIND_SERVICE", "CHOWN")]),
     "another secret": {**TOKEN, "type": "Opaque"},
     "the platform": {**pod("a:latest"), "metadata": {"name": "try", "namespace": "monitoring"}},
 }
+
+
+BINDING = ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding")
+RAILED = demo(guardRails={"stage": "warn", "prod": "deny"})
 
 
 @pytest.fixture(scope="module")
@@ -226,9 +326,9 @@ def guarded(
     core: Kube, toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Kube]:
     """The core, with prod's guard rails in force."""
-    topology = demo(guardRails={"stage": "warn", "prod": "deny"})
     folder = tmp_path_factory.mktemp("guarded")
-    for each in built(topology, toolbox, folder, "policies/overlays/prod"):
+    core.apply(namespace("echo"))
+    for each in built(RAILED, toolbox, folder, "policies/overlays/prod"):
         core.apply(each)
     core.apply(
         {
@@ -264,29 +364,122 @@ def test_guard_rails_admit(case: str, guarded: Kube) -> None:
     assert refusal(guarded, ADMITTED[case]) == ""
 
 
-@pytest.mark.parametrize(
-    ("container", "why"),
-    [
-        ({"image": "a:1", "securityContext": {"privileged": True}}, "privileged"),
-        ({"image": "a:latest"}, "a:latest"),
-        ({"image": "a:1"}, ""),
-    ],
-)
-def test_guard_rails_hold_for_kubectl_debug(
-    container: dict[str, Any], why: str, guarded: Kube
-) -> None:
+def debugging(kube: Kube, **added: Any) -> str:
+    """Why `kubectl debug` may not add a container to the pod that runs."""
+    change = {"spec": {"ephemeralContainers": [{"name": "debugger", **added}]}}
+    try:
+        kube.request(
+            "PATCH",
+            f"{POD.path('apps', 'running')}/ephemeralcontainers",
+            query={"dryRun": "All"},
+            body=change,
+            content="application/strategic-merge-patch+json",
+        )
+    except KubeError as error:
+        return error.message
+    return ""
+
+
+def test_guard_rails_hold_for_kubectl_debug(guarded: Kube) -> None:
     running = pod()
     running["metadata"]["name"] = "running"
     guarded.apply(running)
-    added = {"spec": {"ephemeralContainers": [{"name": "debugger", **container}]}}
+    kind, name = guarded.kind_of(*BINDING), "no-ephemeral-containers.k8s-ucp.io"
+    binding = {**guarded.get(kind, name), "metadata": {"name": name}}
     try:
-        guarded.patch(
-            POD, "running", "apps", added, type="strategic", subresource="ephemeralcontainers"
-        )
-        assert not why
-    except KubeError as error:
-        assert why, error.message
-        assert why in error.message
+        eventually(lambda: "kubectl debug" in debugging(guarded, image="a:1"))
+        guarded.patch(POD, "running", "apps", {"metadata": {"labels": {"a": "b"}}})
+        guarded.delete(kind, name)
+        eventually(lambda: not debugging(guarded, image="a:1"))
+        assert "a:latest" in debugging(guarded, image="a:latest")
+        privileged = debugging(guarded, image="a:1", securityContext={"privileged": True})
+        assert "privileged" in privileged
     finally:
+        guarded.apply(binding)
         guarded.delete(POD, "running", "apps")
         eventually(lambda: guarded.find(POD, "running", "apps") is None)
+
+
+class Listening(Kube):
+    """Keeps what the server warned of in its last answer."""
+
+    warned = ""
+
+    def _send(self, *args: Any, **more: Any) -> Any:
+        answer = super()._send(*args, **more)
+        self.warned = " ".join(answer.response.headers.getlist("Warning"))
+        return answer
+
+
+@pytest.fixture(scope="module")
+def controller(guarded: Kube) -> Iterator[Listening]:
+    """A ServiceAccount that may do everything."""
+    guarded.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "controller"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "cluster-admin",
+            },
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "apps"}],
+        }
+    )
+    token, _ = guarded.request_token("apps", "default", seconds=3600)
+    kube = Listening(
+        {
+            "clusters": [
+                {
+                    "name": "x",
+                    "cluster": {"server": guarded.server, "insecure-skip-tls-verify": True},
+                }
+            ],
+            "users": [{"name": "x", "user": {"token": token}}],
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+            "current-context": "x",
+        }
+    )
+    yield kube
+    kube.close()
+
+
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+def test_releases_of_helm_are_deleted_by_controllers_only(
+    guarded: Kube, controller: Listening
+) -> None:
+    secret = {**TOKEN, "metadata": {"name": "sh.helm.release.v1.x.v1", "namespace": "apps"}}
+    release = guarded.apply({**secret, "type": "helm.sh/release.v1"})
+    name = release["metadata"]["name"]
+    with pytest.raises(KubeError, match="record of a Helm release is deleted by a person"):
+        guarded.delete(SECRET, name, "apps")
+    eventually(lambda: bool(refusal(controller, pod("a:latest"))))
+    assert controller.delete(SECRET, name, "apps")
+    guarded.apply({**secret, "type": "Opaque"})
+    assert guarded.delete(SECRET, name, "apps")
+
+
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+def test_guard_rails_that_warn_refuse_nothing(
+    guarded: Kube, controller: Listening, toolbox: Toolbox, tmp_path: Path
+) -> None:
+    """And what is older than the rails stays in reach, once they deny."""
+    for each in built(RAILED, toolbox, tmp_path, "policies/overlays/stage"):
+        guarded.apply(each)
+    eventually(lambda: not any(refusal(controller, item) for item, _ in REFUSED.values()))
+    for item, why in REFUSED.values():
+        controller.apply(item, dry_run=True)
+        assert why in controller.warned
+    old = deployment(containers=[BARE])
+    old["metadata"]["finalizers"] = ["example.org/one"]
+    guarded.apply(old)
+    kind = guarded.kind_of(old["apiVersion"], old["kind"])
+    for each in built(RAILED, toolbox, tmp_path, "policies/overlays/prod"):
+        guarded.apply(each)
+    eventually(lambda: bool(refusal(guarded, deployment(containers=[BARE], hostNetwork=True))))
+    with pytest.raises(KubeError, match="no requests for cpu and memory"):
+        guarded.patch(kind, "try", "apps", {"spec": {"paused": True}})
+    guarded.delete(kind, "try", "apps")
+    guarded.patch(kind, "try", "apps", {"metadata": {"finalizers": []}})
+    eventually(lambda: guarded.find(kind, "try", "apps") is None)

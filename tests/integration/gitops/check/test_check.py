@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -13,14 +16,17 @@ from k8s_ucp.gitops.check.repositories import Checkout, check, check_rendered
 from k8s_ucp.gitops.check_hook import ensure_check_hook
 from k8s_ucp.gitops.manifests.build_many import build_many
 from k8s_ucp.gitops.publish.repositories import render_to
-from k8s_ucp.gitops.render.repositories import render
+from k8s_ucp.gitops.render.repositories import render, templates_folder
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App
+from k8s_ucp.topology.parts import Policy
+from k8s_ucp.topology.rules.references import SHIPPED
 from tests.built_in_kinds import table, text
 from tests.control_planes import control_planes, made
 from tests.integration.gitops.conftest import World
 from tests.unit.gitops.topologies import FACTS, demo
 
+HEAD = {"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Topology", "metadata": {"name": "demo"}}
 OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"
 DEPLOYMENT = "apps/echo/base/deployment.yaml"
 
@@ -151,6 +157,40 @@ def test_a_render_is_checked_with_what_people_added(kustomize: Path, tmp_path: P
     whole = check(kustomize, Checkout(apps=tmp_path / "apps"))
     messages = [each.message for each in whole.errors]
     assert any("kustomize failed to build" in each for each in messages)
+
+
+def test_guard_rails_are_judged_as_each_environment_has_them(
+    kustomize: Path, tmp_path: Path
+) -> None:
+    rails = {"stage": "warn", "prod": "deny"}
+    render_to(tmp_path, render(demo(guardRails=rails), FACTS))
+    environments = [{"name": "stage"}, {"name": "prod", "promotesFrom": "stage"}]
+    text = {**HEAD, "spec": {"environments": environments, "guardRails": rails}}
+    (tmp_path / "core/ucp.yaml").write_text(json.dumps(text))
+    for shipped in SHIPPED:
+        app = tmp_path / "apps/apps" / shipped
+        shutil.copytree(templates_folder() / "shipped" / shipped, app / "base")
+        (app / "overlays/prod").mkdir(parents=True)
+        overlay = app / "overlays/prod/kustomization.yaml"
+        overlay.write_text("resources: [../../base]\n")
+    both = Checkout(tmp_path / "core", tmp_path / "apps")
+    rules = {each.rule for each in check(kustomize, both).findings}
+    assert not rules & {*get_args(Policy)}
+    for environment in ("stage", "prod"):
+        folder = tmp_path / f"apps/apps/raw/overlays/{environment}"
+        folder.mkdir(parents=True)
+        (folder / "pod.yaml").write_text(
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: raw}\n"
+            "spec:\n  containers: [{name: main, image: 'a:1'}]\n"
+        )
+    assert {
+        (each.path, each.rule, each.severity, each.line)
+        for each in check(kustomize, both).findings
+        if each.rule in get_args(Policy)
+    } == {
+        ("apps/raw/overlays/stage/pod.yaml", "required-requests", "warning", 5),
+        ("apps/raw/overlays/prod/pod.yaml", "required-requests", "error", 5),
+    }
 
 
 @pytest.mark.engines

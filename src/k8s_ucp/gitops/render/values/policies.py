@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
+from k8s_ucp.gitops.render.values.permissions import namespaces_of
 from k8s_ucp.topology.parts import Policy
 from k8s_ucp.topology.rules.names import PLATFORM_NAMESPACES
 
@@ -29,3 +30,25 @@ def policies(topology: Topology) -> list[str]:
 def platform_namespaces() -> list[str]:
     """Namespaces that policies leave alone, the same whichever add-ons are on."""
     return sorted(PLATFORM_NAMESPACES)
+
+
+def host_owners(topology: Topology) -> dict[str, tuple[str, ...]]:
+    """{host of ucp.yaml: namespaces that may use it}, of the environments with guard rails.
+
+    Where `checks.ignore` lets an app share a host, it may use those of the others.
+    """
+    spec = topology.spec
+    sharing = {each.app for each in spec.checks.ignore if each.rule == "host-taken"}
+    shared = [name for app in spec.apps if app.name in sharing for name in namespaces_of(app)]
+    return {
+        f"{host}.{environment}.{spec.domain}": tuple(dict.fromkeys([*namespaces_of(app), *shared]))
+        for environment in levels(topology)
+        for app in spec.apps
+        for host in app.hosts
+    }
+
+
+def host_owners_expression(topology: Topology) -> str:
+    """The same in CEL. Hosts and namespaces are DNS names: nothing in them needs an escape."""
+    owners = (f"'{host}': {list(names)}" for host, names in host_owners(topology).items())
+    return "{" + ", ".join(owners) + "}"

@@ -32,7 +32,9 @@ def test_each_environment_has_its_level() -> None:
     found = files(demo(guardRails=RAILS))
     for environment, actions in (("stage", ["Warn", "Audit"]), ("prod", ["Deny"])):
         bindings = found[f"policies/overlays/{environment}/bindings.yaml"]
-        assert [each["spec"]["validationActions"] for each in bindings] == [actions] * 5
+        assert [each["spec"]["validationActions"] for each in bindings] == [actions] * len(
+            policies.ALL
+        )
     (item,) = found["bootstrap/embedded/policies.yaml"]
     (generator,) = item["spec"]["generators"]
     (expression,) = generator["clusters"]["selector"]["matchExpressions"]
@@ -60,11 +62,22 @@ def test_a_policy_can_be_switched_off() -> None:
 def test_containers_that_are_added_later_are_looked_at_as_well() -> None:
     """`kubectl debug` adds one to a pod that runs, by a resource of its own."""
     found = files(demo(guardRails=RAILS))
-    for name in set(policies.ALL) - {"no-lasting-tokens"}:
+    elsewhere = {"no-lasting-tokens", "no-release-deletion", "no-taken-hosts"}
+    elsewhere |= {"no-ephemeral-containers"}
+    for name in set(policies.ALL) - elsewhere:
         (policy,) = found[f"policies/base/{name}.yaml"]
         (core, *_) = policy["spec"]["matchConstraints"]["resourceRules"]
         assert core["resources"] == ["pods", "pods/ephemeralcontainers"]
         assert "ephemeralContainers" in policy["spec"]["variables"][1]["expression"]
+
+
+def test_hosts_belong_to_the_namespaces_of_their_app() -> None:
+    apps = [{"name": "web", "image": "a", "tag": "1", "hosts": ["www"], "namespaces": ["front"]}]
+    topology = demo(apps=apps, domain="example.com", guardRails={"prod": "deny"})
+    assert policies.host_owners(topology) == {"www.prod.example.com": ("web", "front")}
+    (policy,) = files(topology)["policies/base/no-taken-hosts.yaml"]
+    (owners, *_) = policy["spec"]["variables"]
+    assert owners["expression"] == "{'www.prod.example.com': ['web', 'front']}"
 
 
 def test_namespaces_of_add_ons_are_the_platforms() -> None:

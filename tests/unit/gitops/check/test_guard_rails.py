@@ -1,0 +1,186 @@
+"""What `ucp check` says of guard rails. That API servers say the same: tests/integration/gitops."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from k8s_ucp.check_rules import RULES
+from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.check.guard_rails import OWN_URL, URL, GuardRailRules
+from k8s_ucp.gitops.render.repositories import render
+from k8s_ucp.topology.parts import Policy
+from tests.unit.gitops.topologies import FACTS, demo
+
+RAILS = {"stage": "warn", "prod": "deny"}
+REQUESTS = {"requests": {"cpu": "10m"}, "limits": {"memory": "16Mi"}}
+
+
+def faults(item: dict[str, Any], environment: str = "prod", **rails: Any) -> list[Fault]:
+    topology = demo(guardRails={**RAILS, **rails})
+    return list(GuardRailRules(topology).faults(environment, "web", [item]))
+
+
+def container(**more: Any) -> dict[str, Any]:
+    return {"name": "main", "image": "a:1", "resources": REQUESTS, **more}
+
+
+def deployment(main: dict[str, Any], **pod: Any) -> dict[str, Any]:
+    spec = {"template": {"spec": {"containers": [main], **pod}}}
+    return {"kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+def pod(main: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": deployment(main, **spec)["spec"]["template"]["spec"],
+    }
+
+
+def ingress(*hosts: str) -> dict[str, Any]:
+    paths = {"paths": [{"path": "/", "pathType": "Prefix"}]}
+    rules = [{"host": host, "http": paths} for host in hosts]
+    return {"kind": "Ingress", "metadata": {"name": "web"}, "spec": {"rules": rules}}
+
+
+def running(command: str) -> dict[str, Any]:
+    return {"livenessProbe": {"exec": {"command": ["sh", "-c", command]}}}
+
+
+BAD: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
+    "no requests": ("required-requests", {"resources": {}}, {}, "cpu and memory"),
+    "one request": (
+        "required-requests",
+        {"resources": {"requests": {"cpu": 1}}},
+        {},
+        "no request of memory",
+    ),
+    "a sidecar": (
+        "required-requests",
+        {},
+        {"initContainers": [{"name": "side", "restartPolicy": "Always"}]},
+        "container side has no request",
+    ),
+    "a host": (
+        "no-remote-probes",
+        {"readinessProbe": {"httpGet": {"port": 1, "host": "db"}}},
+        {},
+        "readinessProbe that depends on db",
+    ),
+    "the node": (
+        "no-remote-probes",
+        {"startupProbe": {"tcpSocket": {"port": 1, "host": "127.0.0.1"}}},
+        {},
+        "127.0.0.1",
+    ),
+    "a command": ("no-remote-probes", running("wget 'http://db:80/x'"), {}, "http://db:80"),
+    "a port": ("no-host-ports", {"ports": [{"hostPort": 80}]}, {}, "80"),
+    "a capability": (
+        "no-added-capabilities",
+        {"securityContext": {"capabilities": {"add": ["CHOWN", "BPF"]}}},
+        {},
+        "capabilities: BPF",
+    ),
+    "privileged": ("no-host-access", {"securityContext": {"privileged": True}}, {}, "privileged"),
+    "the network": ("no-host-access", {}, {"hostNetwork": True}, "hostNetwork"),
+    "the files": (
+        "no-host-access",
+        {},
+        {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]},
+        "volume root",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_pods_and_templates_are_judged(case: str) -> None:
+    rule, main, spec, words = BAD[case]
+    for make in (pod, deployment):
+        item = make(container(**main), **spec)
+        (fault,) = faults(item)
+        assert (fault.rule, fault.denied) == (rule, True)
+        assert words in fault.message
+        assert fault.object == f"{item['kind']}/web"
+        (warned,) = faults(item, "stage")
+        assert (warned.rule, warned.denied) == (rule, False)
+        assert not faults(item, "dev")
+        assert not faults(item, off=[rule])
+
+
+@pytest.mark.parametrize(
+    ("main", "spec"),
+    [
+        ({}, {}),
+        ({"resources": {}}, {"resources": REQUESTS}),
+        ({}, {"initContainers": [{"name": "first"}]}),
+        ({"readinessProbe": {"httpGet": {"port": 1, "httpHeaders": [{"name": "Host"}]}}}, {}),
+        (running('curl "https://u:p@localhost:92/x" http://$HOSTNAME/ http://[::1]:8/'), {}),
+        (running("curl --unix-socket /a http+unix://%2Fa/x http://127.0.0.1:9${path}"), {}),
+        ({"ports": [{"containerPort": 80}]}, {}),
+        ({"securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"]}}}, {}),
+        ({"securityContext": None, "ports": None, "livenessProbe": None}, {"volumes": None}),
+    ],
+)
+def test_what_the_policies_admit(main: dict[str, Any], spec: dict[str, Any]) -> None:
+    assert faults(deployment(container(**main), **spec)) == []
+
+
+def test_localhost_is_the_pod_on_the_network_of_its_node() -> None:
+    probe = {"readinessProbe": {"tcpSocket": {"port": 1, "host": "localhost"}}}
+    item = deployment(container(**probe), hostNetwork=True)
+    assert {each.rule for each in faults(item)} == {"no-host-access"}
+
+
+def test_the_platform_s_namespaces_are_left_alone() -> None:
+    item = pod(container(resources={}))
+    item["metadata"]["namespace"] = "monitoring"
+    assert faults(item) == []
+
+
+def test_hosts_of_other_apps() -> None:
+    (fault,) = faults(ingress("free.example.org", "echo.prod.example.org"))
+    assert fault.rule == "no-taken-hosts"
+    assert fault.message.endswith("ucp.yaml gives the host echo.prod.example.org to echo")
+    topology = demo(guardRails=RAILS)
+    rails = GuardRailRules(topology)
+    assert not list(rails.faults("prod", "echo", [ingress("echo.prod.example.org")]))
+
+
+def test_a_host_that_is_shared_on_purpose() -> None:
+    ignore = [{"rule": "host-taken", "app": "web", "reason": "one front"}]
+    apps = [{"name": "web", "image": "a", "tag": "1"}]
+    apps.append({"name": "echo", "image": "a", "tag": "1", "hosts": ["echo"]})
+    topology = demo(apps=apps, guardRails=RAILS, checks={"ignore": ignore})
+    rails, item = GuardRailRules(topology), ingress("echo.prod.example.org")
+    assert not list(rails.faults("prod", "web", [item]))
+    assert [each.rule for each in rails.faults("prod", "other", [item])] == ["no-taken-hosts"]
+
+
+def test_a_host_twice_in_one_object() -> None:
+    (fault,) = faults(ingress("a.example.org", "a.example.org"))
+    assert fault.message == "Ingress web: has the host and path a.example.org/ twice"
+
+
+def test_lasting_tokens() -> None:
+    item = {"kind": "Secret", "metadata": {"name": "x"}}
+    (fault,) = faults({**item, "type": "kubernetes.io/service-account-token"})
+    assert fault.rule == "no-lasting-tokens"
+    assert not faults({**item, "type": "Opaque"})
+
+
+def test_without_a_topology_nothing_is_judged() -> None:
+    assert not list(GuardRailRules(None).faults("prod", "web", [pod(container(resources={}))]))
+
+
+def test_policies_have_their_rule() -> None:
+    """Images and hosts have more than one; the others aren't in a repository."""
+    elsewhere = {"pinned-images", "no-ephemeral-containers", "no-release-deletion"}
+    assert set(get_args(Policy)) - set(RULES) == elsewhere
+
+
+def test_commands_are_read_as_the_policy_reads_them() -> None:
+    found = render(demo(guardRails=RAILS), FACTS).core["policies/base/no-remote-probes.yaml"]
+    assert f"findAll(r'{URL}')" in found.decode()
+    assert f"matches(r'{OWN_URL}')" in found.decode()
