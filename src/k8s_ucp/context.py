@@ -16,7 +16,6 @@ from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.components.argocd import ArgoCD
-from k8s_ucp.components.backup_keeper import BackupComponent
 from k8s_ucp.components.component import (
     ADDRESS,
     Check,
@@ -26,7 +25,6 @@ from k8s_ucp.components.component import (
     combine,
     probe,
 )
-from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
@@ -42,13 +40,14 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
-from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions, addresses
+from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions
 from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.kube import APPLICATION, Kube, KubeError, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE
-from k8s_ucp.reconciler.runtime.settings import LOCAL_CLUSTERS
+from k8s_ucp.reconciler.backup.core_state import CoreState
+from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, ON_MACHINES
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.parts import CorePorts
@@ -165,13 +164,13 @@ class TopologyView:
 
     @property
     def reconciler(self) -> ReconcilerComponent:
-        """Its part on this machine: all of it, or what makes LocalClusters."""
+        """Its part on this machine: all of it, or what no pod can do."""
         adopts = any(each.adopts for each in (p.info for p in self.providers.values()))
         return ReconcilerComponent(
             self.host,
             self.workspace.root,
             self.topology.name,
-            controllers=(LOCAL_CLUSTERS,) if self.in_pods else (),
+            controllers=ON_MACHINES if self.in_pods else CONTROLLERS,
             kubeconfigs=users_files() if adopts else (),
         )
 
@@ -269,20 +268,6 @@ class StartContext(TopologyView):
     def engine(self) -> ContainerEngine:
         """The user's container engine; nothing is asked of it yet."""
         return ContainerEngine()
-
-    @property
-    def backup_component(self) -> BackupComponent:
-        """publish-repositories comes first."""
-        return BackupComponent(
-            self.host,
-            self.workspace.backup_key,
-            self.gitops.core,
-            addresses(self.topology, self.gitops).core,
-            self.topology.spec.git.branch,
-            self.core_state.password_namespaces,
-            self.core_state.source_namespaces,
-            self.core_state.others_too,
-        )
 
     @property
     def reconciler_image(self) -> ReconcilerImage:

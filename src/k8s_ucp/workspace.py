@@ -63,6 +63,11 @@ class StateFolder:
         return self.root / "components"
 
     @property
+    def backup(self) -> Path:
+        """The backup controller's own."""
+        return self.components / "backup"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

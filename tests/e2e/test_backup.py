@@ -13,8 +13,8 @@ import pytest
 from k8s_ucp.backup import PATH, Backup
 from k8s_ucp.backup_key import load_key
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.kube import SECRET
+from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from tests.e2e.conftest import make_world
 from tests.e2e.world import World, until
 

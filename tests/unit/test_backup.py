@@ -26,9 +26,9 @@ from k8s_ucp.backup import (
     updated,
 )
 from k8s_ucp.backup_key import BadKey, key_for, load_key
-from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import SECRET, Kind, Kube, Object
+from k8s_ucp.reconciler.backup.core_state import CoreState
 
 names = st.text(st.sampled_from("abc/-."), min_size=1, max_size=6)
 texts = st.text(max_size=8)

@@ -30,7 +30,7 @@ def run(
             metavar="NAMES",
             help=(
                 "Comma-separated controllers: local-clusters, registration, passwords, "
-                "mirrors. Default: all that can run here."
+                "mirrors, backup. Default: all that can run here."
             ),
         ),
     ] = None,
@@ -86,10 +86,10 @@ def run(
     from k8s_ucp.gitops.render.repositories import seconds
     from k8s_ucp.names import CLUSTERS_NAMESPACE
     from k8s_ucp.reconciler import manager
-    from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, LOCAL_CLUSTERS
+    from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, ON_MACHINES
 
     call = invocation(ctx)
-    known = CONTROLLERS - {LOCAL_CLUSTERS} if in_cluster else CONTROLLERS
+    known = CONTROLLERS - ON_MACHINES if in_cluster else CONTROLLERS
     wanted = frozenset(controllers.split(",")) if controllers else known
     if unknown := sorted(wanted - known):
         raise UsageError(
@@ -188,13 +188,14 @@ def settings_here(
     call: Invocation, controllers: frozenset[str], health_port: int | None
 ) -> Settings:
     """What the topology, as it was started or edited last, asks of a process of this machine."""
+    from k8s_ucp.gitops.publish.repositories import addresses
     from k8s_ucp.gitops.render.repositories import seconds
     from k8s_ucp.gitops.render.values.addons import password_namespaces
-    from k8s_ucp.reconciler.runtime.settings import Settings
+    from k8s_ucp.reconciler.runtime.settings import BackupSettings, Settings
     from k8s_ucp.topology.placement import in_pods
 
     topology = chosen_topology(call)
-    state = call.workspace.state(topology.name)
+    state, gitops = call.workspace.state(topology.name), call.workspace.gitops(topology.name)
     return Settings(
         kubeconfig=state.kubeconfig(topology.core_cluster),
         machine=call.workspace.machine_id(topology.name),
@@ -207,5 +208,13 @@ def settings_here(
         health_port=health_port,
         controllers=controllers,
         kubeconfigs=state.kubeconfigs,
+        backup=BackupSettings(
+            state.backup,
+            call.workspace.backup_key,
+            gitops.core,
+            addresses(topology, gitops).core,
+            topology.spec.git.branch,
+            others_too="crossplane" in topology.spec.core.adopt,
+        ),
         reach=Reach.PODS if in_pods(topology) else Reach.MACHINE,
     )

@@ -13,6 +13,7 @@ from k8s_ucp.clusters.user_kubeconfig import FILES
 from k8s_ucp.components.component import Health, probe
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
+from k8s_ucp.reconciler.runtime.settings import CONTROLLERS
 
 NAME = "reconciler"
 PORTS = ("reconciler-health",)
@@ -26,7 +27,7 @@ ENGINE = (
 
 @dataclass(frozen=True)
 class ReconcilerComponent:
-    """workspace: the user's folder. topology: its name. controllers: empty for all of them.
+    """workspace: the user's folder. topology: its name.
 
     kubeconfigs: the user's own, where clusters of theirs are used.
     -P: modules that lie in the workspace are not ours to import.
@@ -35,18 +36,17 @@ class ReconcilerComponent:
     host: Host
     workspace: Path
     topology: str
-    controllers: tuple[str, ...] = ()
+    controllers: frozenset[str] = CONTROLLERS
     kubeconfigs: tuple[Path, ...] = ()
     python: str = sys.executable
 
     def programs(self) -> list[Program]:
-        argv: tuple[str, ...] = (
+        argv = (
             *(self.python, "-P", "-m", "k8s_ucp.cli.main"),
             *("--workspace", str(self.workspace), "--topology", self.topology),
             *("reconciler", "run", "--health-port", str(self.host.ports["reconciler-health"])),
+            *("--controllers", ",".join(sorted(self.controllers))),
         )
-        if self.controllers:
-            argv += ("--controllers", ",".join(self.controllers))
         env = {
             # Threads come and go; without this each leaves an arena behind that never shrinks.
             "MALLOC_ARENA_MAX": "2",

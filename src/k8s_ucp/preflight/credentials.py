@@ -10,9 +10,9 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.credentials import load, place_of
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.gitops.publish.repositories import addresses
 from k8s_ucp.gitops.render.values.clouds import clouds
+from k8s_ucp.reconciler.backup.backup_file import BackupFile
 
 
 def check_cloud_credentials(context: StartContext) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from k8s_ucp.components import crossplane
-from k8s_ucp.components.ownership.generated_kinds import is_declared_by_us, kind_of_crd
+from k8s_ucp.components.ownership.generated_kinds import kind_of_crd
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import CRD, Kind, KubeError, Object
 from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
 
 
 def check_orphans(context: StartContext) -> None:

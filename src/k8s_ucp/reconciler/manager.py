@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.errors import UcpError
 from k8s_ucp.reconciler.access.core_client import connect
+from k8s_ucp.reconciler.backup.controller import BackupController
 from k8s_ucp.reconciler.controller import Controller, Maker, Runtime
 from k8s_ucp.reconciler.local_clusters.controller import LocalClustersController
 from k8s_ucp.reconciler.mirrors.controller import MirrorsController
@@ -21,6 +22,7 @@ from k8s_ucp.reconciler.runtime.informer import Informer
 from k8s_ucp.reconciler.runtime.leader import Election, Holder
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import (
+    BACKUP,
     LOCAL_CLUSTERS,
     MIRRORS,
     PASSWORDS,
@@ -41,6 +43,7 @@ MAKERS: Mapping[str, Maker] = {
     REGISTRATION: RegistrationController,
     PASSWORDS: PasswordsController,
     MIRRORS: MirrorsController,
+    BACKUP: BackupController,
 }
 """Every controller there is. A new one is a line here and a name in settings.CONTROLLERS."""
 

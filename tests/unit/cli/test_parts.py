@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.console import Console, PlainSteps, table
 from k8s_ucp.cli.inspection.kubeconfig import renamed
-from k8s_ucp.cli.inspection.logs import tail
+from k8s_ucp.cli.inspection.logs import find_logs, tail
 from k8s_ucp.cli.questions import split_names
 from k8s_ucp.cli.topology_selection import chosen_name, chosen_topology, remember
 from k8s_ucp.clusters.user_contexts import merged
@@ -158,3 +158,14 @@ def test_repositories_without_state_are_a_topology_too(tmp_path: Path) -> None:
     assert chosen_topology(Invocation(tmp_path)) == default("demo", (), ())
     (tmp_path / "ucp.yaml").write_text(topology_text(default("demo")))
     assert chosen_topology(Invocation(tmp_path)) == default("demo")
+
+
+@pytest.mark.parametrize("name", ["backup", "local-clusters"])
+def test_controllers_of_this_machine_write_to_the_reconcilers_log(
+    tmp_path: Path, name: str
+) -> None:
+    state = Workspace.at(tmp_path).state("demo")
+    state.logs.mkdir(parents=True)
+    for each in ("backup", "reconciler"):  # the first one by an older version
+        (state.logs / f"{each}.log").touch()
+    assert find_logs(state, name) == {"reconciler": state.logs / "reconciler.log"}

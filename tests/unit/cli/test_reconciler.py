@@ -43,6 +43,24 @@ def test_a_mirror_of_another_namespace_asks_for_it(tmp_path: Path) -> None:
     assert settings_here(call, frozenset(), None).mirror_namespaces == ("far",)
 
 
+def test_the_backup_is_pushed_where_the_topology_says(tmp_path: Path) -> None:
+    workspace = Workspace.at(tmp_path)
+    call = Invocation(folder=tmp_path, topology="demo")
+    environments = "  environments: [{name: stage}]\n"
+    remember(workspace, "demo", TOPOLOGY + environments)
+    here = settings_here(call, frozenset(), None).backup
+    assert here
+    assert (here.key, here.clone) == (workspace.backup_key, workspace.gitops("demo").core)
+    assert here.url == workspace.gitops("demo").core_remote.as_uri()
+    # Where older versions kept it, and `ucp doctor` and `ucp stop` read it.
+    assert here.folder == workspace.state("demo").components / "backup"
+    git = "  git: {provider: url, core: 'https://git.corp/core', apps: 'https://git.corp/apps'}\n"
+    remember(workspace, "demo", TOPOLOGY + environments + git)
+    there = settings_here(call, frozenset(), None).backup
+    assert there
+    assert there.url == "https://git.corp/core"
+
+
 def test_a_file_is_read_once_and_one_that_says_nothing_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "ucp.yaml"
     file.write_text("a")

@@ -13,7 +13,6 @@ import pytest
 
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import ArgoCD
-from k8s_ucp.components.backup_keeper import BackupComponent
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement
@@ -33,15 +32,6 @@ def all_programs(host: Host) -> dict[str, Program]:
         *Crossplane(host, settings).programs(),
         *ReconcilerComponent(host, host.state.root.parent.parent, "demo").programs(),
         *Watcher(HostPlacement(host.state, host.runtime)).programs(),
-        *BackupComponent(
-            host,
-            Path("/w/creds/backup.key"),
-            Path("/w/core"),
-            "file:///w/core.git",
-            "main",
-            ["a"],
-            [],
-        ).programs(),
     ]
     return {each.name: each for each in made}
 
@@ -54,7 +44,7 @@ def test_every_program_can_be_supervised(host: Host) -> None:
     programs = all_programs(host)
     assert set(programs) == {
         *argocd.PROGRAMS,
-        *("redis", "crossplane", "reconciler", "watcher", "backup"),
+        *("redis", "crossplane", "reconciler", "watcher"),
     }
     assert all(section(each) for each in programs.values())
 
@@ -171,8 +161,13 @@ def test_programs_that_talk_to_the_core_change_with_it(host: Host) -> None:
     changed = {name for name in before if section(before[name]) != section(after[name])}
     assert changed == {
         *(argocd.CONTROLLER, argocd.APPLICATION_SETS, argocd.SERVER),
-        *("crossplane", "reconciler", "backup"),
+        *("crossplane", "reconciler"),
     }
+
+
+def test_the_reconciler_says_what_it_does_so_that_a_new_controller_restarts_it(host: Host) -> None:
+    named = value(all_programs(host)["reconciler"], "--controllers")
+    assert named == "backup,local-clusters,mirrors,passwords,registration"
 
 
 def test_the_reconciler_works_with_the_user_s_engine(

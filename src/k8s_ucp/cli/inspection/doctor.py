@@ -12,12 +12,12 @@ import typer
 from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, placed
 from k8s_ucp.cli.inspection.status import collect
 from k8s_ucp.cli.topology_selection import chosen_view
-from k8s_ucp.components.backup_keeper import failure
 from k8s_ucp.context import TopologyView
 from k8s_ucp.credentials import exposed_files
 from k8s_ucp.inspect import doctor
 from k8s_ucp.inspect.doctor import Finding
 from k8s_ucp.preflight.adoption import adopted_settings
+from k8s_ucp.reconciler.backup.writer import failure
 
 app = declare()
 
@@ -68,7 +68,7 @@ def examined(context: TopologyView) -> doctor.Examined:
         lambda: context.kube,
         time.time(),
         exposed=[str(each) for each in exposed_files(context.workspace.credentials)],
-        not_backed_up=failure(context.state),
+        not_backed_up=failure(context.state.backup),
         unfit=unfit,
         lacking=lacking,
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),

@@ -111,7 +111,12 @@ def all_logs(state: StateFolder) -> dict[str, Path]:
 
 def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
     """Log files by the name of what wrote them. Raises UsageError naming what there is."""
+    from k8s_ucp.reconciler.runtime.settings import ON_MACHINES
+
     known = all_logs(state)
+    if component in ON_MACHINES:
+        # Controllers of the reconciler on this machine, for a core in pods too.
+        component = "reconciler"
     if component in known:
         return {component: known[component]}
     found = {

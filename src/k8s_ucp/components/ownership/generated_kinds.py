@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from k8s_ucp.components.ownership.ledger import LedgerEntry, find
 from k8s_ucp.kube import CRD, Kind, Kube, Object
-from k8s_ucp.names import CLUSTERS_NAMESPACE, GROUP
 
 MAKER = LedgerEntry(
     CRD.api_version, CRD.kind, "", "compositeresourcedefinitions.apiextensions.crossplane.io"
@@ -44,15 +43,6 @@ class GeneratedKinds:
             owners = about.get("ownerReferences") or []
             self._revisions[key] = frozenset(str(each["uid"]) for each in owners)
         return self._revisions[key]
-
-
-def is_declared_by_us(item: Object) -> bool:
-    """A managed resource beside our clusters, or made for a kind of ours."""
-    about = item["metadata"]
-    owners = about.get("ownerReferences") or []
-    return about.get("namespace") == CLUSTERS_NAMESPACE or any(
-        str(each["apiVersion"]).startswith(f"{GROUP}/") for each in owners
-    )
 
 
 def kind_of_crd(crd: Object) -> Kind | None:

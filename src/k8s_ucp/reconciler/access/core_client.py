@@ -1,8 +1,8 @@
 """The reconciler's own way into the core cluster: never more than its ServiceAccount may.
 
 In a pod that comes by itself. As a host process it has the admin's kubeconfig beside it, and uses
-that for one thing only: to ask for tokens of the same ServiceAccount. They live for an hour, in
-memory; after a long sleep, when the last one has expired, it asks again.
+that to ask for tokens of the same ServiceAccount. They live for an hour, in memory; after a long
+sleep, when the last one has expired, it asks again. The backup alone reads the core as admin.
 """
 
 from __future__ import annotations

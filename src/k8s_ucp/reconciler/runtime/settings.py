@@ -7,11 +7,29 @@ from pathlib import Path
 
 from k8s_ucp.cluster_provider import Reach
 
+BACKUP = "backup"
 LOCAL_CLUSTERS = "local-clusters"
 REGISTRATION = "registration"
 PASSWORDS = "passwords"
 MIRRORS = "mirrors"
-CONTROLLERS = frozenset({LOCAL_CLUSTERS, REGISTRATION, PASSWORDS, MIRRORS})
+ON_MACHINES = frozenset({BACKUP, LOCAL_CLUSTERS})
+"""Those that need the user's folders and programs: never in a pod, and on each machine its own."""
+CONTROLLERS = ON_MACHINES | {REGISTRATION, PASSWORDS, MIRRORS}
+
+
+@dataclass(frozen=True)
+class BackupSettings:
+    """What the backup controller needs of the workspace. url, branch: of the core repository."""
+
+    folder: Path
+    """Its own: a clone, and a note of why the last look could not write what is new."""
+    key: Path
+    clone: Path
+    """The user's, which is read and left as it is."""
+    url: str
+    branch: str
+    others_too: bool = False
+    """As of CoreState."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +61,9 @@ class Settings:
     """Where this process runs, for the Lease: a pod's name; empty: the machine."""
     lease_seconds: float = 15
     """How long another process waits for a holder that fell silent. The holder stops before."""
-    controllers: frozenset[str] = CONTROLLERS
+    controllers: frozenset[str] = CONTROLLERS - {BACKUP}
+    backup: BackupSettings | None = None
+    """Needed by the controller of that name."""
     kubeconfigs: Path | None = None
     """Folder for `<cluster>.yaml`, read by people and by the command line; None: none written."""
     reach: Reach = Reach.MACHINE
@@ -59,6 +79,8 @@ class Settings:
     """How long a deleted Syncer waits for clusters that don't answer; their copies go later."""
     resync_seconds: float = 15
     """How often a source or owner that is settled is looked at again, without any event."""
+    backup_seconds: float = 15
+    """How often the core is looked at for what the backup lacks."""
     probe_seconds: float = 6
     """How often a registered cluster is asked as Argo CD would ask it. One that hangs, with nothing
     going on, is told of after this and the 3 s of the question."""
@@ -66,9 +88,9 @@ class Settings:
     """A watch is ended by the server after this time, and given up 2 s later by us."""
 
     def lease(self, controller: str) -> str:
-        """Name of the Lease whose holder works. Every machine has its own local-clusters."""
+        """Name of the Lease whose holder works."""
         name = f"k8s-ucp-{controller}"
-        return f"{name}-{self.machine}" if controller == LOCAL_CLUSTERS else name
+        return f"{name}-{self.machine}" if controller in ON_MACHINES else name
 
     @property
     def core_cluster(self) -> str:

@@ -11,15 +11,15 @@ import re
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.admin_kubeconfigs import write_access
-from k8s_ucp.components import backup_keeper
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.kube import KubeError
 from k8s_ucp.preflight.orphans import refuse_orphans
 from k8s_ucp.providers import PROVIDERS, cloud_providers
+from k8s_ucp.reconciler.backup.backup_file import BackupFile
+from k8s_ucp.reconciler.backup.writer import failure
 
 SECONDS = 120.0
 """That a node gets to start and its API server to answer."""
@@ -90,7 +90,7 @@ def at_stake(context: StartContext) -> list[str]:
     for file in context.gitops.core.glob("databases/overlays/*/*.yaml"):
         if file.name != "kustomization.yaml":
             found.add(f"database {file.stem} of {file.parent.name}")
-    if reason := backup_keeper.failure(context.state):
+    if reason := failure(context.state.backup):
         found.add(f"data that is not backed up ({reason.splitlines()[0]})")
     try:
         if kept := _names_in_clouds(context):

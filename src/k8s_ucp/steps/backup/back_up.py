@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from k8s_ucp.backup import PASSWORDS, PATH, SOURCES, parse, updated
 from k8s_ucp.backup_key import key_for
-from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.publish.backup_file import BackupFile
+from k8s_ucp.reconciler.backup.backup_file import BackupFile
+from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.steps.backup.ask_core import ask_core, let_go, maker_of_removed_core
 
 SECONDS = 60.0

@@ -12,10 +12,10 @@ from k8s_ucp.backup import EXTERNAL_NAMES, parse
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.gitops.render.values.databases import PARTS
 from k8s_ucp.kube import APPLICATION, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP
+from k8s_ucp.reconciler.backup.backup_file import BackupFile
 
 SECONDS = 600.0
 """The providers bring the kinds, and their packages may have to be pulled."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from k8s_ucp.components import argo_rollouts, argocd, crossplane, reconciler
+from k8s_ucp.components import argo_rollouts, argocd, backup_keeper, crossplane, reconciler
 from k8s_ucp.components.argo_rollouts import ArgoRollouts
 from k8s_ucp.components.manifests import apply_all, digest, read, wait_served
 from k8s_ucp.components.watcher import Watcher
@@ -76,12 +76,9 @@ def start_local_clusters(context: StartContext, _: Report) -> None:
 
 
 def _start_reconciler(context: StartContext) -> None:
-    """With it the watcher of processes and what writes the backup."""
-    programs = [
-        *context.reconciler.programs(),
-        *Watcher(context.placement).programs(),
-        *context.backup_component.programs(),
-    ]
+    """With it the watcher of processes."""
+    context.placement.remove([backup_keeper.NAME])
+    programs = [*context.reconciler.programs(), *Watcher(context.placement).programs()]
     context.placement.start(programs)
     await_ready(context, reconciler.NAME, context.reconciler.ready)
 

@@ -19,8 +19,8 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.check_hook import ensure_check_hook
-from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.preflight.credentials import check_backup_key
+from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.workspace import Workspace
 from tests.integration.gitops.conftest import World
 from tests.unit.gitops.topologies import demo

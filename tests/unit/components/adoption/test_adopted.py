@@ -14,7 +14,7 @@ from k8s_ucp.components.adoption.adopted_argocd import (
     unfit,
     untracked,
 )
-from k8s_ucp.components.ownership.generated_kinds import MAKER, GeneratedKinds, is_declared_by_us
+from k8s_ucp.components.ownership.generated_kinds import MAKER, GeneratedKinds
 from k8s_ucp.components.ownership.ledger import LedgerEntry
 from k8s_ucp.kube import NotFound, Object
 from k8s_ucp.preflight.adoption import unserved
@@ -169,13 +169,6 @@ def test_kinds_of_a_crossplane_of_others_go_with_packages_of_ours_only() -> None
     assert [theirs.go(each) for each in crds] == [True, False, False, True, False, False]
     ours = GeneratedKinds(kube, {*entries, MAKER}, uids)
     assert [ours.go(each) for each in crds] == [True, True, True, True, False, False]
-
-
-def test_managed_resources_of_others_are_told_from_ours() -> None:
-    composite = [{"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Postgres"}]
-    assert is_declared_by_us({"metadata": {"namespace": "ucp-clusters"}})
-    assert is_declared_by_us({"metadata": {"namespace": "team", "ownerReferences": composite}})
-    assert not is_declared_by_us({"metadata": {"namespace": "team"}})
 
 
 def test_sets_of_others_that_take_every_cluster() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from k8s_ucp.clusters import local
-from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
+from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.steps.backup import back_up
 from k8s_ucp.steps.backup.back_up import back_up_before_stop
 from k8s_ucp.workspace import Workspace

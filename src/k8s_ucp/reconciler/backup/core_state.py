@@ -12,7 +12,6 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
-from k8s_ucp.components.ownership.generated_kinds import is_declared_by_us
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler import passwords
 from k8s_ucp.reconciler.access import sources
@@ -203,6 +202,15 @@ class CoreState:
                         version, each["kind"], each["name"], each["namespaced"]
                     )
         return found
+
+
+def is_declared_by_us(item: Object) -> bool:
+    """A managed resource beside our clusters, or made for a kind of ours."""
+    about = item["metadata"]
+    owners = about.get("ownerReferences") or []
+    return about.get("namespace") == names.CLUSTERS_NAMESPACE or any(
+        str(each["apiVersion"]).startswith(f"{names.GROUP}/") for each in owners
+    )
 
 
 def _declared_name(item: Object) -> str:

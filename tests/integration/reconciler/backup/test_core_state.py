@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import io
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,14 @@ import pytest
 from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup, updated
 from k8s_ucp.backup_key import key_for, load_key
-from k8s_ucp.components.backup_keeper import BackupLoop
-from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.git.clones import make_clone, make_remote
 from k8s_ucp.git.repository import RefUpdate, Repository
-from k8s_ucp.gitops.publish.backup_file import BackupFile
 from k8s_ucp.kube import CONFIG_MAP, CRD, SECRET, Kind, Object
+from k8s_ucp.reconciler.backup.backup_file import BackupFile
+from k8s_ucp.reconciler.backup.core_state import CoreState
+from k8s_ucp.reconciler.backup.writer import BackupWriter
+from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.reconciler.runtime.settings import BACKUP, BackupSettings, Settings
 from tests.integration.reconciler.world import CLUSTERS, World, empty, eventually
 
 pytestmark = pytest.mark.engines
@@ -282,89 +286,100 @@ def git(tmp_path: Path, home: Path) -> Git:
     return made
 
 
-def keeper(world: World, git: Git, said: list[str]) -> BackupLoop:
-    kubeconfig = world.folder / "admin.yaml"
-    kubeconfig.write_text(json.dumps(world.core_config))
-    folder = git.folder / "backup"
-    folder.mkdir(exist_ok=True)
-    return BackupLoop(
-        folder=folder,
-        key=git.key,
-        clone=git.folder / "core",
-        url=git.remote.as_uri(),
-        branch="main",
-        kubeconfig=kubeconfig,
-        password_namespaces=(CLUSTERS,),
-        source_namespaces=(CLUSTERS, "crossplane-system"),
-        report=said.append,
+def backup_settings(git: Git) -> BackupSettings:
+    return BackupSettings(
+        git.folder / "backup", git.key, git.folder / "core", git.remote.as_uri(), "main"
     )
 
 
-def test_the_keeper_writes_what_appears_and_nothing_else(world: World, git: Git) -> None:
-    said: list[str] = []
-    keeps = keeper(world, git, said)
+def writer(
+    world: World,
+    git: Git,
+    logs: io.StringIO | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> BackupWriter:
+    kubeconfig = world.folder / "admin.yaml"
+    kubeconfig.write_text(json.dumps(world.core_config))
+    settings = Settings(
+        kubeconfig=kubeconfig,
+        machine="here",
+        topology="demo",
+        source_namespaces=(CLUSTERS, "crossplane-system"),
+        backup=backup_settings(git),
+    )
+    return BackupWriter(settings, Log(logs or io.StringIO()), clock)
+
+
+def said(logs: io.StringIO) -> list[str]:
+    """What was logged, without times."""
+    lines = [json.loads(line) for line in logs.getvalue().splitlines()]
+    return [f"{each['message']} {each.get('error') or each.get('commit')}" for each in lines]
+
+
+def test_what_appears_is_written_and_nothing_else(world: World, git: Git) -> None:
+    logs = io.StringIO()
+    keeps = writer(world, git, logs)
     world.core.apply(source(), manager="kubectl")
-    keeps.run_once()
+    keeps.write()
     # A start is under way: what it puts back comes first.
-    assert (git.commits(), said) == (1, [])
+    assert (git.commits(), said(logs)) == (1, [])
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
-    keeps.run_once()
+    keeps.write()
     assert git.kept().sources.keys() == {SOURCE}
-    assert len(said) == 1
-    assert said[0].startswith("backed up, commit ")
-    keeps.run_once()
-    keeper(world, git, said).run_once()
-    assert (git.commits(), len(said)) == (2, 1)
+    assert len(said(logs)) == 1
+    assert said(logs)[0].startswith("backed up ")
+    keeps.write()
+    writer(world, git, logs).write()
+    assert (git.commits(), len(said(logs))) == (2, 1)
     # The user's clone is left as it is.
     user = Repository(git.folder / "core")
     assert len(user.history("origin/main")) == 1
     world.core.delete(SECRET, SOURCE.partition("/")[2], SOURCE.partition("/")[0])
     world.core.apply(declared(), manager="argocd-controller")
-    world.start()
-    eventually(lambda: password(world), "a password")
+    world.start(
+        controllers=frozenset({PASSWORDS, BACKUP}), backup=backup_settings(git), backup_seconds=0.3
+    )
+    eventually(lambda: git.kept().passwords, "a password in the backup")
     world.stop()
-    keeps.run_once()
     assert git.kept() == Backup({DATABASE: {"password": password(world)}})
-    assert password(world) not in " ".join(said)
 
 
 def test_a_kubeconfig_that_nobody_vouches_for_any_more_leaves_the_backup(
     world: World, git: Git
 ) -> None:
-    keeps = keeper(world, git, [])
+    keeps = writer(world, git)
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
     world.core.apply(source(), manager="kubectl")
-    keeps.run_once()
+    keeps.write()
     assert git.kept().sources.keys() == {SOURCE}
     namespace, name = SOURCE.split("/")
     change = {"metadata": {"labels": {names.KUBECONFIG_LABEL: None}}}
     world.core.patch(SECRET, name, namespace, change)
-    keeps.run_once()
+    keeps.write()
     assert world.core.find(SECRET, name, namespace)
     assert not git.kept()
 
 
 def test_renewed_tokens_are_one_commit_an_hour(world: World, git: Git) -> None:
     now = 0.0
-    keeps = keeper(world, git, [])
-    keeps.clock = lambda: now
+    keeps = writer(world, git, clock=lambda: now)
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
     for step in range(4):
         now = step * 600.0
         world.core.apply(source() | {"data": {"kubeconfig": token(step)}}, manager="kubectl")
-        keeps.run_once()
+        keeps.write()
     assert git.commits() == 2
     assert git.kept().sources[SOURCE]["data"] == {"kubeconfig": token(0)}
     # What is new is not kept waiting, and brings the rest along.
     world.core.apply(source("prod") | {"data": {"kubeconfig": token(4)}}, manager="kubectl")
-    keeps.run_once()
+    keeps.write()
     assert git.commits() == 3
     assert git.kept().sources[SOURCE]["data"] == {"kubeconfig": token(4)}
     world.core.apply(source("prod") | {"data": {"kubeconfig": token(5)}}, manager="kubectl")
-    keeps.run_once()
+    keeps.write()
     assert git.commits() == 3
     now += 3600.0
-    keeps.run_once()
+    keeps.write()
     assert git.commits() == 4
     assert git.kept().sources[SOURCE]["data"] == {"kubeconfig": token(5)}
 
@@ -373,26 +388,26 @@ def token(number: int) -> str:
     return base64.b64encode(f"token: {number}".encode()).decode()
 
 
-def test_a_keeper_that_can_t_push_says_so_once_and_catches_up(world: World, git: Git) -> None:
-    said: list[str] = []
-    keeps = keeper(world, git, said)
+def test_a_push_that_fails_is_told_once_and_made_later(world: World, git: Git) -> None:
+    logs = io.StringIO()
+    keeps = writer(world, git, logs)
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
     world.core.apply(source(), manager="kubectl")
     away = git.remote.with_name("away.git")
     git.remote.rename(away)
-    keeps.run_once()
-    keeps.run_once()
-    assert len(said) == 1
-    assert said[0].startswith("not backed up: ")
+    keeps.write()
+    keeps.write()
+    assert len(said(logs)) == 1
+    assert said(logs)[0].startswith("not backed up ")
     note = git.folder / "backup" / "failed"
     assert note.stat().st_mode & 0o777 == 0o600
     assert "core.git" in note.read_text()
     away.rename(git.remote)
-    keeps.run_once()
+    keeps.write()
     assert git.kept().sources.keys() == {SOURCE}
     assert not note.exists()
     git.key.rename(git.key.with_name("away.key"))
     world.core.apply(declared(), manager="argocd-controller")
-    keeps.run_once()
-    assert said[-1] == f"not backed up: the backup key {git.key} is missing"
+    keeps.write()
+    assert said(logs)[-1] == f"not backed up the backup key {git.key} is missing"
     assert not git.key.exists()

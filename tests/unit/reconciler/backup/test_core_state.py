@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from k8s_ucp.backup import EXTERNAL_NAMES, Backup, updated
-from k8s_ucp.components.core_state import CoreState
 from k8s_ucp.kube import CONFIG_MAP, Kind, Kube, Object
+from k8s_ucp.reconciler.backup.core_state import CoreState, is_declared_by_us
 
 GROUP = "ec2.aws.m.upbound.io"
 KEY = f"SecurityGroup.{GROUP}/ucp-clusters/quotes-stage-firewall"
@@ -85,3 +85,10 @@ def test_what_an_older_version_kept_by_its_random_name_gives_way() -> None:
     assert after.external_names == {KEY: "sg-1"}
     assert updated(after, core.collect(), core.gone) == after
     assert not updated(after, Backup(), state().gone)
+
+
+def test_managed_resources_of_others_are_told_from_ours() -> None:
+    composite = [{"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Postgres"}]
+    assert is_declared_by_us({"metadata": {"namespace": "ucp-clusters"}})
+    assert is_declared_by_us({"metadata": {"namespace": "team", "ownerReferences": composite}})
+    assert not is_declared_by_us({"metadata": {"namespace": "team"}})

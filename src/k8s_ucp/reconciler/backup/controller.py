@@ -1,0 +1,39 @@
+"""The backup controller: what appears on the core is in git some seconds later.
+
+It runs on the machine that has the key, for a core in pods too: neither key nor git belong into a
+cluster.
+"""
+
+from __future__ import annotations
+
+from k8s_ucp.reconciler.backup.writer import BackupWriter
+from k8s_ucp.reconciler.controller import Controller, Runtime
+from k8s_ucp.reconciler.runtime.settings import BACKUP
+from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
+
+
+class BackupController(Controller):
+    """Looks again and again: a few small lists survive every way in which a watch can break."""
+
+    name = BACKUP
+    most = 1
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._seconds = runtime.settings.backup_seconds
+        self.queue = WorkQueue(BackOff(start=self._seconds, cap=4 * self._seconds))
+        self._writer = BackupWriter(runtime.settings, runtime.log)
+        self._rested = False
+
+    def take_over(self) -> None:
+        self._rested = False
+        self.queue.add(self.name)
+
+    def reconcile(self, key: str) -> float:  # noqa: ARG002 (there is one)
+        """A start has other things to do when it starts this process: the first look is later."""
+        if self._rested:
+            self._writer.write()
+        self._rested = True
+        return self._seconds
+
+    def stop(self) -> None:
+        self._writer.close()
