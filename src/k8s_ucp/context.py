@@ -227,6 +227,8 @@ class StartContext(TopologyView):
     """Of apps that are given by path."""
     resolutions: Resolutions = field(default_factory=Resolutions)
     """Conflicts that the user has decided."""
+    subject: str = ""
+    """Of the commits in both repositories; without it they name the topology."""
     removed: Scope = EMPTY_SCOPE
     """Environments and apps whose folders go, with what people added there."""
     before_push: Callable[[], None] = lambda: None

@@ -147,6 +147,9 @@ def test_a_refused_edit_leaves_nothing(workspace: Path, toolbox: Toolbox) -> Non
     hook.write_text(ours)
     ucp(workspace, "app", "add", "mail", "--image", "a/d", "--tag", "1")
     assert [each.name for each in load(workspace / "ucp.yaml").spec.apps] == ["echo", "web", "mail"]
+    for each in (gitops.core_remote, gitops.apps_remote):
+        log = Repository(each).git("log", "--first-parent", "--format=%s", "-2", "main").decode()
+        assert log.splitlines() == ["Add the app mail", "Add the app web"]
 
 
 INTERRUPT = 'pid=../../../pid; test -e $pid && kill -INT "$(cat $pid)" && rm $pid; exit 0'

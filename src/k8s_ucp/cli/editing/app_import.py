@@ -171,7 +171,8 @@ def import_apps(
                 if each.finding.remote is None
             ]
             parents = history_of(call, topology, opened, moved, folder / "history")
-        topology = edit_topology(call, edit, merged_into_apps=parents)
+        subject = f"Add {len(items)} apps" if len(items) > 3 else f"Add {', '.join(items)}"
+        topology = edit_topology(call, edit, subject=subject, merged_into_apps=parents)
         if output is not Output.table:
             call.console.data(notation({**_data(found), "added": list(items)}, output))
     names = ", ".join(items)

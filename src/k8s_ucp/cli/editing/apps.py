@@ -215,7 +215,7 @@ def add(
             raise typer.Exit
         tell(call, edit, name)
         grant(call, edit, {name: item})
-        topology = edit_topology(call, edit)
+        topology = edit_topology(call, edit, subject=f"Add the app {name}")
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
 
 
@@ -239,10 +239,11 @@ def remove(
     def as_it_is(text: str, file: Path) -> tuple[str, Topology]:
         return text, parse(text, file)
 
-    topology = edit_topology(call, edit, removed=Scope(frozenset(), frozenset([name])))
+    removed = Scope(frozenset(), frozenset([name]))
+    topology = edit_topology(call, edit, subject=f"Remove the app {name}", removed=removed)
     if remove_applications(call, topology, name):
         # Its project stayed until its Applications were gone.
-        edit_topology(call, as_it_is)
+        edit_topology(call, as_it_is, subject=f"Remove the project of the app {name}")
         if name in declared:
             delete_namespaces(call, topology, declared[name])
     copy = f"{COPIES}/{name}"

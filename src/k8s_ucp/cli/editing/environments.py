@@ -97,7 +97,7 @@ def add(
             item["deletionProtection"] = True
         return with_item(text, "environments", item, path)
 
-    topology = edit_topology(call, edit)
+    topology = edit_topology(call, edit, subject=f"Add the environment {name}")
     call.console.say(f"environment {name} added; {how_far(call, topology, 'ucp status --watch')}")
 
 
@@ -129,7 +129,9 @@ def remove(
                 )
         return without_item(text, "environments", name, path)
 
-    topology = edit_topology(call, edit, removed=Scope(frozenset([name]), frozenset()))
+    removed = Scope(frozenset([name]), frozenset())
+    subject = f"Remove the environment {name}"
+    topology = edit_topology(call, edit, subject=subject, removed=removed)
     await_cluster_gone(call, topology, topology.app_cluster(name))
     call.console.say(f"environment {name} removed")
 

@@ -101,7 +101,11 @@ def add(
         item["deletionPolicy"] = "Retain"
     if adopt:
         item["conflictPolicy"] = "Adopt"
-    topology = edit_topology(call, lambda text, path: with_item(text, "mirrors", item, path))
+    topology = edit_topology(
+        call,
+        lambda text, path: with_item(text, "mirrors", item, path),
+        subject=f"Add the mirror {name}",
+    )
     call.console.say(f"mirror {name} added; {how_far(call, topology, 'ucp mirror list')}")
 
 
@@ -112,7 +116,11 @@ def remove(
 ) -> None:
     """Remove a mirror and its copies from ucp.yaml and the core repository, and push."""
     call = invocation(ctx)
-    edit_topology(call, lambda text, path: without_item(text, "mirrors", name, path))
+    edit_topology(
+        call,
+        lambda text, path: without_item(text, "mirrors", name, path),
+        subject=f"Remove the mirror {name}",
+    )
     call.console.say(f"mirror {name} removed; its copies are being deleted")
 
 

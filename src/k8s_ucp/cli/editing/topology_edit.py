@@ -40,6 +40,7 @@ def edit_topology(
     call: Invocation,
     edit: Edit,
     *,
+    subject: str = "",
     removed: Scope = EMPTY_SCOPE,
     merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
 ) -> Topology:
@@ -47,8 +48,9 @@ def edit_topology(
 
     An edit lands whole or leaves nothing: locks are held from the reading of the file to the end,
     it is written once everything that can be checked was, and after a refused push or Ctrl-C file
-    and repositories are as before. removed: environments and apps whose folders in the repositories
-    go with all that is in them. merged_into_apps: commits that the app repository's new one merges.
+    and repositories are as before. subject: of the commits. removed: environments and apps whose
+    folders in the repositories go with all that is in them. merged_into_apps: commits that the
+    app repository's new one merges.
     Returns the new topology. Raises UcpError, UsageError, EditKept.
     """
     from k8s_ucp.topology import load
@@ -58,7 +60,7 @@ def edit_topology(
         name = load(path).name
         if call.workspace.gitops(name).core.exists():
             with alone(call.workspace, name):
-                return _edit_and_publish(call, edit, removed, merged_into_apps)
+                return _edit_and_publish(call, edit, subject, removed, merged_into_apps)
         text, topology = edit(read_topology(path), path)
         _write(path, text)
     call.console.say(f"{path.name} is written; `ucp start` makes it so")
@@ -68,6 +70,7 @@ def edit_topology(
 def _edit_and_publish(
     call: Invocation,
     edit: Edit,
+    subject: str,
     removed: Scope,
     merged_into_apps: Callable[[Repository], Sequence[str]],
 ) -> Topology:
@@ -98,6 +101,7 @@ def _edit_and_publish(
         topology=topology,
         topology_file=plain.encode(),
         manifests=read_manifests(topology, path.parent, fetcher_of(call, topology)),
+        subject=subject,
         removed=removed,
         before_push=write,
         whole=True,

@@ -122,6 +122,7 @@ def publish(
     *,
     credentials: RepositoryCredentials | None = None,
     resolutions: Resolutions | None = None,
+    subject: str = "",
     removed: Scope = EMPTY_SCOPE,
     before_push: Callable[[], None] = lambda: None,
     whole: bool = False,
@@ -141,6 +142,7 @@ def publish(
     credentials, resolutions = credentials or RepositoryCredentials(), resolutions or Resolutions()
     git = topology.spec.git
     local = git.provider == "local"
+    subject = subject or f"Render topology {topology.name}"
 
     def prepare(name: str) -> Prepared:
         if local:
@@ -160,7 +162,7 @@ def publish(
                 frozenset(each.name for each in topology.spec.environments) | removed.environments,
                 frozenset(each.name for each in topology.spec.apps) | removed.apps,
             ),
-            message=f"Render topology {topology.name}\n\nWritten by k8s-ucp {__version__}.\n",
+            message=f"{subject}\n\nWritten by k8s-ucp {__version__}.\n",
             choices=replace(getattr(resolutions, name), removed=removed),
             more_parents=merged_into_apps if name == "apps" else lambda _: (),
         )

@@ -44,6 +44,7 @@ def publish_repositories(context: StartContext, report: Report) -> None:
         context.gitops,
         credentials=RepositoryCredentials(credential, credential),
         resolutions=context.resolutions,
+        subject=context.subject,
         removed=context.removed,
         before_push=context.before_push,
         whole=context.whole,
