@@ -39,7 +39,8 @@ on_the_shared_topology = pytest.mark.parametrize("demo", ["embedded"], indirect=
 @pytest.fixture(scope="module")
 def tried(demo: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
     """All quick shapes, after the whole way."""
-    demo.ucp("start", "--yes")
+    if not demo.status()["core"]["ready"]:
+        demo.ucp("start", "--yes")
     with sources(tmp_path_factory.mktemp("corpus"), QUICK) as served:
         trial = Trial(demo, served, QUICK)
         # Traces are the soak's to look for: other files' tests use this topology too.

@@ -19,7 +19,8 @@ ECHO = "ealen/echo-server"
 @pytest.fixture
 def started(demo: World) -> World:
     """The shared topology, started again where another test has left it stopped."""
-    demo.ucp("start", "--yes")
+    if not demo.status()["core"]["ready"]:
+        demo.ucp("start", "--yes")
     return demo
 
 
