@@ -9,7 +9,7 @@ from xdist.scheduler import LoadFileScheduling
 _ON_KIND = re.compile(r"/e2e/.*\[(.*-)?kind(-.*)?\]$")
 
 CHAINS = (
-    ("test_path", "test_promotion", "test_corpus", "test_faults"),
+    ("test_path", "test_promotion", "test_faults", "test_corpus"),
     ("test_walkthroughs", "test_mirrors", "test_surroundings"),
 )
 """Files of tests/e2e whose tests come one after the other, on one topology that is started once."""
