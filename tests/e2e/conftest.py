@@ -61,15 +61,21 @@ def world(toolbox: Toolbox) -> Iterator[World]:
 def demo(request: pytest.FixtureRequest) -> Iterator[World]:
     """A started topology with stage, prod and echo, all of it on one provider.
 
-    embedded: what `ucp start --yes` makes without being told anything.
+    embedded: what `ucp start --yes` makes without being told anything, in a login that has ended.
     """
     if request.param == "kind":
         yield from kind_demo()
         return
     request.getfixturevalue("toolbox")
     for world in make_world("work"):
-        world.ucp("start", "--yes")
+        with world.login():
+            world.ucp("start", "--yes")
+            world.uids_in_login = world.uids()
         yield world
+        # Tests have stopped and started it since, outside of a login.
+        with world.login():
+            world.ucp("stop", "--yes")
+        assert world.processes() == []
 
 
 @pytest.fixture(scope="session")

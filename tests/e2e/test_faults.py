@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import tempfile
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, NAMESPACE
+from k8s_ucp.kube import APPLICATION
 from k8s_ucp.process import identify, is_running, spawn, terminate
 from k8s_ucp.workspace import Workspace
 from tests.e2e.world import World, until
@@ -87,51 +85,6 @@ def test_a_killed_process_comes_back(demo: World, program: str, detail: str) -> 
         assert core.get(APPLICATION, application, "argocd")["status"]["sync"]["status"] == "Synced"
 
 
-def uids(world: World) -> dict[str, str]:
-    """Of objects that would have others if a cluster, or what is in it, were made anew."""
-    found = {}
-    for cluster in ("core", "stage", "prod"):
-        kube = world.kube(cluster)
-        kinds = (NAMESPACE, APPLICATION, LOCAL_CLUSTER) if cluster == "core" else (NAMESPACE,)
-        for kind in kinds:
-            for each in kube.list_all(kind):
-                meta = each["metadata"]
-                place = f"{cluster}/{kind.kind}/{meta.get('namespace', '')}/{meta['name']}"
-                found[place] = str(meta["uid"])
-        kube.close()
-    return found
-
-
-@pytest.mark.timeout(900)
-def test_a_logout_changes_nothing(demo: World) -> None:
-    """The folder of a login goes with its last session; what was started in it runs on."""
-    until("well before", lambda: well(demo))
-    before = uids(demo)
-    login = Path(tempfile.mkdtemp(prefix="ucp-login-"))
-    demo.environment["XDG_RUNTIME_DIR"] = str(login)
-    try:
-        demo.ucp("stop", "--yes")
-        assert demo.processes() == []
-        demo.ucp("start", "--yes")
-        until("well in the login", lambda: well(demo))
-        (supervisor,) = named(demo, "supervisord", "")
-    finally:
-        shutil.rmtree(login)
-        del demo.environment["XDG_RUNTIME_DIR"]
-    # The watcher asks every 5 s, and would replace supervisord after two answers that fail.
-    deadline = time.monotonic() + 14
-    while time.monotonic() < deadline:
-        assert supervisor.is_running(), "a healthy supervisord was ended"
-        time.sleep(0.5)
-    until("well without the login", lambda: well(demo))
-    assert uids(demo) == before
-    demo.ucp("stop", "--yes")
-    assert demo.processes() == []
-    demo.ucp("start", "--yes")
-    until("well again", lambda: well(demo))
-    assert uids(demo) == before
-
-
 def test_nothing_is_doubled(demo: World) -> None:
     for program, detail in PROCESSES:
         count = len(named(demo, program, detail))
@@ -142,7 +95,7 @@ def test_nothing_is_doubled(demo: World) -> None:
 def test_a_power_cut_and_a_stranger_with_an_old_pid(demo: World, tmp_path: Path) -> None:
     """After a reboot a PID file may point at somebody else's process: it is left alone."""
     until("well before", lambda: well(demo))
-    before = uids(demo)
+    before = demo.uids()
     sockets = Workspace.at(demo.workspace).runtime_folder(demo.topology)
     demo.kill_everything()
     shutil.rmtree(sockets)  # /tmp is empty after a boot
@@ -156,7 +109,7 @@ def test_a_power_cut_and_a_stranger_with_an_old_pid(demo: World, tmp_path: Path)
             file.write_text(str(stranger.pid))
         demo.ucp("start", "--yes")
         until("the same state", lambda: well(demo))
-        assert uids(demo) == before
+        assert demo.uids() == before
         assert is_running(stranger)
         assert identify(stranger.pid) == stranger
     finally:

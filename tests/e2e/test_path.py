@@ -23,6 +23,7 @@ import psutil
 import pytest
 
 from k8s_ucp.kube import APPLICATION, DEPLOYMENT, LOCAL_CLUSTER, SECRET, Kube
+from tests.e2e.test_faults import named, well
 from tests.e2e.world import World, until
 from tests.integration.board.sources import Client
 from tests.terminal import run_in_terminal, seen
@@ -149,6 +150,17 @@ def test_argocd_keeps_itself_and_finds_no_difference(demo: World) -> None:
     }
     assert "ConfigMap" in kinds
     assert ({"StatefulSet", "Deployment", "CustomResourceDefinition"} <= kinds) is demo.real
+
+
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+def test_a_logout_changes_nothing(demo: World) -> None:
+    """The folder of a login goes with its last session; what was started in it runs on."""
+    # The watcher asks every 5 s, and would replace supervisord after two answers that fail.
+    time.sleep(max(0, demo.logged_out + 14 - time.time()))
+    (supervisor,) = named(demo, "supervisord", "")
+    assert supervisor.create_time() < demo.logged_out, "a healthy supervisord was ended"
+    until("well without the login", lambda: well(demo))
+    assert demo.uids() == demo.uids_in_login
 
 
 def test_the_doctor_finds_nothing_wrong(demo: World) -> None:
@@ -519,6 +531,7 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(demo: World)
         for name in ("core", "apps")
     }
     before = running(demo)
+    uids = demo.uids()
     for name in ("core", "stage"):
         demo.ucp("kubeconfig", name, "--merge")
     merged = {f"{demo.topology}-core", f"{demo.topology}-stage"}
@@ -535,3 +548,5 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(demo: World)
         assert demo.git(demo.gitops / f"{name}.git", "rev-parse", "main") == head
     demo.ucp("start", "--yes")
     assert running(demo) == before
+    # Those of kind are made anew.
+    assert demo.real or demo.uids() == uids

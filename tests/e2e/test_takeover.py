@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.kube import DEPLOYMENT, SECRET, Object
-from tests.e2e.test_faults import uids, well
+from tests.e2e.test_faults import well
 from tests.e2e.test_mirrors import SYNCER, connection, password
 from tests.e2e.wheels import install_wheel
 from tests.e2e.world import UCP, World, until
@@ -51,13 +51,13 @@ def test_a_workspace_of_the_version_before_is_taken_over(world: World, tmp_path:
         overlay.write_text(overlay.read_text() + EDIT)
     until("stage has the copy", lambda: password(world, "stage") == "first")
     before = until("the edit is deployed", lambda: edited(world))
-    ids, secret = uids(world), registration(world)
+    ids, secret = world.uids(), registration(world)
 
     world.command = UCP
     del world.environment["PATH"]
     world.ucp("start", "--yes")
     until("well after", lambda: well(world))
-    assert uids(world) == ids
+    assert world.uids() == ids
     assert registration(world) == secret
     after = edited(world)
     assert after is not None

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -21,7 +22,7 @@ import psutil
 
 from k8s_ucp.cli import main
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.kube import Kube
+from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, NAMESPACE, Kube
 from k8s_ucp.workspace import Workspace
 
 UCP = (sys.executable, "-m", "k8s_ucp.cli.main")
@@ -38,6 +39,9 @@ class World:
     environment: dict[str, str] = field(default_factory=dict)
     provider: str = "embedded"
     """Of all clusters."""
+    logged_out: float = 0
+    """When the login ended in which it was started."""
+    uids_in_login: dict[str, str] = field(default_factory=dict)
 
     @property
     def real(self) -> bool:
@@ -153,6 +157,32 @@ class World:
             for each in nodes
             if each.running and each.cluster.startswith(f"{self.topology}-")
         }
+
+    def uids(self) -> dict[str, str]:
+        """Of objects that would have others if a cluster, or what is in it, were made anew."""
+        found = {}
+        for cluster in ("core", "stage", "prod"):
+            kube = self.kube(cluster)
+            kinds = (NAMESPACE, APPLICATION, LOCAL_CLUSTER) if cluster == "core" else (NAMESPACE,)
+            for kind in kinds:
+                for each in kube.list_all(kind):
+                    meta = each["metadata"]
+                    place = f"{cluster}/{kind.kind}/{meta.get('namespace', '')}/{meta['name']}"
+                    found[place] = str(meta["uid"])
+            kube.close()
+        return found
+
+    @contextmanager
+    def login(self) -> Iterator[None]:
+        """Commands are given in a login of their own; its folder goes with its end."""
+        folder = tempfile.mkdtemp(prefix="ucp-login-")
+        self.environment["XDG_RUNTIME_DIR"] = folder
+        try:
+            yield
+        finally:
+            shutil.rmtree(folder)
+            del self.environment["XDG_RUNTIME_DIR"]
+            self.logged_out = time.time()
 
     def remove_clusters(self) -> None:
         """kind's, whatever state they are in: a test failed."""
