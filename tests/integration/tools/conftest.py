@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp import process
+from tests.conftest import CACHE
 
 SOURCES = {
     "go.mod": "module example.org/tiny\n\ngo 1.24\n",
@@ -100,9 +101,14 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 
 
 @pytest.fixture(scope="session")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Object files of the standard library, compiled once for all tests."""
-    return tmp_path_factory.mktemp("objects")
+def objects() -> Path:
+    """Object files of the standard library, compiled once for all tests of all workers and runs.
+
+    Go keeps it consistent, and drops what was of no use for some days.
+    """
+    folder = CACHE / "tests" / "go-objects"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture
