@@ -235,8 +235,7 @@ def test_a_port_that_was_taken_meanwhile(running: World) -> None:
         assert f"port {port}" in ended.stderr
         assert "is already in use by another program" in ended.stderr
         assert stranger.getsockname()[1] == port
-    running.ucp("start", "--yes")
-    assert running.status()["core"]["ready"] is True
+    # The port is free again: the next start, which the next test interrupts, finds it so.
 
 
 @pytest.mark.parametrize(
