@@ -13,6 +13,7 @@ from k8s_ucp.cli.editing.app_adding import COPIES, AppFlags, AuthOption, Revisio
 from k8s_ucp.cli.editing.app_import import import_apps
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell
 from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
+from k8s_ucp.cli.editing.kind_deletion import delete_kinds, kinds_brought
 from k8s_ucp.cli.editing.namespace_deletion import delete_namespaces
 from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
 from k8s_ucp.errors import UsageError
@@ -229,7 +230,8 @@ def remove(
 ) -> None:
     """Remove an app from ucp.yaml, the app repository and all environments."""
     call = invocation(ctx)
-    declared = {each.name: each for each in load(call.workspace.topology_file).spec.apps}
+    before = load(call.workspace.topology_file)
+    declared = {each.name: each for each in before.spec.apps}
 
     def edit(text: str, file: Path) -> tuple[str, Topology]:
         edited = without_item(text, "apps", name, file)
@@ -239,11 +241,13 @@ def remove(
     def as_it_is(text: str, file: Path) -> tuple[str, Topology]:
         return text, parse(text, file)
 
+    kinds = kinds_brought(call, before, name) if name in declared else {}
     removed = Scope(frozenset(), frozenset([name]))
     topology = edit_topology(call, edit, subject=f"Remove the app {name}", removed=removed)
     if remove_applications(call, topology, name):
         # Its project stayed until its Applications were gone.
         edit_topology(call, as_it_is, subject=f"Remove the project of the app {name}")
+        delete_kinds(call, topology, kinds)
         if name in declared:
             delete_namespaces(call, topology, declared[name])
     copy = f"{COPIES}/{name}"

@@ -19,7 +19,7 @@ LEAVING_SECONDS = 180.0
 
 def await_cluster_gone(call: Invocation, topology: Topology, cluster: str) -> None:
     """Wait for a LocalCluster to be gone, drain included. Raises DeadlineExceeded."""
-    kube = _core(call, topology)
+    kube = open_core(call, topology)
     if kube is None:
         call.console.say(
             "the core cluster is not running: the cluster is deleted at the next start"
@@ -39,7 +39,7 @@ def await_cluster_gone(call: Invocation, topology: Topology, cluster: str) -> No
 
 def how_far(call: Invocation, topology: Topology, look: str) -> str:
     """What to type after something was added. look: where the core cluster runs."""
-    kube = _core(call, topology)
+    kube = open_core(call, topology)
     if kube is None:
         return "the core cluster is not running: run `ucp start`"
     kube.close()
@@ -56,7 +56,7 @@ def check_core_answers(call: Invocation, topology: Topology, app: str) -> None:
     for file in gitops.glob("clusters/overlays/*/kustomization.yaml"):
         if PROTECTED in file.read_text("utf-8", errors="replace"):
             protected.add(file.parent.name)
-    if protected and gitops.exists() and _core(call, topology) is None:
+    if protected and gitops.exists() and open_core(call, topology) is None:
         raise UcpError(
             f"the core cluster {topology.core_cluster} is not responding, but is "
             f"needed to delete {app} from protected environments "
@@ -71,7 +71,7 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
     False where the core cluster isn't running: they go with the next start. Protected
     environments keep theirs when a commit drops the overlay: they are deleted here.
     """
-    kube = _core(call, topology)
+    kube = open_core(call, topology)
     if kube is None:
         call.console.say("the core cluster is not running: the app is deleted at the next start")
         return False
@@ -99,7 +99,8 @@ def _wait(what: str, look: object) -> None:
     wait_until(what, safely, seconds=LEAVING_SECONDS, cancel=Cancel(), pause=0.5, next="ucp status")
 
 
-def _core(call: Invocation, topology: Topology) -> Kube | None:
+def open_core(call: Invocation, topology: Topology) -> Kube | None:
+    """The core cluster; None where it isn't running."""
     path: Path = call.workspace.state(topology.name).kubeconfig(topology.core_cluster)
     if not path.exists():
         return None

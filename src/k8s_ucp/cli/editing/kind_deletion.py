@@ -1,0 +1,126 @@
+"""Deletes the kinds (CRDs) that an app brought, once the app is removed and none is in use.
+
+Argo CD never deletes a CRD, since all objects of the kind would go with it. Here nothing is lost:
+a kind of which one object is left, or that anybody else declares, stays.
+https://github.com/argoproj/argo-cd/issues/613
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.editing.deletion import open_core
+from k8s_ucp.components.ownership.generated_kinds import kind_of_crd
+from k8s_ucp.engine.waiting import Cancel, wait_until
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import APPLICATION, CRD, Kube, Object
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
+
+LEAVING_SECONDS = 30.0
+_APPLIERS = frozenset({"argocd-controller", "kube-apiserver"})
+"""Field managers of a CRD that Argo CD applied and nobody else touched."""
+
+
+def kinds_brought(call: Invocation, topology: Topology, app: str) -> Mapping[str, frozenset[str]]:
+    """{environment: names of CRDs} of a running app; nothing where the core isn't running."""
+    kube = open_core(call, topology)
+    if kube is None:
+        return {}
+    with contextlib.closing(kube):
+        there = {each["metadata"]["name"]: each for each in kube.list_all(APPLICATION, "argocd")}
+    return {
+        each.name: declared_kinds(there.get(f"{app}-{each.name}", {}))
+        for each in topology.spec.environments
+    }
+
+
+def delete_kinds(
+    call: Invocation, topology: Topology, brought: Mapping[str, Collection[str]]
+) -> None:
+    """On every environment. topology: without the app, whose Applications are gone.
+
+    What stays is said; nothing here fails the removal, which has landed.
+    """
+    core = open_core(call, topology) if any(brought.values()) else None
+    if core is None:
+        return
+    with contextlib.closing(core):
+        applications = core.list_all(APPLICATION, "argocd")
+    state = call.workspace.state(topology.name)
+
+    def on(environment: str) -> list[str]:
+        cluster = topology.app_cluster(environment)
+        path = state.kubeconfig(cluster)
+        said = []
+        for name in sorted(brought[environment]) if path.exists() else ():
+            users = declaring(applications, name, cluster)
+            try:
+                with contextlib.closing(Kube.from_file(path)) as kube:
+                    why = _delete(kube, name, users)
+            except UcpError as error:
+                why = error.message
+            if why:
+                said.append(f"note: the kind {name} on {environment} is retained: {why}")
+        return said
+
+    with ThreadPoolExecutor(8, "kinds") as pool:
+        for notes in pool.map(on, brought):
+            for each in notes:
+                call.console.say(each)
+
+
+def declared_kinds(application: Object) -> frozenset[str]:
+    """Names of the CRDs that an Application deploys."""
+    resources = (application.get("status") or {}).get("resources") or ()
+    return frozenset(each["name"] for each in resources if each.get("kind") == CRD.kind)
+
+
+def declaring(applications: Collection[Object], name: str, cluster: str) -> list[str]:
+    """The Applications on a cluster that deploy a CRD."""
+    return [
+        each["metadata"]["name"]
+        for each in applications
+        if each["spec"].get("destination", {}).get("name") == cluster
+        and name in declared_kinds(each)
+    ]
+
+
+def why_retained(crd: Object, declared_by: Collection[str], objects: int) -> str:
+    """Why a CRD stays; "" where nobody would miss it."""
+    managers = {str(each.get("manager")) for each in crd["metadata"].get("managedFields") or ()}
+    if others := sorted(managers - _APPLIERS):
+        return f"{', '.join(others)} wrote to it"
+    if not managers:
+        return "it is not known who created it"
+    if declared_by:
+        return f"{', '.join(declared_by)} declares it too"
+    if objects:
+        return "an object of it exists" if objects == 1 else f"{objects} objects of it exist"
+    return ""
+
+
+def _delete(kube: Kube, name: str, declared_by: Collection[str]) -> str:
+    """Why it stays; "" once it is gone, or was never there. Raises UcpError."""
+    crd = kube.find(CRD, name)
+    if crd is None or crd["metadata"].get("deletionTimestamp"):
+        return ""
+    kind = kind_of_crd(crd)
+    objects = len(kube.list_all(kind)) if kind else 0
+    if why := why_retained(crd, declared_by, objects):
+        return why
+    kube.delete(CRD, name, uid=crd["metadata"]["uid"])
+    wait_until(
+        f"deletion of the kind {name}",
+        lambda: "it still exists" if kube.find(CRD, name) else "",
+        seconds=LEAVING_SECONDS,
+        cancel=Cancel(),
+        pause=0.5,
+        next="ucp status",
+    )
+    return ""
