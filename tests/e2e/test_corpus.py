@@ -71,7 +71,7 @@ def test_every_shape(toolbox: Toolbox, tmp_path: Path) -> None:
                 for step, took in trial.seconds.items():
                     seconds[step] = seconds.get(step, 0) + took
     tell(failures, seconds)
-    assert failures == {}
+    assert not failures, "\n".join(f"{name}: {words}" for name, words in failures.items())
 
 
 def tell(failures: dict[str, str], seconds: dict[str, float]) -> None:

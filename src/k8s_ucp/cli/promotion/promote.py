@@ -44,7 +44,7 @@ from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name
 from k8s_ucp.gitops.promotion.proposal import propose
 from k8s_ucp.gitops.promotion.repository_ref import find_place, open_branch
-from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartMissing
+from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing
 from k8s_ucp.gitops.promotion.tip import GitTip
 
 app = declare()
@@ -228,7 +228,7 @@ def land_promotions(
     if proposing:
         site = find_site(place.remote, proposing.forge, os.environ, call.workspace.credentials)
         forge = open_forge(site)
-    fetched: dict[str, ChartContent] = {}
+    fetched: dict[ChartKey, ChartContent] = {}
 
     def complete() -> list[Intent]:
         return [replace(each, contents=fetched) for each in intents]
@@ -262,12 +262,12 @@ def land_promotions(
                 return landing, there.settle(landing.commit) if landing.commit else ""
             except ChartMissing as missing:
                 # Decided without having written anything: a version that no environment has.
-                if missing.version in fetched:
+                if missing.key in fetched:
                     raise
                 from k8s_ucp.cli.app_sources import fetch_chart
 
                 call.console.detail(f"fetching the chart {missing.chart} {missing.version}")
-                fetched[missing.version] = fetch_chart(call, missing)
+                fetched[missing.key] = fetch_chart(call, missing)
 
 
 def _intent(

@@ -29,7 +29,7 @@ from k8s_ucp.gitops.promotion.overlay import (
     read_overlay,
     written,
 )
-from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartMissing, content_of
+from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing, content_of
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, decoded
 from k8s_ucp.gitops.promotion.targets.helm import CHART_FILE
 from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles, Target
@@ -49,8 +49,8 @@ class Intent:
     images: Mapping[str, Pin] = field(default_factory=dict)
     charts: Mapping[str, Pin] = field(default_factory=dict)
     """Versions of charts by name; "" is the only one."""
-    contents: Mapping[str, ChartContent] = field(default_factory=dict)
-    """Charts that were fetched for it: {version: files}."""
+    contents: Mapping[ChartKey, ChartContent] = field(default_factory=dict)
+    """Charts that were fetched for it and others."""
     order: Order = UNORDERED
     expect: str = ""
     seen: Mapping[str, str] = field(default_factory=dict)
@@ -358,9 +358,10 @@ def _contents(
                     found[name] = content
                     break
         else:
-            if pin.tag not in intent.contents:
-                raise ChartMissing(intent.app, target.short, pin.tag, spot.repo)
-            found[name] = intent.contents[pin.tag]
+            key = (intent.app, target.short, pin.tag)
+            if key not in intent.contents:
+                raise ChartMissing(*key, spot.repo)
+            found[name] = intent.contents[key]
     return found
 
 

@@ -16,6 +16,10 @@ from k8s_ucp.gitops.promotion.targets.helm import CHART_FILE, value_files
 _OWN = (".argocd-source", ".promotion.yaml")
 
 
+ChartKey = tuple[str, str, str]
+"""(app, name of the chart, version)."""
+
+
 @dataclass(frozen=True)
 class ChartContent:
     """A chart's files in one version. kept: values of environments, which stay as they are."""
@@ -30,6 +34,7 @@ class ChartMissing(NotEditable):
 
     def __init__(self, app: str, chart: str, version: str, repo: str) -> None:
         self.app, self.chart, self.version, self.repo = app, chart, version, repo
+        self.key: ChartKey = (app, chart, version)
         super().__init__(
             f"no environment of {app} has the chart {chart} {version}",
             next=f"--from an environment that has it, or see docs/promotion.md on {chart}",

@@ -15,7 +15,7 @@ from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide, parse_ch
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.overlay import read_overlay
 from k8s_ucp.gitops.promotion.rollback import Rollback, decide_rollback
-from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartMissing, content_of
+from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing, content_of
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
 from tests.unit.gitops.promotion.tips import MemoryTip, tip
 
@@ -51,6 +51,10 @@ def content(version: str, **more: str) -> ChartContent:
     return ChartContent(version, files)
 
 
+def fetched(version: str, **more: str) -> dict[ChartKey, ChartContent]:
+    return {("web", "web", version): content(version, **more)}
+
+
 def promote(there: MemoryTip, version: str, env: str = "stage", **more: Any) -> Decision:
     pins = {more.pop("chart", ""): parse_chart_version(version)}
     return decide(there, Intent("web", env, charts=pins, **more))
@@ -69,7 +73,7 @@ def folder(there: MemoryTip, env: str) -> dict[str, bytes]:
 
 def test_a_version_that_was_fetched_takes_the_place_of_the_other() -> None:
     there = charts()
-    decision = promote(there, "1.2.0", contents={"1.2.0": content("1.2.0")})
+    decision = promote(there, "1.2.0", contents=fetched("1.2.0"))
     files = folder(after(there, decision), "stage")
     assert files == {
         **{name: text for name, text in folder(there, "stage").items() if "1.0.0" not in name},
@@ -104,9 +108,16 @@ def test_the_next_environment_gets_the_files_of_the_one_before() -> None:
         assert decision.required == (("stage", {}),)
 
 
+def test_charts_of_two_apps_with_the_same_version_are_not_mixed_up() -> None:
+    theirs = {("shop", "shop", "1.2.0"): content("1.2.0")}
+    with pytest.raises(ChartMissing) as missing:
+        promote(charts(), "1.2.0", contents=theirs)
+    assert missing.value.key == ("web", "web", "1.2.0")
+
+
 def test_the_gate_and_the_same_again() -> None:
     there = charts()
-    more = {"1.2.0": content("1.2.0")}
+    more = fetched("1.2.0")
     assert promote(there, "1.2.0", "prod", contents=more).status == "gated"
     assert promote(there, "1.0.0").status == "unchanged"
 
@@ -127,7 +138,7 @@ def test_values_that_would_be_lost_are_refused() -> None:
     path = "apps/web/overlays/stage/.argocd-source.yaml"
     there = MemoryTip({**there.content, path: b"helm: {valueFiles: [values.yaml]}\n"})
     with pytest.raises(NotEditable, match="values would be lost"):
-        promote(there, "1.2.0", contents={"1.2.0": content("1.2.0")})
+        promote(there, "1.2.0", contents=fetched("1.2.0"))
 
 
 DEPENDENCIES = """\
@@ -179,7 +190,7 @@ names = st.sampled_from(["a.yaml", "templates/b.yaml", "charts/c/Chart.yaml", "R
 def test_promote_then_rollback_is_the_same_bytes(more: dict[str, str]) -> None:
     there = charts()
     was = content_of(EnvironmentFolder(there, "apps/web/overlays/stage"), "stage")
-    decision = promote(there, "2.0.0", contents={"2.0.0": content("2.0.0", **more)})
+    decision = promote(there, "2.0.0", contents=fetched("2.0.0", **more))
     new = after(there, decision)
     overlay = read_overlay(new, "web", "stage")
     assert overlay.pins["chart web"] == Pin("2.0.0")
@@ -188,5 +199,5 @@ def test_promote_then_rollback_is_the_same_bytes(more: dict[str, str]) -> None:
     back = after(new, decide_rollback(new, rollback))
     marks = "apps/web/overlays/stage/.promotion.yaml"
     assert {**back.content, marks: b""} == {**there.content, marks: b""}
-    held = promote(back, "2.0.0", contents={"2.0.0": content("2.0.0", **more)})
+    held = promote(back, "2.0.0", contents=fetched("2.0.0", **more))
     assert held.status == "held"
