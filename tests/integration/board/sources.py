@@ -191,6 +191,10 @@ class Answer:
     body: bytes
 
 
+PATIENCE = 90.0
+"""Seconds: a change is a push, whose hooks build every app, on a machine that may be busy."""
+
+
 @dataclass
 class Client:
     """One browser without a page."""
@@ -208,7 +212,7 @@ class Client:
         method: str = "GET",
         body: bytes | None = None,
     ) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         cookie = {"Cookie": self.cookie} if self.cookie else {}
         try:
             connection.request(method, path, body, {**cookie, **(headers or {})})
@@ -243,7 +247,7 @@ class Client:
     @contextlib.contextmanager
     def stream(self) -> Iterator[Iterator[tuple[str, Any]]]:
         """(name, data) of each event that the server sends."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         connection.request("GET", f"{self.base}/events", headers={"Cookie": self.cookie})
         found = connection.getresponse()
         assert found.status == 200
