@@ -11,9 +11,12 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 
-.PHONY: start stop status install-tools test test-kind soak bench check fmt lock lock-releases update-golden schema kinds pictures image wheel clean help
+# What simulates a cloud is installed where one is asked for.
+CLOUD := $(if $(findstring --cloud,$(ARGS))$(shell grep -s 'simulated: *true' ucp.yaml),.venv/ready-cloud)
 
-start: .venv/ready ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
+.PHONY: start stop status install-tools install-cloud test test-kind soak bench check fmt lock lock-releases update-golden schema kinds pictures image wheel clean help
+
+start: .venv/ready $(CLOUD) ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
 	@.venv/bin/ucp start $(ARGS)
 
 stop: .venv/ready ## stop everything that start started; repositories stay
@@ -24,6 +27,8 @@ status: .venv/ready ## what runs where
 
 install-tools: .venv/ready ## build the pinned programs into the user's cache
 	@.venv/bin/ucp tools install $(ARGS)
+
+install-cloud: .venv/ready-cloud ## install what simulates a cloud on this machine
 
 test: .venv/ready-dev ## install what is missing, check the code, run every test with the real engines
 	@$(MAKE) --no-print-directory check
@@ -55,6 +60,7 @@ fmt: .venv/ready-dev ## format the code
 lock: .venv/ready-dev ## renew the locked requirements (hashes, no index addresses)
 	@$(LOCK) --extra engines --group checkout -o requirements/ucp.txt
 	@$(LOCK) --all-extras --group dev -o requirements/dev.txt
+	@$(LOCK) --extra cloud -o requirements/cloud.txt
 	@$(LOCK) --extra forges -o requirements/promote.txt
 	@$(LOCK) --extra served -o src/k8s_ucp/components/pods/image/requirements.txt
 
@@ -92,6 +98,11 @@ help: ## this list
 	@$(PIP) --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	@$(PIP) install --require-hashes -r requirements/ucp.txt
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/ready-cloud: requirements/cloud.txt .venv/ready
+	@echo "installing what simulates a cloud"
+	@$(PIP) install --require-hashes -r requirements/cloud.txt
 	@touch $@
 
 .venv/ready-dev: requirements/dev.txt .venv/ready

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.docker_restart import COMMAND, DockerRestart
+from tests.scheduling import place
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -81,6 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Tests beside tests/unit work with other processes: engines, git, servers. On a machine that
     stalls, one may miss its deadline; it is run once more, and the summary lists it as a rerun.
     """
+    items.sort(key=lambda item: place(item.nodeid, kind="kind" in item.keywords))
     for item in items:
         if "/unit/" not in item.path.as_posix():
             item.add_marker(pytest.mark.flaky(reruns=1))

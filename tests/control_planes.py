@@ -87,7 +87,7 @@ def eventually(
     while not condition():
         assert time.monotonic() < until, f"not within {seconds} s; last state: {seen()}"
         # What is waited for needs the processor, too.
-        time.sleep(max(0.05, time.monotonic() - looked))
+        time.sleep(min(1, max(0.05, 3 * (time.monotonic() - looked))))
         looked = time.monotonic()
 
 

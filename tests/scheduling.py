@@ -1,4 +1,8 @@
-"""Which tests go to one worker: a file's, and those that share a topology. Long ones come first."""
+"""Which tests go to one worker, and which come first.
+
+One worker gets a file's, and those that share what takes long to start. Quick ones begin; then
+what takes longest, lest one worker runs on alone at the end; then the rest, which fills the gaps.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +13,72 @@ from xdist.scheduler import LoadFileScheduling
 _ON_KIND = re.compile(r"/e2e/.*\[(.*-)?kind(-.*)?\]$")
 
 CHAINS = (
-    ("test_path", "test_promotion", "test_faults", "test_corpus"),
-    ("test_walkthroughs", "test_mirrors", "test_surroundings"),
+    (
+        "tests/e2e/test_path.py",
+        "tests/e2e/test_promotion.py",
+        "tests/e2e/test_faults.py",
+        "tests/e2e/test_corpus.py",
+    ),
+    (
+        "tests/e2e/test_walkthroughs.py",
+        "tests/e2e/test_mirrors.py",
+        "tests/e2e/test_takeover.py",
+    ),
+    (
+        "tests/integration/gitops/check/test_teams_fence.py",
+        "tests/integration/gitops/render/test_every_topology.py",
+        "tests/integration/gitops/check/test_accepted.py",
+    ),
 )
-"""Files of tests/e2e whose tests come one after the other, on one topology that is started once."""
+"""Files whose tests come one after the other, on a topology or a server that is started once."""
 
-_ORDER = (
-    *(file for chain in CHAINS for file in chain),
-    *("test_takeover", "test_core_of_others", "test_adoption", "test_existing", "test_backup"),
-)
+_PLACE_IN_CHAIN = {file: place for chain in CHAINS for place, file in enumerate(chain)}
 _FIRST = {file: chain[0] for chain in CHAINS for file in chain}
 
+_TOGETHER = ("tests/integration/reconciler/", "tests/contracts/test_managed_")
+"""Beginnings of files whose tests have control planes in common."""
 
-def place(file: str) -> int:
-    """Of an end-to-end file in the run: what takes longest begins first, lest it run on alone."""
-    return _ORDER.index(file) if file in _ORDER else len(_ORDER)
+QUICK = ("tests/unit/", "tests/golden/")
+LONG = (
+    "tests/e2e/test_path.py",
+    "tests/e2e/test_walkthroughs.py",
+    "tests/integration/reconciler/",
+    "tests/e2e/test_cloud.py",
+    "tests/integration/cli/test_running.py",
+    "tests/e2e/test_core_of_others.py",
+    "tests/integration/gitops/promotion/test_kill.py",
+    "tests/integration/gitops/test_argocd.py",
+    "tests/e2e/test_adoption.py",
+    "tests/contracts/test_managed_",
+    "tests/integration/gitops/check/test_teams_fence.py",
+    "tests/integration/clusters/embedded/test_simulated.py",
+)
+"""What one worker is at for a minute and more, beside two others on two cores; longest first."""
+
+
+def one_worker(nodeid: str) -> str:
+    """The name of all that goes to the same worker."""
+    if _ON_KIND.search(nodeid):
+        return "demo[kind]"
+    file = nodeid.partition("::")[0]
+    together = [each for each in _TOGETHER if file.startswith(each)]
+    return together[0] if together else _FIRST.get(file, file)
+
+
+def place(nodeid: str, *, kind: bool) -> tuple[int, int]:
+    """Of a test in the run; those that need kind come last, in the order of the files."""
+    file = nodeid.partition("::")[0]
+    if kind:
+        return len(LONG) + 2, 0
+    if file.startswith(QUICK):
+        return 0, 0
+    name = one_worker(nodeid)
+    rank = LONG.index(name) if name in LONG else len(LONG)
+    return rank + 1, _PLACE_IN_CHAIN.get(file, 0)
 
 
 class SharedTopologies(LoadFileScheduling):
-    """Files, but for end-to-end tests that share a topology, which takes most of a minute."""
+    """Files, but for those that share control planes or a topology: a start takes long."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if _ON_KIND.search(nodeid):
-            return "demo[kind]"
-        scope = str(super()._split_scope(nodeid))
-        folder, _, file = scope.removesuffix(".py").rpartition("/")
-        return _FIRST.get(file, scope) if folder == "tests/e2e" else scope
+        return one_worker(nodeid)

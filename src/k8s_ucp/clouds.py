@@ -58,6 +58,8 @@ class CloudInfo:
     """Programs that kubeconfigs of its clusters ask for."""
     services: CloudServices | None = None
     """None: the platform's own kinds can't be made on it."""
+    simulated: bool = False
+    """This machine can play it: `ucp start --cloud local`."""
     needs_project: bool = False
     dns: str = ""
     """external-dns's name of it; empty where that can't use the credential that Crossplane has."""
@@ -156,6 +158,7 @@ _ROWS = (
         ),
         authenticator=f"{_AUTHENTICATORS}.aws:Aws",
         plugins=("aws", "aws-iam-authenticator"),
+        simulated=True,
         services=CloudServices(("provider-aws-ec2", "provider-aws-rds"), region="eu-west-3"),
         dns="aws",
         velero_plugin="velero/velero-plugin-for-aws:v1.14.3",

@@ -121,6 +121,8 @@ class ProviderInfo:
     adopts: bool = False
     """Its clusters are other people's, found by a context of the user's kubeconfig: deleting one
     here lets it go, with all that is on it."""
+    takes_seed: bool = False
+    """Its clusters can be made with kinds in them; others are given theirs when they answer."""
     loads_images: bool = False
     """Images of this machine can be copied into its nodes; other nodes pull them."""
     removed_by_stop: bool = False
@@ -184,6 +186,16 @@ HTTP, HTTPS = 80, 443
 
 
 @dataclass(frozen=True)
+class Seed:
+    """Kinds that a cluster is made with: nothing else, so that no two clusters are alike by it."""
+
+    digest: str
+    """Of the manifests from which they were applied once."""
+    kinds: Mapping[str, str]
+    """The CRDs by name, as a datastore holds them."""
+
+
+@dataclass(frozen=True)
 class ClusterRequest:
     """A cluster that should exist."""
 
@@ -198,6 +210,8 @@ class ClusterRequest:
     whose nodes take traffic finds free ones for 80 and 443 where none are named."""
     mounts: Mapping[str, Path] = field(default_factory=dict)
     """Folders of this machine that the nodes see, read-only: path in the node -> folder."""
+    seed: Seed | None = None
+    """For a provider that takes one, where the cluster is new."""
 
 
 @dataclass(frozen=True)
@@ -279,3 +293,13 @@ class ImageLoader(ClusterProvider, Protocol):
 
     @property
     def images(self) -> NodeImages: ...
+
+
+class SeedTaker(ClusterProvider, Protocol):
+    """A provider with the trait `takes_seed`."""
+
+    def seeded_with(self, name: str) -> str:
+        """The digest of the whole seed that a cluster was made with; empty without."""
+
+    def stored_kinds(self, name: str) -> Mapping[str, str]:
+        """A running cluster's CRDs by name, as a seed holds them. Raises UcpError."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import HTTP, ClusterProvider
@@ -12,10 +13,11 @@ from k8s_ucp.clusters import local
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.clusters.user_kubeconfig import users_files
-from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components import argocd, cloud, composition_functions, crossplane, reconciler
 from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.components.argocd import ArgoCD
+from k8s_ucp.components.cloud import CloudComponent
 from k8s_ucp.components.component import (
     ADDRESS,
     Check,
@@ -25,6 +27,7 @@ from k8s_ucp.components.component import (
     combine,
     probe,
 )
+from k8s_ucp.components.composition_functions import CompositionFunctions
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
@@ -35,6 +38,8 @@ from k8s_ucp.components.pods.component import PodComponent
 from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.components.reconciler import ReconcilerComponent
 from k8s_ucp.components.repositories import repository_secrets
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
@@ -44,7 +49,7 @@ from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions
 from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
-from k8s_ucp.kube import APPLICATION, Kube, KubeError, Object
+from k8s_ucp.kube import APPLICATION, Kube, KubeError, Object, Unreachable
 from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, ON_MACHINES
@@ -54,7 +59,11 @@ from k8s_ucp.topology.parts import CorePorts
 from k8s_ucp.topology.placement import in_pods
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
 
+AWAY_SECONDS = 60.0
+"""So long a step goes on asking an API server that doesn't respond: a busy one comes back."""
 PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS)
+SIMULATED_PORTS = (*cloud.PORTS, *composition_functions.PORTS)
+"""Where a cloud is simulated: what is declared of it is composed here."""
 POD_PORTS = (*argocd_pods.PORTS, *reconciler.PORTS)
 """Of this machine, where the components run in pods."""
 
@@ -102,6 +111,11 @@ class TopologyView:
         """The components run as pods of the core cluster."""
         return in_pods(self.topology)
 
+    @property
+    def simulates_cloud(self) -> bool:
+        """A cloud runs on this machine, beside the components."""
+        return bool(self.topology.spec.clouds.simulated)
+
     def adopts(self, component: str) -> bool:
         """It is there already, on a core of others, and theirs."""
         return component in self.topology.spec.core.adopt
@@ -145,7 +159,11 @@ class TopologyView:
             runtime=self.runtime,
             toolbox=self.toolbox,
             ports=Ports(default_registry()).reserve(
-                str(self.state.components), POD_PORTS if self.in_pods else PORTS
+                str(self.state.components),
+                (
+                    *(POD_PORTS if self.in_pods else PORTS),
+                    *(SIMULATED_PORTS if self.simulates_cloud else ()),
+                ),
             ),
             kubeconfig=self.state.kubeconfig(self.topology.core_cluster),
         )
@@ -175,6 +193,15 @@ class TopologyView:
         )
 
     @property
+    def functions(self) -> CompositionFunctions:
+        return CompositionFunctions(self.host)
+
+    @property
+    def cloud(self) -> CloudComponent:
+        """Of topologies that simulate one."""
+        return CloudComponent(self.host, self.topology.name)
+
+    @property
     def argocd_port(self) -> int:
         """Of this machine, where Argo CD's server answers."""
         if leads_to_argocd(self.topology):
@@ -199,10 +226,17 @@ class TopologyView:
             return self.pod_component(name)
         checks: dict[str, Check] = {
             argocd.NAME: lambda: combine({"redis": self.redis.ready, name: self.argocd.ready}),
-            crossplane.NAME: lambda: self.crossplane.ready(),
+            crossplane.NAME: lambda: combine(self._crossplane_checks()),
             reconciler.NAME: lambda: self.reconciler.ready(),
+            cloud.NAME: lambda: self.cloud.ready(),
         }
         return HostComponent(name, checks[name])
+
+    def _crossplane_checks(self) -> dict[str, Check]:
+        checks: dict[str, Check] = {crossplane.NAME: self.crossplane.ready}
+        if self.simulates_cloud:
+            checks[composition_functions.NAME] = self.functions.ready
+        return checks
 
     def pod_component(self, name: str) -> PodComponent | AdoptedComponent:
         """A component in pods, ours or adopted; start-core comes first."""
@@ -246,6 +280,16 @@ class StartContext(TopologyView):
     """A core cluster that may go though it can't be asked what is lost with it."""
     unasked: list[str] = field(default_factory=list)
     """What may be lost with a core that could not be asked."""
+    destroys: bool = False
+    """This run is a teardown: nothing that ends is to come back."""
+    delete_data: bool = False
+    """A teardown takes databases and machines, too."""
+    kept: list[str] = field(default_factory=list)
+    """What a teardown leaves in clouds, in words."""
+    snapshots: list[str] = field(default_factory=list)
+    """What databases that a teardown deleted have left in a cloud."""
+    read_back: int = 0
+    """Resources that a teardown looked for, and that are gone."""
     no_orphans: bool = False
     """The core has said that Crossplane keeps nothing."""
     notes: list[str] = field(default_factory=list)
@@ -253,7 +297,14 @@ class StartContext(TopologyView):
     argocd_since: float = 0.0
     """When this run started Argo CD's controller; 0: it ran before. What it said earlier is old."""
     published: PublishResult = field(init=False, repr=False)
-    """Of publish-repositories."""
+    """Of publish-repositories; of its foresight, what it would be."""
+    scratch: Path | None = None
+    """A folder for the clones that foresight works in: those of the user stay as they are."""
+
+    @property
+    def foreseen(self) -> PublishResult | None:
+        """What the repositories would hold; None where that can't be known yet."""
+        return getattr(self, "published", None)
 
     def settle_runtime(self) -> None:
         """Make the folder for sockets and write down which one it is. Raises UcpError."""
@@ -299,6 +350,20 @@ class StartContext(TopologyView):
         wait_until(what, seen, seconds=seconds, cancel=self.cancel, pause=pause, next=next)
 
 
+def foreseen_cluster(maker: ClusterProvider, name: str) -> Foreseen:
+    """What bringing a cluster up would do."""
+    state = maker.state(name)
+    what = f"cluster {name}"
+    if not state.exists:
+        kind = f"{maker.info.name}, simulated" if maker.info.simulated else maker.info.name
+        return Foreseen("create", what, f"it does not exist ({kind})")
+    if not state.ready:
+        return Foreseen("change", what, f"it is started with its data: {state.message}")
+    if state.outdated:
+        return Foreseen("change", what, "it is restarted with new settings")
+    return Foreseen("keep", what, "it is running")
+
+
 def await_ready(context: StartContext, name: str, check: Check, *, seconds: float = 60) -> None:
     """Wait until a component says that it is well. Raises DeadlineExceeded with what it said."""
 
@@ -307,3 +372,24 @@ def await_ready(context: StartContext, name: str, check: Check, *, seconds: floa
         return "" if health.ready else health.message or "not ready"
 
     context.wait(f"{name} ready", look, seconds=seconds, pause=0.1, next=f"see `ucp logs {name}`")
+
+
+def persistent(
+    run: Callable[[StartContext, Report], None],
+) -> Callable[[StartContext, Report], None]:
+    """A step's function that begins anew where an API server does not respond."""
+
+    @wraps(run)
+    def until_answered(context: StartContext, report: Report) -> None:
+        away_since = None
+        while True:
+            try:
+                return run(context, report)
+            except Unreachable as error:
+                away_since = away_since or time.monotonic()
+                if time.monotonic() - away_since >= AWAY_SECONDS:
+                    raise
+                report(error.message)
+                context.cancel.pause(1.0)
+
+    return until_answered

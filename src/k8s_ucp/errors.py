@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+NEXT_STEP = "; next: "
+"""In a message of one line: between what is wrong and what to type."""
+
 
 def some_of(names: Sequence[object], shown: int = 5) -> str:
     """The first few of many, and how many more there are: no message is longer than a screen."""

@@ -15,6 +15,8 @@ ENVIRONMENTS = "k8s-ucp-environments"
 """ConfigMap whose keys are the environments that may be registered."""
 FINALIZER = f"{GROUP}/local-cluster"
 
+TRACKING_ID = "argocd.argoproj.io/tracking-id"
+"""Annotation of Argo CD's on what it applies: `<application>:<group>/<kind>:<namespace>/<name>`."""
 MANAGED_BY = "app.kubernetes.io/managed-by"
 OURS = "k8s-ucp"
 

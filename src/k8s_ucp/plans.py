@@ -5,7 +5,7 @@ from __future__ import annotations
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Plan, Task
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd
-from k8s_ucp.gitops.render.values.clouds import clouds
+from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.preflight.adoption import check_adopted
 from k8s_ucp.preflight.collisions import check_collisions
 from k8s_ucp.preflight.core import (
@@ -22,6 +22,7 @@ from k8s_ucp.preflight.machine import (
     check_folders,
     check_limits,
     check_memory,
+    check_simulator,
     check_socket,
     check_system,
     check_tools,
@@ -46,6 +47,7 @@ from k8s_ucp.steps.startup.clusters import make_app_clusters, start_core
 from k8s_ucp.steps.startup.start_in_pods import forward_argocd, start_pods
 from k8s_ucp.steps.startup.start_on_host import (
     start_argocd,
+    start_cloud,
     start_crossplane,
     start_local_clusters,
     start_reconciler,
@@ -53,6 +55,16 @@ from k8s_ucp.steps.startup.start_on_host import (
     start_supervisor,
     with_rollouts,
 )
+from k8s_ucp.steps.teardown.checks import check_destroyable
+from k8s_ucp.steps.teardown.core import delete_core
+from k8s_ucp.steps.teardown.deletion import (
+    delete_claims,
+    delete_clusters,
+    delete_networks,
+    record_resources,
+)
+from k8s_ucp.steps.teardown.draining import drain_environments, pause_automation
+from k8s_ucp.steps.teardown.verify_clouds import verify_clouds_empty
 from k8s_ucp.steps.waiting.await_applications import await_applications, await_ingress
 from k8s_ucp.steps.waiting.await_environments import await_environments
 from k8s_ucp.topology import Topology
@@ -60,6 +72,7 @@ from k8s_ucp.topology.placement import can_load_images, core_is_existing, in_pod
 
 CHECKS = (
     check_combination,
+    check_simulator,
     check_versions,
     check_image,
     check_git_reach,
@@ -106,6 +119,11 @@ def start(topology: Topology) -> Plan[StartContext]:
             Task(make_app_clusters, after=("install-tools",), when=pods),
             Task(publish_repositories, after=("install-tools",)),
             Task(start_supervisor, after=("install-tools",), when=not pods),
+            Task(
+                start_cloud,
+                after=("start-supervisor",),
+                when=bool(topology.spec.clouds.simulated),
+            ),
             Task(build_images, after=("install-tools",), when=images),
             Task(save_images, after=("build-images", "publish-repositories"), when=images),
             Task(load_images, after=("start-core", "save-images"), when=images),
@@ -124,9 +142,9 @@ def start(topology: Topology) -> Plan[StartContext]:
             Task(
                 apply_credentials,
                 after=("apply-foundation", "restore-external-names"),
-                when=pods or bool(clouds(topology)),
+                when=pods or bool(clouds_with_accounts(topology)),
             ),
-            Task(reconciler, after=(*ready, "restore-backup")),
+            Task(reconciler, after=(*ready, "restore-backup", "start-cloud")),
             Task(crossplane, after=ready),
             Task(await_ingress, after=("start-argocd", "start-local-clusters"), when=ingress),
             Task(
@@ -173,5 +191,32 @@ def stop() -> Plan[StartContext]:
             Task(remove_from_core, after=("stop-components",)),
             Task(stop_clusters, after=("remove-from-core",)),
             Task(check_stopped, after=("stop-clusters",)),
+        ),
+    )
+
+
+def destroy() -> Plan[StartContext]:
+    """Everything goes for good, in the order in which it lets go of each other.
+
+    The core is the last to know what is in the clouds: it ends once they were seen empty. The
+    repositories stay.
+    """
+    return Plan(
+        "destroy",
+        checks=(check_destroyable, check_existing_core),
+        tasks=(
+            Task(record_resources),
+            Task(pause_automation, after=("record-resources",)),
+            Task(drain_environments, after=("pause-automation",)),
+            Task(delete_claims, after=("drain-environments",)),
+            Task(delete_clusters, after=("delete-claims",)),
+            Task(delete_networks, after=("delete-clusters",)),
+            Task(verify_clouds_empty, after=("delete-networks",)),
+            Task(back_up_before_stop, after=("verify-clouds-empty",)),
+            Task(stop_components, after=("back-up",)),
+            Task(remove_from_core, after=("stop-components",)),
+            Task(stop_clusters, after=("remove-from-core",)),
+            Task(check_stopped, after=("stop-clusters",)),
+            Task(delete_core, after=("check-stopped",)),
         ),
     )

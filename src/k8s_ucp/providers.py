@@ -25,10 +25,11 @@ _ROWS = (
         network=Network.LOOPBACK,
         placement=Placement.HOST,
         simulated=True,
+        takes_seed=True,
         linux_only=True,
         pinned_version=True,
         megabytes=550,
-        comment="control planes as processes on this machine; workloads are simulated",
+        comment="processes on this machine; workloads are simulated",
         offer="control planes as processes on this machine, with simulated workloads",
         folder="clusters",
     ),
@@ -162,6 +163,18 @@ def core_providers() -> tuple[str, ...]:
     return tuple(each.name for each in PROVIDERS.values() if each.core)
 
 
+def offered_cores(placement: Placement | None = None) -> tuple[str, ...]:
+    """Of core clusters that a flag alone describes. placement: where the components have to run.
+
+    Of others more must be said: the repositories, an image.
+    """
+    return tuple(
+        each.name
+        for each in PROVIDERS.values()
+        if each.offer and placement in (None, each.placement)
+    )
+
+
 def local_providers() -> tuple[str, ...]:
     """Of environments whose clusters are LocalCluster objects."""
     return tuple(each.name for each in PROVIDERS.values() if not each.managed)
@@ -175,8 +188,3 @@ def cloud_providers() -> tuple[str, ...]:
 def environment_providers() -> tuple[str, ...]:
     """Of environments."""
     return (*local_providers(), *cloud_providers())
-
-
-def is_simulated(name: str) -> bool:
-    """Also of a name that a cluster tells, which may be of another version."""
-    return name in PROVIDERS and PROVIDERS[name].simulated

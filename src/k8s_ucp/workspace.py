@@ -58,6 +58,11 @@ class StateFolder:
         return self.root / "ledger.json"
 
     @property
+    def cloud_record(self) -> Path:
+        """What a teardown deletes in clouds, until it was seen gone."""
+        return self.root / "cloud-resources.json"
+
+    @property
     def components(self) -> Path:
         """Working files of the components that run as host processes."""
         return self.root / "components"
@@ -122,6 +127,13 @@ class GitopsFolder:
     @property
     def apps_remote(self) -> Path:
         return self.root / "apps.git"
+
+    def team(self, name: str) -> Path:
+        """A team's working clone."""
+        return self.root / f"team-{name}"
+
+    def team_remote(self, name: str) -> Path:
+        return self.root / f"team-{name}.git"
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def run(rounds: int) -> None:
 
 def _installed(folder: Path, source: Path) -> World:
     world = _world(folder)
-    install_wheel(world, folder, source)
+    install_wheel(world, "venv", source)
     return world
 
 

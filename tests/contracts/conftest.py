@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Protocol
 
@@ -11,7 +12,9 @@ import pytest
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.gke import settings as gke_settings
 from k8s_ucp.clusters.kind.config import LONGEST_NAME
+from k8s_ucp.tools.toolbox import Toolbox
 from tests.backing_clusters import Backing, backing_clusters
+from tests.contracts.provider_desk import Desk, desk_of_its_own
 from tests.control_planes import PAUSE_IMAGE, ControlPlanes, control_planes
 from tests.fifth_provider import PlaygroundProvider
 from tests.gke_clusters import Google, google_before
@@ -25,7 +28,7 @@ class Workshop(Protocol):
     """Two workspaces can't have clusters of the same name at the same time."""
     longest_name: int
     too_short: float
-    """Seconds in which no cluster can be made."""
+    """Seconds in which no cluster can be made while creations are slow."""
 
     @property
     def image(self) -> str:
@@ -39,6 +42,9 @@ class Workshop(Protocol):
 
     def remains(self, workspace: str = "one") -> list[object]:
         """Processes, containers and files of that workspace's clusters."""
+
+    def slow_creations(self) -> AbstractContextManager[None]:
+        """No cluster is made before `too_short` is over, however slow this machine is."""
 
 
 class Embedded:
@@ -58,6 +64,9 @@ class Embedded:
 
     def remains(self, workspace: str = "one") -> list[object]:
         return [*self._planes.processes(workspace), *_files(self._planes.folder(workspace))]
+
+    def slow_creations(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class Kind:
@@ -87,6 +96,9 @@ class Kind:
         folder = self._clusters.folder(workspace)
         return [*self._clusters.containers(workspace), *_files(folder)]
 
+    def slow_creations(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def in_node(self, name: str, *words: str) -> str:
         """What a program that runs in the node of a cluster prints."""
         engine = self._clusters.engine
@@ -112,12 +124,14 @@ class Existing:
     def remains(self, workspace: str = "one") -> list[object]:
         return [*self._backing.marks(workspace), *_files(self._backing.folder(workspace))]
 
+    def slow_creations(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 class Gke:
     names_are_shared = True
     longest_name = gke_settings.LONGEST_NAME
     too_short = 0.05
-    """Shorter than the stand-in takes to make one."""
     image = PAUSE_IMAGE
 
     def __init__(self, cloud: Google) -> None:
@@ -134,6 +148,15 @@ class Gke:
         folder = self._cloud.folder(workspace)
         files = [each for each in _files(folder) if each != folder / "gcloud"]
         return [*self._cloud.clusters(f"owner-{workspace}"), *files]
+
+    @contextmanager
+    def slow_creations(self) -> Iterator[None]:
+        usual = self._cloud.seen()["make_seconds"]
+        self._cloud.change(make_seconds=5)
+        try:
+            yield
+        finally:
+            self._cloud.change(make_seconds=usual)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -152,6 +175,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         case = item.name.partition("[")[2]
         if "playground" in case and not item.name.startswith(PLAYGROUND_ALWAYS):
             item.add_marker(pytest.mark.soak)
+
+
+@pytest.fixture(scope="package")
+def backing(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backing]:
+    """Behind all clusters that somebody else makes."""
+    with backing_clusters(tmp_path_factory.mktemp("backing"), toolbox) as found:
+        yield found
 
 
 @pytest.fixture(
@@ -181,8 +211,14 @@ def workshop(
         with control_planes(root, toolbox, PlaygroundProvider) as planes:
             yield Embedded(planes)
     elif request.param == "existing":
-        with backing_clusters(root, toolbox) as backing:
-            yield Existing(backing)
+        yield Existing(request.getfixturevalue("backing"))
     else:
-        with backing_clusters(root, toolbox) as backing, google_before(backing) as cloud:
+        with google_before(request.getfixturevalue("backing")) as cloud:
             yield Gke(cloud)
+
+
+@pytest.fixture(scope="package")
+def desk(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """For all tests of managed resources: each leaves nothing in the cloud."""
+    with desk_of_its_own(tmp_path_factory.mktemp("provider"), toolbox) as found:
+        yield found

@@ -1,4 +1,7 @@
-"""Topologies for the end-to-end tests. One is started once and shared by the tests of a worker."""
+"""Topologies for the end-to-end tests. One is started once and shared by the tests of a worker.
+
+It ends with the last test here: one that stands idle takes the processor from what follows.
+"""
 
 from __future__ import annotations
 
@@ -25,26 +28,17 @@ from tests.e2e.kind_world import (
 from tests.e2e.world import World, until
 from tests.integration.gitops.promotion.git_servers import HttpGit, http_git
 from tests.kind_images import make_ingress, make_quote
-from tests.scheduling import place
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks that all of them carry, and their order: one topology's tests are neighbours."""
-    items.sort(key=_place)
+    """Marks that all of them carry."""
     for item in items:
         if _is_ours(item):
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(1800 if "kind" in item.keywords else 420))
-
-
-def _place(item: pytest.Item) -> int:
-    """In the run; what runs on kind comes last, in the order of the files."""
-    if not _is_ours(item):
-        return 0
-    return 1 + place("" if "kind" in item.keywords else item.path.stem)
 
 
 def _is_ours(item: pytest.Item) -> bool:
@@ -57,7 +51,7 @@ def world(toolbox: Toolbox) -> Iterator[World]:
     yield from make_world("demo work space")
 
 
-@pytest.fixture(scope="session", params=["embedded", pytest.param("kind", marks=pytest.mark.kind)])
+@pytest.fixture(scope="package", params=["embedded", pytest.param("kind", marks=pytest.mark.kind)])
 def demo(request: pytest.FixtureRequest) -> Iterator[World]:
     """A started topology with stage, prod and echo, all of it on one provider.
 
@@ -78,7 +72,7 @@ def demo(request: pytest.FixtureRequest) -> Iterator[World]:
         assert world.processes() == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def newcomer(toolbox: Toolbox) -> Iterator[World]:
     """The workspace in which the pages of docs/ are followed, before its first start."""
     yield from make_world("reader")
@@ -129,7 +123,8 @@ def make_world(name: str) -> Iterator[World]:
         assert world.processes() == []
     finally:
         world.kill_everything()
-        shutil.rmtree(folder, ignore_errors=True)
+        for each in (folder, world.database_folder):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 @pytest.fixture

@@ -17,25 +17,27 @@ from tests.e2e.world import World, until
 
 pytestmark = pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 
-# (a word of the command line, a second word or "") of each process of a topology.
-PROCESSES = [
-    ("etcd", "demo-core"),
-    ("etcd", "demo-stage"),
-    ("kube-apiserver", "demo-core"),
-    ("kube-apiserver", "demo-prod"),
-    ("kube-controller-manager", "demo-core"),
-    ("kube-scheduler", "demo-stage"),
-    ("kwok-controller", "demo-stage"),
-    ("redis-server", ""),
-    ("argocd", "repo-server"),
-    ("argocd", "application-controller"),
-    ("argocd", "applicationset-controller"),
-    ("argocd", "server"),
-    ("crossplane", ""),
-    ("reconciler", ""),
-    ("watcher", ""),
-    ("supervisord", ""),
-]
+TOGETHER = {
+    "store": [("etcd", "demo-core"), ("kube-apiserver", "demo-prod"), ("redis-server", "")],
+    "api": [("kube-apiserver", "demo-core"), ("etcd", "demo-stage")],
+    "controllers": [
+        ("kube-controller-manager", "demo-core"),
+        ("kube-scheduler", "demo-stage"),
+        ("kwok-controller", "demo-stage"),
+        ("crossplane", ""),
+        ("reconciler", ""),
+    ],
+    "argocd": [
+        ("argocd", "repo-server"),
+        ("argocd", "application-controller"),
+        ("argocd", "applicationset-controller"),
+        ("argocd", "server"),
+        ("watcher", ""),
+    ],
+    "supervisord": [("supervisord", "")],
+}
+"""(a word of the command line, a second word or "") of each process, by what is killed at once."""
+PROCESSES = [each for several in TOGETHER.values() for each in several]
 
 
 def named(world: World, program: str, detail: str) -> list[psutil.Process]:
@@ -64,23 +66,36 @@ def well(world: World) -> bool:
     return world.is_well(clusters="registered", applications=2)
 
 
+@pytest.mark.parametrize("killed", TOGETHER.values(), ids=TOGETHER)
+def test_processes_that_are_killed_at_once_come_back(
+    demo: World, killed: list[tuple[str, str]]
+) -> None:
+    all_come_back(demo, killed)
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize(("program", "detail"), PROCESSES)
 def test_a_killed_process_comes_back(demo: World, program: str, detail: str) -> None:
-    until("well before", lambda: well(demo))
-    victims = named(demo, program, detail)
-    assert victims, f"no process {program} {detail}"
-    for victim in victims[:1]:
-        os.kill(victim.pid, signal.SIGKILL)
-    old = {victim.pid for victim in victims[:1]}
-    until(
-        "another took its place",
-        lambda: (
-            {each.pid for each in named(demo, program, detail)} - old
-            and not {each.pid for each in named(demo, program, detail)} & old
-        ),
-    )
-    until("well again", lambda: well(demo))
-    core = demo.kube("core")
+    all_come_back(demo, [(program, detail)])
+
+
+def all_come_back(world: World, killed: list[tuple[str, str]]) -> None:
+    until("well before", lambda: well(world))
+    old = set()
+    for program, detail in killed:
+        victims = named(world, program, detail)
+        assert victims, f"no process {program} {detail}"
+        old.add(victims[0].pid)
+    for pid in old:
+        os.kill(pid, signal.SIGKILL)
+
+    def others() -> bool:
+        found = [{each.pid for each in named(world, *each)} for each in killed]
+        return all(pids and not pids & old for pids in found)
+
+    until("others took their places", others)
+    until("well again", lambda: well(world))
+    core = world.kube("core")
     for application in ("echo-stage", "echo-prod"):
         assert core.get(APPLICATION, application, "argocd")["status"]["sync"]["status"] == "Synced"
 

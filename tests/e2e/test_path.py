@@ -15,18 +15,39 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import psutil
 import pytest
 
-from k8s_ucp.kube import APPLICATION, DEPLOYMENT, LOCAL_CLUSTER, SECRET, Kube
+from k8s_ucp.clusters.existing.adoption import MARK, MARK_NAMESPACE
+from k8s_ucp.kube import (
+    APPLICATION,
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    LOCAL_CLUSTER,
+    NAMESPACE,
+    SECRET,
+    Kube,
+)
+from tests.e2e.environment_of_others import (
+    ENVIRONMENT,
+    NAME,
+    TheirEnvironment,
+    everything,
+    refuses_another_workspace,
+    their_environment,
+)
 from tests.e2e.test_faults import named, well
 from tests.e2e.world import World, until
 from tests.integration.board.sources import Client
 from tests.terminal import run_in_terminal, seen
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
 
 
 def image(kube: Kube) -> str | None:
@@ -166,6 +187,10 @@ def test_a_logout_changes_nothing(demo: World) -> None:
 def test_the_doctor_finds_nothing_wrong(demo: World) -> None:
     assert json.loads(demo.ucp("doctor", "-o", "json").stdout) == {"findings": []}
     assert "no problems found" in demo.ucp("doctor").stdout
+
+
+def test_nothing_differs(demo: World) -> None:
+    assert demo.ucp("diff").stdout == "no differences\n"
 
 
 def test_the_doctor_s_bundle_tells_much_and_no_secret(demo: World) -> None:
@@ -439,6 +464,10 @@ def test_a_rerun_keeps_an_environment_that_only_the_repositories_know(demo: Worl
     demo.ucp("start", "--yes")
     assert {each["name"] for each in demo.status()["environments"]} == {"stage", "prod", "eu"}
     assert healthy(demo, "echo-eu", "0.9.3")
+    (adopted,) = json.loads(demo.ucp("diff", "-o", "json", expect=1).stdout)["differences"]
+    assert (adopted["object"], adopted["topology"]) == ("environment eu", "-")
+    assert (adopted["repository"], adopted["cluster"]) == ("declared", "running")
+    assert adopted["next"].startswith("ucp env add eu --cluster")
 
 
 def test_an_environment_leaves_by_commit(demo: World) -> None:
@@ -519,7 +548,38 @@ def test_no_secret_leaves_its_place(demo: World) -> None:
     assert found == []
 
 
-def test_stop_leaves_nothing_running_and_start_brings_the_same_back(demo: World) -> None:
+@pytest.fixture(scope="module")
+def theirs(
+    demo: World, toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TheirEnvironment]:
+    """The topology has an environment on a cluster that somebody else made."""
+    with their_environment(demo, tmp_path_factory.mktemp("theirs"), toolbox) as found:
+        yield found
+
+
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+def test_an_environment_on_a_cluster_of_others(demo: World, theirs: TheirEnvironment) -> None:
+    environments = {each["name"]: each["cluster"] for each in demo.status()["environments"]}
+    cluster = environments[ENVIRONMENT]
+    assert cluster == {
+        **cluster,
+        "provider": "existing",
+        "ready": True,
+        "registered": True,
+        "simulated": False,
+    }
+    found = theirs.kube.get(DEPLOYMENT, "echo", "echo")
+    assert found["spec"]["template"]["spec"]["containers"]
+    mark = theirs.kube.get(CONFIG_MAP, MARK, MARK_NAMESPACE)
+    assert mark["data"]["name"] == f"demo-{ENVIRONMENT}"
+    refuses_another_workspace(demo)
+
+
+def test_stop_leaves_nothing_running_and_start_brings_the_same_back(
+    demo: World, request: pytest.FixtureRequest
+) -> None:
+    theirs = None if demo.real else request.getfixturevalue("theirs")
+    contexts = demo.contexts()
     ports = {
         each.laddr.port
         for process in demo.processes()
@@ -534,12 +594,33 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(demo: World)
     uids = demo.uids()
     for name in ("core", "stage"):
         demo.ucp("kubeconfig", name, "--merge")
-    merged = {f"{demo.topology}-core", f"{demo.topology}-stage"}
+    merged = contexts | {f"{demo.topology}-core", f"{demo.topology}-stage"}
     assert demo.contexts() == merged
+    running_before = of_the_user(demo), engine_processes(demo)
+    lasting = [each for each in planned(demo, "start") if each["action"] != "keep"]
+    assert demo.real or lasting == []
+    announced = planned(demo, "stop")
+    assert (of_the_user(demo), engine_processes(demo)) == running_before
+    ended = {each["object"] for each in announced if each["action"] == "delete"}
+    assert {f"cluster {each}" for each in demo.clusters()} == {
+        each["object"]
+        for each in announced
+        if each["object"].startswith("cluster ") and each["action"] in ("change", "delete")
+    }
+    if not demo.real:
+        assert {f"process {each}" for each in ("redis", "argocd-server", "reconciler")} <= ended
     demo.ucp("stop", "--yes")
-    # Embedded clusters keep their data and their keys; kind's are gone.
-    assert demo.contexts() == (set() if demo.real else merged)
+    stopped = files(demo.workspace)
+    assert {each["action"] for each in planned(demo, "stop")} <= {"keep", "change"}
+    coming = planned(demo, "start")
+    assert files(demo.workspace) == stopped
     assert demo.processes() == []
+    # Embedded clusters keep their data and their keys; kind's are gone.
+    assert demo.contexts() == (contexts if demo.real else merged)
+    assert demo.processes() == []
+    if theirs:
+        assert theirs.provider.state(NAME).ready
+        assert theirs.kube.find(DEPLOYMENT, "echo", "echo"), "what runs there runs on"
     assert demo.clusters() == set()
     assert not ports & {
         each.laddr.port for each in psutil.net_connections("tcp") if each.status == "LISTEN"
@@ -548,5 +629,55 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(demo: World)
         assert demo.git(demo.gitops / f"{name}.git", "rev-parse", "main") == head
     demo.ucp("start", "--yes")
     assert running(demo) == before
+    made = {each["object"] for each in coming if each["action"] in ("create", "change", "wait")}
+    assert {f"cluster {each}" for each in demo.clusters()} <= made
+    assert {f"component {each['name']}" for each in demo.status()["components"]} <= made
     # Those of kind are made anew.
     assert demo.real or demo.uids() == uids
+
+
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+def test_a_cluster_of_others_is_left_as_it_was_found(demo: World, theirs: TheirEnvironment) -> None:
+    kube, core, cluster = theirs.kube, demo.kube("core"), f"demo-{ENVIRONMENT}"
+    demo.ucp("env", "remove", ENVIRONMENT, timeout=300)
+
+    def known() -> set[str]:
+        return {each["metadata"]["name"] for each in core.list_all(LOCAL_CLUSTER, "ucp-clusters")}
+
+    until("it is let go", lambda: cluster not in known())
+    secret = f"cluster-{cluster}"
+    until("Argo CD forgets it", lambda: core.find(SECRET, secret, "argocd") is None, seconds=60)
+    until("its namespaces are gone", lambda: everything(kube) == theirs.before, seconds=60)
+    assert kube.find(CLUSTER_ROLE_BINDING, "k8s-ucp-argocd") is None
+    assert kube.find(NAMESPACE, "of-theirs")
+    assert theirs.provider.state(NAME).ready
+
+
+def planned(demo: World, command: str) -> list[dict[str, str]]:
+    """What --plan announces."""
+    steps: list[dict[str, str]] = json.loads(demo.ucp(command, "--plan", "-o", "json").stdout)[
+        "steps"
+    ]
+    assert all(each.keys() == {"id", "action", "object", "reason"} for each in steps)
+    return steps
+
+
+def engine_processes(demo: World) -> set[int]:
+    """Those that nothing but a start or a stop begins or ends."""
+    names = {"etcd", "kube-apiserver", "redis-server"}
+    return {each.pid for each in demo.processes() if each.name() in names}
+
+
+def of_the_user(demo: World) -> dict[str, bytes]:
+    """What controllers that run don't write."""
+    journal = demo.state / "journal.json"
+    return {
+        str(path): path.read_bytes()
+        for path in (*demo.workspace.glob("*.*"), *demo.workspace.glob("creds/*"), journal)
+        if path.is_file()
+    }
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All that lies there."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

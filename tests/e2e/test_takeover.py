@@ -1,7 +1,13 @@
-"""A workspace that an earlier version made and that runs: `ucp start` takes it over as it is."""
+"""A workspace that an earlier version made and that runs: `ucp start` takes it over as it is.
+
+Where people run it: in an odd path, beside another topology, as an ordinary user, from wheels.
+"""
 
 from __future__ import annotations
 
+import os
+import pwd
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -9,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.kube import DEPLOYMENT, SECRET, Object
+from k8s_ucp.tools.catalogue import CATALOGUE
+from tests.conftest import CACHE
 from tests.e2e.test_faults import well
 from tests.e2e.test_mirrors import SYNCER, connection, password
 from tests.e2e.wheels import install_wheel
-from tests.e2e.world import UCP, World, until
+from tests.e2e.world import World, until
 
 ROOT = Path(__file__).resolve().parents[2]
 BEFORE = "Restart Docker for all workers at once in tests, run again what a stalled machine fails"
@@ -21,7 +29,7 @@ EDIT = "commonAnnotations: {edited: by-hand}\n"
 
 
 def source_of(subject: str, folder: Path) -> Path:
-    """The files of the commit with this subject."""
+    """The files of the commit with this subject; the current ones in a checkout without history."""
 
     def git(*words: str) -> bytes:
         return subprocess.run(
@@ -30,18 +38,35 @@ def source_of(subject: str, folder: Path) -> Path:
 
     found = git("log", "--format=%H", "--fixed-strings", f"--grep={subject}").decode().split()
     if not found:
-        pytest.skip("this checkout has no history to take the earlier version from")
+        return ROOT
     archive = folder / "earlier.tar"
     git("archive", "-o", str(archive), found[-1])
     with tarfile.open(archive) as files:
         files.extractall(folder / "earlier", filter="data")
+    take_built_programs(folder / "earlier/src/k8s_ucp/tools/catalogue.py")
     return folder / "earlier"
 
 
-@pytest.mark.timeout(600)
-def test_a_workspace_of_the_version_before_is_taken_over(world: World, tmp_path: Path) -> None:
-    install_wheel(world, tmp_path, source_of(BEFORE, tmp_path))
-    world.ucp("start", "--yes")
+def take_built_programs(catalogue: Path) -> None:
+    """Have the earlier version run the Argo CD of this one, which has one more edit.
+
+    A build of its own takes ten minutes, and more than these tests may wait.
+    """
+    first, *later = CATALOGUE["argocd"].edits
+    text = catalogue.read_text("utf-8")
+    known = next(line for line in text.splitlines() if f'Edit("{first.path}"' in line)
+    more = [f"Edit({each.path!r}, {each.old!r}, {each.new!r})," for each in later]
+    catalogue.write_text(text.replace(known, "\n".join([known, *more])), "utf-8")
+
+
+@pytest.mark.timeout(900)
+def test_a_workspace_of_the_version_before_is_taken_over(
+    reader: World, world: World, tmp_path: Path
+) -> None:
+    assert " " in str(world.workspace)
+    install_wheel(world, "before", source_of(BEFORE, tmp_path))
+    user = become_nobody(world) if os.getuid() == 0 else os.getuid()
+    world.ucp("start", "--yes", timeout=300)
     world.kube("core").create(connection("first"))
     with world.commit("core", "Mirror the quotes' database") as clone:
         (clone / "mirrors/db.yaml").write_text(SYNCER)
@@ -53,9 +78,8 @@ def test_a_workspace_of_the_version_before_is_taken_over(world: World, tmp_path:
     before = until("the edit is deployed", lambda: edited(world))
     ids, secret = world.uids(), registration(world)
 
-    world.command = UCP
-    del world.environment["PATH"]
-    world.ucp("start", "--yes")
+    install_wheel(world, "now", ROOT)
+    world.ucp("start", "--yes", timeout=300)
     until("well after", lambda: well(world))
     assert world.uids() == ids
     assert registration(world) == secret
@@ -71,8 +95,47 @@ def test_a_workspace_of_the_version_before_is_taken_over(world: World, tmp_path:
         overlay = clone / "apps/echo/overlays/stage/kustomization.yaml"
         overlay.write_text(overlay.read_text().replace(EDIT, ""))
     until("a push still arrives", lambda: edited(world) is None)
+
+    assert {process.uids().real for process in world.processes()} == {user}
+    until("its apps are well", lambda: healthy_apps(world) == 2)
+    assert healthy_apps(reader) == 2
     world.ucp("stop", "--yes")
-    assert world.processes() == []
+    until("nothing is left", lambda: world.processes() == [], seconds=10)
+    assert healthy_apps(reader) == 2
+
+
+def healthy_apps(world: World) -> int:
+    return sum(
+        (each["sync"], each["health"]) == ("Synced", "Healthy")
+        for each in world.status()["applications"]
+        if each["app"] == "echo"
+    )
+
+
+def become_nobody(world: World) -> int:
+    """Have everything of this workspace belong to an ordinary user, who gives the commands.
+
+    Nobody's account, a copy of the built programs, and no right to anything else.
+    """
+    nobody = pwd.getpwnam("nobody")
+    base = world.home.parent
+    base.chmod(0o755)
+    cache = base / "cache"
+    shutil.copytree(CACHE, cache, symlinks=True, ignore=shutil.ignore_patterns("build", "tests"))
+    for folder in (world.home, world.workspace, cache):
+        for path in [folder, *folder.rglob("*")]:
+            os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
+    world.environment["UCP_CACHE_DIR"] = str(cache)
+    world.as_user = (
+        "setpriv",
+        f"--reuid={nobody.pw_uid}",
+        f"--regid={nobody.pw_gid}",
+        "--clear-groups",
+        # The interpreter may lie in root's home: reading is allowed, writing is not.
+        "--inh-caps=+dac_read_search",
+        "--ambient-caps=+dac_read_search",
+    )
+    return nobody.pw_uid
 
 
 def registration(world: World) -> str:

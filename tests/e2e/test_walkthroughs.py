@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import base64
+import json
+from typing import TYPE_CHECKING
 
-from k8s_ucp.kube import APP_PROJECT, APPLICATION, DEPLOYMENT, SECRET
+from k8s_ucp.kube import APP_PROJECT, APPLICATION, DEPLOYMENT, NAMESPACE, SECRET
 from tests.chart_servers import web_files
+from tests.e2e.pages import FOLDER, blocks, follow, healthy
 from tests.e2e.world import World, until
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "walkthroughs"
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
+
 PAGES = (
     *("everything-from-scratch", "a-new-version", "a-new-service-with-a-database"),
-    "an-app-that-you-have",
+    *("an-app-that-you-have", "a-new-team", "private-registry-credentials"),
 )
 """In the order of a reader."""
-
-
-def lines(page: str) -> list[str]:
-    """The commands of a page, in order."""
-    blocks = re.findall(r"```sh\n(.*?)```", (FOLDER / f"{page}.md").read_text("utf-8"), re.S)
-    return [line for block in blocks for line in block.splitlines() if line.startswith("ucp ")]
-
-
-def follow(
-    world: World, page: str, before: Mapping[str, Callable[[], None]] | None = None
-) -> dict[str, str]:
-    """Type every command of a page: {command: what it said}. before: a look ahead of a command."""
-    found = {}
-    for line in lines(page):
-        if before and line in before:
-            before[line]()
-        done = world.ucp(*shlex.split(line)[1:], timeout=300)
-        found[line] = done.stdout + done.stderr
-    return found
-
-
-def healthy(world: World, name: str) -> bool:
-    found = world.application(name)
-    return found is not None and (found["sync"], found["health"]) == ("Synced", "Healthy")
+ELSEWHERE = ("aws-without-an-account",)
+"""Followed in test_cloud.py, which starts that topology anyway."""
 
 
 def test_every_page_is_followed() -> None:
-    assert sorted(PAGES) == sorted(each.stem for each in FOLDER.glob("*.md"))
+    assert sorted((*PAGES, *ELSEWHERE)) == sorted(each.stem for each in FOLDER.glob("*.md"))
 
 
 def test_everything_from_scratch(newcomer: World) -> None:
@@ -109,8 +89,8 @@ def test_an_app_that_you_have(reader: World) -> None:
 
     page = "an-app-that-you-have"
     said = follow(reader, page, {"ucp app remove web": runs})
-    assert "web: Helm chart web, version 1.2.3" in said["ucp app add web --path charts/web"]
-    assert "kind: Deployment" in said["ucp app add web --path charts/web --dry-run"]
+    assert "web: Helm chart web, version 1.2.3" in said["ucp app add web charts/web"]
+    assert "kind: Deployment" in said["ucp app add web charts/web --dry-run"]
     assert "web" in said["ucp app list"]
     until(
         "its project is gone",
@@ -118,3 +98,51 @@ def test_an_app_that_you_have(reader: World) -> None:
     )
     assert reader.application("web-prod") is None
     assert reader.kube("stage").find(DEPLOYMENT, "web", "web") is None
+
+
+def test_a_new_team(reader: World) -> None:
+    def is_at_work() -> None:
+        # The team's own commits bring it to the others.
+        until("the service is well", lambda: healthy(reader, "team-shop.shop.stage"))
+        assert reader.kube("stage").find(DEPLOYMENT, "shop", "team-shop")
+        assert (reader.application("team-shop.shop.stage") or {})["environment"] == "stage"
+        until("its claims are read", lambda: healthy(reader, "team-shop.claims"))
+
+    said = follow(reader, "a-new-team", {"ucp team remove shop": is_at_work})
+    assert (
+        "apps/shop/base/deployment.yaml" in said["ucp team add shop --template service --dry-run"]
+    )
+    assert "removed" in said["ucp team remove shop"]
+    assert not [each for each in reader.status()["applications"] if "team-shop" in each["name"]]
+    for cluster in ("core", "stage", "prod"):
+        kube = reader.kube(cluster)
+        until("the namespace is gone", lambda kube=kube: not kube.find(NAMESPACE, "team-shop"))
+
+
+def test_private_registry_credentials(reader: World, toolbox: Toolbox) -> None:
+    brought, used, changed, back = blocks("private-registry-credentials")
+
+    def login(environment: str) -> str:
+        secret = reader.kube(environment).get(SECRET, "pull", "echo")
+        assert secret["type"] == "kubernetes.io/dockerconfigjson"
+        text = base64.b64decode(secret["data"][".dockerconfigjson"])
+        return str(json.loads(text)["auths"]["registry.example.org"]["password"])
+
+    def pulls_with(environment: str) -> list[str]:
+        spec = reader.kube(environment).get(DEPLOYMENT, "echo", "echo")["spec"]["template"]["spec"]
+        return [each["name"] for each in spec.get("imagePullSecrets", [])]
+
+    environments = ("stage", "prod")
+    reader.shell(brought, toolbox)
+    assert [login(each) for each in environments] == ["first", "first"]
+    reader.shell(used, toolbox)
+    for each in environments:
+        until("its pods pull with it", lambda each=each: pulls_with(each) == ["pull"])
+    reader.shell(brought.splitlines()[0] + "\n" + changed, toolbox)
+    for each in environments:
+        until("the new one is there", lambda each=each: login(each) == "second")
+    reader.shell(brought.splitlines()[0] + "\n" + back, toolbox)
+    for each in environments:
+        kube = reader.kube(each)
+        until("the copy is gone", lambda kube=kube: not kube.find(SECRET, "pull", "echo"))
+        until("nobody pulls with it", lambda each=each: not pulls_with(each))

@@ -10,15 +10,19 @@ from pathlib import Path
 from tests.e2e.world import World
 
 
-def install_wheel(world: World, tmp_path: Path, source: Path) -> None:
-    """Have the world's command come from the wheel of `source`, outside of the checkout."""
+def install_wheel(world: World, name: str, source: Path) -> None:
+    """Have the world's command come from the wheel of `source`, outside of the checkout.
+
+    name: of the environment's folder, which lies in the world's home.
+    """
+    venv = world.home / name
+    wheels = venv / "wheels"
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, source],
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", wheels, source],
         check=True,
         capture_output=True,
     )
-    (wheel,) = tmp_path.glob("*.whl")
-    venv = world.home / "venv"
+    (wheel,) = wheels.glob("*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     python = venv / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--python", python)

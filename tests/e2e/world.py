@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,15 +16,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import psutil
 
 from k8s_ucp.cli import main
 from k8s_ucp.clusters.container_engine import ContainerEngine
+from k8s_ucp.components import databases
+from k8s_ucp.components.host import postgres
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, NAMESPACE, Kube
 from k8s_ucp.workspace import Workspace
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
 
 UCP = (sys.executable, "-m", "k8s_ucp.cli.main")
 
@@ -36,6 +42,8 @@ class World:
     home: Path
     topology: str = "demo"
     command: tuple[str, ...] = UCP
+    as_user: tuple[str, ...] = ()
+    """What goes before a command that somebody else gives."""
     environment: dict[str, str] = field(default_factory=dict)
     provider: str = "embedded"
     """Of all clusters."""
@@ -72,12 +80,24 @@ class World:
     def gitops(self) -> Path:
         return Workspace.at(self.workspace).gitops(self.topology).root
 
+    @property
+    def identifier(self) -> str:
+        """What its processes are known by."""
+        return Workspace.at(self.workspace).state(self.topology).identifier
+
+    @property
+    def database_folder(self) -> Path:
+        """Where the data of simulated clouds' databases lies."""
+        if os.geteuid() == 0:
+            return postgres.OF_ROOT / self.identifier
+        return self.state / "components" / databases.NAME
+
     def ucp(
         self, *words: str, expect: int = 0, timeout: float | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run the command in the workspace and check its exit code."""
         done = subprocess.run(
-            [*self.command, "--workspace", str(self.workspace), *words],
+            [*self.as_user, *self.command, "--workspace", str(self.workspace), *words],
             env=self.env,
             cwd=self.home,
             stdin=subprocess.DEVNULL,
@@ -91,6 +111,27 @@ class World:
             f"{done.stdout}\n{done.stderr}"
         )
         return done
+
+    def shell(self, script: str, toolbox: Toolbox) -> str:
+        """What a page has people type into bash, in the workspace; what it printed."""
+        programs = self.home / "bin"
+        programs.mkdir(exist_ok=True)
+        shim = '#!/bin/sh\nexec {} "$@"\n'
+        for name, words in (("kubectl", [str(toolbox.path("kubectl"))]), ("ucp", self.command)):
+            (programs / name).write_text(shim.format(shlex.join(words)))
+            (programs / name).chmod(0o755)
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=self.workspace,
+            env={**self.env, "PATH": f"{programs}:{os.environ['PATH']}"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=360,
+            check=False,
+        )
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        return done.stdout
 
     def status(self) -> dict[str, Any]:
         """What `ucp status -o json` prints.
@@ -201,11 +242,16 @@ class World:
         self.git(clone, "add", "-A")
         who = ("-c", "user.name=Person", "-c", "user.email=person@localhost")
         self.git(clone, *who, "commit", "-qm", message)
-        self.git(clone, "push", "-q")
+        try:
+            self.git(clone, "push", "-q")
+        except subprocess.CalledProcessError:
+            # A backup of the core may have been pushed meanwhile: as people do then.
+            self.git(clone, *who, "pull", "-q", "--rebase")
+            self.git(clone, "push", "-q")
 
     def git(self, folder: Path, *words: str) -> str:
         done = subprocess.run(
-            ["git", "-C", str(folder), *words],
+            [*self.as_user, "git", "-C", str(folder), *words],
             env=self.env,
             capture_output=True,
             text=True,
@@ -221,7 +267,7 @@ class World:
 
     def processes(self) -> list[psutil.Process]:
         """Every process that belongs to this workspace, by what it runs, where, and with what."""
-        mark = str(self.workspace)
+        marks = (str(self.workspace), self.identifier)
         found = []
         for process in psutil.process_iter():
             if process.pid == os.getpid():
@@ -230,7 +276,7 @@ class World:
                 words = [process.cwd(), *process.cmdline(), *process.environ().values()]
             except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
                 continue
-            if any(mark in word for word in words):
+            if any(mark in word for mark in marks for word in words):
                 found.append(process)
         return found
 
@@ -252,7 +298,7 @@ class World:
 def until(what: str, met: Callable[[], Any], seconds: float = 150) -> Any:
     """Wait for `met` to return something true, and return it; errors count as not yet.
 
-    It rests for as long as a look takes: what is waited for needs the processor, too.
+    It rests thrice as long as a look takes: what is waited for needs the processor, too.
     """
     deadline = time.monotonic() + seconds
     last: object = None
@@ -264,5 +310,5 @@ def until(what: str, met: Callable[[], Any], seconds: float = 150) -> Any:
         else:
             if last:
                 return last
-        time.sleep(max(0.2, time.monotonic() - looked))
+        time.sleep(max(0.2, 3 * (time.monotonic() - looked)))
     raise AssertionError(f"{what}: not within {seconds} s; last: {last!r}")

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.publish.repositories import render_to, team_addresses
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.topology import load
 from k8s_ucp.topology.schema import NAME
+from k8s_ucp.workspace import GitopsFolder
 
 HERE = Path(__file__).parent
 TOPOLOGIES = sorted(each.stem for each in (HERE / "topologies").glob("*.yaml"))
@@ -37,6 +38,7 @@ def rendered(name: str) -> Rendered:
             reconciler_image="k8s-ucp/reconciler:0.0.0-0123456789ab",
             repositories="/srv/k8s-ucp/git",
             owner=1000,
+            team_urls=team_addresses(topology, GitopsFolder(Path(f"/home/me/gitops/{name}"))),
         ),
     )
     del now.core[NAME]  # Another generated file, compared in tests/unit/topology.

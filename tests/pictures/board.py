@@ -14,7 +14,7 @@ from pathlib import Path
 
 import k8s_ucp
 from k8s_ucp.board.collector import Collector
-from k8s_ucp.board.server import Board, BoardServer
+from k8s_ucp.board.server import Board, BoardServer, listen
 from k8s_ucp.board.snapshot import Snapshot
 from tests.chromium import browser
 from tests.integration.board.sources import WrittenSource, app_row, board_data, written_history
@@ -46,7 +46,7 @@ def made_of() -> str:
 
 def photograph() -> None:
     board = Board("shop", Collector(WrittenSource(_scene())), lambda: "<svg/>", written_history)
-    server = BoardServer(board)
+    server = BoardServer(board, listen())
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:

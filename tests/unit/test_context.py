@@ -1,4 +1,4 @@
-"""Where Argo CD answers on this machine, by what the topology says of its core and its ingress."""
+"""What steps share: where Argo CD answers on this machine, and patience with API servers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import context as contexts
 from k8s_ucp import plans
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.context import StartContext, TopologyView
+from k8s_ucp.context import StartContext, TopologyView, persistent
+from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import ProgramMissing
+from k8s_ucp.kube import Invalid, KubeError, Unreachable
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.parts import Addons, CoreCluster
 from k8s_ucp.workspace import Workspace
@@ -55,3 +58,42 @@ def test_a_view_makes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ProgramMissing, match="the embedded engine is not installed"):
         view.provider.create(ClusterRequest("demo-core"), lambda _: None)
     assert not view.provider.state("demo-core").exists
+
+
+@pytest.mark.parametrize(
+    ("failures", "tries", "raised"),
+    [
+        ([], 1, None),
+        ([Unreachable("no response within 10 s")] * 2, 3, None),
+        ([Invalid("no such field")] * 2, 1, Invalid),
+        ([Unreachable("gone")] * 9, 4, Unreachable),
+    ],
+)
+def test_a_step_asks_again_while_the_api_server_does_not_respond(
+    failures: list[KubeError],
+    tries: int,
+    raised: type[KubeError] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    context = StartContext(Workspace.at(Path("/nowhere")), demo())
+    now, tried, told = [100.0], 0, list[str]()
+
+    def pause(seconds: float) -> None:
+        now[0] += 20 * seconds
+
+    @persistent
+    def step(_: StartContext, report: Report) -> None:
+        nonlocal tried
+        tried += 1
+        if tried <= len(failures):
+            raise failures[tried - 1]
+
+    monkeypatch.setattr(contexts.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(context.cancel, "pause", pause)
+    if raised:
+        with pytest.raises(raised):
+            step(context, told.append)
+    else:
+        step(context, told.append)
+    assert tried == tries
+    assert told == [each.message for each in failures[: tries - 1]]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from k8s_ucp import plans
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.pipeline import Plan
+from k8s_ucp.engine.pipeline import Plan, Step
 from k8s_ucp.topology import CoreCluster, Topology, default
+from k8s_ucp.topology.parts import Clouds
 from tests.unit.gitops.topologies import demo
 
 STARTS = {
@@ -47,6 +50,23 @@ def test_a_stop_backs_up_before_anything_ends() -> None:
     assert all("back-up" in before(plan, each.step.id) for each in plan.tasks[1:])
 
 
+def test_a_teardown_knows_what_to_look_for_and_looks_before_the_core_ends() -> None:
+    plan = plans.destroy()
+    order = ["record-resources", "pause-automation", "drain-environments", "delete-claims"]
+    order += ["delete-clusters", "delete-networks", "verify-clouds-empty", "stop-components"]
+    for earlier, later in pairwise([*order, "stop-clusters", "delete-core"]):
+        assert earlier in before(plan, later)
+
+
+def test_a_simulated_cloud_is_there_before_what_calls_it() -> None:
+    simulated = Clouds.model_validate({"aws": {"simulated": True}})
+    plan = plans.start(default(clouds=simulated))
+    assert "start-supervisor" in before(plan, "start-cloud")
+    assert "start-cloud" in before(plan, "start-reconciler")
+    ids = {each.step.id for each in plan.tasks}
+    assert ids - {each.step.id for each in STARTS["host"].tasks} == {"start-cloud"}
+
+
 def test_what_a_topology_does_not_ask_for_is_no_step() -> None:
     def steps(topology: Topology) -> set[str]:
         return {each.step.id for each in plans.start(topology).tasks}
@@ -56,3 +76,10 @@ def test_what_a_topology_does_not_ask_for_is_no_step() -> None:
     rollouts = plain.model_copy(update={"spec": plain.spec.model_copy(update={"addons": addons})})
     assert not steps(plain) & {"apply-credentials", "start-rollouts"}
     assert steps(rollouts) - steps(plain) == {"start-rollouts"}
+
+
+@pytest.mark.parametrize("plan", [*STARTS.values(), plans.stop(), plans.destroy(), plans.publish()])
+def test_every_step_says_what_it_would_do(plan: Plan[StartContext]) -> None:
+    """The lines of --plan come from the steps: one that says nothing would be missing there."""
+    silent = Step("", "", lambda *_: None).foresee
+    assert [each.step.id for each in plan.tasks if each.step.foresee is silent] == []

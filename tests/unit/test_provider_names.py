@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,24 @@ import k8s_ucp
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.providers import PROVIDERS
 
+Look = Callable[[str, ast.AST], Iterator[str]]
 SOURCES = Path(k8s_ucp.__file__).parent
 NAMES = PROVIDERS.keys() | CLOUDS.keys()
 
+SIMULATED = "aws"
+"""The cloud that this machine plays."""
+
 ROWS = ("providers.py", "clouds.py")
+
+FLAGS = ("cli/lifecycle/start.py", "cli/lifecycle/stop.py")
+"""Their help says of some flags which provider has them."""
+
+SENTENCE = re.compile(
+    rf"\b({'|'.join(sorted(NAMES - {'kind', 'existing'}))})\b"
+    r"|(?:provider:|--core) (?:kind|existing)\b|\bkind (?:core|cluster|environment|node)s?\b",
+    re.IGNORECASE,
+)
+"""Names where people read them: `kind` and `existing` are words too."""
 
 
 def rooms(name: str) -> tuple[str, ...]:
@@ -23,6 +38,9 @@ def rooms(name: str) -> tuple[str, ...]:
     own = [
         f"clusters/{each.name}/" for each in PROVIDERS.values() if name in (each.name, each.cloud)
     ]
+    cloud = PROVIDERS[name].cloud if name in PROVIDERS else name
+    if cloud == SIMULATED:
+        own += ["cloud/", f"{cloud}/", f"reconciler/{cloud}/"]
     return (*own, f"reconciler/access/authenticators/{name}.py")
 
 
@@ -56,13 +74,44 @@ def _is_provider(node: ast.expr, parent: ast.AST) -> bool:
     return any(isinstance(each, ast.Constant) and each.value in NAMES - {"kind"} for each in beside)
 
 
-def test_nobody_else_names_a_provider_or_a_cloud() -> None:
+def named_in_sentences(path: str, tree: ast.AST) -> Iterator[str]:
+    """The same in texts that people read; docstrings are for us."""
+    own = {room for name in NAMES for room in rooms(name)} | {*ROWS, *FLAGS}
+    if path.startswith((*own, "clusters/")):
+        return
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or id(node) in docstrings:
+            continue
+        text = node.value if isinstance(node.value, str) else ""
+        if " " in text.strip() and (match := SENTENCE.search(text)):
+            yield f"{path}:{node.lineno}: {match[0]}"
+
+
+@pytest.mark.parametrize("look", [found, named_in_sentences])
+def test_nobody_else_names_a_provider_or_a_cloud(look: Look) -> None:
     wrong = [
         each
         for file in sorted(SOURCES.rglob("*.py"))
-        for each in found(file.relative_to(SOURCES).as_posix(), ast.parse(file.read_text("utf-8")))
+        for each in look(file.relative_to(SOURCES).as_posix(), ast.parse(file.read_text("utf-8")))
     ]
     assert not wrong, "ask PROVIDERS or CLOUDS for a trait"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("use a core with provider: kind", ["provider: kind"]),
+        ("an EKS cluster", ["EKS"]),
+        ("the existing kind of object", []),
+        ("aws", []),
+    ],
+)
+def test_sentences_that_name_one(text: str, names: list[str]) -> None:
+    tree = ast.parse(f"say({text!r})")
+    assert [
+        each.partition(": ")[2] for each in named_in_sentences("preflight/machine.py", tree)
+    ] == names
 
 
 @pytest.mark.parametrize(

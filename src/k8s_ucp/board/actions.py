@@ -41,26 +41,26 @@ Run = Callable[[Action], Outcome]
 def parse(body: bytes) -> Action:
     """What the page sent. Raises UsageError."""
     try:
-        data: Any = json.loads(body)
+        request: Any = json.loads(body)
     except ValueError as error:
         raise UsageError("the request's body can't be parsed as JSON") from error
-    if not isinstance(data, dict) or data.get("kind") not in KINDS:
-        raise UsageError(f"the request asks for none of {', '.join(KINDS)}")
-    kind, app, env = (str(data.get(name, "")) for name in ("kind", "app", "env"))
+    if not isinstance(request, dict) or request.get("kind") not in KINDS:
+        raise UsageError(f"the kind of the request is none of {', '.join(KINDS)}")
+    kind, app, env = (str(request.get(name, "")) for name in ("kind", "app", "env"))
     check_name("app", app)
     check_name("environment", env)
-    images, seen = (_versions(data, name) for name in ("images", "seen"))
+    images, seen = (_versions(request, name) for name in ("images", "seen"))
     if kind == "promote" and not images:
         raise UsageError("the tag to promote is not specified")
     if not seen:
-        raise UsageError("the tag that is expected there is not specified")
+        raise UsageError("the tag to replace is not specified")
     for version in images.values():
         parse_version(version)
     return Action(kind, app, env, images, seen)
 
 
-def _versions(data: Mapping[str, Any], name: str) -> Mapping[str, str]:
-    found = data.get(name) or {}
+def _versions(request: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    found = request.get(name) or {}
     if not isinstance(found, dict):
         raise UsageError(f"the request's {name} are not a mapping")
     return {str(image): str(version) for image, version in found.items()}

@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from k8s_ucp.board.snapshot import Known, Snapshot, snapshot
+from k8s_ucp.board.snapshot import BoardState, Snapshot, snapshot
 from k8s_ucp.board.versions import Overview
 from k8s_ucp.components.adoption.adopted_argocd import of_ours
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.crossplane_objects import crossplane_objects
-from k8s_ucp.inspect.doctor import Examined, Finding, findings
+from k8s_ucp.inspect.doctor.checks import Examined, findings
+from k8s_ucp.inspect.doctor.finding import Finding
+from k8s_ucp.inspect.following import follow
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import APPLICATION, EVENT, Kind, Kube, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE
@@ -30,9 +32,6 @@ ASK_SECONDS = 5.0
 TIP_SECONDS = 2.0
 """Between two looks at the tip of the app repository."""
 RESOURCE_SECONDS = 30.0
-WATCH_SECONDS = 30.0
-"""A watch lives so long at most after the last viewer has gone."""
-RETRY_SECONDS = 1.0
 
 Versions = Callable[[Overview | None], Overview]
 """Reads the app repository, given what was read before. Raises UcpError."""
@@ -112,7 +111,7 @@ class _Following:
             examined = replace(examined, seen=seen) if examined else None
         found = findings(examined) if examined else []
         return snapshot(
-            Known(
+            BoardState(
                 topology,
                 seen,
                 core_lost=lost,
@@ -182,47 +181,25 @@ class _Following:
         namespace: str | None,
         keep: Callable[[Mapping[str, Object]], None],
     ) -> None:
-        """List, then watch, until it ends; `keep` is called under the lock."""
+        """`keep` is called under the lock, with everything that exists."""
+        items: dict[str, Object] = {}
         cut = False
-        while not self._stop.is_set():
-            kube = None
-            try:
-                kube = self._source.connect()
-                found, version = kube.list_with_version(kind, namespace)
-                items = {_key(each): each for each in found}
-                self._tell(keep, items)
-                if cut:
-                    cut = False
-                    self._look.set()
-                for what, item in kube.watch(
-                    kind, namespace, since=version, seconds=WATCH_SECONDS, silence=WATCH_SECONDS + 5
-                ):
-                    if self._stop.is_set():
-                        return
-                    self._take(items, what, item, keep)
-            except UcpError:
+        for change in follow(self._source.connect, kind, namespace, self._stop):
+            if change.what == "LOST":
                 if not cut:
                     cut = True
                     self._look.set()
-                self._stop.wait(RETRY_SECONDS)
-            finally:
-                if kube is not None:
-                    kube.close()
-
-    def _take(
-        self,
-        items: dict[str, Object],
-        what: str,
-        item: Object,
-        keep: Callable[[Mapping[str, Object]], None],
-    ) -> None:
-        if what == "DELETED":
-            items.pop(_key(item), None)
-        elif what in ("ADDED", "MODIFIED"):
-            items[_key(item)] = item
-        else:
-            return
-        self._tell(keep, items)
+                continue
+            if change.what == "LISTED":
+                items = {_key(each): each for each in change.items}
+            elif change.what == "DELETED":
+                items.pop(_key(change.items[0]), None)
+            else:
+                items[_key(change.items[0])] = change.items[0]
+            self._tell(keep, items)
+            if cut:
+                cut = False
+                self._look.set()
 
     def _tell(self, keep: Callable[[Any], None], items: Mapping[str, Object]) -> None:
         with self._lock:

@@ -95,18 +95,35 @@ class BoardSession:
     csrf: str
 
 
+@dataclass(frozen=True)
+class KeptSessions:
+    """The secrets of a board. sessions: oldest first."""
+
+    base: str
+    token: str
+    sessions: tuple[BoardSession, ...] = ()
+
+
 class Sessions:
     """Tokens that are still good for one exchange, and the sessions that came of others."""
 
     MOST = 64
     """Sessions; the oldest goes first."""
 
-    def __init__(self) -> None:
-        self.base = f"/{secrets.token_urlsafe(12)}"
+    def __init__(self, kept: KeptSessions | None = None) -> None:
+        """kept: of a board that goes on."""
+        new = KeptSessions(f"/{secrets.token_urlsafe(12)}", secrets.token_urlsafe(32))
+        kept = kept or new
+        self.base = kept.base
         """Path of everything but the exchange."""
         self._lock = threading.Lock()
-        self._token = secrets.token_urlsafe(32)
-        self._sessions: dict[str, BoardSession] = {}
+        self._token = kept.token
+        self._sessions = {each.cookie: each for each in kept.sessions}
+
+    def kept(self) -> KeptSessions:
+        """All that a board needs to go on."""
+        with self._lock:
+            return KeptSessions(self.base, self._token, tuple(self._sessions.values()))
 
     @property
     def token(self) -> str:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -44,28 +46,62 @@ class Board:
     """One change at a time."""
 
 
+@dataclass(frozen=True)
+class Rest:
+    """What a board does that nobody has used for a while."""
+
+    after: float
+    """Seconds."""
+    begin: Callable[[], None]
+
+
+def listen(port: int = 0) -> socket.socket:
+    """On loopback. port: 0 takes a free one. Raises UcpError where the port is taken."""
+    try:
+        return socket.create_server((ADDRESS, port))
+    except OSError as error:
+        raise UcpError(
+            f"failed to listen on {ADDRESS}:{port}: {error.strerror}",
+            next="choose another port with --port, or leave it out",
+        ) from error
+
+
 class BoardServer(ThreadingHTTPServer):
     """On loopback; a thread a connection, which end with the process."""
 
     daemon_threads = True
-    allow_reuse_address = True
 
     def __init__(
-        self, board: Board, port: int = 0, announce: Callable[[str], None] = lambda _: None
+        self,
+        board: Board,
+        listener: socket.socket,
+        announce: Callable[[str], None] = lambda _: None,
+        rest: Rest | None = None,
     ) -> None:
-        """port: 0 takes a free one. announce: told the next URL each time that one was used.
-
-        Raises UcpError where the port is taken.
-        """
+        """announce: told the next URL each time that one was used."""
+        super().__init__((ADDRESS, 0), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.server_address = listener.getsockname()
         self.board = board
         self.announce = announce
-        try:
-            super().__init__((ADDRESS, port), _Handler)
-        except OSError as error:
-            raise UcpError(
-                f"failed to listen on {ADDRESS}:{port}: {error.strerror}",
-                next="choose another port with --port, or leave it out",
-            ) from error
+        self._rest = rest
+        self._open: set[Any] = set()
+        self._used = time.monotonic()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def close_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().close_request(request)
+
+    def service_actions(self) -> None:
+        if self._open or self.board.collector.working:
+            self._used = time.monotonic()
+        elif self._rest and time.monotonic() - self._used >= self._rest.after:
+            self._rest.begin()
 
     @property
     def port(self) -> int:

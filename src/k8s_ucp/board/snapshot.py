@@ -14,8 +14,8 @@ from k8s_ucp.board.versions import Deployed
 from k8s_ucp.gitops.promotion.history import HistoryEvent
 from k8s_ucp.gitops.promotion.message import from_to
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.bundle import event_line
-from k8s_ucp.inspect.doctor import Finding
+from k8s_ucp.inspect.doctor.finding import Finding
+from k8s_ucp.inspect.events import event_line, newest
 from k8s_ucp.inspect.status import ClusterSnapshot, Status
 from k8s_ucp.kube import Object
 from k8s_ucp.redaction import without_secrets
@@ -32,7 +32,7 @@ _LONGEST = 600
 
 
 @dataclass(frozen=True)
-class Known:
+class BoardState:
     """All that is known at one moment; what could not be asked is empty, or as it was."""
 
     topology: Topology
@@ -52,20 +52,20 @@ class Known:
     may_change: bool = False
 
 
-def snapshot(known: Known) -> Snapshot:
+def snapshot(state: BoardState) -> Snapshot:
     """The sections of the board."""
-    seen = known.seen or ClusterSnapshot(core_ready=False)
-    data = status.summarize(known.topology, seen)
+    seen = state.seen or ClusterSnapshot(core_ready=False)
+    summary = status.summarize(state.topology, seen)
     why = status.reasons(seen)
     applications = {each["metadata"]["name"]: each for each in seen.applications}
-    apps = [each for each in data["applications"] if each["app"] and each["environment"]]
+    apps = [each for each in summary["applications"] if each["app"] and each["environment"]]
     return {
-        "about": {"": _about(known, data, apps)},
-        "apps": _apps(apps, applications, why, known.versions),
-        "environments": {each["name"]: _environment(each, why) for each in data["environments"]},
+        "about": {"": _about(state, summary, apps)},
+        "apps": _apps(apps, applications, why, state.versions),
+        "environments": {each["name"]: _environment(each, why) for each in summary["environments"]},
         "components": {
             each["name"]: {**each, "why": _text(why.get(each["name"], ""))}
-            for each in data["components"]
+            for each in summary["components"]
         },
         "applications": {
             each["name"]: {
@@ -75,13 +75,13 @@ def snapshot(known: Known) -> Snapshot:
                 "revision": (each["revision"] or "")[:12],
                 "why": _text(why.get(each["name"], "")),
             }
-            for each in data["applications"]
+            for each in summary["applications"]
             if not (each["app"] and each["environment"])
         },
-        "mirrors": {each["name"]: _mirror(each, why) for each in data["mirrors"]},
-        "findings": {each.id: _finding(each) for each in known.findings},
-        "resources": dict(_resources(known.resources)),
-        "events": dict(_events(known.events)),
+        "mirrors": {each["name"]: _mirror(each, why) for each in summary["mirrors"]},
+        "findings": {each.id: _finding(each) for each in state.findings},
+        "resources": dict(_resources(state.resources)),
+        "events": dict(_events(state.events)),
     }
 
 
@@ -97,18 +97,18 @@ def difference(before: Snapshot, after: Snapshot) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _about(known: Known, data: Status, apps: Sequence[Status]) -> Row:
-    environments = [each["name"] for each in data["environments"]]
-    others = {each["environment"] for each in apps} | {env for _, env in known.versions}
+def _about(state: BoardState, summary: Status, apps: Sequence[Status]) -> Row:
+    environments = [each["name"] for each in summary["environments"]]
+    others = {each["environment"] for each in apps} | {env for _, env in state.versions}
     return {
-        "topology": data["topology"],
-        "core": data["core"],
+        "topology": summary["topology"],
+        "core": summary["core"],
         "environments": [*environments, *sorted(others - set(environments))],
-        "asked": known.seen is not None,
-        "lost": known.core_lost,
-        "lostSince": known.heard if known.core_lost else None,
-        "problem": _text(known.versions_problem),
-        "write": known.may_change,
+        "asked": state.seen is not None,
+        "lost": state.core_lost,
+        "lostSince": state.heard if state.core_lost else None,
+        "problem": _text(state.versions_problem),
+        "write": state.may_change,
     }
 
 
@@ -207,7 +207,7 @@ def _environment(each: Status, why: Mapping[str, str]) -> Row:
         "cluster": cluster["name"],
         "simulated": cluster["simulated"],
         "tokenExpiresAt": cluster["tokenExpiresAt"],
-        "why": _text(why.get(cluster["name"], "")),
+        "why": _text(status.why_environment(each, why)),
     }
 
 
@@ -252,11 +252,10 @@ def _resources(items: Sequence[Object]) -> Iterable[tuple[str, Row]]:
 
 
 def _events(items: Sequence[Object]) -> Iterable[tuple[str, Row]]:
-    lines = [(each["metadata"].get("uid") or each["metadata"]["name"], event_line(each))
-             for each in items]  # fmt: skip
-    lines.sort(key=lambda pair: str(pair[1]["last"] or ""), reverse=True)
-    for key, line in lines[:EVENTS]:
-        yield str(key), {**line, "message": _text(str(line["message"] or ""))}
+    for each in newest(items, EVENTS):
+        line = event_line(each)
+        key = str(each["metadata"].get("uid") or each["metadata"]["name"])
+        yield key, {**line, "message": _text(str(line["message"] or ""))}
 
 
 def _text(words: str) -> str:

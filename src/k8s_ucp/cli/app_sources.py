@@ -25,14 +25,19 @@ def fetcher_of(call: Invocation, topology: Topology) -> SourceFetcher:
     def credential(app: App) -> Credential | None:
         return credential_for(call, topology, app)
 
-    return SourceFetcher(cache_folder(), pinned_helm, credential)
+    return SourceFetcher(cache_folder(), lambda: pinned_helm(call, topology), credential)
 
 
-def pinned_helm() -> Path:
-    """Installed where it is missing. Raises UcpError."""
+def pinned_helm(call: Invocation, topology: Topology | None) -> Path:
+    """Installed where it is missing, from where the topology says. Raises UcpError."""
     from k8s_ucp.tools.installer import Installer
+    from k8s_ucp.tools.recipe import ProgramSource
 
-    return Installer(cache_folder(), lambda _: None).install(("helm",)).path("helm")
+    source = ProgramSource(topology.spec.tools.source) if topology else ProgramSource.AUTO
+    installer = Installer(cache_folder(), lambda _: None, source=source)
+    if installer.missing(("helm",)):
+        call.console.say("installing helm, which renders charts: a build takes some minutes")
+    return installer.install(("helm",)).path("helm")
 
 
 def credential_for(call: Invocation, topology: Topology, app: App) -> Credential | None:
@@ -65,9 +70,19 @@ def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
     from k8s_ucp.gitops.manifests.chart_source import pull
     from k8s_ucp.gitops.manifests.forms import chart_file
     from k8s_ucp.gitops.promotion.targets.chart import ChartContent
+    from k8s_ucp.topology import load
 
-    place, credential, digest = _chart_of(call, missing)
-    files = pull(pinned_helm(), place, missing.version, cache_folder(), credential, digest=digest)
+    topology_file = call.workspace.topology_file
+    topology = load(topology_file) if topology_file.is_file() else None
+    place, credential, digest = _chart_of(call, missing, topology)
+    files = pull(
+        pinned_helm(call, topology),
+        place,
+        missing.version,
+        cache_folder(),
+        credential,
+        digest=digest,
+    )
     found = chart_file(files)
     if (found.name, found.version) != (missing.chart, missing.version):
         raise UcpError(
@@ -78,18 +93,15 @@ def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
 
 
 def _chart_of(
-    call: Invocation, missing: ChartMissing
+    call: Invocation, missing: ChartMissing, topology: Topology | None
 ) -> tuple[ChartRef, Credential | None, str | None]:
     """Where it is, what opens that, and its digest where ucp.yaml records one for this version."""
     from k8s_ucp.gitops.manifests.chart_source import ChartRef
     from k8s_ucp.gitops.promotion.overlay import config_file
-    from k8s_ucp.topology import load
 
     if missing.repo:
         return ChartRef(missing.repo.rstrip("/"), missing.chart), None, None
-    topology_file = call.workspace.topology_file
-    if topology_file.is_file():
-        topology = load(topology_file)
+    if topology:
         for app in topology.spec.apps:
             if app.name == missing.app and app.chart:
                 place = ChartRef(app.chart.repo, app.chart.name)

@@ -13,7 +13,9 @@ from k8s_ucp.board.actions import Action, Outcome
 from k8s_ucp.board.collector import Collector
 from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.repository import AppRepository
-from k8s_ucp.board.server import Board, BoardServer
+from k8s_ucp.board.resting import is_woken, rest, wake
+from k8s_ucp.board.security import Sessions
+from k8s_ucp.board.server import Board, BoardServer, Rest, listen
 from k8s_ucp.cli.command import Invocation, declare, invocation, placed
 from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.inspection.doctor import examined
@@ -29,15 +31,15 @@ from k8s_ucp.gitops.promotion.decision import REFUSALS, Intent, parse_version
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.rollback import Rollback
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.doctor import Finding
+from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.kube import Kube
 from k8s_ucp.topology_graph.graph import topology_graph
 from k8s_ucp.topology_graph.svg import svg
 
 app = declare()
 
-IDLE_SECONDS = 60.0
-"""Between two wake-ups while nobody asks anything; Ctrl-C and requests wake it at once."""
+IDLE_SECONDS = 30.0
+"""Without a request and a page that is open, until it rests; and between two looks at that."""
 PUSH_SECONDS = 60.0
 """How long a change is tried: somebody waits for it in the browser."""
 
@@ -75,12 +77,19 @@ def board(
 def serve_board(
     call: Invocation, *, write: bool = False, port: int = 0, browser: bool = True
 ) -> None:
-    """Serve until Ctrl-C. port: 0 for a free one."""
-    server = BoardServer(_board(call, write=write), port, call.console.data)
+    """Serve until Ctrl-C. port: 0 for a free one. A board that wakes goes on as it was."""
+    woken = is_woken()
+    listener, kept = wake() if woken else (None, None)
+    sessions = Sessions(kept)
+    board = _board(call, sessions, write=write)
+    listener = listener or listen(port)
+    idle = Rest(IDLE_SECONDS, lambda: rest(listener, sessions.kept()))
+    server = BoardServer(board, listener, call.console.data, idle)
     try:
-        call.console.data(server.url)
-        if browser and not webbrowser.open(server.url):
-            call.console.say("no browser found: open the URL yourself")
+        if not woken:
+            call.console.data(server.url)
+            if browser and not webbrowser.open(server.url):
+                call.console.say("no browser found: open the URL yourself")
         server.serve_forever(IDLE_SECONDS)
     except KeyboardInterrupt:
         # Its end, not a failure.
@@ -89,7 +98,7 @@ def serve_board(
         server.server_close()
 
 
-def _board(call: Invocation, *, write: bool) -> Board:
+def _board(call: Invocation, sessions: Sessions, *, write: bool) -> Board:
     context = chosen_view(call)
     # Only ports and places are looked up: no program is started.
     call = replace(call, topology=context.topology.name)
@@ -116,14 +125,15 @@ def _board(call: Invocation, *, write: bool) -> Board:
         picture=lambda: _picture(context),
         history=repository.history,
         run=(lambda action: _run(call, action)) if write else None,
+        sessions=sessions,
     )
 
 
 def _picture(context: TopologyView) -> str:
     """As `ucp graph -o svg` draws it."""
     found = collect(context)
-    data = status.summarize(context.topology, found) if found.core_ready else {}
-    return svg(topology_graph(context.topology, data))
+    summary = status.summarize(context.topology, found) if found.core_ready else {}
+    return svg(topology_graph(context.topology, summary))
 
 
 def _run(call: Invocation, action: Action) -> Outcome:

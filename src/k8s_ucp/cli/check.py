@@ -23,6 +23,7 @@ from k8s_ucp.gitops.check.repositories import (
 )
 from k8s_ucp.process import find_program
 from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.recipe import ProgramSource
 from k8s_ucp.workspace import cache_folder
 
 app = declare()
@@ -59,8 +60,8 @@ def check_command(
 ) -> None:
     """Find duplicate hosts, dangling references, unpinned versions and unknown fields.
 
-    Errors can't work or break another app: exit code 1. Warnings are bad practice. docs/checks.md
-    has the rules and how to deny or ignore them.
+    Errors break this app or another one: exit code 1. Warnings are bad practice. docs/checks.md
+    lists the rules and how to deny or ignore them.
 
     Without --core or --apps, checks what ucp.yaml renders and the clones in gitops/ with your
     uncommitted edits. Needs no cluster and changes nothing.
@@ -138,7 +139,7 @@ def _entry(finding: CheckFinding) -> dict[str, Any]:
 def kustomize() -> Path:
     """The pinned kustomize, else the one on PATH (in a pipeline). Raises UcpError."""
     try:
-        return Installer(cache_folder(), lambda _: None).find(("kustomize",)).path("kustomize")
+        return _installed("kustomize")
     except UcpError:
         found = find_program("kustomize")
         if found is None:
@@ -149,9 +150,15 @@ def kustomize() -> Path:
 def helm() -> Path | None:
     """The same for helm; None where there is none."""
     try:
-        return Installer(cache_folder(), lambda _: None).find(("helm",)).path("helm")
+        return _installed("helm")
     except UcpError:
         return find_program("helm")
+
+
+def _installed(program: str) -> Path:
+    """From wherever it came: a download does as well as a build. Raises UcpError."""
+    installer = Installer(cache_folder(), lambda _: None, source=ProgramSource.AUTO)
+    return installer.find((program,)).path(program)
 
 
 def _check_workspace(call: Invocation, program: Path, path: Path) -> CheckResult:

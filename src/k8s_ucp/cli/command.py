@@ -78,9 +78,10 @@ def placed(advice: str, given: Mapping[str, str]) -> str:
 
 
 _COMMAND = re.compile(
-    r"(?P<command>(?<![\w/.-])ucp (?:app|board|check|clusters|doctor|env|get|history|kubeconfig"
-    r"|logs|mirror|open|promote|reconciler|render|rollback|start|status|stop|tools)\b"
-    r"(?: (?:add|argocd|forget|import|install|list|remove|run|secrets)\b)?"
+    r"(?P<command>(?<![\w/.-])ucp (?:api|app|board|check|claim|cloud|clusters|diff|doctor"
+    r"|env|events|get|history|kubeconfig|logs|mirror|open|promote|reconciler|render|rollback|start|status|stop"
+    r"|team|tools)\b"
+    r"(?: (?:add|argocd|fault|forget|import|install|ledger|list|new|remove|reset|run|secrets)\b)?"
     r"(?: --[a-z-]+(?:[= ][\w./,:=-]+)?)*)(?P<rest>[^;,`\n]*)"
 )
 """A command with its flags: what follows may be its arguments, or the rest of a sentence."""
@@ -127,6 +128,18 @@ class Output(StrEnum):
 OutputOption = Annotated[
     Output, typer.Option("-o", "--output", help="Output format: table, json or yaml.")
 ]
+
+PlanOption = Annotated[
+    bool,
+    typer.Option(
+        "--plan", help="Print what would be done and why, with what would be lost; change nothing."
+    ),
+]
+PlanOutputOption = Annotated[
+    Output, typer.Option("-o", "--output", help="With --plan: table, json or yaml.")
+]
+
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 def notation(data: Any, output: Output) -> str:

@@ -41,6 +41,9 @@ COMMANDS: dict[str, CommandEntry] = {
     "stop": CommandEntry(
         "k8s_ucp.cli.lifecycle.stop", "Stop everything that runs; repositories and data are kept."
     ),
+    "destroy": CommandEntry(
+        "k8s_ucp.cli.lifecycle.destroy", "Delete a topology with everything it has in clouds."
+    ),
     "status": CommandEntry(
         "k8s_ucp.cli.inspection.status", "Show clusters, components, environments, applications."
     ),
@@ -50,6 +53,9 @@ COMMANDS: dict[str, CommandEntry] = {
     "doctor": CommandEntry("k8s_ucp.cli.inspection.doctor", "Find problems and how to fix them."),
     "board": CommandEntry(
         "k8s_ucp.cli.board", "Serve a page that shows the topology as it changes."
+    ),
+    "events": CommandEntry(
+        "k8s_ucp.cli.inspection.events", "Print the Events of all clusters, ordered by time."
     ),
     "logs": CommandEntry("k8s_ucp.cli.inspection.logs", "Print a component's logs."),
     "promote": CommandEntry(
@@ -72,7 +78,18 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "env": CommandEntry("k8s_ucp.cli.editing.environments", "List, add and remove environments."),
     "app": CommandEntry("k8s_ucp.cli.editing.apps", "List, add and remove apps."),
+    "team": CommandEntry("k8s_ucp.cli.editing.teams", "List, add and remove teams."),
+    "claim": CommandEntry("k8s_ucp.cli.editing.claims", "List, write and remove claims of a team."),
+    "cloud": CommandEntry(
+        "k8s_ucp.cli.inspection.cloud", "Inspect, disturb or reset the simulated cloud."
+    ),
     "render": CommandEntry("k8s_ucp.cli.render", "Render both repositories to a folder."),
+    "api": CommandEntry(
+        "k8s_ucp.cli.inspection.api", "Render the resources of a claim: api render."
+    ),
+    "diff": CommandEntry(
+        "k8s_ucp.cli.inspection.diff", "Compare ucp.yaml, the repositories and the clusters."
+    ),
     "check": CommandEntry("k8s_ucp.cli.check", "Validate the files of both repositories."),
     "tools": CommandEntry("k8s_ucp.cli.tools", "Install, list or remove the pinned programs."),
     "reconciler": CommandEntry("k8s_ucp.cli.reconciler", "Run the controllers in the foreground."),

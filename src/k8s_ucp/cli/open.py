@@ -6,6 +6,7 @@ import webbrowser
 
 import typer
 
+from k8s_ucp.board.resting import is_woken
 from k8s_ucp.cli.board import serve_board
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.topology_selection import chosen_view
@@ -25,6 +26,9 @@ def argocd(ctx: typer.Context) -> None:
     Ctrl-C.
     """
     call = invocation(ctx)
+    if is_woken():
+        serve_board(call)
+        return
     context = chosen_view(call)
     theirs = context.adopts(component.NAME)
     if theirs and (address := settings_of(context.kube, adopted_argocd.SETTINGS).get("url")):

@@ -7,20 +7,25 @@ import os
 import shlex
 import signal
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from k8s_ucp.cli.command import Invocation, Output
 from k8s_ucp.cli.console import Console
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine import journal, pipeline
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.journal import Journal
-from k8s_ucp.engine.pipeline import Plan, RunInterrupted, StepEvent
+from k8s_ucp.engine.pipeline import Plan, RunInterrupted, Step, StepEvent, Task, foresee
 from k8s_ucp.errors import UcpError
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.workspace import Workspace
 
 LOG_BYTES = 1024 * 1024
+Foreseeings = Mapping[str, Iterable[Foreseen]]
+"""{id of what a command does beside its plan: what it would do}"""
 
 
 def run_plan(
@@ -121,3 +126,36 @@ def _log(path: Path, name: str) -> Iterator[Callable[[StepEvent], None]]:
 
         yield hear
         write("ends")
+
+
+def show_plan(
+    call: Invocation,
+    plans: Sequence[Plan[StartContext]],
+    context: StartContext,
+    output: Output,
+    before: Foreseeings | None = None,
+    after: Foreseeings | None = None,
+) -> None:
+    """Print what plans would do, and do none of it. before, after: what is done around them.
+
+    Raises UcpError where the checks of one would refuse it.
+    """
+    for plan in plans:
+        pipeline.preflight(plan, context)
+    with tempfile.TemporaryDirectory(prefix="ucp-plan-") as folder:
+        context.scratch = Path(folder)
+        data = foresee([_around(before or {}), *plans, _around(after or {})], context)
+    rows = [[each[name] for name in ("action", "object", "reason", "id")] for each in data["steps"]]
+    call.show_list(output, data, ("action", "object", "reason", "step"), rows)
+    for each in context.notes:
+        call.console.say(f"note: {each}")
+    if output is Output.table:
+        lost = [f"  {each}" for each in data["lost"]] or ["  nothing"]
+        call.console.data("\n".join(["", "lost for good:", *lost]))
+
+
+def _around(said: Foreseeings) -> Plan[StartContext]:
+    def foreseen(id: str) -> Callable[[StartContext], Iterable[Foreseen]]:
+        return lambda _: said[id]
+
+    return Plan("", tuple(Task(Step(each, each, lambda *_: None, foreseen(each))) for each in said))

@@ -6,6 +6,7 @@ any question raises KeyboardInterrupt, and nothing has been written by then.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -30,12 +31,13 @@ class Answers:
     provider: str = DEFAULT
     """Of the environments' clusters."""
     ports: tuple[int, int] | None = None
-    """Of a kind core, where 80 and 443 are not to be had: http, https."""
+    """Of a core whose nodes take traffic, where 80 and 443 are not to be had: http, https."""
 
 
 def can_ask() -> bool:
-    """A person sits there: what we show is seen, what they type is read."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    """A person sits there: what we show is seen, what they type is read, and what is drawn again
+    takes the place of what was there."""
+    return sys.stdin.isatty() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str]) -> Answers:
@@ -52,9 +54,9 @@ def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str
         "Environments, in the order of promotion:",
         default=", ".join(proposed.environments),
         validate=_wrong_environments,
-        instruction="(comma-separated names; each gets its own cluster) ",
+        instruction="(a cluster each)",
     )
-    # Pods of a kind core don't reach control planes that listen on loopback.
+    # Pods of a core don't reach control planes that listen on loopback.
     fed = environments_of(PROVIDERS[core])
     usable = [each for each in clusters if each in fed]
     provider = usable[0] if usable else core
@@ -74,7 +76,7 @@ def ask_existing(name: str) -> str:
     """What to do with a core that is there: use, recreate or stop."""
     words = {
         "use": "use it and keep what runs on it",
-        "recreate": "delete and recreate it with all kind clusters of the topology",
+        "recreate": "delete and recreate it with all clusters that `ucp stop` deletes",
         "stop": "stop the topology and exit",
     }
     return choose_one(f"The core cluster {name} already exists:", words)
@@ -111,6 +113,11 @@ def choose_one(question: str, choices: Mapping[str, str], proposed: str | None =
 def confirm(question: str, *, default: bool = True) -> bool:
     """A yes or no."""
     return bool(_ask(questionary.confirm, question, default=default))
+
+
+def typed(question: str) -> str:
+    """What a person writes."""
+    return str(_ask(questionary.text, question)).strip()
 
 
 def split_names(text: str) -> list[str]:

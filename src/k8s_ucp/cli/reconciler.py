@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from k8s_ucp.cluster_provider import Reach
 from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
+    from k8s_ucp.aws.backing import Backing
     from k8s_ucp.cluster_provider import ClusterProvider
     from k8s_ucp.reconciler.runtime.settings import Settings
 
@@ -30,7 +31,7 @@ def run(
             metavar="NAMES",
             help=(
                 "Comma-separated controllers: local-clusters, registration, passwords, "
-                "mirrors, backup. Default: all that can run here."
+                "mirrors, backup, managed-resources. Default: all that can run here."
             ),
         ),
     ] = None,
@@ -83,6 +84,7 @@ def run(
     ] = "24h",  # noqa: S107 (a duration)
 ) -> None:
     """Run the controllers until SIGTERM."""
+    from k8s_ucp.aws.account import account_file
     from k8s_ucp.gitops.render.repositories import seconds
     from k8s_ucp.names import CLUSTERS_NAMESPACE
     from k8s_ucp.reconciler import manager
@@ -109,22 +111,24 @@ def run(
         manager.run(settings, {})
     else:
         settings, providers = _on_machine(call, wanted, health_port)
-        file = call.workspace.state(settings.topology).root / STARTED
+        state = call.workspace.state(settings.topology)
+        files = (state.root / STARTED, account_file(state))
         manager.run(
             settings,
             providers,
-            Outdated(file, lambda: settings_here(call, wanted, health_port) != settings),
+            Outdated(files, lambda: settings_here(call, wanted, health_port) != settings),
+            _backings(call, settings.topology) if settings.aws else {},
         )
 
 
 class Outdated:
     """Tells whether the topology asks for other settings: whoever supervises us starts us anew.
 
-    The file is read again only when it is another one; one that can't be read changes nothing.
+    They are read again only when a file is another one; what can't be read changes nothing.
     """
 
-    def __init__(self, file: Path, differs: Callable[[], bool]) -> None:
-        self._file, self._differs = file, differs
+    def __init__(self, files: Iterable[Path], differs: Callable[[], bool]) -> None:
+        self._files, self._differs = tuple(files), differs
         self._seen = self._version()
 
     def __call__(self) -> bool:
@@ -137,12 +141,16 @@ class Outdated:
         except UcpError:
             return False
 
-    def _version(self) -> tuple[int, int] | None:
-        try:
-            about = self._file.stat()
-        except OSError:
-            return None
-        return about.st_mtime_ns, about.st_ino
+    def _version(self) -> list[tuple[int, int] | None]:
+        return [_version_of(each) for each in self._files]
+
+
+def _version_of(file: Path) -> tuple[int, int] | None:
+    try:
+        about = file.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_ino
 
 
 def _in_pod(call: Invocation, **told: Any) -> Settings:
@@ -184,13 +192,28 @@ def _on_machine(
     return settings, local_makers(call.workspace, topology, toolbox)
 
 
+def _backings(call: Invocation, topology: str) -> Mapping[str, Backing]:
+    """What this machine runs behind a simulated cloud's resources, but for control planes."""
+    from k8s_ucp.aws.kinds import rds
+    from k8s_ucp.clusters.ports import Ports, default_registry
+    from k8s_ucp.components.databases import Databases
+    from k8s_ucp.components.host.placement import HostPlacement
+
+    folders = call.workspace.state(topology), call.workspace.runtime_folder(topology)
+    return {
+        rds.DATABASE_SERVER: Databases(HostPlacement(*folders), Ports(default_registry())),
+    }
+
+
 def settings_here(
     call: Invocation, controllers: frozenset[str], health_port: int | None
 ) -> Settings:
     """What the topology, as it was started or edited last, asks of a process of this machine."""
+    from k8s_ucp.aws.account import account_file, read_account
     from k8s_ucp.gitops.publish.repositories import addresses
     from k8s_ucp.gitops.render.repositories import seconds
     from k8s_ucp.gitops.render.values.addons import password_namespaces
+    from k8s_ucp.gitops.render.values.reconciler_access import mirror_sources
     from k8s_ucp.reconciler.runtime.settings import BackupSettings, Settings
     from k8s_ucp.topology.placement import in_pods
 
@@ -202,7 +225,7 @@ def settings_here(
         topology=topology.name,
         source_namespaces=topology.spec.reconciler.source_namespaces,
         sources_by_name=topology.spec.reconciler.sources_by_name,
-        mirror_namespaces=tuple(sorted({each.source.namespace for each in topology.spec.mirrors})),
+        mirror_namespaces=mirror_sources(topology),
         password_namespaces=password_namespaces(topology),
         token_lifetime=seconds(topology.spec.reconciler.token_lifetime),
         health_port=health_port,
@@ -217,4 +240,5 @@ def settings_here(
             others_too="crossplane" in topology.spec.core.adopt,
         ),
         reach=Reach.PODS if in_pods(topology) else Reach.MACHINE,
+        aws=read_account(account_file(state)) if topology.spec.clouds.simulated else None,
     )

@@ -73,12 +73,16 @@ def install(
 
 @app.command()
 def prune(ctx: typer.Context) -> None:
-    """Remove unused programs of other ucp versions.
+    """Remove unused programs and stored kinds (CRDs) of other ucp versions.
 
     Stopped topologies use the programs of this version at their next start.
     """
     console = invocation(ctx).console
-    removed, used = Installer(cache_folder(), lambda _: None).prune()
+    from k8s_ucp.steps.startup.seed import prune_seeds
+
+    cache = cache_folder()
+    removed, used = Installer(cache, lambda _: None).prune()
+    removed += prune_seeds(cache)
     if used:
         console.say(f"in use, kept: {', '.join(used)}")
     console.say(f"removed: {', '.join(removed)}" if removed else "nothing to remove")

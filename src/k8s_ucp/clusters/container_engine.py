@@ -108,7 +108,7 @@ class ContainerEngine:
 
     def info(self) -> EngineInfo:
         """Raises UcpError where it does not answer."""
-        return read_facts(json.loads(self.run("info", "--format", "{{json .}}")))
+        return read_info(json.loads(self.run("info", "--format", "{{json .}}")))
 
     def nodes(self, cluster: str | None = None) -> list[ContainerNode]:
         """Nodes of one kind cluster, or of all, sorted by name. Raises UcpError."""
@@ -218,7 +218,7 @@ def find_engine(environment: Mapping[str, str] = os.environ) -> str:
     )
 
 
-def read_facts(info: Mapping[str, Any]) -> EngineInfo:
+def read_info(info: Mapping[str, Any]) -> EngineInfo:
     """Docker's and nerdctl's `info`, or podman's."""
     if "host" in info:
         host = info["host"]

@@ -11,6 +11,7 @@ _PAGE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
 <title>{topology}: Argo CD without its web UI</title>
 <style>
 :root {{ color-scheme: light dark; }}

@@ -92,7 +92,7 @@ class Component(Protocol):
     def placement(self) -> Place: ...
 
     def ready(self) -> Health:
-        """It does its work, or what it still waits for. Nobody's silence is an error."""
+        """Ready, or what it still waits for. One that doesn't respond is not an error."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ head of each document is looked at here and its text goes through as it is, side
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 from k8s_ucp import yaml_io
 from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.kube import FIELD_MANAGER, Forbidden, Invalid, Kube, KubeError, NotFound
+from k8s_ucp.kube import FIELD_MANAGER, Forbidden, Invalid, Kube, KubeError, NotFound, Object
 
 WORKERS = 2
 APPLY_SECONDS = 60.0
@@ -63,6 +64,19 @@ def read(files: Mapping[str, bytes]) -> list[Manifest]:
         text = files[source].decode("utf-8")
         found += [_parse(each, source) for each in _SEPARATOR.split(text) if _is_content(each)]
     return found
+
+
+def written(item: Object, source: str) -> Manifest:
+    """An object that no file holds."""
+    metadata = item["metadata"]
+    return Manifest(
+        item["apiVersion"],
+        item["kind"],
+        metadata["name"],
+        metadata.get("namespace"),
+        json.dumps(item, sort_keys=True),
+        source,
+    )
 
 
 def digest(manifests: Iterable[Manifest]) -> str:

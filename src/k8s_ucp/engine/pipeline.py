@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.waiting import Cancel, Cancelled
 from k8s_ucp.errors import UcpError
 
@@ -43,13 +44,18 @@ class Step(Generic[World]):
     """What a person reads while it runs: Start the core cluster."""
     run: Callable[[World, Report], None]
     """Do it, or see that it is done. report: one line on how far it is. Raises UcpError."""
+    foresee: Callable[[World], Iterable[Foreseen]] = lambda _: ()
+    """What `run` would do, from the real state, changing nothing. Raises UcpError."""
 
 
 def step(
-    title: str, *, id: str | None = None
+    title: str,
+    *,
+    foresee: Callable[[World], Iterable[Foreseen]] = lambda _: (),
+    id: str | None = None,
 ) -> Callable[[Callable[[World, Report], None]], Step[World]]:
     """Make a function a step. id: where it is not the function's name."""
-    return lambda run: Step(id or run.__name__.replace("_", "-"), title, run)
+    return lambda run: Step(id or run.__name__.replace("_", "-"), title, run, foresee)
 
 
 @dataclass(frozen=True)
@@ -276,6 +282,23 @@ def preflight(plan: Plan[World], world: World) -> None:
         )
         together.exit_code = max(each.exit_code for each in errors)
         raise together
+
+
+def foresee(plans: Iterable[Plan[World]], world: World) -> dict[str, list[Any]]:
+    """The data of `--plan`: what each step says, in the order of the plans. Raises UcpError."""
+    found = [
+        (task.step.id, each)
+        for plan in plans
+        for task in plan.tasks
+        for each in task.step.foresee(world)
+    ]
+    return {
+        "steps": [
+            {"id": step, "action": each.action, "object": each.object, "reason": each.reason}
+            for step, each in found
+        ],
+        "lost": [each.lost for _, each in found if each.lost],
+    }
 
 
 def left_standing(steps: Iterable[StepRun]) -> str:

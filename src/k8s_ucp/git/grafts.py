@@ -32,7 +32,7 @@ def fetch_history(url: str, commit: str, folder: Path, credential: Credential | 
     found.git("fetch", *flags, "--", url, *refs, timeout=NETWORK_SECONDS)
     if found.git("rev-parse", "--is-shallow-repository").strip() == b"true":
         raise UcpError(
-            f"{url} is a shallow clone: its history is not there",
+            f"{url} is a shallow clone, which lacks the history",
             next="git fetch --unshallow there, or leave out --keep-history",
         )
     if found.resolve(commit) is None:

@@ -44,9 +44,9 @@ def trouble(item: Object) -> str:
     """
     status = _status(item)
     conditions = status.get("conditions") or []
-    texts = [_short(str(each.get("message"))) for each in conditions if _is_cause(each)]
+    texts = [shortened(str(each.get("message"))) for each in conditions if _is_cause(each)]
     texts += _failed_sync(status.get("operationState") or {})
-    texts += [_short(str(each.get("message"))) for each in conditions]
+    texts += [shortened(str(each.get("message"))) for each in conditions]
     return texts[0] if texts else ""
 
 
@@ -56,7 +56,7 @@ def reason(item: Object) -> str:
         return said
     operation = _status(item).get("operationState") or {}
     if operation.get("phase") == "Running" and operation.get("message"):
-        return _short(str(operation["message"]))
+        return shortened(str(operation["message"]))
     resources = _status(item).get("resources") or []
     stays = kept(item)
     unwell = [_shown(each) for each in resources if _health(each) in _UNWELL]
@@ -96,11 +96,11 @@ def _failed_sync(operation: dict[str, Any]) -> list[str]:
     retries = int(operation.get("retryCount") or 0)
     tried = f" (tried {retries + 1} times)" if retries else ""
     if found:
-        texts = [f"{name}: {_short(message)}" for name, message in found[:_SHOWN]]
+        texts = [f"{name}: {shortened(message)}" for name, message in found[:_SHOWN]]
         more = f"; and {len(found) - _SHOWN} more objects" if len(found) > _SHOWN else ""
         return ["; ".join(texts) + more + tried]
     if operation.get("phase") in ("Failed", "Error") or retries:
-        return [_short(str(operation.get("message")))]
+        return [shortened(str(operation.get("message")))]
     return []
 
 
@@ -134,7 +134,7 @@ def kept(item: Object) -> list[str]:
     return sorted(_shown(each) for each in different)
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
     """One line with beginning and end: what was tried, and what came of it."""
     text = " ".join(_PASSED_ON.sub("", text).split())
     if len(text) <= LENGTH:

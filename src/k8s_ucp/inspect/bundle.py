@@ -92,16 +92,3 @@ def outline(item: Object, *parts: str) -> dict[str, Any]:
         "annotations": {name: text for name, text in notes.items() if "k8s-ucp.io/" in name},
         **{name: item[name] for name in parts if name in item},
     }
-
-
-def event_line(event: Object) -> dict[str, Any]:
-    """What an Event tells."""
-    about = event.get("involvedObject") or {}
-    return {
-        "last": event.get("lastTimestamp") or event.get("eventTime"),
-        "count": event.get("count") or 1,
-        "type": event.get("type"),
-        "about": f"{about.get('kind')} {about.get('namespace', '')}/{about.get('name')}",
-        "reason": event.get("reason"),
-        "message": event.get("message"),
-    }

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from k8s_ucp.kube import Kind, Kube, NotFound, Object
+from k8s_ucp import names
+from k8s_ucp.kube import Kind, Kube, KubeError, NotFound, Object
+from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
 
 _KINDS = {
     "pkg.crossplane.io": ("Provider", "Function", "Configuration"),
     "apiextensions.crossplane.io": ("CompositeResourceDefinition",),
 }
 """Crossplane's own that say how it is."""
+_DEFINITION = Kind(
+    "apiextensions.crossplane.io/v2",
+    "CompositeResourceDefinition",
+    "compositeresourcedefinitions",
+    namespaced=False,
+)
 _CATEGORIES = frozenset(("managed", "composite", "claim"))
 """Of the kinds that packages and definitions bring."""
+_REGISTRIES = (".upbound.io", ".m.crossplane.io")
+"""How the groups of the kinds of clouds end."""
 MOST_KINDS = 300
 """A cloud's packages bring hundreds; so many are listed at most."""
+MOST_CLAIMS = 10
+"""So many that aren't ready are looked into; the others have the same cause, or wait for them."""
 
 
 def crossplane_objects(kube: Kube) -> list[Object]:
@@ -33,6 +45,75 @@ def crossplane_objects(kube: Kube) -> list[Object]:
         )
         listed = list(pool.map(lambda kind: _listed(kube, kind), kinds[:MOST_KINDS]))
     return [item for some in listed for item in some]
+
+
+def composites(kube: Kube) -> list[Object]:
+    """What people claimed, of every defined kind. Raises KubeError."""
+    try:
+        definitions = kube.list_all(_DEFINITION)
+    except NotFound:
+        return []
+    found: list[Object] = []
+    for each in definitions:
+        spec = each["spec"]
+        version = next(one["name"] for one in spec["versions"] if one.get("referenceable"))
+        names = spec["names"]
+        namespaced = spec.get("scope", "Namespaced") == "Namespaced"
+        api_version = f"{spec['group']}/{version}"
+        found += _listed(kube, Kind(api_version, names["kind"], names["plural"], namespaced))
+    return found
+
+
+def environment_resources(kube: Kube, applications: Iterable[Object]) -> list[Object]:
+    """What the clusters of environments in clouds are made of. Raises KubeError.
+
+    Argo CD knows which kinds there are: to list all that a cloud's packages bring takes too long.
+    """
+    kinds = {
+        (f"{each['group']}/{each.get('version')}", str(each["kind"]))
+        for application in applications
+        for each in (application.get("status") or {}).get("resources") or []
+        if each.get("namespace") == names.CLUSTERS_NAMESPACE
+        and str(each.get("group")).endswith(_REGISTRIES)
+    }
+    found: list[Object] = []
+    for api_version, name in sorted(kinds):
+        try:
+            kind = kube.kind_of(api_version, name)
+            found += kube.list_all(kind, names.CLUSTERS_NAMESPACE, labels=names.ENVIRONMENT)
+        except NotFound:
+            continue
+    return found
+
+
+def resources_of_claims(kube: Kube, claims: Iterable[Object]) -> list[Object]:
+    """What claims are made of that Crossplane composed and that aren't ready."""
+    waiting = [
+        each for each in claims if not first_of(each, ("Synced",), "False") if not is_ready(each)
+    ]
+    wanted = [(each, one) for each in waiting[:MOST_CLAIMS] for one in references_of(each)]
+    with ThreadPoolExecutor(8, "claims") as pool:
+        found = pool.map(lambda pair: resource_of(kube, *pair), wanted)
+        return [each for each in found if each]
+
+
+def is_ready(claim: Object) -> bool:
+    return is_true(claim, "Ready") and first_of(claim, ("Synced",), "False") is None
+
+
+def references_of(claim: Object) -> list[dict[str, str]]:
+    """What Crossplane composed for it: apiVersion, kind and name of each."""
+    return ((claim.get("spec") or {}).get("crossplane") or {}).get("resourceRefs") or []
+
+
+def resource_of(kube: Kube, claim: Object, reference: Mapping[str, str]) -> Object | None:
+    """What a claim is made of, by its reference there; None where it is gone."""
+    try:
+        kind = kube.kind_of(reference["apiVersion"], reference["kind"])
+        namespace = reference.get("namespace") or claim["metadata"].get("namespace")
+        return kube.find(kind, reference["name"], namespace)
+    except (KubeError, KeyError):
+        return None
 
 
 def _kinds(kube: Kube, group: str, version: str) -> list[Kind]:

@@ -16,9 +16,18 @@ from k8s_ucp import names
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.components.adoption.adopted_argocd import of_ours
 from k8s_ucp.components.component import Component
+from k8s_ucp.components.reconciler import NAME as RECONCILER
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import is_settled, kept, reason, trouble
+from k8s_ucp.inspect.crossplane_objects import (
+    composites,
+    environment_resources,
+    is_ready,
+    references_of,
+    resources_of_claims,
+)
 from k8s_ucp.inspect.mirror_status import mirror_rows, why
+from k8s_ucp.inspect.resource_conditions import Cause, first_cause
 from k8s_ucp.kube import (
     APPLICATION,
     CONFIG_MAP,
@@ -29,14 +38,14 @@ from k8s_ucp.kube import (
     KubeError,
     Object,
 )
-from k8s_ucp.providers import DEFAULT, is_simulated
+from k8s_ucp.providers import DEFAULT, cloud_providers
 from k8s_ucp.reconciler.registration.status_reporter import read_notes
 from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
 from k8s_ucp.topology import Topology
+from k8s_ucp.topology.placement import is_simulated
 
 APP = f"{names.GROUP}/app"
 ANSWER_SECONDS = 2.0
-"""Providers whose workloads don't really run."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,10 @@ class ClusterSnapshot:
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What the reconciler says of clusters that are no LocalClusters, by source."""
     syncers: Sequence[Object] = ()
+    claims: Sequence[Object] = ()
+    """Composite resources of Crossplane's."""
+    resources: Sequence[Object] = ()
+    """What clusters in clouds, and claims that aren't ready, are made of."""
     answering: frozenset[str] = frozenset()
     """Names of app clusters whose API server says that it is ready."""
     components: Sequence[ComponentStatus] = ()
@@ -77,7 +90,7 @@ def collect(
     kubeconfig: Callable[[str], Path],
     components: Callable[[], Sequence[ComponentStatus]],
 ) -> ClusterSnapshot:
-    """Ask the core cluster, the app clusters and the components. Nobody's silence is an error.
+    """Ask the core cluster, the app clusters and the components. Who doesn't respond is no error.
 
     kubeconfig: file of a cluster, by its name.
     """
@@ -96,6 +109,7 @@ def collect(
             applications = pool.submit(core.list_all, APPLICATION, names.ARGOCD_NAMESPACE)
             notes = pool.submit(read_notes, core)
             syncers = pool.submit(core.list_all, SYNCER)
+            claims = pool.submit(composites, core)
         except UcpError:
             return ClusterSnapshot(core_ready=False, components=asked.result())
         found = _result(clusters) or []
@@ -104,14 +118,20 @@ def collect(
             [each["metadata"]["name"] for each in found],
         )
         listed = _result(environment_list) or {}
+        ours = of_ours(_result(applications) or [], topology.spec.core.adopt)
+        claimed = _result(claims) or []
+        clouds = pool.submit(environment_resources, core, ours)
+        composed = pool.submit(resources_of_claims, core, claimed)
         return ClusterSnapshot(
             core_ready=ready.result(),
             environments=sorted(listed.get("data") or {}),
             clusters=found,
             registrations=_result(registrations) or [],
-            applications=of_ours(_result(applications) or [], topology.spec.core.adopt),
+            applications=ours,
             notes=_result(notes) or {},
             syncers=_result(syncers) or [],
+            claims=claimed,
+            resources=[*(_result(clouds) or []), *composed.result()],
             answering=frozenset(answering) - {""},
             components=asked.result(),
         )
@@ -139,6 +159,15 @@ def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
         "environments": _environments(topology, seen),
         "applications": [_application(each) for each in _by_name(seen.applications)],
         "mirrors": mirror_rows(seen.syncers),
+        "claims": [
+            {
+                "name": each["metadata"]["name"],
+                "namespace": each["metadata"].get("namespace"),
+                "kind": each["kind"],
+                "ready": is_ready(each),
+            }
+            for each in seen.claims
+        ],
     }
 
 
@@ -192,7 +221,7 @@ def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, A
         elif note is not None:
             cluster = note["owner"]["name"].removesuffix("-kubeconfig")
         answers = (
-            is_true(note, names.REACHABLE)
+            is_true(note, names.REACHABLE) and not notes_are_old(seen)
             if note
             else item is not None and cluster in seen.answering
         )
@@ -211,7 +240,7 @@ def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, A
                     "registered": secret is not None and environment_of(secret) == name,
                     "reachable": answers and (item is None or is_true(item, names.REACHABLE)),
                     "tokenExpiresAt": _annotation(secret, names.TOKEN_EXPIRES),
-                    "simulated": is_simulated(provider),
+                    "simulated": is_simulated(topology, provider),
                     "addresses": dict(((item or {}).get("status") or {}).get("addresses") or {}),
                 },
             }
@@ -241,10 +270,18 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
             found[item["metadata"]["name"]] = f"{condition['reason']}: {condition['message']}"
     for item in seen.syncers:
         found[f"mirror {item['metadata']['name']}"] = why(item)
+    old = notes_are_old(seen)
     for note in seen.notes.values():
         if condition := first_of(note, names.CLUSTER_CONDITIONS, "False"):
-            name = note["owner"]["name"].removesuffix("-kubeconfig")
-            found[name] = f"{condition['reason']}: {condition['message']}"
+            told = f"{condition['reason']}: {condition['message']}"
+        elif old:
+            told = "unknown: the reconciler, which checks it, is not running"
+        else:
+            continue
+        found[note["owner"]["name"].removesuffix("-kubeconfig")] = told
+    for environment, cause in environment_causes(seen).items():
+        found[f"environment {environment}"] = str(cause)
+    found |= {f"claim {name}": said for name, said in claim_reasons(seen).items()}
     for item in seen.applications:
         stays = ", ".join(kept(item))
         said = (
@@ -253,6 +290,70 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
         if said := said or trouble(item):
             found[item["metadata"]["name"]] = said
     return found
+
+
+def why_environment(row: Status, why: Mapping[str, str]) -> str:
+    """Of an environment of `summarize`. why: of `reasons`."""
+    said = why.get(row["cluster"]["name"]) or why.get(f"environment {row['name']}", "")
+    known = row["state"] != "running" or row["cluster"]["registered"]
+    if said or known or row["cluster"]["provider"] not in cloud_providers():
+        return said
+    return "not created on the core cluster yet: see the Application clusters"
+
+
+def environment_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
+    """Of environments in clouds, by name: what their clusters wait for, or have failed at.
+
+    Of one that can be reached only failures count.
+    """
+    up = {each.get("environment") for each in seen.notes.values() if is_true(each, names.REACHABLE)}
+    by_environment: dict[str, list[Object]] = {}
+    for each in seen.resources:
+        if name := environment_of(each):
+            by_environment.setdefault(name, []).append(each)
+    causes = ((name, first_cause(items)) for name, items in sorted(by_environment.items()))
+    return {name: cause for name, cause in causes if cause and (cause.failed or name not in up)}
+
+
+def claim_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
+    """Why claims aren't ready, by `claim_name`: what they are made of says more than they do."""
+    made = {_place(each, each["metadata"]): each for each in seen.resources}
+    found = {}
+    for each in seen.claims:
+        cause = first_cause([each])
+        if cause and first_of(each, ("Synced",), "False") is None:
+            own = {"namespace": each["metadata"].get("namespace")}
+            places = [_place(one, {**own, **one}) for one in references_of(each)]
+            parts = [made[place] for place in places if place in made]
+            cause = first_cause(parts) or cause
+        if cause:
+            found[claim_name(each)] = cause
+    return found
+
+
+def claim_reasons(seen: ClusterSnapshot) -> dict[str, str]:
+    """The same in words."""
+    return {
+        name: cause.message if cause.resource in seen.claims else str(cause)
+        for name, cause in claim_causes(seen).items()
+    }
+
+
+def claim_name(item: Object) -> str:
+    """Its kind, namespace and name."""
+    metadata = item["metadata"]
+    name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+    return f"{item['kind']} {name}"
+
+
+def _place(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[str | None, ...]:
+    named = (item["apiVersion"], item["kind"])
+    return (*named, metadata.get("namespace"), metadata["name"])
+
+
+def notes_are_old(seen: ClusterSnapshot) -> bool:
+    """Nobody renews what the reconciler noted last."""
+    return any(each.name == RECONCILER and not each.ready for each in seen.components)
 
 
 def environment_of(item: Object) -> str:

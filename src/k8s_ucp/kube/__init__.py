@@ -26,6 +26,7 @@ from k8s_ucp.kube.kinds import (
     CRD,
     DEPLOYMENT,
     EVENT,
+    FUNCTION_REVISION,
     LEASE,
     LOCAL_CLUSTER,
     NAMESPACE,
@@ -39,6 +40,7 @@ from k8s_ucp.kube.kinds import (
     SYNCER,
     Kind,
     Object,
+    controller_reference,
 )
 from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
 
@@ -52,6 +54,7 @@ __all__ = [
     "DEPLOYMENT",
     "EVENT",
     "FIELD_MANAGER",
+    "FUNCTION_REVISION",
     "LARGEST_OF_OTHERS",
     "LEASE",
     "LOCAL_CLUSTER",
@@ -76,6 +79,7 @@ __all__ = [
     "TokenSource",
     "Unauthorized",
     "Unreachable",
+    "controller_reference",
     "current_context",
     "read_kubeconfig",
 ]

@@ -7,12 +7,14 @@ import contextlib
 import json
 import os
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from urllib3.exceptions import HTTPError
 
@@ -104,6 +106,17 @@ class Kube(Connection):
         except KubeError:
             return False
         return True
+
+    def server_certificate(self, *, timeout: float = 2.0) -> bytes:
+        """What the server shows of itself, as PEM; its authority isn't asked. Raises KubeError."""
+        where = urlsplit(self.server)
+        try:
+            pem = ssl.get_server_certificate(
+                (where.hostname or "", where.port or 443), timeout=timeout
+            )
+        except (OSError, ValueError) as error:
+            raise Unreachable(f"{self.server}: {error}") from error
+        return pem.encode()
 
     def version(self) -> str:
         """Kubernetes version of the server, such as v1.35.4."""

@@ -40,6 +40,19 @@ class Kind:
         return f"{root}{scope}/{self.plural}{tail}"
 
 
+def controller_reference(item: Object) -> Object:
+    """For metadata.ownerReferences of what goes when this object goes."""
+    metadata = item["metadata"]
+    return {
+        "apiVersion": item["apiVersion"],
+        "kind": item["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
 KNOWN: dict[tuple[str, str], Kind] = {}
 """Those below, by API version and kind: no server is asked for them."""
 
@@ -72,5 +85,8 @@ CRD = _known(
 APPLICATION = _known("argoproj.io/v1alpha1", "Application", "applications")
 APPLICATION_SET = _known("argoproj.io/v1alpha1", "ApplicationSet", "applicationsets")
 APP_PROJECT = _known("argoproj.io/v1alpha1", "AppProject", "appprojects")
+FUNCTION_REVISION = _known(
+    "pkg.crossplane.io/v1", "FunctionRevision", "functionrevisions", namespaced=False
+)
 LOCAL_CLUSTER = _known("k8s-ucp.io/v1alpha1", "LocalCluster", "localclusters")
 SYNCER = _known("k8s-ucp.io/v1alpha1", "Syncer", "syncers")

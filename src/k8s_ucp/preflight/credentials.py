@@ -11,13 +11,13 @@ from k8s_ucp.credentials import load, place_of
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.repositories import addresses
-from k8s_ucp.gitops.render.values.clouds import clouds
+from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 
 
 def check_cloud_credentials(context: StartContext) -> None:
     """Each cloud in use has a credential of the right form; others are not looked at."""
-    for cloud in clouds(context.topology):
+    for cloud in clouds_with_accounts(context.topology):
         load(cloud, place_of(context.topology, context.workspace, cloud))
 
 

@@ -8,13 +8,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from k8s_ucp.cluster_provider import Reach
+from k8s_ucp.cluster_provider import Placement, Reach
 from k8s_ucp.clusters.local import core_request, environment_requests
-from k8s_ucp.context import StartContext
+from k8s_ucp.components.cloud import missing_packages
+from k8s_ucp.context import StartContext, TopologyView
 from k8s_ucp.credentials import exposed_files
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.process import available_memory, find_program
-from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.providers import PROVIDERS, offered_cores
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.needed import needed_tools, refuse_other_versions
@@ -28,13 +29,15 @@ FREE_MEGABYTES = 500
 COMPONENTS_MEGABYTES = 900
 HELPERS_MEGABYTES = 250
 """For the components together, or for what this machine does for a core that runs elsewhere."""
+CLOUD_MEGABYTES = 300
+"""For a simulated one."""
 OPEN_FILES = 2048
 WATCHES, INSTANCES = 8192, 32
 INOTIFY = Path("/proc/sys/fs/inotify")
 
 
 def check_system(context: StartContext) -> None:
-    """Linux where the embedded engine is used, else Linux or macOS; and git."""
+    """Linux where a provider runs there only, else Linux or macOS; and git."""
     spec = context.topology.spec
     used = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
     for name in (name for name, each in PROVIDERS.items() if name in used and each.linux_only):
@@ -42,7 +45,8 @@ def check_system(context: StartContext) -> None:
             break
         raise UcpError(
             f"the {name} engine runs on Linux only, not on {sys.platform}",
-            next="run ucp on a Linux machine, or set provider: kind for core and environments",
+            next="run ucp on a Linux machine, or set provider: "
+            f"{' or '.join(offered_cores(Placement.PODS))} for core and environments",
         )
     if sys.platform not in ("linux", "darwin"):
         raise UcpError(
@@ -92,7 +96,18 @@ def check_combination(context: StartContext) -> None:
         )
 
 
-def check_folders(context: StartContext) -> None:
+def check_simulator(context: StartContext) -> None:
+    """What simulates a cloud is installed."""
+    simulated = context.topology.spec.clouds.simulated
+    if simulated and (missing := missing_packages()):
+        raise ProgramMissing(
+            f"a simulated {simulated[0]} needs Python packages that are not installed: "
+            f"{', '.join(missing)}",
+            next="pip install 'k8s-ucp[cloud]' (in a checkout: make install-cloud)",
+        )
+
+
+def check_folders(context: TopologyView) -> None:
     """The workspace and the cache can be written to and have room."""
     for folder in (context.workspace.root, cache_folder()):
         there = _existing(folder)
@@ -111,7 +126,7 @@ def check_folders(context: StartContext) -> None:
             )
 
 
-def check_limits(_: StartContext) -> None:
+def check_limits(_: TopologyView) -> None:
     """Open files and inotify watches: too few show as errors that nobody understands."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard not in (resource.RLIM_INFINITY, -1) and hard < OPEN_FILES:
@@ -143,6 +158,7 @@ def check_memory(context: StartContext) -> None:
         len(sizes),
         sum(sizes) + (COMPONENTS_MEGABYTES if here else HELPERS_MEGABYTES),
     )
+    needed += CLOUD_MEGABYTES if spec.clouds.simulated else 0
     free = available_memory() // 10**6
     if free < needed:
         raise UcpError(

@@ -87,7 +87,12 @@ def listeners(pid: int) -> list[tuple[str, int]]:
         found = psutil.Process(pid).net_connections(kind="tcp")
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return []
-    return [(str(each.laddr[0]), int(each.laddr[1])) for each in found if each.status == "LISTEN"]
+    # gRPC listens for IPv4 on sockets of IPv6.
+    return [
+        (str(each.laddr[0]).removeprefix("::ffff:"), int(each.laddr[1]))
+        for each in found
+        if each.status == "LISTEN"
+    ]
 
 
 def available_memory() -> int:

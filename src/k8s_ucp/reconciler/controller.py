@@ -8,7 +8,9 @@ everything was listed and it leads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
+from k8s_ucp.aws.backing import Backing
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.access.authenticators.cloud_access import CloudAccess
@@ -59,10 +61,11 @@ class Runtime:
         providers: Mapping[str, ClusterProvider],
         log: Log,
         clock: Clock,
+        backings: Mapping[str, Backing] = MappingProxyType({}),
     ) -> None:
-        """kube: the core cluster."""
+        """kube: the core cluster. backings: what runs behind resources of a simulated cloud."""
         self.kube, self.settings, self.providers = kube, settings, providers
-        self.log, self.clock = log, clock
+        self.log, self.clock, self.backings = log, clock, backings
         self.metrics = Metrics(clock)
         self.events = Events(kube, self.metrics, log, clock)
         self.informers = SharedInformers.of(kube, settings, log, self.metrics)

@@ -1,11 +1,13 @@
 """Letting go of a cluster: which Applications go with it, and what still holds something outside.
 
-Pure but for `delete_applications`, which is repeatable, and `held_on`, which only looks.
+Pure but for `delete_applications` and `end_sync`, which are repeatable, and `held_on`, which only
+looks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterProvider
@@ -17,6 +19,7 @@ from k8s_ucp.kube import (
     Conflict,
     Kube,
     KubeError,
+    NotFound,
     Object,
 )
 
@@ -56,10 +59,11 @@ def _ours(application: Object) -> bool:
 
 
 def delete_applications(kube: Kube, applications: Iterable[Object]) -> None:
-    """Delete each, together with all it deployed; those on their way out already are left alone."""
+    """Delete each, together with all it deployed; of those on their way out the sync is ended."""
     for each in applications:
         metadata = each["metadata"]
         if metadata.get("deletionTimestamp"):
+            end_sync(kube, each)
             continue
         finalizers = metadata.get("finalizers") or []
         try:
@@ -79,6 +83,25 @@ def delete_applications(kube: Kube, applications: Iterable[Object]) -> None:
         except Conflict:
             # Argo CD writes its status all the time: the next round sees the newer one.
             continue
+
+
+def end_sync(kube: Kube, application: Object) -> None:
+    """Have Argo CD give up the sync of an Application that is being deleted.
+
+    It deletes none while it syncs, and a sync that fails is tried again without an end. Raises
+    KubeError.
+    """
+    metadata = application["metadata"]
+    state = (application.get("status") or {}).get("operationState") or {}
+    if "operation" not in application or state.get("phase") != "Running":
+        return
+    change = {
+        "metadata": {"resourceVersion": metadata["resourceVersion"]},
+        "status": {"operationState": {"phase": "Terminating"}},
+    }
+    # Argo CD writes its status all the time: the next round sees the newer one.
+    with suppress(Conflict, NotFound):
+        kube.patch(APPLICATION, metadata["name"], metadata["namespace"], change)
 
 
 def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:

@@ -6,10 +6,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
+from k8s_ucp.aws.backing import Backing
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.errors import UcpError
 from k8s_ucp.reconciler.access.core_client import connect
+from k8s_ucp.reconciler.aws.controller import AwsController
 from k8s_ucp.reconciler.backup.controller import BackupController
 from k8s_ucp.reconciler.controller import Controller, Maker, Runtime
 from k8s_ucp.reconciler.local_clusters.controller import LocalClustersController
@@ -24,6 +27,7 @@ from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import (
     BACKUP,
     LOCAL_CLUSTERS,
+    MANAGED_RESOURCES,
     MIRRORS,
     PASSWORDS,
     REGISTRATION,
@@ -43,6 +47,7 @@ MAKERS: Mapping[str, Maker] = {
     REGISTRATION: RegistrationController,
     PASSWORDS: PasswordsController,
     MIRRORS: MirrorsController,
+    MANAGED_RESOURCES: AwsController,
     BACKUP: BackupController,
 }
 """Every controller there is. A new one is a line here and a name in settings.CONTROLLERS."""
@@ -56,16 +61,19 @@ class Manager:
         settings: Settings,
         providers: Mapping[str, ClusterProvider],
         *,
+        backings: Mapping[str, Backing] = MappingProxyType({}),
         log: Log | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self.settings = settings
         self.log = log or Log()
         self.kube = connect(settings, clock)
-        self.runtime = Runtime(self.kube, settings, providers, self.log, clock)
+        self.runtime = Runtime(self.kube, settings, providers, self.log, clock, backings)
         self.informers = self.runtime.informers
         self.controllers = [
-            make(self.runtime) for name, make in MAKERS.items() if name in settings.controllers
+            make(self.runtime)
+            for name, make in MAKERS.items()
+            if name in settings.controllers and (name != MANAGED_RESOURCES or settings.aws)
         ]
         self._workers = {each.name: self._workers_of(each) for each in self.controllers}
         holder = Holder.here(settings.place or settings.machine)
@@ -194,6 +202,7 @@ def run(
     settings: Settings,
     providers: Mapping[str, ClusterProvider],
     outdated: Callable[[], bool] = lambda: False,
+    backings: Mapping[str, Backing] = MappingProxyType({}),
 ) -> None:
     """Work until SIGTERM or SIGINT, or until the settings are outdated.
 
@@ -203,7 +212,7 @@ def run(
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    reconciler = Manager(settings, providers)
+    reconciler = Manager(settings, providers, backings=backings)
     reconciler.start()
     wrong: list[str] = []
     checked = time.monotonic()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from k8s_ucp import process
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
@@ -24,7 +25,11 @@ MODULES_DEADLINE = 1800.0
 BUILD_DEADLINE = 3600.0
 """Seconds to compile one tool; the longest takes three minutes on two free cores."""
 
-Heard = Callable[[Phase, str], None]
+
+class Heard(Protocol):
+    """Told of a phase, a detail of it, and how many packages were compiled or begun."""
+
+    def __call__(self, phase: Phase, detail: str, packages: int = 0) -> None: ...
 
 
 def copy_wheel(recipe: Recipe, folder: Path) -> None:
@@ -109,7 +114,8 @@ class _Run:
         def line(text: str) -> None:
             if text in packages:
                 begun.add(text)
-                heard(Phase.COMPILING, f"{len(begun)} of {len(packages)} packages")
+                count = len(begun)
+                heard(Phase.COMPILING, f"{count} of {len(packages)} packages", count)
 
         self._go(
             [

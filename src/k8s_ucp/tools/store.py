@@ -117,16 +117,6 @@ class ToolStore:
                 return entry
         return None
 
-    def build_seconds(self, tool: str) -> float | None:
-        """How long the newest build of a tool took, whichever version; None without one."""
-        paths = sorted(
-            self._tools.glob(f"{tool}-*/{_ABOUT}"), key=lambda each: each.stat().st_mtime
-        )
-        entries = [self.get(each.parent.name) for each in reversed(paths)]
-        return next(
-            (each.seconds for each in entries if each and each.tool == tool and each.compiler), None
-        )
-
     def damaged(self, entry: StoreEntry) -> list[str]:
         """Programs whose file is not the one that was installed."""
         return [

@@ -17,6 +17,7 @@ from k8s_ucp.topology.parts import (
     Environment,
     Git,
     Mirror,
+    Team,
 )
 from k8s_ucp.topology.values import NAME_PATTERN, Name
 
@@ -36,6 +37,7 @@ __all__ = [
     "Mirror",
     "Name",
     "Spec",
+    "Team",
     "Topology",
     "default",
     "known_app",

@@ -28,6 +28,9 @@ from k8s_ucp.topology.places import (
     remove_key,
 )
 
+_OF_ENVIRONMENTS = ("values", "overlays")
+"""Keys of an app whose values are by environment."""
+
 
 def with_item(text: str, key: str, item: Mapping[str, Any], path: Path) -> tuple[str, Topology]:
     """Add an item to the list `spec.<key>`: (text, what it now says).
@@ -66,11 +69,39 @@ def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topol
         if not content["spec"][key]:
             del content["spec"][key]
 
+    return _changed(text, path, change, lambda text: _take_out(text, key, place))
+
+
+def without_environment(text: str, name: str, path: Path) -> tuple[str, Topology]:
+    """Take an environment out, and what apps say of it. Raises UsageError where there is none."""
+    if name not in _names(text, "environments"):
+        return without_item(text, "environments", name, path)
+    place = _names(text, "environments").index(name)
+    entries = [
+        (number, key)
+        for number, app in enumerate(((_safe(text) or {}).get("spec") or {}).get("apps") or ())
+        for key in _OF_ENVIRONMENTS
+        if name in (app.get(key) or {})
+    ]
+
+    def change(content: Any, _: Callable[[], Any]) -> None:
+        spec = content["spec"]
+        for number, key in entries:
+            app = spec["apps"][number]
+            del app[key][name]
+            if not app[key]:
+                del app[key]
+        del spec["environments"][place]
+        if not spec["environments"]:
+            del spec["environments"]
+
     def take_out(text: str) -> str:
-        spec = _at(text, ("spec",))
-        if len(names) == 1:
-            return remove_key(text, spec, key)
-        return remove_item(text, child(spec, key), place)
+        for number, key in entries:
+            app = items_of(_at(text, ("spec", "apps")))[number]
+            entry = child(app, key)
+            alone = len(entry.value) == 1
+            text = remove_key(text, app, key) if alone else remove_key(text, entry, name)
+        return _take_out(text, "environments", place)
 
     return _changed(text, path, change, take_out)
 
@@ -117,7 +148,7 @@ def _changed(
     try:
         new = by_text(text)
         if _safe(new) == meant:
-            return new, parse(new, path)
+            return new, parse(new, path, written=False)
     except (LookupError, ValueError):
         pass
     yaml = _yaml()
@@ -128,7 +159,15 @@ def _changed(
     new = stream.getvalue()
     if "\r\n" in text:
         new = new.replace("\r\n", "\n").replace("\n", "\r\n")
-    return new, parse(new, path)
+    return new, parse(new, path, written=False)
+
+
+def _take_out(text: str, key: str, place: int) -> str:
+    """One item of the list `spec.<key>`; with the last one the list goes."""
+    spec = _at(text, ("spec",))
+    if len(items_of(child(spec, key))) == 1:
+        return remove_key(text, spec, key)
+    return remove_item(text, child(spec, key), place)
 
 
 def _put_in(

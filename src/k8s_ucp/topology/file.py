@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.providers import DEFAULT
 from k8s_ucp.topology.model import Metadata, Spec, Topology
-from k8s_ucp.topology.parts import App, AppCluster, CoreCluster, Database, Environment
+from k8s_ucp.topology.parts import App, AppCluster, Clouds, CoreCluster, Database, Environment
 from k8s_ucp.topology.problems import from_pydantic, sentences
 from k8s_ucp.topology.rules.all_rules import find_problems
 
@@ -32,11 +32,14 @@ def load(path: Path) -> Topology:
     return parse(text, path)
 
 
-def parse(text: str, path: Path) -> Topology:
-    """Check the text of a topology file; path: for messages. Raises UsageError."""
+def parse(text: str, path: Path, *, written: bool = True) -> Topology:
+    """Check the text of a topology file. Raises UsageError.
+
+    path: for messages. written: the file says so; else a command was about to write it.
+    """
     from k8s_ucp.topology.reading import BadYaml, read
 
-    advice = f"edit {path}"
+    advice = f"edit {path}" if written else f"change the command; {path.name} is as it was"
     try:
         content = read(text)
     except BadYaml as error:
@@ -52,7 +55,9 @@ def parse(text: str, path: Path) -> Topology:
     except ValidationError as error:
         problems = from_pydantic([dict(each) for each in error.errors()], Topology)
     if problems:
-        raise UsageError("\n".join(sentences(problems, text, path.name)), next=advice)
+        raise UsageError(
+            "\n".join(sentences(problems, text, path.name if written else None)), next=advice
+        )
     return topology
 
 
@@ -63,6 +68,7 @@ def default(
     *,
     core: CoreCluster | None = None,
     providers: Mapping[str, str] | None = None,
+    clouds: Clouds | None = None,
 ) -> Topology:
     """The topology that the wizard and `--yes` propose: each environment promotes the one before.
 
@@ -86,6 +92,7 @@ def default(
             ),
             apps=wanted,
             databases=tuple(Database(name=each, provider="local") for each in databases),
+            clouds=clouds or Clouds(),
         ),
     )
 

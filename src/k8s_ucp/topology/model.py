@@ -12,6 +12,7 @@ from k8s_ucp.topology.parts import (
     ArgoCDSettings,
     Checks,
     Ci,
+    Clouds,
     CoreCluster,
     Credentials,
     CrossplaneSettings,
@@ -23,6 +24,7 @@ from k8s_ucp.topology.parts import (
     Mirror,
     Part,
     ReconcilerSettings,
+    Team,
     Tools,
 )
 from k8s_ucp.topology.values import Host, Name
@@ -42,12 +44,14 @@ class Spec(Part):
     apps: tuple[App, ...] = ()
     databases: tuple[Database, ...] = ()
     mirrors: tuple[Mirror, ...] = ()
+    teams: tuple[Team, ...] = ()
     addons: Addons = Addons()
     guard_rails: GuardRails = Field(GuardRails(), alias="guardRails")
     crossplane: CrossplaneSettings = CrossplaneSettings()
     argocd: ArgoCDSettings = ArgoCDSettings()
     reconciler: ReconcilerSettings = ReconcilerSettings()
     credentials: Credentials = Credentials()
+    clouds: Clouds = Clouds()
     images: Images = Images()
     checks: Checks = Checks()
     ci: Ci | None = None

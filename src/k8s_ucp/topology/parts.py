@@ -19,6 +19,7 @@ from k8s_ucp.topology.values import (
     ChartName,
     ChartRepository,
     ChartVersion,
+    CloudEndpoint,
     DataKey,
     GitUrl,
     Host,
@@ -46,6 +47,7 @@ from k8s_ucp.topology.values import (
     Revision,
     Tag,
     TaggedImage,
+    TeamUrl,
     Variable,
     Version,
     Word,
@@ -244,6 +246,36 @@ class Database(Part):
     """Environments with this database. Default: all."""
 
 
+class TeamQuota(Part):
+    """Most that a team may use."""
+
+    claims: int = Field(10, ge=0, le=1000)
+    """Claims of each kind."""
+    cpu: Quantity = "4"
+    """Requested CPU of its pods, on each environment."""
+    memory: Quantity = "8Gi"
+    """Memory of its pods, on each environment."""
+    pods: int = Field(30, ge=0, le=10000)
+    """Pods, on each environment."""
+
+
+class Team(Part):
+    """Team with a repository of its own for claims and apps.
+
+    It acts in the namespace team-<name> of the core cluster and of each environment.
+    """
+
+    name: Name
+    repo: TeamUrl | None = None
+    """URL of its repository, without credentials. Default: a local one in gitops/."""
+    quota: TeamQuota = TeamQuota()
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace, on every cluster."""
+        return f"team-{self.name}"
+
+
 MirrorKind = Literal["secret", "configmap"]
 
 
@@ -389,6 +421,11 @@ class GcpCredentialSource(CredentialSource):
     """Id of the project for all resources; required if gcp is in use."""
 
 
+class AwsCredentialSource(CredentialSource):
+    endpoint: CloudEndpoint | None = None
+    """URL of all AWS services, of an implementation other than AWS. Default: AWS's own."""
+
+
 class Credentials(Part):
     """Credentials of clouds, and of git by the names used in `git.auth` and `git.readAuth`."""
 
@@ -396,9 +433,26 @@ class Credentials(Part):
     __pydantic_extra__: dict[str, CredentialSource] = Field(init=False)
 
     gcp: GcpCredentialSource | None = None
-    aws: CredentialSource | None = None
+    aws: AwsCredentialSource | None = None
     azure: CredentialSource | None = None
     digitalocean: CredentialSource | None = None
+
+
+class CloudSettings(Part):
+    simulated: bool = False
+    """Simulate the cloud on this machine, without an account (docs/cloud.md)."""
+
+
+class Clouds(Part):
+    """How clouds are reached. Default: with your account."""
+
+    aws: CloudSettings = CloudSettings()
+    """AWS; simulated only with an embedded core."""
+
+    @property
+    def simulated(self) -> tuple[str, ...]:
+        """Names of those that are simulated."""
+        return tuple(name for name in type(self).model_fields if getattr(self, name).simulated)
 
 
 class Images(Part):

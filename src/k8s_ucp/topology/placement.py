@@ -35,6 +35,15 @@ def needs_git_server(topology: Topology) -> bool:
     return in_pods(topology) and topology.spec.git.provider == "local"
 
 
+def is_simulated(topology: Topology, provider: str) -> bool:
+    """Clusters of this provider play their pods, by themselves or as their cloud is simulated.
+
+    provider: also as a cluster names it, which may be of another version.
+    """
+    info = PROVIDERS.get(provider)
+    return info is not None and (info.simulated or info.cloud in topology.spec.clouds.simulated)
+
+
 def runs_in_cluster(database: Database, environment: Environment) -> bool:
     """The database is a pod of the environment's cluster: local, and pods there are real."""
     return (

@@ -40,13 +40,16 @@ def from_pydantic(errors: Iterable[Mapping[str, Any]], model: type[BaseModel]) -
     return [_translate(each, model) for each in errors]
 
 
-def sentences(problems: Iterable[Problem], text: str, name: str) -> list[str]:
-    """`<name>:<line>: <message>` for each problem, in the order of the file."""
+def sentences(problems: Iterable[Problem], text: str, name: str | None) -> list[str]:
+    """`<name>:<line>: <message>` for each problem, in the order of the file.
+
+    name: None leaves the place out.
+    """
     from k8s_ucp.topology.reading import compose
 
     root = compose(text)
     lines = sorted({(_line(root, each), _printable(each.message)) for each in problems})
-    shown = [f"{name}:{line}: {message}" for line, message in lines[:SHOWN]]
+    shown = [f"{name}:{line}: {message}" if name else message for line, message in lines[:SHOWN]]
     if len(lines) > SHOWN:
         shown.append(f"... and {len(lines) - SHOWN} more")
     return shown
@@ -173,7 +176,7 @@ def _yaml(value: Any) -> str:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, int) and value.bit_length() > 200:
         # Python refuses to write thousands of digits.
-        return "a number of this length"
+        return "this long number"
     text = f"'{value}'" if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

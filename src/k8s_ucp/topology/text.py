@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from k8s_ucp.clouds import database_providers
 from k8s_ucp.providers import PROVIDERS
 
 if TYPE_CHECKING:
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
 
 _HEAD = """\
 # yaml-language-server: $schema=ucp.schema.json
-# What you want: one core cluster, an app cluster for each environment, and the apps that run there.
-# `ucp start` makes it so and can be run again after every edit. No secrets belong in this file: it
-# is committed to the core repository.
+# What you want: one core cluster, an app cluster for each environment, and
+# the apps that run there. `ucp start` makes it so and can be run again
+# after every edit. No secrets belong in this file: it is committed to the
+# core repository.
 apiVersion: k8s-ucp.io/v1alpha1
 kind: Topology
 metadata:
@@ -24,7 +26,7 @@ spec:
   core:
 {core}
   git:
-    provider: {git}  # local: bare repositories under gitops/; url: your own, with core: and apps:
+    provider: {git}  # local: in gitops/; url: yours, with core: and apps:
 """
 
 
@@ -50,7 +52,9 @@ def topology_text(topology: Topology) -> str:
             f"    - {{name: {_quoted(each.name)}, provider: {each.provider}}}\n"
             for each in spec.databases
         ]
-        text += _block("databases", "gcp, aws or local", items)
+        text += _block("databases", " or ".join(database_providers()), items)
+    for cloud in spec.clouds.simulated:
+        text += f"  clouds: {{{cloud}: {{simulated: true}}}}  # on this machine: docs/cloud.md\n"
     return text
 
 

@@ -256,7 +256,7 @@ def _url(value: str) -> str:
     except ValueError as error:
         # Some of the messages quote a part of the URL.
         reason = "invalid host or port" if "'" in str(error) else str(error).partition(":")[0]
-        raise ValueError(f"not the URL of a git repository: {reason}") from None
+        raise ValueError(f"invalid URL: {reason}") from None
     return value
 
 
@@ -273,6 +273,16 @@ GitUrl = Annotated[
     AfterValidator(_url),
 ]
 """git, kustomize, shells and pipelines read it: nothing in it means anything to them."""
+
+
+def _exact(value: str) -> str:
+    if "[" in value or "]" in value:
+        raise ValueError("the URL of a team's repository can't contain [ or ]")
+    return value
+
+
+TeamUrl = Annotated[GitUrl, AfterValidator(_exact)]
+"""Argo CD's projects take patterns where the repositories of others would match."""
 
 ChartRepository = Annotated[
     str,
@@ -358,6 +368,18 @@ OnePassword = Annotated[
         "a 1Password reference, such as op://vault/item/field",
     ),
 ]
+
+CloudEndpoint = Annotated[
+    str,
+    _fits(
+        r"^(https://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?"
+        r"|http://(localhost|127\.[0-9.]*[0-9]|\[::1\]))(:[0-9]{1,5})?/?$",
+        "https://host[:port], or http:// on the loopback",
+        300,
+    ),
+    AfterValidator(_url),
+]
+"""Credentials are sent there: in clear text only to this machine."""
 
 PinnedUrl = Annotated[
     str,

@@ -91,7 +91,9 @@ _STATEFUL = Shape(
 """,
             ).replace(
                 'image: "example.org/stateful:1.0.0"',
-                'image: "example.org/stateful:1.0.0", volumeMounts: [{name: data, mountPath: /d}]',
+                'image: "example.org/stateful:1.0.0", volumeMounts: [{name: data, mountPath: /d}], '
+                "env: [{name: GOMEMLIMIT, "
+                "valueFrom: {resourceFieldRef: {resource: limits.memory}}}]",
             ),
             service("stateful", more="  clusterIP: None\n"),
         )

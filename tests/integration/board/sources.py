@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from k8s_ucp.board.actions import Action, Outcome
 from k8s_ucp.board.collector import Collector
-from k8s_ucp.board.server import Board, BoardServer
+from k8s_ucp.board.server import Board, BoardServer, listen
 from k8s_ucp.board.snapshot import Snapshot
 from k8s_ucp.errors import UcpError
 
@@ -181,7 +181,7 @@ def make_server(source: WrittenSource, actor: Actor | None = None) -> BoardServe
     picture = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
     collector = Collector(source, linger=0.2)
     board = Board("demo", collector, lambda: picture, written_history, actor)
-    return BoardServer(board)
+    return BoardServer(board, listen())
 
 
 @dataclass

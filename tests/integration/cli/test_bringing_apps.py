@@ -144,6 +144,77 @@ def test_a_folder_elsewhere_is_copied_with_what_it_takes_in(
     ucp(workspace, "check")
 
 
+def test_one_file_of_a_folder_is_an_app(workspace: Path, tmp_path: Path) -> None:
+    files = {"web.yaml": DEPLOYMENT, "web-v2.yaml": DEPLOYMENT.replace("1.0.0", "2.0.0")}
+    theirs = write(tmp_path / "theirs", {f"k8s/{path}": text for path, text in files.items()})
+    commit(theirs)
+    ucp(workspace, "app", "add", "web", str(theirs / "k8s/web.yaml"))
+    assert (workspace / "manifests/web/web.yaml").read_text() == DEPLOYMENT
+    said = ucp(workspace, "app", "add", "shop", f"{theirs.as_uri()}//k8s/web-v2.yaml")
+    assert "shop: plain manifests in 1 file" in said
+    write(workspace, {"own.yaml": DEPLOYMENT})
+    ucp(workspace, "app", "add", "own", str(workspace / "own.yaml"))
+
+    tree = rendered(workspace)
+    bases = sorted(each for each in tree if "/base/" in each and "echo" not in each)
+    brought = [f"apps/{each}.yaml" for each in ("own/base/own", "shop/base/web-v2", "web/base/web")]
+    assert [each for each in bases if "kustomization" not in each] == brought
+    assert tree["apps/shop/base/web-v2.yaml"] == files["web-v2.yaml"]
+    ucp(workspace, "check")
+    with pytest.raises(UcpError, match=r"has no folder or file k8s/no\.yaml"):
+        ucp(workspace, "app", "add", "no", f"{theirs.as_uri()}//k8s/no.yaml")
+
+
+ROLLOUT = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web}
+spec: {}
+"""
+ROOT = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: all, namespace: argocd}
+"""
+
+
+def test_what_an_app_lacks_is_told_with_the_command(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    def refused(*words: str) -> UcpError:
+        with pytest.raises(UcpError) as error:
+            ucp(workspace, "app", "add", "web", *words)
+        return error.value
+
+    theirs = write(tmp_path / "theirs", {f"{each}/web.yaml": DEPLOYMENT for each in "ab"})
+    write(theirs, {f"{each}/kustomization.yaml": "resources: [web.yaml]\n" for each in "ab"})
+    assert f"ucp app add web {theirs}/a (or another" in str(refused(str(theirs)).next)
+    commit(theirs)
+    url = theirs.as_uri()
+    assert f"web {url} --path a --ref main (or" in str(refused(url, "--ref", "main").next)
+
+    rollout = write(tmp_path / "rollout", {"web.yaml": ROLLOUT})
+    said = ucp(workspace, "app", "add", "rolled", str(rollout))
+    assert "need the CRDs of Rollout.argoproj.io" in said
+    assert "addons: {argo-rollouts: true}" in said
+    root = write(tmp_path / "root", {"all.yaml": ROOT})
+    said = ucp(workspace, "app", "add", "root", str(root), "--dry-run")
+    assert "would be refused: root declares Argo CD Applications" in said
+    assert "ucp app import" in said
+
+    broken = write(tmp_path / "broken", {"kustomization.yaml": "resources: [none.yaml]\n"})
+    error = refused(str(broken), "--dry-run")
+    assert error.message.startswith("web on stage: kustomize failed to build apps/web/overlays/")
+    assert "/tmp" not in f"{error.message}{error.next}".replace(str(tmp_path), "")
+    chart = {
+        "Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        "templates/a.yaml": '{{ required "image must be set" .Values.image }}\n',
+    }
+    error = refused(str(write(tmp_path / "chart", chart)), "--dry-run")
+    assert "image must be set" in error.message
+    assert "--values FILE" in str(error.next)
+
+
 def test_a_removed_app_is_added_again_from_the_same_folder(workspace: Path, tmp_path: Path) -> None:
     folder = write(tmp_path / "mine", {"web.yaml": DEPLOYMENT})
     copy = workspace / "manifests/web"
@@ -217,6 +288,56 @@ def test_a_dry_run_shows_everything_and_changes_nothing(
     assert everything(workspace) == before
 
 
+def test_overlays_in_a_folder_of_another_name_are_taken(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    def overlay(replicas: int) -> str:
+        return f"resources: [../../base]\nreplicas: [{{name: web, count: {replicas}}}]\n"
+
+    base = {"base/kustomization.yaml": "resources: [web.yaml]\n", "base/web.yaml": DEPLOYMENT}
+    theirs = write(
+        tmp_path / "theirs",
+        {
+            **base,
+            "envs/staging/kustomization.yaml": overlay(2),
+            "envs/production/kustomization.yaml": overlay(3),
+        },
+    )
+    commit(theirs)
+    with pytest.raises(UcpError, match="staging, but not for stage, prod") as refused:
+        ucp(workspace, "app", "add", "web", theirs.as_uri())
+    flags = "--overlay stage=envs/staging --overlay prod=envs/production"
+    assert str(refused.value.next).endswith(flags)
+    ucp(workspace, "app", "add", "web", theirs.as_uri(), *flags.split())
+    ours = {f"env/{each}/kustomization.yaml": overlay(2) for each in ("stage", "prod", "dev")}
+    ucp(workspace, "app", "add", "shop", str(write(tmp_path / "ours", {**base, **ours})))
+    found = {each.name: each.overlays for each in load(workspace / "ucp.yaml").spec.apps}
+    assert found["web"] == {"stage": "envs/staging", "prod": "envs/production"}
+    assert found["shop"] == {"stage": "env/stage", "prod": "env/prod"}
+    ucp(workspace, "check")
+
+
+def test_overlays_of_other_names_are_not_passed_over(workspace: Path, tmp_path: Path) -> None:
+    files = {"base/kustomization.yaml": "resources: [web.yaml]\n", "base/web.yaml": DEPLOYMENT}
+    names = ("staging", "production", "eu")
+    files |= {f"overlays/{each}/kustomization.yaml": "resources: [../../base]\n" for each in names}
+    theirs = write(tmp_path / "theirs", files)
+    before = everything(workspace)
+    with pytest.raises(UcpError, match="eu, production, staging, but not for stage, prod") as no:
+        ucp(workspace, "app", "add", "web", str(theirs))
+    flags = "--overlay stage=overlays/staging --overlay prod=overlays/production"
+    assert str(no.value.next).endswith(flags)
+    assert everything(workspace) == before
+
+    ucp(workspace, "app", "add", "web", str(theirs), *flags.split())
+    [web] = [each for each in load(workspace / "ucp.yaml").spec.apps if each.name == "web"]
+    assert web.overlays == {"stage": "overlays/staging", "prod": "overlays/production"}
+    for each in names[:2]:
+        shutil.rmtree(theirs / "overlays" / each)
+    said = ucp(workspace, "app", "add", "shop", str(theirs))
+    assert "shop: no overlay for stage, prod, only for eu" in said
+
+
 @pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
 @pytest.mark.parametrize("kind", ["http", "oci"])
 def test_charts_of_repositories_and_registries(
@@ -277,7 +398,7 @@ def test_a_version_that_is_published_again_is_refused(
         # What was fetched is in the cache; elsewhere it has to be fetched.
         ucp(workspace, "check")
         shutil.rmtree(cache / "sources")
-        with pytest.raises(UcpError, match="and not the recorded sha256:") as refused:
+        with pytest.raises(UcpError, match=r"expected\s+sha256:") as refused:
             ucp(workspace, "check")
         assert "set `digest` of the chart" in str(refused.value.next)
         served.charts.update(first)
@@ -393,14 +514,19 @@ def test_nothing_is_granted_silently(workspace: Path, tmp_path: Path, toolbox: T
     far = DEPLOYMENT.replace("{name: web}\n", "{name: web, namespace: far}\n", 1)
     folder = str(write(tmp_path / "theirs", {"role.yaml": role, "web.yaml": far}))
     before = everything(workspace)
-    with pytest.raises(UcpError, match="it brings ClusterRole") as refused:
+    with pytest.raises(
+        UcpError, match="it creates the cluster-scoped kinds ClusterRole"
+    ) as refused:
         ucp(workspace, "app", "add", "web", "--path", folder)
     flags = "--cluster-kind ClusterRole --namespace far"
+    shown = ucp(workspace, "app", "add", "web", folder, "--dry-run")
+    assert shown.count("would be refused") == 1
+    assert shown.rstrip().endswith(f"allow it with {flags}")
     assert str(refused.value.next).endswith(flags)
     assert everything(workspace) == before
     set_ = "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: all}\n"
     more = str(write(tmp_path / "more", {"set.yaml": set_}))
-    with pytest.raises(UcpError, match="declares Applications of Argo CD") as refused:
+    with pytest.raises(UcpError, match="declares Argo CD Applications") as refused:
         ucp(workspace, "app", "add", "all", "--path", more)
     assert "ucp app import" in str(refused.value.next)
     assert everything(workspace) == before
@@ -414,7 +540,7 @@ def test_nothing_is_granted_silently(workspace: Path, tmp_path: Path, toolbox: T
             "        - ClusterRole\n", ""
         )
     )
-    with pytest.raises(UcpError, match=r"ClusterRole web lies outside of namespaces"):
+    with pytest.raises(UcpError, match=r"ClusterRole web is cluster-scoped"):
         ucp(workspace, "check")
 
 

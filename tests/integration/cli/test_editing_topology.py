@@ -299,3 +299,18 @@ def test_what_leaves_takes_what_people_added_along(world: World) -> None:  # noq
     assert b"eu" not in world.files("apps")["environments.yaml"]
     assert b"overlays/eu" not in world.files("core")["clusters/kustomization.yaml"]
     assert "apps/echo/overlays/stage/kustomization.yaml" in world.files("apps")
+
+
+def test_a_planned_removal_changes_nothing(with_apps: Path) -> None:
+    place = with_apps / "ucp.yaml"
+    gitops = Workspace.at(with_apps).gitops("demo")
+    before = place.read_text(), _refs(gitops)
+    for words, folder in ((("app", "web"), "apps/web/"), (("env", "prod"), "overlays/prod/")):
+        data = json.loads(ucp(with_apps, words[0], "remove", words[1], "--plan", "-o", "json"))
+        assert (data["steps"][0]["action"], data["steps"][0]["object"]) == ("change", "ucp.yaml")
+        deleted = [each["object"] for each in data["steps"] if each["action"] == "delete"]
+        assert any(folder in each for each in deleted), words
+        # The core is not running, and nothing is said to be kept.
+        assert any("the core cluster is not running" in each["reason"] for each in data["steps"])
+    assert data["lost"] == ["everything on demo-prod that no repository has"]
+    assert (place.read_text(), _refs(gitops)) == before

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli import questions
-from k8s_ucp.cli.editing.app_import import proposed_flags
+from k8s_ucp.cli.editing.imports.command import proposed_flags
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
@@ -74,7 +74,7 @@ def test_a_dry_run_lists_what_is_there(workspace: Path, tmp_path: Path, toolbox:
     with pytest.raises(UcpError, match="no environment production, staging") as failed:
         ucp(workspace, "app", "import", source, "--dry-run")
     assert failed.value.next == (
-        "say which is which: --map production=prod --map staging=stage (or --skip-env NAME)"
+        "map them: --map production=prod --map staging=stage (or --skip-env NAME)"
     )
     said = ucp(workspace, "app", "import", source, "--dry-run", *MAPS)
     assert "web    kustomize   production, staging   -           base/web" in said
@@ -105,7 +105,7 @@ def test_chosen_apps_of_a_folder_come_in_one_commit(
 
     clone = Repository(Workspace.at(workspace).gitops("demo").apps)
     before, refs, commits = everything(workspace), remote_refs(workspace), clone.history("HEAD")
-    with pytest.raises(UcpError, match="no app is chosen"):
+    with pytest.raises(UcpError, match="no app is selected"):
         ucp(workspace, "app", "import", source)
     with pytest.raises(UcpError, match="unknown app api; found: shop, web"):
         ucp(workspace, "app", "import", source, "--app", "api")
@@ -173,7 +173,7 @@ def test_the_history_of_what_is_taken_is_merged(
     commit(theirs(folder))
     url = folder.as_uri()
     words = ("--app", "web", *MAPS, "--keep-history")
-    with pytest.raises(UcpError, match="no app repository yet"):
+    with pytest.raises(UcpError, match="--keep-history needs an app repository"):
         ucp(workspace, "app", "import", url, *words)
     Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
     ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
@@ -256,7 +256,7 @@ def test_what_no_flag_says_is_asked(
     for each in (choose_many, choose_one, confirm):
         monkeypatch.setattr(questions, each.__name__, each)
     before = everything(workspace)
-    with pytest.raises(UcpError, match="and may not"):
+    with pytest.raises(UcpError, match="this was not allowed"):
         ucp(workspace, "app", "import", str(folder))
     assert everything(workspace) == before
     assert [each.partition(":")[0] for each in asked] == [

@@ -1,4 +1,8 @@
-"""The commands on a running topology: a core cluster with its components and nothing else."""
+"""The commands on a running topology: a core cluster with its components and nothing else.
+
+All that matters here is on the core: where passwords are needed, a database makes them, and no app
+cluster has to be made.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +20,24 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from k8s_ucp.backup import PATH
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
-from k8s_ucp.kube import NAMESPACE, Kube
+from k8s_ucp.kube import EVENT, NAMESPACE, Kube
 from k8s_ucp.workspace import write_private_file
 from tests.chromium import browser
 from tests.e2e.world import World, until
 from tests.integration.cli.conftest import CORE_ALONE, make_world
+from tests.integration.cli.passwords import BY_HAND, kept, key_file, password
 from tests.integration.gitops.promotion.git_servers import TOKEN, USER, http_git
 
 pytestmark = pytest.mark.engines
+
+WITH_A_DATABASE = CORE_ALONE.replace(
+    "{environments: [], apps: []}",
+    "{environments: [{name: stage, state: stopped}], apps: [], "
+    "databases: [{name: orders, provider: local}]}",
+)
+ORDERS = "orders-stage-connection"
 
 
 @pytest.fixture(scope="module")
@@ -124,20 +137,60 @@ def test_logs(running: World) -> None:
 def test_following_logs(running: World) -> None:
     log = running.state / "logs" / "ucp.log"
     with subprocess.Popen(
-        [*running.command, "--workspace", running.workspace, "logs", "ucp", "-f", "-n", "0"],
+        [*running.command, "--workspace", running.workspace, "logs", "ucp", "-f", "-n", "1"],
         env=running.env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as following:
         assert following.stdout is not None
-        time.sleep(2)
+        assert following.stdout.readline(), "the last line of before: what comes now is followed"
         with log.open("a") as stream:
             stream.write("a line that ")
             stream.flush()
             time.sleep(0.5)
             stream.write("came later\n")
         assert following.stdout.readline() == "a line that came later\n"
+        following.send_signal(signal.SIGINT)
+        assert following.wait(30) == 130
+
+
+def test_events_as_they_were_and_as_they_come(running: World) -> None:
+    """With an environment that is declared, and has no cluster yet."""
+    started = running.state / "ucp.yaml"
+    text = started.read_text()
+    lab = "{name: lab, cluster: {provider: embedded}}"
+    assert "environments: []" in text
+    started.write_text(text.replace("environments: []", f"environments: [{lab}]"))
+    try:
+        ended = running.ucp("events", "--object", "Application/root", "-o", "json")
+    finally:
+        started.write_text(text)
+    data = json.loads(ended.stdout)
+    assert data["events"]
+    assert {each["about"] for each in data["events"]} == {"Application argocd/root"}
+    assert {each["cluster"] for each in data["events"]} == {"demo-core"}
+    assert [each["last"] for each in data["events"]] == sorted(e["last"] for e in data["events"])
+    assert [each["cluster"] for each in data["notAsked"]] == ["demo-lab"]
+    assert "failed to list the Events of demo-lab" in ended.stderr
+    assert "Application argocd/root" in running.ucp("events").stdout
+    with subprocess.Popen(
+        [*running.command, "--workspace", running.workspace, "events", "-f", "-n", "1"],
+        env=running.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline()
+        kube = Kube.from_file(running.state / "kubeconfigs" / "demo-core.yaml")
+        about = {"kind": "Namespace", "name": "default", "namespace": "default"}
+        kube.create(
+            EVENT.object("tried", "default", involvedObject=about, reason="Tried", message="by us")
+        )
+        while "Tried" not in (line := following.stdout.readline()):
+            assert line, following.stderr
+        assert line.rstrip().endswith("Tried   by us")
         following.send_signal(signal.SIGINT)
         assert following.wait(30) == 130
 
@@ -195,6 +248,23 @@ def test_render_writes_where_it_is_told(running: World, tmp_path: Path) -> None:
     assert running.git(running.gitops / "core", "status", "--porcelain") == ""
 
 
+@pytest.fixture(scope="module")
+def started_with_a_database(running: World) -> str:
+    """What the start said."""
+    (running.workspace / "ucp.yaml").write_text(WITH_A_DATABASE)
+    return running.ucp("start", "--yes").stderr
+
+
+def test_a_start_backs_up_the_passwords_that_it_made(
+    running: World, started_with_a_database: str
+) -> None:
+    assert f"a copy of {key_file(running)}" in started_with_a_database
+    assert key_file(running).stat().st_mode & 0o777 == 0o600
+    made = password(running, ORDERS)
+    assert len(made) == 40
+    assert kept(running) == {ORDERS: made}
+
+
 def test_a_second_run_waits_for_nobody(running: World) -> None:
     lock = running.state / "lock"
     with subprocess.Popen(
@@ -213,7 +283,28 @@ def test_a_second_run_waits_for_nobody(running: World) -> None:
         running.status()
         assert holder.stdin is not None
         holder.stdin.close()
+
+
+@pytest.mark.usefixtures("started_with_a_database")
+def test_a_rerun_writes_nothing(running: World) -> None:
+    made = password(running, ORDERS)
+    refs = running.git(running.gitops / "core.git", "show-ref")
     running.ucp("start", "--yes")
+    assert running.git(running.gitops / "core.git", "show-ref") == refs
+    assert password(running, ORDERS) == made
+
+
+@pytest.mark.usefixtures("started_with_a_database")
+def test_a_stop_backs_up_a_password_made_after_the_start(running: World) -> None:
+    running.kube("core").apply(BY_HAND, manager="argocd-controller")
+    until("a password made after the start", lambda: password(running, "byhand"))
+    made = {name: password(running, name) for name in (ORDERS, "byhand")}
+    shown = [" ".join(process.cmdline()) for process in running.processes()]
+    running.ucp("stop", "--yes")
+    assert kept(running) == made
+    shown += [path.read_text(errors="replace") for path in (running.state / "logs").rglob("*.log*")]
+    for text in (*made.values(), "AGE-SECRET-KEY"):
+        assert not [each for each in shown if text in each]
 
 
 def test_a_port_that_was_taken_meanwhile(running: World) -> None:
@@ -266,13 +357,23 @@ def test_interrupted_at_any_step(running: World, moment: float, number: int) -> 
     assert running.status()["core"]["ready"] is True
 
 
+@pytest.mark.usefixtures("started_with_a_database")
 def test_the_state_folder_is_removed_under_it(running: World) -> None:
-    """It can be rebuilt: what still runs is ended, by start as by stop."""
+    """It can be rebuilt: what still runs is ended, by start as by stop.
+
+    Passwords come back as they were, by git and the backup's key.
+    """
     before = running.git(running.gitops / "core.git", "rev-parse", "main")
     running.ucp("start", "--yes")
+    made = kept(running)
+    assert ORDERS in made
+    assert {name: password(running, name) for name in made} == made
     shutil.rmtree(running.state)
     running.ucp("start", "--yes")
     assert running.status()["core"]["ready"] is True
+    assert {name: password(running, name) for name in made} == made
+    assert len(running.git(running.gitops / "core.git", "log", "--format=%h", "main", "--", PATH))
+    assert kept(running) == made
     etcds = [each for each in running.processes() if each.name() == "etcd"]
     assert len(etcds) == 1
     shutil.rmtree(running.state)
@@ -281,9 +382,23 @@ def test_the_state_folder_is_removed_under_it(running: World) -> None:
     assert running.git(running.gitops / "core.git", "rev-parse", "main") == before
 
 
+@pytest.mark.usefixtures("started_with_a_database")
+def test_without_the_key_of_its_backup_nothing_is_begun(running: World) -> None:
+    """The backup would be of no use."""
+    shutil.rmtree(running.workspace / ".ucp")
+    away = key_file(running).rename(running.home / "my.key")
+    refused = running.ucp("start", "--yes", expect=1).stderr
+    assert f"its key {key_file(running)} is missing" in refused
+    assert not (running.workspace / ".ucp").exists()
+    assert not key_file(running).exists()
+    away.rename(key_file(running))
+
+
+@pytest.mark.usefixtures("started_with_a_database")
 def test_killed_in_the_middle_and_healed(running: World) -> None:
-    """Without any state before, where the test above has run."""
+    """Without any state before, where the tests above have run; passwords are restored, too."""
     running.ucp("stop", "--yes")
+    made = kept(running)
     starting = subprocess.Popen(
         [*running.command, "--workspace", running.workspace, "start", "--yes"],
         env=running.env,
@@ -298,6 +413,8 @@ def test_killed_in_the_middle_and_healed(running: World) -> None:
     running.ucp("start", "--yes")
     assert json.loads(journal.read_text())["outcome"] == "done"
     assert running.status()["core"]["ready"] is True
+    assert {name: password(running, name) for name in made} == made
+    assert kept(running) == made
 
 
 def test_repositories_of_the_users_own(world: World) -> None:

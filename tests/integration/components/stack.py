@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp import process
-from k8s_ucp.components import argocd, crossplane, manifests
+from k8s_ucp.components import argocd, composition_functions, crossplane, manifests
 from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.component import Health, combine
+from k8s_ucp.components.composition_functions import CompositionFunctions, UserCode
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.components.watcher import Watcher
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.kube import Kube
 from k8s_ucp.process import ProcessIdentity
 from k8s_ucp.tools.toolbox import Toolbox
@@ -25,9 +27,10 @@ from k8s_ucp.topology import CrossplaneSettings
 from k8s_ucp.workspace import StateFolder
 from tests.control_planes import ControlPlanes, eventually, made, namespace
 
-PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS)
+PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *composition_functions.PORTS)
 CORE = "demo-core"
-PROGRAMS = ("redis", *argocd.PROGRAMS, "crossplane", "watcher")
+USER_FUNCTION = "stores"
+PROGRAMS = ("redis", *argocd.PROGRAMS, "crossplane", "function", "watcher")
 
 
 @dataclass
@@ -50,12 +53,32 @@ class Stack:
     def crossplane(self) -> Crossplane:
         return Crossplane(self.host, CrossplaneSettings())
 
+    @property
+    def functions(self) -> CompositionFunctions:
+        code = UserCode((USER_FUNCTION,), self.core_repository.folder, "refs/heads/main")
+        return CompositionFunctions(self.host, code)
+
+    @property
+    def core_repository(self) -> Repository:
+        return Repository(self.host.state.root / "core.git")
+
+    def push(self, files: Mapping[str, str]) -> None:
+        """The core repository has these files alone."""
+        core = self.core_repository
+        if not core.folder.exists():
+            core.folder.mkdir()
+            core.git("init", "--quiet", "--bare", "--initial-branch=main")
+        contents = {path: text.encode() for path, text in files.items()}
+        made = core.write_commit("These alone\n", contents, parent=None)
+        core.git("update-ref", "refs/heads/main", made)
+
     def health(self) -> Health:
         return combine(
             {
                 "redis": self.redis.ready,
                 "argocd": self.argocd.ready,
                 "crossplane": self.crossplane.ready,
+                "function": self.functions.ready,
             }
         )
 
@@ -83,6 +106,9 @@ class Stack:
         self.placement.start(self.argocd.programs())
         self.crossplane.initialise()
         self.crossplane.fetch_certificates(self.kube)
+        self.functions.ensure_certificate(self.kube)
+        self.placement.start(self.functions.programs())
+        self.functions.register(self.kube)
         self.placement.start(self.crossplane.programs())
         self.placement.start(Watcher(self.placement).programs())
         self.wait_well()

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,14 +16,20 @@ from pathlib import Path
 import psutil
 import pytest
 
-from k8s_ucp import process
+from k8s_ucp import process, yaml_io
+from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import initial_credentials
 from k8s_ucp.components.host.certificates import Certificates
-from k8s_ucp.kube import SECRET
+from k8s_ucp.inspect.crossplane_objects import composites, resources_of_claims
+from k8s_ucp.inspect.status import ClusterSnapshot, reasons
+from k8s_ucp.kube import CRD, SECRET, Kind, Kube, KubeError, Object
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.control_planes import control_planes, eventually
+from tests.unit.compositions import own_kinds
+from tests.unit.compositions.platform import claim, composed, definitions
 
+from .platform_api import POSTGRES, serve_platform_api
 from .stack import PROGRAMS, Stack, stack
 
 pytestmark = pytest.mark.engines
@@ -167,6 +174,165 @@ def test_an_application_is_synced(running: Stack, tmp_path: Path) -> None:
     eventually(lambda: state()[0] == "Synced", state)
     maps = running.kube.kind_of("v1", "ConfigMap")
     assert running.kube.get(maps, "my-it", "default")["data"] == {"a": "b"}
+
+
+def test_a_claim_is_composed_and_becomes_ready(running: Stack) -> None:
+    kube = running.kube
+    serve_platform_api(kube)
+    kube.apply(claim(name="orders", namespace="team-a"))
+    eventually(
+        lambda: (
+            {each["metadata"]["name"] for each in children(kube)}
+            == {each["metadata"]["name"] for each in composed(claim()) if each["kind"] != "Secret"}
+        ),
+        lambda: conditions(kube, "orders"),
+        60,
+    )
+    found = {each["kind"]: each for each in children(kube)}
+    assert found["Instance"]["metadata"]["annotations"]["crossplane.io/external-name"] == (
+        "demo-orders-in-ns-team-a"
+    )
+    eventually(
+        lambda: "Ready" in conditions(kube, "orders"), lambda: conditions(kube, "orders"), 60
+    )
+    claims = [each for each in composites(kube) if each["metadata"]["name"] == "orders"]
+    seen = ClusterSnapshot(True, claims=claims, resources=resources_of_claims(kube, claims))
+    assert "not reconciled yet" in reasons(seen)["claim Postgres team-a/orders"]
+    # What a provider does once the cloud has made them.
+    details = {"host": "db.example.org", "port": "5432", "username": "app", "password": "quiet"}
+    kube.apply(SECRET.object("orders-instance", "team-a", stringData=details))
+    for each in found.values():
+        now = "2026-01-01T00:00:00Z"
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "Available",
+            "lastTransitionTime": now,
+        }
+        head = {"apiVersion": each["apiVersion"], "kind": each["kind"]}
+        place = {"name": each["metadata"]["name"], "namespace": "team-a"}
+        status = {"conditions": [ready]}
+        kube.apply({**head, "metadata": place, "status": status}, subresource="status")
+    eventually(
+        lambda: conditions(kube, "orders").get("Ready", ("",))[0] == "True",
+        lambda: conditions(kube, "orders"),
+        60,
+    )
+    secret = kube.get(SECRET, "orders-connection", "team-a")["data"]
+    assert {key: b64decode(value).decode() for key, value in secret.items()} == {
+        "endpoint": "db.example.org",
+        "port": "5432",
+        "username": "app",
+        "password": "quiet",
+        "database": "app",
+    }
+
+
+def test_why_a_claim_is_not_composed_is_in_its_status(running: Stack) -> None:
+    kube = running.kube
+    serve_platform_api(kube)
+    kube.apply(claim("azure", name="nowhere", namespace="team-a"))
+    broken = next(each for each in definitions().compositions if each["kind"] == "Composition")
+    type_ref = {"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Postgres"}
+    vpc = KINDS["VPC.ec2.aws.m.upbound.io"].kind.object("", spec={"forProvider": "wrong"})
+    resources = {**broken["spec"]["pipeline"][0]["input"]}
+    resources |= {"resources": [{"name": "vpc", "base": {**vpc, "metadata": {}}}]}
+    for name, given in (("broken", {"apiVersion": "v1", "kind": "Odd"}), ("wrong", resources)):
+        pipeline = [{**broken["spec"]["pipeline"][0], "input": given}]
+        spec = {"compositeTypeRef": type_ref, "mode": "Pipeline", "pipeline": pipeline}
+        labels = {"k8s-ucp.io/cloud": name}
+        kube.apply({**broken, "metadata": {"name": name, "labels": labels}, "spec": spec})
+        kube.apply(claim(name, name=name, namespace="team-a"))
+    for name, reason in (
+        ("nowhere", "no compatible Compositions"),
+        ("broken", "input is Odd of v1"),
+        ("wrong", "spec.forProvider"),
+    ):
+        eventually(
+            lambda name=name, reason=reason: (
+                reason in conditions(kube, name).get("Synced", ("", ""))[1]
+            ),
+            lambda name=name: conditions(kube, name),
+            60,
+        )
+        told = reasons(ClusterSnapshot(True, claims=composites(kube)))
+        assert reason in told[f"claim Postgres team-a/{name}"]
+
+
+def test_the_probes_of_the_function_leave_its_log_alone(running: Stack) -> None:
+    running.wait_well(BACK_SECONDS)
+    logs = [
+        each.read_text() for each in running.host.state.logs.iterdir() if "function" in each.name
+    ]
+    assert logs
+    assert not any("Handshake" in each for each in logs)
+
+
+def test_functions_of_users_compose_or_say_why_not(running: Stack) -> None:
+    kube = running.kube
+    serve_platform_api(kube)
+    files = own_kinds.files()
+    running.push({own_kinds.MAIN: files[own_kinds.MAIN]})
+    for name in ("definition", "composition"):
+        kube.apply(yaml_io.load(files[f"api/stores/{name}.yaml"]))
+    stores = Kind("example.org/v1", "Store", "stores")
+    buckets = Kind("s3.aws.m.upbound.io/v1beta1", "Bucket", "buckets")
+    served = f"{stores.plural}.example.org"
+    eventually(lambda: established(kube, served), lambda: f"{served} is not established", 60)
+
+    def store(name: str) -> None:
+        place = {"name": name, "namespace": "team-a"}
+        kube.apply({**yaml_io.load(files["store.yaml"]), "metadata": place})
+
+    def says(name: str, kind: str, text: str) -> None:
+        eventually(
+            lambda: text in " ".join(conditions(kube, name, stores).get(kind, ())),
+            lambda: conditions(kube, name, stores),
+            60,
+        )
+
+    store("photos")
+    store("draft-1")
+    says("photos", "Synced", "True")
+    found = kube.get(buckets, "photos", "team-a")
+    assert found["metadata"]["annotations"]["crossplane.io/external-name"] == "example-photos"
+    says("draft-1", "Synced", "drafts get no store")
+    # Another commit; nothing is started anew.
+    before = running.pids()
+    running.push({own_kinds.MAIN: "def compose(req, rsp):\n    while True: pass\n"})
+    store("films")
+    kube.apply(claim(name="beside", namespace="team-a"))
+    eventually(
+        lambda: conditions(kube, "beside").get("Synced", ("",))[0] == "True",
+        lambda: conditions(kube, "beside"),
+        60,
+    )
+    says("films", "Synced", "function stores: no answer within 10 seconds")
+    assert running.pids() == before
+    for name in ("photos", "draft-1", "films"):
+        kube.delete(stores, name, "team-a")
+
+
+def established(kube: Kube, name: str) -> bool:
+    with suppress(KubeError):
+        found = kube.get(CRD, name).get("status", {}).get("conditions") or []
+        return any((e["type"], e["status"]) == ("Established", "True") for e in found)
+    return False
+
+
+def children(kube: Kube) -> list[Object]:
+    return [
+        each
+        for kind in (*KINDS.values(),)
+        for each in kube.list_all(kind.kind, "team-a")
+        if each["metadata"]["labels"]["crossplane.io/composite"] == "orders"
+    ]
+
+
+def conditions(kube: Kube, name: str, kind: Kind = POSTGRES) -> dict[str, tuple[str, str]]:
+    """(status, message) by type."""
+    found = kube.get(kind, name, "team-a").get("status", {}).get("conditions", [])
+    return {each["type"]: (each["status"], each.get("message", "")) for each in found}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,12 @@ from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
 from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions, publish
 from k8s_ucp.gitops.render.repositories import RenderInputs, render
+from k8s_ucp.kube import Kube
+from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import GitopsFolder
+from tests import cloud_kinds
+from tests.integration.gitops.core_kinds import serving
 from tests.unit.gitops.topologies import FACTS, demo
 
 
@@ -96,3 +101,13 @@ def world(tmp_path: Path, home: Path) -> World:
 def roots(folder: Path) -> list[Path]:
     """Every folder below (and with) this one that has a kustomization, sorted."""
     return sorted(each.parent for each in folder.rglob("kustomization.yaml"))
+
+
+@pytest.fixture(scope="session")
+def serving_core(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Iterator[Kube]:
+    """One API server for the tests that ask what it takes: a chain of tests/scheduling.py.
+
+    What the ones before apply stays in force; those that lay guard rails come last.
+    """
+    with serving(tmp_path_factory.mktemp("core"), toolbox, cloud_kinds.crds()) as kube:
+        yield kube

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from k8s_ucp.components import argo_rollouts, argocd, crossplane, manifests
 from k8s_ucp.gitops.render.repositories import render
-from k8s_ucp.kube import Kube
+from k8s_ucp.kube import Kube, Object
 from k8s_ucp.tools.catalogue import ROLLOUTS
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.toolbox import Toolbox
@@ -25,8 +25,11 @@ NAMESPACES = ("argocd", "crossplane-system", "ucp-clusters", "apps", "monitoring
 
 
 @contextmanager
-def serving(folder: Path, toolbox: Toolbox) -> Iterator[Kube]:
-    """A control plane with the kinds of Argo CD, Argo Rollouts and Crossplane, and with ours."""
+def serving(folder: Path, toolbox: Toolbox, others: Iterable[Object] = ()) -> Iterator[Kube]:
+    """A control plane with the kinds of Argo CD, Argo Rollouts and Crossplane, and with ours.
+
+    others: CustomResourceDefinitions besides these.
+    """
     rollouts = Installer(CACHE, lambda event: None).install(ROLLOUTS)
     with control_planes(folder, toolbox) as planes:
         kube = made(planes.provider(), "demo-core")
@@ -41,6 +44,7 @@ def serving(folder: Path, toolbox: Toolbox) -> Iterator[Kube]:
                 "composites": composites(on_clouds()),
             }
         )
+        kinds += [manifests.written(each, "others") for each in others]
         manifests.apply_all(kube, kinds)
         manifests.wait_served(kube, kinds)
         yield kube

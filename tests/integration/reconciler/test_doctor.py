@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.inspect import doctor, status
-from k8s_ucp.kube import SECRET
+from k8s_ucp.components.host.certificates import LIFETIME, Certificates
+from k8s_ucp.inspect import status
+from k8s_ucp.inspect.doctor import checks
+from k8s_ucp.inspect.doctor.finding import Finding
+from k8s_ucp.kube import LOCAL_CLUSTER, NAMESPACE, SECRET
 from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.topology import default
 from tests.integration.reconciler.conftest import Planes
@@ -25,7 +30,9 @@ pytestmark = pytest.mark.engines
 TOPOLOGY = default("demo", ["stage", "prod"])
 
 
-def found(world: World) -> dict[str, doctor.Finding]:
+def found(world: World, *, later: float = 0) -> dict[str, Finding]:
+    """later: seconds from now at which it is looked."""
+
     def kubeconfig(cluster: str) -> Path:
         path = world.folder / f"{cluster}.json"
         configs = {**world.provider.configs, "demo-core": world.core_config}
@@ -33,8 +40,8 @@ def found(world: World) -> dict[str, doctor.Finding]:
         return path
 
     seen = status.collect(TOPOLOGY, kubeconfig, list)
-    asked = doctor.collect(TOPOLOGY, seen, lambda: world.core, time.time())
-    return {each.id: each for each in doctor.findings(asked)}
+    asked = checks.collect(TOPOLOGY, seen, lambda: world.core, time.time() + later)
+    return {each.id: each for each in checks.findings(asked)}
 
 
 def test_a_world_that_is_well_has_no_finding(world: World) -> None:
@@ -85,3 +92,37 @@ def test_a_reconciler_that_is_gone_and_a_token_that_is_not_renewed(world: World)
     world.core.patch(SECRET, "cluster-demo-stage", ARGOCD, change)
     eventually(lambda: "token/demo-stage" in found(world), "the finding")
     assert found(world)["token/demo-stage"].severity == "error"
+
+
+def test_what_is_stuck_paused_or_about_to_expire(world: World) -> None:
+    """No namespace controller runs here: a namespace stays as its deletion left it."""
+    core, cluster = world.core, TOPOLOGY.core_cluster
+    core.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "leaving"}})
+    world.declare()
+    pause = {"metadata": {"annotations": {"crossplane.io/paused": "true"}}}
+    core.patch(LOCAL_CLUSTER, "demo-stage", names.CLUSTERS_NAMESPACE, pause)
+    old = Certificates(world.folder / "old")
+    old.ensure(datetime.now(UTC) - LIFETIME + timedelta(days=5))
+    pem, key = (base64.b64encode(each.read_bytes()).decode() for each in old.server)
+    about = {"name": "web-tls", "namespace": "default"}
+    data = {"tls.crt": pem, "tls.key": key}
+    core.create(
+        {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls"}
+        | {"metadata": about, "data": data}
+    )
+    try:
+        core.delete(NAMESPACE, "leaving")
+        seen = found(world)
+        assert seen[f"certificate/{cluster}/Secret/default/web-tls"].severity == "warning"
+        assert f"certificate/{cluster}/kube-apiserver" not in seen
+        paused = seen[f"paused/{cluster}/LocalCluster/{names.CLUSTERS_NAMESPACE}/demo-stage"]
+        assert "set by k8s-ucp" in paused.message
+        assert f"deletion/{cluster}/Namespace/leaving" not in seen
+        seen = found(world, later=600)
+        assert "terminating for 10 min" in seen[f"deletion/{cluster}/Namespace/leaving"].message
+        a_century = 100 * 365 * 86_400
+        assert found(world, later=a_century)[f"certificate/{cluster}/kube-apiserver"]
+    finally:
+        core.delete(SECRET, "web-tls", "default")
+        namespace = core.get(NAMESPACE, "leaving")
+        core.replace({**namespace, "spec": {"finalizers": []}}, subresource="finalize")

@@ -17,8 +17,9 @@ from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.versions import Overview
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_own
-from k8s_ucp.inspect import doctor, status
-from k8s_ucp.inspect.doctor import Examined
+from k8s_ucp.inspect import status
+from k8s_ucp.inspect.doctor import checks
+from k8s_ucp.inspect.doctor.checks import Examined
 from k8s_ucp.kube import CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kube, Unauthorized
 from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.topology import default
@@ -168,7 +169,7 @@ def test_tokens_are_renewed_at_two_thirds(world: World) -> None:
 def test_the_core_s_api_server_restarts(
     world: World, planes: Planes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("k8s_ucp.board.live.WATCH_SECONDS", 2.0)
+    monkeypatch.setattr("k8s_ucp.inspect.following.WATCH_SECONDS", 2.0)
     world.start()
     world.declare("stage")
     before = world.await_registered("demo-stage")
@@ -210,7 +211,7 @@ def board_source(world: World) -> LiveSource:
 
     def examine() -> Examined:
         seen = status.collect(topology, kubeconfig, list)
-        return doctor.collect(topology, seen, lambda: world.core, time.time())
+        return checks.collect(topology, seen, lambda: world.core, time.time())
 
     return LiveSource(topology, lambda: Kube(world.core_config), examine, lambda _: Overview())
 

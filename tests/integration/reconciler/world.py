@@ -67,7 +67,7 @@ def eventually(check: Callable[[], T | None], what: str, *, seconds: float = 60)
             if last:
                 return last
         # What is waited for needs the processor, too.
-        time.sleep(max(0.03, time.monotonic() - looked))
+        time.sleep(min(1, max(0.03, 3 * (time.monotonic() - looked))))
     raise AssertionError(f"{what}: not within {seconds:g} s; last: {last!r}")
 
 

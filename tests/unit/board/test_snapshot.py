@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp.board.snapshot import EVENTS, Known, Snapshot, difference, snapshot
+from k8s_ucp.board.snapshot import EVENTS, BoardState, Snapshot, difference, snapshot
 from k8s_ucp.board.versions import Deployed
 from k8s_ucp.git.objects import Author
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.history import HistoryEvent
 from k8s_ucp.gitops.promotion.message import Change
-from k8s_ucp.inspect.doctor import Finding
+from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.reconciler.runtime.clock import stamp
 from tests.unit.inspect.test_status import TOPOLOGY, WELL
 
@@ -32,7 +32,7 @@ def deployed(env: str, tag: str, **more: Any) -> Deployed:
 
 
 def test_before_anything_was_asked_the_topology_is_known() -> None:
-    found = snapshot(Known(TOPOLOGY))
+    found = snapshot(BoardState(TOPOLOGY))
     about = found["about"][""]
     assert (about["asked"], about["lost"], about["environments"]) == (
         False,
@@ -53,7 +53,7 @@ def test_a_cell_puts_together_what_git_and_argocd_say() -> None:
             newer=(Change("echo", Pin(tag="1.0"), Pin(tag="1.1")),),
         ),
     }
-    rows = snapshot(Known(TOPOLOGY, WELL, versions=versions))["apps"]
+    rows = snapshot(BoardState(TOPOLOGY, WELL, versions=versions))["apps"]
     assert list(rows) == ["echo/prod", "echo/stage"]
     prod = rows["echo/prod"]
     assert (prod["tag"], prod["sync"], prod["health"], prod["held"]) == (
@@ -71,13 +71,13 @@ def test_a_cell_puts_together_what_git_and_argocd_say() -> None:
 
 
 def test_an_app_that_only_argocd_knows_is_shown() -> None:
-    (row,) = snapshot(Known(TOPOLOGY, WELL))["apps"].values()
+    (row,) = snapshot(BoardState(TOPOLOGY, WELL))["apps"].values()
     assert (row["app"], row["env"], row["tag"], row["images"]) == ("echo", "prod", "", ["echo:1"])
 
 
 def test_several_images_are_named() -> None:
     pins = {"a": Pin(tag="1"), "b": Pin(tag="2")}
-    found = snapshot(Known(TOPOLOGY, versions={("x", "prod"): Deployed("x", "prod", pins)}))
+    found = snapshot(BoardState(TOPOLOGY, versions={("x", "prod"): Deployed("x", "prod", pins)}))
     assert found["apps"]["x/prod"]["tag"] == "a=1, b=2"
 
 
@@ -98,7 +98,7 @@ def test_no_text_of_others_holds_a_secret() -> None:
     problem = f"password: {SECRET}"
     versions = {("echo", "prod"): Deployed("echo", "prod", problem=problem)}
     found = snapshot(
-        Known(
+        BoardState(
             TOPOLOGY,
             seen,
             findings=[finding],
@@ -117,7 +117,7 @@ def test_the_newest_events_are_shown() -> None:
         {"metadata": {"name": f"e{number}"}, "lastTimestamp": stamp(60.0 * number)}
         for number in range(EVENTS + 20)
     ]
-    found = snapshot(Known(TOPOLOGY, events=items))["events"]
+    found = snapshot(BoardState(TOPOLOGY, events=items))["events"]
     assert len(found) == EVENTS
     assert "e0" not in found
 
@@ -133,7 +133,7 @@ def test_resources_say_what_is_wrong() -> None:
             ]
         },
     }
-    row = snapshot(Known(TOPOLOGY, resources=[item]))["resources"]["Bucket/n/b"]
+    row = snapshot(BoardState(TOPOLOGY, resources=[item]))["resources"]["Bucket/n/b"]
     assert (row["name"], row["synced"], row["ready"]) == ("n/b", "False", "True")
     assert row["why"] == "Failed: no quota"
 

@@ -15,7 +15,7 @@ import k8s_ucp
 from k8s_ucp.cli import main, tools
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UcpError
-from k8s_ucp.inspect.doctor_advice import NEXT, NEXT_BY_KIND
+from k8s_ucp.inspect.doctor.advice import NEXT, NEXT_BY_KIND
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.toolbox import Toolbox
@@ -33,7 +33,7 @@ def advice() -> Iterator[tuple[str, str]]:
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "next":
                 yield from ((file.name, text) for text in texts(node.value))
-    yield from (("doctor_advice", text) for text in (*NEXT.values(), *NEXT_BY_KIND.values()))
+    yield from (("doctor.advice", text) for text in (*NEXT.values(), *NEXT_BY_KIND.values()))
 
 
 def texts(node: ast.AST) -> Iterator[str]:

@@ -34,13 +34,18 @@ def test_a_mirror_of_another_namespace_asks_for_it(tmp_path: Path) -> None:
     first = settings_here(call, frozenset(), None)
     assert first.mirror_namespaces == ()
     file = workspace.state("demo").root / "ucp.yaml"
-    outdated = Outdated(file, lambda: settings_here(call, frozenset(), None) != first)
+    outdated = Outdated((file,), lambda: settings_here(call, frozenset(), None) != first)
     assert not outdated()
     write("  environments: [{name: stage}, {name: prod}]\n")
     assert not outdated(), "it has nothing to do with these settings"
     write("  environments: [{name: stage}]\n" + MIRROR)
     assert outdated()
     assert settings_here(call, frozenset(), None).mirror_namespaces == ("far",)
+    write("  environments: [{name: stage}]\n" + MIRROR + "  teams: [{name: payments}]\n")
+    assert outdated(), "connections of a team's claims are copied from its namespace"
+    now = settings_here(call, frozenset(), None)
+    assert now.mirror_namespaces == ("far", "team-payments")
+    assert now.password_namespaces == ("ucp-clusters", "team-payments")
 
 
 def test_the_backup_is_pushed_where_the_topology_says(tmp_path: Path) -> None:
@@ -72,7 +77,7 @@ def test_a_file_is_read_once_and_one_that_says_nothing_changes_nothing(tmp_path:
             raise UcpError("no topology")
         return asked[-1] == "c"
 
-    outdated = Outdated(file, differs)
+    outdated = Outdated((file,), differs)
     for number, text in enumerate(("nonsense", "b", "c")):
         file.write_text(text)
         os.utime(file, ns=(number, number))
@@ -80,4 +85,4 @@ def test_a_file_is_read_once_and_one_that_says_nothing_changes_nothing(tmp_path:
         assert not outdated()
     assert asked == ["nonsense", "b", "c"]
     file.unlink()
-    assert not Outdated(file, differs)()
+    assert not Outdated((file,), differs)()

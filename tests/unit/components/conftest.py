@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import StateFolder
 
-PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS)
+PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS, *cloud.PORTS)
 
 
 @pytest.fixture

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.cloud.keys import settle_keys
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import ArgoCD
+from k8s_ucp.components.cloud import CloudComponent
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement
@@ -32,6 +34,7 @@ def all_programs(host: Host) -> dict[str, Program]:
         *Crossplane(host, settings).programs(),
         *ReconcilerComponent(host, host.state.root.parent.parent, "demo").programs(),
         *Watcher(HostPlacement(host.state, host.runtime)).programs(),
+        *CloudComponent(host, "demo").programs(),
     ]
     return {each.name: each for each in made}
 
@@ -44,9 +47,22 @@ def test_every_program_can_be_supervised(host: Host) -> None:
     programs = all_programs(host)
     assert set(programs) == {
         *argocd.PROGRAMS,
-        *("redis", "crossplane", "reconciler", "watcher"),
+        *("redis", "crossplane", "reconciler", "watcher", "cloud"),
     }
     assert all(section(each) for each in programs.values())
+
+
+def test_the_keys_of_the_cloud_stay_in_its_private_folder(host: Host) -> None:
+    first, account = all_programs(host)["cloud"], CloudComponent(host, "demo").account()
+    keys = settle_keys(host.folder("cloud"))
+    assert account.access_key == keys.access_key
+    assert account.endpoint == f"http://{host.address('cloud')}"
+    words = " ".join([*first.argv, *first.env.values()])
+    assert not any(key in words for key in (keys.access_key, keys.secret_key, keys.token))
+    assert not any(key in f"{keys}" for key in (keys.secret_key, keys.token))
+    assert stat.S_IMODE((host.folder("cloud") / "keys.json").stat().st_mode) == 0o600
+    # Unchanged, so a second start leaves it alone.
+    assert all_programs(host)["cloud"] == first
 
 
 def test_the_server_has_a_page_to_show_where_it_has_no_web_ui(host: Host) -> None:
@@ -167,7 +183,7 @@ def test_programs_that_talk_to_the_core_change_with_it(host: Host) -> None:
 
 def test_the_reconciler_says_what_it_does_so_that_a_new_controller_restarts_it(host: Host) -> None:
     named = value(all_programs(host)["reconciler"], "--controllers")
-    assert named == "backup,local-clusters,mirrors,passwords,registration"
+    assert named == "backup,local-clusters,managed-resources,mirrors,passwords,registration"
 
 
 def test_the_reconciler_works_with_the_user_s_engine(

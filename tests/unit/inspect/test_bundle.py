@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.inspect.bundle import MISSING, Bundle, event_line, outline
+from k8s_ucp.inspect.bundle import MISSING, Bundle, outline
+from k8s_ucp.inspect.events import event_line
 from k8s_ucp.redaction import Redaction, secret_values
 
 CANARY = "canary-Xk29-sings"

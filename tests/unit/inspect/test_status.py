@@ -78,6 +78,7 @@ def test_the_shape_is_the_contract() -> None:
         "environments",
         "applications",
         "mirrors",
+        "claims",
     }
     assert data["core"] == {"name": "demo-core", "provider": "embedded", "ready": True}
     assert data["components"] == [

@@ -19,6 +19,7 @@ from k8s_ucp.preflight.core import check_git_reach, check_git_rights
 from k8s_ucp.preflight.machine import check_versions
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import Topology, default, parse
+from k8s_ucp.topology.parts import Clouds
 from k8s_ucp.workspace import Workspace
 
 
@@ -34,6 +35,17 @@ def refused(check: Callable[[StartContext], None], context: StartContext) -> Ucp
         check(context)
     assert caught.value.next
     return caught.value
+
+
+def test_a_simulator_that_is_not_installed(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_machine, "missing_packages", lambda: ["boto3", "moto"])
+    check_machine.check_simulator(context)
+    context.topology = default(clouds=Clouds.model_validate({"aws": {"simulated": True}}))
+    error = refused(check_machine.check_simulator, context)
+    assert error.message.endswith("packages that are not installed: boto3, moto")
+    assert "k8s-ucp[cloud]" in str(error.next) and "make install-cloud" in str(error.next)
 
 
 @pytest.mark.parametrize("name", ["argocd", "crossplane"])

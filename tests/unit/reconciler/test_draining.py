@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.reconciler.draining import applications_of, holding, in_words
+from k8s_ucp.kube import Conflict
+from k8s_ucp.reconciler.draining import applications_of, delete_applications, holding, in_words
 from tests.unit.reconciler.objects import Object
 
 CONTROLLED = {"ownerReferences": [{"kind": "ApplicationSet", "controller": True, "name": "apps"}]}
@@ -39,6 +40,41 @@ def test_ours_leave_with_the_cluster_and_a_person_s_stay() -> None:
 def test_an_unknown_address_matches_nothing() -> None:
     found = applications_of([application("a", {"server": ""}, **GENERATED)], "demo", "")
     assert found == ([], [])
+
+
+class Patches:
+    """Notes what would be written."""
+
+    def __init__(self, conflict: bool = False) -> None:
+        self.made: list[tuple[str, Object]] = []
+        self.conflict = conflict
+
+    def patch(self, kind: Any, name: str, namespace: str, change: Object) -> None:
+        if self.conflict:
+            raise Conflict("it was changed")
+        self.made.append((name, change))
+
+
+def leaving(name: str, phase: str, *, operation: bool = True) -> Object:
+    item = application(name, {}, deletionTimestamp="2026-01-01T00:00:00Z", resourceVersion="7")
+    item["status"] = {"operationState": {"phase": phase}}
+    return {**item, "operation": {}} if operation else item
+
+
+def test_a_sync_that_holds_up_a_deletion_is_ended() -> None:
+    everyone = [
+        leaving("retrying", "Running"),
+        leaving("ending", "Terminating"),
+        leaving("failed", "Failed"),
+        leaving("done", "Running", operation=False),
+    ]
+    api: Any = Patches()
+    delete_applications(api, everyone)
+    ended = {"operationState": {"phase": "Terminating"}}
+    assert api.made == [("retrying", {"metadata": {"resourceVersion": "7"}, "status": ended})]
+    changed: Any = Patches(conflict=True)
+    delete_applications(changed, everyone)
+    assert changed.made == []
 
 
 def service(type: str, ingress: list[Object] | None = None, **metadata: Any) -> Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,11 @@ def test_names_are_unique_and_the_embedded_set_is_known() -> None:
     assert len(programs) == len(set(programs))
     assert set(EMBEDDED) <= set(CATALOGUE)
     assert all(name == tool.name for name, tool in CATALOGUE.items())
+
+
+def test_every_tool_that_may_be_built_says_how_much_there_is_to_compile() -> None:
+    unsaid = {field.name: field.default for field in fields(Tool)}["packages"]
+    assert [each.name for each in CATALOGUE.values() if each.packages == unsaid] == []
+    for each in CATALOGUE.values():
+        alone, after_others = each.packages
+        assert 0 < after_others <= alone

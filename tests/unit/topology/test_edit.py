@@ -8,7 +8,7 @@ import pytest
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import default
-from k8s_ucp.topology.edit import with_item, with_words, without_item
+from k8s_ucp.topology.edit import with_item, with_words, without_environment, without_item
 from k8s_ucp.topology.text import topology_text
 
 FILE = Path("ucp.yaml")
@@ -153,3 +153,50 @@ def test_what_cannot_be_put_in_as_text_is_written_anew() -> None:
     text, topology = with_item(without, "environments", {"name": "a"}, FILE)
     assert topology.spec.environments[0].name == "a"
     assert text.startswith(without)
+
+
+def test_an_environment_goes_with_what_apps_say_of_it() -> None:
+    text = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+  environments:
+    - name: stage
+    - {name: prod, promotesFrom: stage}  # the last
+  apps:
+    - name: web
+      path: web
+      overlays:
+        stage: envs/staging
+        prod: envs/production
+      values: {prod: big.yaml}
+    - {name: shop, path: shop, overlays: {prod: envs/p, stage: envs/s}}
+    - name: api
+      path: api
+      overlays:  # one alone
+        prod: p
+"""
+    left, topology = without_environment(text, "prod", FILE)
+    assert [each.name for each in topology.spec.environments] == ["stage"]
+    assert (
+        left
+        == """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+  environments:
+    - name: stage
+  apps:
+    - name: web
+      path: web
+      overlays:
+        stage: envs/staging
+    - {name: shop, path: shop, overlays: {stage: envs/s}}
+    - name: api
+      path: api
+"""
+    )
+    with pytest.raises(UsageError, match="'qa' does not exist in environments"):
+        without_environment(text, "qa", FILE)

@@ -115,12 +115,12 @@ WRONG = {
     "an address without its end": (
         "spec:\n  git: {provider: url, core: 'http://[::1', apps: 'https://x/y'}\n",
         5,
-        "core: not the URL of a git repository: Invalid IPv6 URL",
+        "core: invalid URL: Invalid IPv6 URL",
     ),
     "a port that is none": (
         "spec:\n  apps: [{name: a, repo: 'https://x:99999/y', revision: a}]\n",
         5,
-        "repo: not the URL of a git repository: Port out of range 0-65535",
+        "repo: invalid URL: Port out of range 0-65535",
     ),
     "a revision that is a range": (
         "spec:\n  apps: [{name: a, repo: 'https://x/y', revision: a..b}]\n",

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,17 +67,19 @@ def item_of(call: Invocation, topology: Topology, wanted: AppFlags) -> Iterator[
             item |= _repository(call, topology, wanted)
         elif wanted.path:
             root = call.workspace.root
-            item["path"] = _beside(root, wanted.path, f"{COPIES}/{wanted.name}", undone)
+            item["path"] = _beside(
+                root, wanted.path, f"{COPIES}/{wanted.name}", undone, folder=True
+            )
         item |= {key: value for key, value in wanted.more.items() if value}
-        if wanted.repo and not wanted.chart and not item.get("as"):
-            item["as"] = _form(call, topology, item)
         environments = [each.name for each in topology.spec.environments]
+        if overlays := _by_environment(wanted.overlays, environments, "--overlay"):
+            item["overlays"] = overlays
+        if not item.keys() & {"as", "chart", "image"} and (wanted.repo or not overlays):
+            item |= _detected(call, topology, item, environments, wanted)
         if values := _by_environment(wanted.values, environments, "--values"):
             item["values"] = dict(item.get("values", {})) | {
                 name: _values_file(call, wanted, each, undone) for name, each in values.items()
             }
-        if overlays := _by_environment(wanted.overlays, environments, "--overlay"):
-            item["overlays"] = overlays
         try:
             yield item
         except EditKept:
@@ -105,10 +107,9 @@ def _chart(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, 
     app = _parsed({"name": wanted.name, "chart": found})
     credential = credential_for(call, topology, app)
     place = ChartRef(found["repo"], chart)
-    found["version"] = find_version(pinned_helm(), place, wanted.version, credential)
-    found["digest"] = find_digest(
-        pinned_helm(), place, found["version"], cache_folder(), credential
-    )
+    helm = pinned_helm(call, topology)
+    found["version"] = find_version(helm, place, wanted.version, credential)
+    found["digest"] = find_digest(helm, place, found["version"], cache_folder(), credential)
     return found
 
 
@@ -157,19 +158,116 @@ def read_item(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> 
     form_of(app, read_app(app, call.workspace.root, fetcher_of(call, topology)))
 
 
-def _form(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> str:
-    """How the files of a commit are rendered; written down, as they are copied then."""
+def _detected(
+    call: Invocation,
+    topology: Topology,
+    item: Mapping[str, Any],
+    environments: list[str],
+    wanted: AppFlags,
+) -> dict[str, Any]:
+    """What an app's files say of it: overlays in envs/ or the like, and the form of a commit's.
+
+    The form is written down with a commit, whose files are copied. Raises UcpError.
+    """
     from k8s_ucp.cli.app_sources import fetcher_of
-    from k8s_ucp.gitops.manifests.forms import find_form
+    from k8s_ucp.gitops.manifests.forms import SeveralFolders, find_form, overlays
     from k8s_ucp.gitops.render.app_manifests import read_app
 
-    app = _parsed(item)
-    files = read_app(app, call.workspace.root, fetcher_of(call, topology))
-    return find_form(files).form
+    found: dict[str, Any] = {}
+
+    def read() -> dict[str, bytes]:
+        return read_app(_parsed({**item, **found}), call.workspace.root, fetcher_of(call, topology))
+
+    try:
+        files = read()
+    except SeveralFolders as error:
+        if not error.environments:
+            error.next = _choice(wanted, error.folders[0])
+            raise
+        name = str(item["name"])
+        found["overlays"] = _environment_overlays(name, error.environments, environments)
+        files = read() if "repo" in item else {}
+    if not item.get("overlays") and not found:
+        _meet_other_overlays(call, str(item["name"]), sorted(overlays(files)), environments)
+    if "repo" in item:
+        named = found.get("overlays") or item.get("overlays", ())
+        found["as"] = find_form(files, named=named).form
+    return found
 
 
-def _beside(root: Path, path: str, copy: str, undone: contextlib.ExitStack) -> str:
-    """A path below the folder of ucp.yaml: what lies elsewhere is copied there."""
+def _choice(wanted: AppFlags, folder: str) -> str:
+    """The command for one of the folders below what was named."""
+    place = "/".join(each.rstrip("/") for each in (wanted.path, folder) if each)
+    everything = f"ucp app import {wanted.repo or wanted.path} lists them all"
+    if not wanted.repo:
+        return f"ucp app add {wanted.name} {place} (or another one; {everything})"
+    ref = f" --ref {wanted.revision}" if wanted.revision else ""
+    return (
+        f"ucp app add {wanted.name} {wanted.repo} --path {place}{ref} "
+        f"(or another one; {everything})"
+    )
+
+
+def _environment_overlays(
+    name: str, folders: Mapping[str, str], environments: list[str]
+) -> dict[str, str]:
+    """{environment: folder} of an app that has a folder for each.
+
+    Raises UsageError where not every environment has one: which to take is not ours to guess.
+    """
+    missing = [each for each in environments if each not in folders]
+    if missing:
+        proposed = {each: _alike(each, folders) or "DIR" for each in environments}
+        raise _not_named(name, folders, missing, proposed)
+    return {each: folders[each] for each in environments}
+
+
+def _meet_other_overlays(
+    call: Invocation, name: str, there: list[str], environments: list[str]
+) -> None:
+    """Overlays of other names than the environments', in overlays/.
+
+    Raises UsageError where one is probably meant for an environment that has none.
+    """
+    missing = [each for each in environments if each not in there]
+    free = {each: f"overlays/{each}" for each in there if each not in environments}
+    proposed = {each: folder for each in missing if (folder := _alike(each, free))}
+    if proposed:
+        raise _not_named(name, there, missing, proposed)
+    if there and missing:
+        call.console.say(
+            f"{name}: no overlay for {', '.join(missing)}, only for {', '.join(there)} "
+            "(--overlay ENV=DIR names one)"
+        )
+
+
+def _not_named(
+    app: str, there: Iterable[str], missing: list[str], proposed: Mapping[str, str]
+) -> UsageError:
+    """proposed: {environment: a folder}"""
+    flags = " ".join(f"--overlay {each}={folder}" for each, folder in proposed.items())
+    return UsageError(
+        f"the app {app} has overlays for {', '.join(there)}, but not for {', '.join(missing)}",
+        next=f"name one for each environment: run the command again with {flags}",
+    )
+
+
+def _alike(environment: str, folders: Mapping[str, str]) -> str | None:
+    """The folder whose name resembles an environment's."""
+    from k8s_ucp.topology.problems import nearest
+
+    longer = (each for each in folders if each.startswith(environment))
+    name = next(longer, None) or nearest(environment, folders)
+    return folders[name] if name else None
+
+
+def _beside(
+    root: Path, path: str, copy: str, undone: contextlib.ExitStack, *, folder: bool = False
+) -> str:
+    """A path below the folder of ucp.yaml: what lies elsewhere is copied there.
+
+    folder: the copy of a file is a folder with it.
+    """
     if path.startswith("ucp:"):
         return path
     source = Path(path).expanduser()
@@ -191,7 +289,9 @@ def _beside(root: Path, path: str, copy: str, undone: contextlib.ExitStack) -> s
             part = Path(work, "copy")
             here = _copy_folder(source, part) if source.is_dir() else ""
             if not source.is_dir():
-                shutil.copyfile(source, part)
+                if folder:
+                    part.mkdir()
+                shutil.copyfile(source, part / source.name if folder else part)
             if not target.exists():
                 part.rename(target)
             elif _contents(part) != _contents(target):

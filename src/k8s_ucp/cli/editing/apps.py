@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    OutputOption,
+    PlanOption,
+    PlanOutputOption,
+    YesOption,
+    declare,
+    invocation,
+    option,
+)
 from k8s_ucp.cli.editing.app_adding import COPIES, AppFlags, AuthOption, RevisionOption, item_of
-from k8s_ucp.cli.editing.app_import import import_apps
 from k8s_ucp.cli.editing.app_preview import grant, preview, tell
+from k8s_ucp.cli.editing.app_source import with_source
 from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
+from k8s_ucp.cli.editing.imports.command import import_apps
 from k8s_ucp.cli.editing.kind_deletion import delete_kinds, kinds_brought
 from k8s_ucp.cli.editing.namespace_deletion import delete_namespaces
-from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
+from k8s_ucp.cli.editing.removal_plan import foresee_app
+from k8s_ucp.cli.editing.topology_edit import (
+    confirm_removal,
+    edit_topology,
+    plan_edit,
+    up_to_date,
+)
+from k8s_ucp.clouds import database_providers
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.image_edit import read_images
-from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.publish.merge import Scope
+from k8s_ucp.inspect.overlay_versions import versions_in
 from k8s_ucp.topology import APPS, App, Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
 from k8s_ucp.topology.parts import APP_FORMS
 
 app = declare("List, add and remove apps.")
-_OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/kustomization\.ya?ml")
-_CHART = re.compile(r"apps/([^/]+)/overlays/([^/]+)/Chart\.yaml")
 
 
 @app.command("list", short_help="List apps and their versions per environment.")
@@ -70,6 +84,15 @@ def add(
             metavar="NAME", help=f"Name of the new app, or of a built-in app: {', '.join(APPS)}."
         ),
     ],
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SOURCE]",
+            help="Folder, file, URL of a git repository, oci://…/CHART or IMAGE:TAG; "
+            "instead of --path, --repo, --chart, --image.",
+            show_default=False,
+        ),
+    ] = None,
     image: Annotated[
         str | None, option("--image", "NAME", "Image of the app, without tag.")
     ] = None,
@@ -79,8 +102,8 @@ def add(
         option(
             "--path",
             "DIR",
-            "Folder with a kustomization, a Helm chart, manifests or jsonnet; copied "
-            "if it is outside of the workspace. With --repo: folder in that repository.",
+            "Folder with a kustomization, a Helm chart, manifests or jsonnet, or one file; copied "
+            "if it is outside of the workspace. With --repo: in that repository.",
         ),
     ] = None,
     repo: Annotated[
@@ -117,18 +140,22 @@ def add(
         ),
     ] = None,
     namespace: Annotated[
-        str | None, option("--namespace", "NAME", "Where it runs; its name without it.")
+        str | None, option("--namespace", "NAME", "Namespace of the app (default: its name).")
     ] = None,
     also_namespace: Annotated[
         list[str] | None,
-        option("--also-namespace", "NAME", "A further namespace it may write to; again."),
+        option(
+            "--also-namespace",
+            "NAME",
+            "Additional namespace that the app may write to; repeatable.",
+        ),
     ] = None,
     cluster_kind: Annotated[
         list[str] | None,
         option(
             "--cluster-kind",
             "KIND",
-            "A kind outside of namespaces that it may bring, such as ClusterRole; again.",
+            "Cluster-scoped kind that the app may create, such as ClusterRole; repeatable.",
         ),
     ] = None,
     auth: AuthOption = None,
@@ -144,7 +171,12 @@ def add(
         option("--database", "NAME", "Name of the app's database; created if it does not exist."),
     ] = None,
     database_provider: Annotated[
-        str, option("--database-provider", "P", "Provider of the database: gcp, aws or local.")
+        str,
+        option(
+            "--database-provider",
+            "P",
+            f"Provider of the database: {', '.join(database_providers())}.",
+        ),
     ] = "local",
     dry_run: Annotated[
         bool,
@@ -161,9 +193,20 @@ def add(
     call = invocation(ctx)
     if form is not None and form not in APP_FORMS:
         raise UsageError(f"--as {form} is not valid; valid values: {', '.join(APP_FORMS)}")
-    more: dict[str, Any] = {
+    origin = {
         "image": image,
         "tag": tag,
+        "path": path,
+        "repo": repo,
+        "revision": revision,
+        "chart": chart,
+        "version": version,
+    }
+    if source is not None:
+        origin = with_source(name, source, origin)
+    more: dict[str, Any] = {
+        "image": origin["image"],
+        "tag": origin["tag"],
         "as": form,
         "namespace": namespace,
         "namespaces": list(also_namespace or ()),
@@ -172,12 +215,11 @@ def add(
         "replicas": replicas,
         "database": database,
     }
-    if not (image or path or repo or chart):
+    if not any(origin[each] for each in ("image", "path", "repo", "chart")):
         if name not in APPS:
             raise UsageError(
                 f"unknown app '{name}'; built-in apps: {', '.join(APPS)}",
-                next=f"ucp app add {name} --image NAME --tag TAG (or --path DIR, --repo URL, "
-                "--chart NAME)",
+                next=f"ucp app add {name} DIR (or FILE, URL, oci://…/CHART, IMAGE:TAG)",
             )
         known = APPS[name].model_dump(by_alias=True, exclude_unset=True)
         more = {key: more.get(key) or known.get(key) for key in {**known, **more}}
@@ -185,11 +227,11 @@ def add(
         more.pop("name", None)
     wanted = AppFlags(
         name=name,
-        path=path,
-        repo=repo,
-        revision=revision,
-        chart=chart,
-        version=version,
+        path=origin["path"],
+        repo=origin["repo"],
+        revision=origin["revision"],
+        chart=origin["chart"],
+        version=origin["version"],
         auth=auth,
         values=tuple(values or ()),
         overlays=tuple(overlay or ()),
@@ -227,6 +269,9 @@ app.command("import", short_help="Add the apps of an existing GitOps repository.
 def remove(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the app.")],
+    yes: YesOption = False,
+    plan: PlanOption = False,
+    output: PlanOutputOption = Output.table,
 ) -> None:
     """Remove an app from ucp.yaml, the app repository and all environments."""
     call = invocation(ctx)
@@ -241,8 +286,13 @@ def remove(
     def as_it_is(text: str, file: Path) -> tuple[str, Topology]:
         return text, parse(text, file)
 
-    kinds = kinds_brought(call, before, name) if name in declared else {}
     removed = Scope(frozenset(), frozenset([name]))
+    if plan:
+        leaving = {"delete-applications": foresee_app(call, before, name, declared.get(name))}
+        plan_edit(call, edit, output, removed=removed, after=leaving)
+        return
+    confirm_removal(yes, f"the app {name} from every environment")
+    kinds = kinds_brought(call, before, name) if name in declared else {}
     topology = edit_topology(call, edit, subject=f"Remove the app {name}", removed=removed)
     if remove_applications(call, topology, name):
         # Its project stayed until its Applications were gone.
@@ -268,35 +318,7 @@ def _versions(call: Invocation, topology: Topology) -> dict[str, dict[str, list[
         return {}
     clone = up_to_date(call, topology, folder)
     commit = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
-    found: dict[str, dict[str, list[str]]] = {}
-    for path, content in (clone.read(commit, "apps") if commit else {}).items():
-        if match := _CHART.fullmatch(path):
-            # A chart's name may be shared by apps; what differs is its version.
-            chart = _chart_of(content)
-            found.setdefault(match[1], {})[match[2]] = [chart] if chart else []
-            continue
-        match = _OVERLAY.fullmatch(path)
-        if not match:
-            continue
-        try:
-            images = read_images(content.decode("utf-8"), path)
-        except (NotEditable, ValueError):
-            images = []
-        found.setdefault(match[1], {})[match[2]] = [
-            f"{each.new_name or each.name}:{each.pin}" for each in images
-        ]
-    return found
-
-
-def _chart_of(content: bytes) -> str | None:
-    """`<chart>:<version>` as Chart.yaml says; None where it says neither."""
-    from k8s_ucp.gitops.manifests.forms import chart_file
-
-    try:
-        chart = chart_file({"Chart.yaml": content})
-    except UsageError:
-        return None
-    return f"{chart.name}:{chart.version}"
+    return versions_in(clone.read(commit, "apps") if commit else {})
 
 
 def _shown(versions: list[str] | None) -> str:

@@ -1,15 +1,20 @@
-"""Waits until what was removed by a commit has left the running core cluster."""
+"""Waits until what a commit removed has left the core cluster, and deletes what it left behind."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, Kube, KubeError
-from k8s_ucp.names import PROTECTED
+from k8s_ucp.inspect.cluster_deletion import ClusterDeletion, cluster_resources
+from k8s_ucp.kube import APPLICATION, Kind, Kube, KubeError, NotFound, Object
+from k8s_ucp.names import ARGOCD_NAMESPACE, PROTECTED, TRACKING_ID
+from k8s_ucp.reconciler.draining import end_sync
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -17,24 +22,27 @@ if TYPE_CHECKING:
 LEAVING_SECONDS = 180.0
 
 
-def await_cluster_gone(call: Invocation, topology: Topology, cluster: str) -> None:
-    """Wait for a LocalCluster to be gone, drain included. Raises DeadlineExceeded."""
+def deletion_of(call: Invocation, topology: Topology, environment: str) -> ClusterDeletion | None:
+    """How an environment's cluster goes, looked at while it is there; None: the core is silent."""
     kube = open_core(call, topology)
     if kube is None:
-        call.console.say(
-            "the core cluster is not running: the cluster is deleted at the next start"
-        )
-        return
+        return None
+    try:
+        applications = kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+    except NotFound:
+        applications = []
+    resources = cluster_resources(kube, applications, environment)
+    return ClusterDeletion(kube, topology.app_cluster(environment), resources)
 
-    def look() -> str:
-        found = kube.find(LOCAL_CLUSTER, cluster, "ucp-clusters")
-        if found is None:
-            return ""
-        conditions = (found.get("status") or {}).get("conditions") or []
-        words = [str(each.get("message")) for each in conditions if each.get("status") != "True"]
-        return "; ".join(words) or "it still exists"
 
-    _wait(f"deletion of cluster {cluster}", look)
+def await_cluster_gone(deletion: ClusterDeletion, environment: str, *, seconds: float) -> None:
+    """Wait for an environment's cluster to be gone, drain included. Raises DeadlineExceeded."""
+    _wait(
+        f"deletion of cluster {deletion.cluster}",
+        deletion.left,
+        seconds=seconds,
+        next=f"fix what is named, then run ucp env remove {environment} again: it continues",
+    )
 
 
 def how_far(call: Invocation, topology: Topology, look: str) -> str:
@@ -81,22 +89,89 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
         there = kube.list_all(APPLICATION, "argocd", labels=labels)
         for each in there:
             # A set that hasn't seen the commit yet makes it again: the next look deletes that one.
-            if not each["metadata"].get("deletionTimestamp"):
+            if each["metadata"].get("deletionTimestamp"):
+                end_sync(kube, each)
+            else:
                 kube.delete(APPLICATION, each["metadata"]["name"], "argocd")
         return ", ".join(each["metadata"]["name"] for each in there)
 
-    _wait(f"deletion of the Applications of {app}", look)
+    _wait(f"deletion of the Applications of {app}", look, next="ucp status")
     return True
 
 
-def _wait(what: str, look: object) -> None:
+def _wait(
+    what: str, look: Callable[[], str], *, seconds: float = LEAVING_SECONDS, next: str
+) -> None:
     def safely() -> str:
         try:
-            return str(look())  # type: ignore[operator]
+            return look()
         except KubeError as error:
             return error.message
 
-    wait_until(what, safely, seconds=LEAVING_SECONDS, cancel=Cancel(), pause=0.5, next="ucp status")
+    wait_until(what, safely, seconds=seconds, cancel=Cancel(), pause=0.5, next=next)
+
+
+def delete_on_each(
+    call: Invocation,
+    topology: Topology,
+    what: str,
+    named: Mapping[str, Collection[str]],
+    delete: Callable[[Kube, str, str], str],
+) -> None:
+    """Delete objects on every environment whose cluster has a kubeconfig here.
+
+    named: {environment: names}. delete(kube, name, environment) returns why an object stays; that
+    is said, and nothing here fails the removal, which has landed.
+    """
+    for name, environment, why in ask_each(call, topology, named, delete):
+        if why:
+            call.console.say(f"note: the {what} {name} on {environment} is retained: {why}")
+
+
+def ask_each(
+    call: Invocation,
+    topology: Topology,
+    named: Mapping[str, Collection[str]],
+    ask: Callable[[Kube, str, str], str],
+) -> Iterator[tuple[str, str, str]]:
+    """(name, environment, why it stays) of each; a cluster that does not respond is a reason."""
+    state = call.workspace.state(topology.name)
+
+    def on(environment: str) -> list[tuple[str, str, str]]:
+        path = state.kubeconfig(topology.app_cluster(environment))
+        said = []
+        for name in sorted(named[environment]) if path.exists() else ():
+            try:
+                with contextlib.closing(Kube.from_file(path)) as kube:
+                    why = ask(kube, name, environment)
+            except UcpError as error:
+                why = error.message
+            said.append((name, environment, why))
+        return said
+
+    with ThreadPoolExecutor(8, "ask") as pool:
+        for answers in pool.map(on, named):
+            yield from answers
+
+
+def is_tracked_by(item: Object, application: str) -> bool:
+    """Argo CD applied it for that Application, with which it goes."""
+    annotations = item["metadata"].get("annotations") or {}
+    return str(annotations.get(TRACKING_ID)).startswith(f"{application}:")
+
+
+def delete_and_wait(kube: Kube, kind: Kind, item: Object, what: str, *, seconds: float) -> None:
+    """Delete this very object, and wait until its name is free. Raises UcpError."""
+    name = item["metadata"]["name"]
+    kube.delete(kind, name, uid=item["metadata"]["uid"])
+    wait_until(
+        what,
+        lambda: "it still exists" if kube.find(kind, name) else "",
+        seconds=seconds,
+        cancel=Cancel(),
+        pause=0.5,
+        next="ucp status",
+    )
 
 
 def open_core(call: Invocation, topology: Topology) -> Kube | None:

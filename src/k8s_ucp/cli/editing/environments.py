@@ -7,15 +7,31 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
-from k8s_ucp.cli.editing.deletion import await_cluster_gone, how_far
-from k8s_ucp.cli.editing.topology_edit import edit_topology, up_to_date
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    OutputOption,
+    PlanOption,
+    PlanOutputOption,
+    YesOption,
+    declare,
+    invocation,
+    option,
+)
+from k8s_ucp.cli.editing.deletion import await_cluster_gone, deletion_of, how_far
+from k8s_ucp.cli.editing.removal_plan import foresee_environment
+from k8s_ucp.cli.editing.topology_edit import (
+    confirm_removal,
+    edit_topology,
+    plan_edit,
+    up_to_date,
+)
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
 from k8s_ucp.providers import DEFAULT
 from k8s_ucp.topology import Topology, load, parse
-from k8s_ucp.topology.edit import with_item, without_item
+from k8s_ucp.topology.edit import with_item, without_environment
 
 app = declare("List, add and remove environments.")
 
@@ -105,6 +121,18 @@ def add(
 def remove(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
+    wait: Annotated[
+        int,
+        option(
+            "--wait",
+            "SECONDS",
+            "How long to wait for the cluster to be deleted. 0: don't wait.",
+            min=0,
+        ),
+    ] = 1200,
+    yes: YesOption = False,
+    plan: PlanOption = False,
+    output: PlanOutputOption = Output.table,
 ) -> None:
     """Remove an environment: its apps, then its cluster, its files and its entry in ucp.yaml.
 
@@ -127,13 +155,34 @@ def remove(
                     f"{each.name} promotes from {name}",
                     next=f"change promotesFrom of {each.name} in {path} first",
                 )
-        return without_item(text, "environments", name, path)
+        return without_environment(text, name, path)
 
     removed = Scope(frozenset([name]), frozenset())
-    subject = f"Remove the environment {name}"
-    topology = edit_topology(call, edit, subject=subject, removed=removed)
-    await_cluster_gone(call, topology, topology.app_cluster(name))
-    call.console.say(f"environment {name} removed")
+    if plan:
+        before = load(call.workspace.topology_file)
+        leaving = (
+            line
+            for each in before.spec.environments
+            if each.name == name
+            for line in foresee_environment(call, before, each)
+        )
+        plan_edit(call, edit, output, removed=removed, after={"await-cluster-gone": leaving})
+        return
+    topology = load(call.workspace.topology_file)
+    deletion = deletion_of(call, topology, name)
+    declared = any(each.name == name for each in topology.spec.environments)
+    if declared or not (deletion and deletion.has_begun()):
+        confirm_removal(yes, f"the environment {name} with its apps and its cluster")
+        subject = f"Remove the environment {name}"
+        edit_topology(call, edit, subject=subject, removed=removed)
+    if deletion is None:
+        how = "; the core cluster is not running: its cluster is deleted at the next start"
+    elif not wait:
+        how = f"; its cluster is being deleted: `ucp env remove {name}` waits for the end"
+    else:
+        await_cluster_gone(deletion, name, seconds=wait)
+        how = ""
+    call.console.say(f"environment {name} removed{how}")
 
 
 def _committed(call: Invocation, topology: Topology) -> list[str]:

@@ -8,16 +8,20 @@ https://github.com/argoproj/argo-cd/issues/613
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.editing.deletion import open_core
+from k8s_ucp.cli.editing.deletion import (
+    ask_each,
+    delete_and_wait,
+    delete_on_each,
+    is_tracked_by,
+    open_core,
+)
 from k8s_ucp.components.ownership.generated_kinds import kind_of_crd
-from k8s_ucp.engine.waiting import Cancel, wait_until
-from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import APPLICATION, CRD, Kube, Object
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.kube import APPLICATION, CRD, Kube, KubeError, Object
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -51,28 +55,17 @@ def delete_kinds(
     if core is None:
         return
     with contextlib.closing(core):
-        applications = core.list_all(APPLICATION, "argocd")
-    state = call.workspace.state(topology.name)
+        try:
+            applications = core.list_all(APPLICATION, "argocd")
+        except KubeError as error:
+            kinds = ", ".join(sorted(set().union(*brought.values())))
+            call.console.say(f"note: kinds are retained ({kinds}): {error.message}")
+            return
 
-    def on(environment: str) -> list[str]:
-        cluster = topology.app_cluster(environment)
-        path = state.kubeconfig(cluster)
-        said = []
-        for name in sorted(brought[environment]) if path.exists() else ():
-            users = declaring(applications, name, cluster)
-            try:
-                with contextlib.closing(Kube.from_file(path)) as kube:
-                    why = _delete(kube, name, users)
-            except UcpError as error:
-                why = error.message
-            if why:
-                said.append(f"note: the kind {name} on {environment} is retained: {why}")
-        return said
+    def delete(kube: Kube, name: str, environment: str) -> str:
+        return _delete(kube, name, declaring(applications, name, topology.app_cluster(environment)))
 
-    with ThreadPoolExecutor(8, "kinds") as pool:
-        for notes in pool.map(on, brought):
-            for each in notes:
-                call.console.say(each)
+    delete_on_each(call, topology, "kind", brought, delete)
 
 
 def declared_kinds(application: Object) -> frozenset[str]:
@@ -105,6 +98,35 @@ def why_retained(crd: Object, declared_by: Collection[str], objects: int) -> str
     return ""
 
 
+def foresee_kinds(
+    call: Invocation, topology: Topology, app: str, applications: Collection[Object]
+) -> Iterator[Foreseen]:
+    """What `delete_kinds` would do once the app is gone. topology: with the app."""
+    by_name = {each["metadata"]["name"]: each for each in applications}
+    own = {each.name: f"{app}-{each.name}" for each in topology.spec.environments}
+    others = [each for each in applications if each["metadata"]["name"] not in own.values()]
+
+    def why(kube: Kube, name: str, environment: str) -> str:
+        crd = kube.find(CRD, name)
+        if crd is None:
+            return ""
+        kind = kind_of_crd(crd)
+        left = [
+            each
+            for each in (kube.list_all(kind) if kind else ())
+            if not is_tracked_by(each, own[environment])
+        ]
+        declared_by = declaring(others, name, topology.app_cluster(environment))
+        return why_retained(crd, declared_by, len(left))
+
+    brought = {
+        name: declared_kinds(by_name.get(application, {})) for name, application in own.items()
+    }
+    for name, environment, said in ask_each(call, topology, brought, why):
+        what = f"kind {name} on {environment}"
+        yield Foreseen("keep" if said else "delete", what, said or f"only {app} uses it")
+
+
 def _delete(kube: Kube, name: str, declared_by: Collection[str]) -> str:
     """Why it stays; "" once it is gone, or was never there. Raises UcpError."""
     crd = kube.find(CRD, name)
@@ -114,13 +136,6 @@ def _delete(kube: Kube, name: str, declared_by: Collection[str]) -> str:
     objects = len(kube.list_all(kind)) if kind else 0
     if why := why_retained(crd, declared_by, objects):
         return why
-    kube.delete(CRD, name, uid=crd["metadata"]["uid"])
-    wait_until(
-        f"deletion of the kind {name}",
-        lambda: "it still exists" if kube.find(CRD, name) else "",
-        seconds=LEAVING_SECONDS,
-        cancel=Cancel(),
-        pause=0.5,
-        next="ucp status",
-    )
+    what = f"deletion of the kind {name}"
+    delete_and_wait(kube, CRD, crd, what, seconds=LEAVING_SECONDS)
     return ""

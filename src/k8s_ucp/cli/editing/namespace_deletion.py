@@ -5,26 +5,30 @@ A namespace that holds anything of somebody else stays, and so does one with vol
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from k8s_ucp import names
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.engine.waiting import Cancel, wait_until
-from k8s_ucp.errors import UcpError
+from k8s_ucp.cli.editing.deletion import (
+    ask_each,
+    delete_and_wait,
+    delete_on_each,
+    is_tracked_by,
+)
+from k8s_ucp.engine.foresight import Action, Foreseen
 from k8s_ucp.gitops.render.values.permissions import namespaces_of, taken_namespaces
 from k8s_ucp.kube import NAMESPACE, Kube, Object
 from k8s_ucp.providers import PROVIDERS
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import App, Environment, Topology
+    from k8s_ucp.topology import App, Topology
 
 LEAVING_SECONDS = 60.0
 _ARGOCD = "argocd-controller"
 """Field manager of what Argo CD applies."""
-_TRACKING = "argocd.argoproj.io/tracking-id"
+_ABSENT = "absent"
 _PASSING = frozenset({"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"})
 _IN_EVERY_NAMESPACE = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 
@@ -34,38 +38,78 @@ def delete_namespaces(call: Invocation, topology: Topology, app: App) -> None:
 
     What stays is said; nothing here fails the removal, which has landed.
     """
-    wanted = [each for each in namespaces_of(app) if each not in taken_namespaces(topology)]
-    state = call.workspace.state(topology.name)
+    simulated = _simulated(topology)
 
-    def on(environment: Environment) -> list[str]:
-        path = state.kubeconfig(topology.app_cluster(environment.name))
-        simulated = PROVIDERS[environment.cluster.provider].simulated
-        application = f"{app.name}-{environment.name}"
-        said = []
-        for namespace in wanted if path.exists() else ():
-            try:
-                with contextlib.closing(Kube.from_file(path)) as kube:
-                    why = _delete(kube, namespace, application, volumes_too=simulated)
-            except UcpError as error:
-                why = error.message
-            if why:
-                place = f"the namespace {namespace} on {environment.name}"
-                said.append(f"note: {place} is retained: {why}")
-        return said
+    def delete(kube: Kube, namespace: str, environment: str) -> str:
+        return delete_namespace(
+            kube, namespace, f"{app.name}-{environment}", volumes_too=simulated[environment]
+        )
 
-    with ThreadPoolExecutor(8, "namespaces") as pool:
-        for notes in pool.map(on, topology.spec.environments):
-            for each in notes:
-                call.console.say(each)
+    delete_on_each(call, topology, "namespace", _named(topology, app), delete)
 
 
-def _delete(kube: Kube, namespace: str, application: str, *, volumes_too: bool) -> str:
+def foresee_namespaces(call: Invocation, topology: Topology, app: App) -> Iterator[Foreseen]:
+    """What `delete_namespaces` would do once the app is gone. topology: without the app."""
+    simulated = _simulated(topology)
+
+    def why(kube: Kube, namespace: str, environment: str) -> str:
+        found = kube.find(NAMESPACE, namespace)
+        application, volumes_too = f"{app.name}-{environment}", simulated[environment]
+        return why_kept(kube, found, application, volumes_too=volumes_too) if found else _ABSENT
+
+    for name, environment, said in ask_each(call, topology, _named(topology, app), why):
+        if said != _ABSENT:
+            yield foreseen_namespace(name, environment, said)
+
+
+def foreseen_namespace(name: str, where: str, why: str) -> Foreseen:
+    """why: it stays; empty where it goes."""
+    action: Action = "keep" if why else "delete"
+    return Foreseen(action, f"namespace {name} on {where}", why or "nobody else uses it")
+
+
+def _named(topology: Topology, app: App) -> dict[str, list[str]]:
+    taken = taken_namespaces(topology)
+    wanted = [each for each in namespaces_of(app) if each not in taken]
+    return {each.name: wanted for each in topology.spec.environments}
+
+
+def _simulated(topology: Topology) -> dict[str, bool]:
+    environments = topology.spec.environments
+    return {each.name: PROVIDERS[each.cluster.provider].simulated for each in environments}
+
+
+def delete_namespace(
+    kube: Kube,
+    namespace: str,
+    application: str,
+    *,
+    volumes_too: bool,
+    ours: Callable[[Object], bool] = lambda found: made_for_apps(found),
+) -> str:
     """Why it stays; "" once it is gone, or was never there. Raises UcpError."""
     found = kube.find(NAMESPACE, namespace)
     if found is None:
         return ""
-    if not made_for_apps(found):
-        return "it was not created for the app"
+    if why := why_kept(kube, found, application, volumes_too=volumes_too, ours=ours):
+        return why
+    what = f"deletion of the namespace {namespace}"
+    delete_and_wait(kube, NAMESPACE, found, what, seconds=LEAVING_SECONDS)
+    return ""
+
+
+def why_kept(
+    kube: Kube,
+    found: Object,
+    application: str,
+    *,
+    volumes_too: bool,
+    ours: Callable[[Object], bool] = lambda found: made_for_apps(found),
+) -> str:
+    """Why a namespace stays; "" where nobody would miss it. Raises UcpError."""
+    if not ours(found):
+        return "it was not created by ucp for it"
+    namespace = found["metadata"]["name"]
     with ThreadPoolExecutor(8, "list") as pool:
         kinds = [each for each in kube.namespaced_kinds() if each.kind not in _PASSING]
         listed = pool.map(lambda kind: (kind.kind, kube.list_all(kind, namespace)), kinds)
@@ -73,15 +117,6 @@ def _delete(kube: Kube, namespace: str, application: str, *, volumes_too: bool) 
     if held := list(held_by(items, application, volumes_too=volumes_too)):
         more = f" and {len(held) - 3} more" if len(held) > 3 else ""
         return f"it contains {', '.join(held[:3])}{more}"
-    kube.delete(NAMESPACE, namespace, uid=found["metadata"]["uid"])
-    wait_until(
-        f"deletion of the namespace {namespace}",
-        lambda: "it still exists" if kube.find(NAMESPACE, namespace) else "",
-        seconds=LEAVING_SECONDS,
-        cancel=Cancel(),
-        pause=0.5,
-        next="ucp status",
-    )
     return ""
 
 
@@ -91,7 +126,7 @@ def made_for_apps(namespace: Object) -> bool:
     One that an Application declares, which Argo CD tracks, goes and stays with that Application.
     """
     about = namespace["metadata"]
-    if _TRACKING in (about.get("annotations") or {}):
+    if names.TRACKING_ID in (about.get("annotations") or {}):
         return False
     if (about.get("labels") or {}).get(names.MANAGED_BY) == names.OURS:
         return True
@@ -112,7 +147,7 @@ def held_by(
             continue  # It goes by itself.
         if (kind, about["name"]) in _IN_EVERY_NAMESPACE:
             continue
-        if str((about.get("annotations") or {}).get(_TRACKING)).startswith(f"{application}:"):
+        if is_tracked_by(item, application):
             continue  # A hook, such as a Job.
         if (about.get("labels") or {}).get(names.MANAGED_BY) == names.OURS:
             continue  # A copy of a mirror, or rights in the namespace.

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp import locks
-from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.command import Invocation, Output
 from k8s_ucp.cli.git_credentials import credential_of
-from k8s_ucp.cli.plan_runner import alone, run_plan
+from k8s_ucp.cli.plan_runner import Foreseeings, alone, run_plan, show_plan
 from k8s_ucp.cli.topology_selection import STARTED, remember
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.failures import GitFailed
@@ -22,6 +24,7 @@ from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
 from k8s_ucp.workspace import replace_file, write_private_file
 
 if TYPE_CHECKING:
+    from k8s_ucp.context import StartContext
     from k8s_ucp.topology import Topology
 
 Edit = Callable[[str, Path], tuple[str, "Topology"]]
@@ -63,8 +66,65 @@ def edit_topology(
                 return _edit_and_publish(call, edit, subject, removed, merged_into_apps)
         text, topology = edit(read_topology(path), path)
         _write(path, text)
-    call.console.say(f"{path.name} is written; `ucp start` makes it so")
+    call.console.say(f"wrote {path.name}; run `ucp start` to apply it")
     return topology
+
+
+def confirm_removal(yes: bool, what: str) -> None:
+    """Ask on a terminal. Raises UsageError."""
+    if yes or not sys.stdin.isatty():
+        return
+    from k8s_ucp.cli.questions import confirm
+
+    if not confirm(f"Remove {what}?", default=False):
+        raise UsageError("nothing was removed")
+
+
+def plan_edit(
+    call: Invocation,
+    edit: Edit,
+    output: Output,
+    *,
+    removed: Scope = EMPTY_SCOPE,
+    before: Foreseeings | None = None,
+    after: Foreseeings | None = None,
+) -> None:
+    """Print what an edit would change, and what is done around it; change nothing.
+
+    Raises UcpError, UsageError.
+    """
+    from k8s_ucp import plans
+    from k8s_ucp.context import StartContext
+
+    path = call.workspace.topology_file
+    text, topology = edit(read_topology(path), path)
+    said = {**(before or {}), "write-topology": [Foreseen("change", path.name, "its entry goes")]}
+    if call.workspace.gitops(topology.name).core.exists():
+        context = _context(call, topology, text, removed=removed)
+        show_plan(call, [plans.publish()], context, output, said, after)
+    else:
+        context = StartContext(workspace=call.workspace, topology=topology)
+        show_plan(call, [], context, output, said)
+
+
+def _context(
+    call: Invocation, topology: Topology, text: str, *, removed: Scope = EMPTY_SCOPE
+) -> StartContext:
+    from k8s_ucp.cli.app_sources import fetcher_of
+    from k8s_ucp.context import StartContext
+    from k8s_ucp.gitops.render.app_manifests import read_manifests
+
+    return StartContext(
+        workspace=call.workspace,
+        topology=topology,
+        # As `ucp start` reads it: the repository's copy has one kind of line ends.
+        topology_file=text.replace("\r\n", "\n").encode(),
+        manifests=read_manifests(
+            topology, call.workspace.topology_file.parent, fetcher_of(call, topology)
+        ),
+        removed=removed,
+        git_credential=credential_of(topology, call.workspace),
+    )
 
 
 def _edit_and_publish(
@@ -76,15 +136,11 @@ def _edit_and_publish(
 ) -> Topology:
     """The topology's lock is held."""
     from k8s_ucp import plans
-    from k8s_ucp.cli.app_sources import fetcher_of
-    from k8s_ucp.context import StartContext
-    from k8s_ucp.gitops.render.app_manifests import read_manifests
 
     path = call.workspace.topology_file
     before = read_topology(path)
     text, topology = edit(before, path)
-    # As `ucp start` reads it: the repository's copy has one kind of line ends.
-    plain = text.replace("\r\n", "\n")
+    context = _context(call, topology, text, removed=removed)
     started = call.workspace.state(topology.name).root / STARTED
     started_before = started.read_text("utf-8") if started.exists() else None
     written = False
@@ -94,27 +150,17 @@ def _edit_and_publish(
         written = True
         # Before the pushes: killed between, the next `ucp start` brings what is missing.
         _write(path, text)
-        remember(call.workspace, topology.name, plain)
+        remember(call.workspace, topology.name, context.topology_file.decode())
 
-    context = StartContext(
-        workspace=call.workspace,
-        topology=topology,
-        topology_file=plain.encode(),
-        manifests=read_manifests(topology, path.parent, fetcher_of(call, topology)),
-        subject=subject,
-        removed=removed,
-        before_push=write,
-        whole=True,
-        merged_into_apps=merged_into_apps,
-        git_credential=credential_of(topology, call.workspace),
-    )
+    context.subject, context.whole = subject, True
+    context.before_push, context.merged_into_apps = write, merged_into_apps
     try:
         run_plan(plans.publish(), context, call.console, locked=True)
     except UcpError as error:
         pushed = hasattr(context, "published")
         if isinstance(error, RunInterrupted) and (pushed or (written and error.still_running)):
             # Where a push is on its way nobody knows whether it arrives.
-            words = "was pushed" if pushed else "is there, `ucp start` makes it so"
+            words = "was pushed" if pushed else "is kept; run `ucp start` to apply it"
             raise EditKept(f"interrupted; the edit of {path.name} {words}") from error
         if written:
             _write(path, before)

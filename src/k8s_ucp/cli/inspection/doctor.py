@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, placed
+from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.inspection.status import collect
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.context import TopologyView
 from k8s_ucp.credentials import exposed_files
-from k8s_ucp.inspect import doctor
-from k8s_ucp.inspect.doctor import Finding
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.inspect.doctor import checks
+from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.preflight.adoption import adopted_settings
+from k8s_ucp.preflight.machine import check_folders, check_limits
 from k8s_ucp.reconciler.backup.writer import failure
 
 app = declare()
 
+REMOTE_SECONDS = 10.0
 _SIGNS = {"error": "ERROR  ", "warning": "warning", "info": "info   "}
 
 
@@ -44,7 +51,7 @@ def examine(
     context = chosen_view(call)
     # Only ports and places are looked up: no program is started.
     seen = examined(context)
-    found = [replace(each, next=placed(each.next, call.given)) for each in doctor.findings(seen)]
+    found = [replace(each, next=placed(each.next, call.given)) for each in checks.findings(seen)]
     if bundle:
         from k8s_ucp.cli.inspection.doctor_bundle import write_bundle
 
@@ -58,11 +65,11 @@ def examine(
         raise typer.Exit(1)
 
 
-def examined(context: TopologyView) -> doctor.Examined:
+def examined(context: TopologyView) -> checks.Examined:
     """Everything that is asked."""
     seen = collect(context)
     unfit, lacking = adopted_settings(context) if seen.core_ready else ([], [])
-    return doctor.collect(
+    return checks.collect(
         context.topology,
         seen,
         lambda: context.kube,
@@ -71,8 +78,32 @@ def examined(context: TopologyView) -> doctor.Examined:
         not_backed_up=failure(context.state.backup),
         unfit=unfit,
         lacking=lacking,
+        machine=dict(_lacks(context)),
+        app_clusters={name: context.state.kubeconfig(name) for name in seen.answering},
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),
     )
+
+
+def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
+    """What this machine or a remote lacks: disk space, kernel limits, a response."""
+    checks: dict[str, Callable[[], object]] = {
+        "machine/folders": partial(check_folders, context),
+        "machine/limits": partial(check_limits, context),
+        "remote/core": partial(_ask_remote, context, context.gitops.core),
+        "remote/apps": partial(_ask_remote, context, context.gitops.apps),
+    }
+    for name, check in checks.items():
+        try:
+            check()
+        except UcpError as error:
+            yield name, error
+
+
+def _ask_remote(context: TopologyView, clone: Path) -> None:
+    """Raises UcpError where a repository's remote doesn't respond or refuses us."""
+    if clone.exists():
+        credential = credential_of(context.topology, context.workspace)
+        Repository(clone, credential=credential).remote_refs(timeout=REMOTE_SECONDS)
 
 
 def _page(found: list[Finding]) -> str:

@@ -19,8 +19,10 @@ from k8s_ucp.context import TopologyView
 from k8s_ucp.credentials import credential_files
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.bundle import Bundle, event_line, outline
-from k8s_ucp.inspect.doctor import Examined, Finding
+from k8s_ucp.inspect.bundle import Bundle, outline
+from k8s_ucp.inspect.doctor.checks import Examined
+from k8s_ucp.inspect.doctor.finding import Finding
+from k8s_ucp.inspect.events import event_line, newest
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import APPLICATION_SET, EVENT, SECRET, Kube, KubeError, Object
 from k8s_ucp.redaction import Redaction, secret_values, values_of
@@ -97,9 +99,8 @@ def _objects(bundle: Bundle, seen: ClusterSnapshot) -> None:
 
 
 def _events(bundle: Bundle, kube: Kube) -> None:
-    found = [event_line(each) for each in kube.list_all(EVENT)]
-    found.sort(key=lambda each: str(each["last"]))
-    bundle.data("events.json", found[-EVENTS:])
+    found = newest(kube.list_all(EVENT), EVENTS)
+    bundle.data("events.json", [event_line(each) for each in reversed(found)])
 
 
 def _application_sets(bundle: Bundle, kube: Kube) -> None:

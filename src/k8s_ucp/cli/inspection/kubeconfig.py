@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Annotated, Any
 
 import typer
 
+from k8s_ucp import yaml_io
 from k8s_ucp.cli.command import declare, invocation, option
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.kube import SECRET
+from k8s_ucp.names import CLUSTERS_NAMESPACE
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.reconciler.aws.control_planes import is_plane_name
+from k8s_ucp.topology import Topology
 
 app = declare()
 
@@ -36,9 +43,14 @@ def kubeconfig(
     """Print a cluster's kubeconfig, which contains its admin credentials."""
     call = invocation(ctx)
     context = chosen_view(call)
-    cluster = _cluster(context, name)
-    maker = next(each for each in context.providers.values() if cluster in each.names())
-    config = renamed(maker.kubeconfig(cluster), cluster)
+    environment = _cloud_environment(context.topology, name)
+    if environment:
+        cluster = context.topology.app_cluster(environment)
+        config = renamed(_from_cloud(context, environment), cluster)
+    else:
+        cluster = _cluster(context, name)
+        maker = next(each for each in context.providers.values() if cluster in each.names())
+        config = renamed(maker.kubeconfig(cluster), cluster)
     if not merge:
         call.console.data(json.dumps(config, indent=2))
         return
@@ -47,12 +59,43 @@ def kubeconfig(
     call.console.say(f"merged the context {cluster} into {path} and made it the current context")
 
 
+def _cloud_environment(topology: Topology, name: str) -> str | None:
+    """The environment that is meant, if a cloud makes its cluster."""
+    for each in topology.spec.environments:
+        cluster = topology.app_cluster(each.name)
+        if name in (each.name, cluster):
+            return each.name if cluster in _in_clouds(topology) else None
+    return None
+
+
+def _in_clouds(topology: Topology) -> set[str]:
+    """Clusters that clouds make."""
+    return {
+        topology.app_cluster(each.name)
+        for each in topology.spec.environments
+        if PROVIDERS[each.cluster.provider].managed
+    }
+
+
+def _from_cloud(context: TopologyView, environment: str) -> dict[str, Any]:
+    """What Crossplane's provider wrote to the core cluster. Raises UcpError."""
+    name = f"{context.topology.name}-kubeconfig-{environment}"
+    secret = context.kube.find(SECRET, name, CLUSTERS_NAMESPACE)
+    written = (secret or {}).get("data", {}).get("kubeconfig")
+    if not written:
+        raise UcpError(f"the cluster of {environment} has no kubeconfig yet", next="ucp status")
+    found: dict[str, Any] = yaml_io.load(base64.b64decode(written).decode())
+    return found
+
+
 def _cluster(context: TopologyView, name: str) -> str:
     """The cluster that is meant: by its own name, or by its environment's."""
-    known = sorted(name for maker in context.providers.values() for name in maker.names())
+    made = (each for maker in context.providers.values() for each in maker.names())
+    here = {each for each in made if not is_plane_name(each)}
     for each in (name, context.topology.app_cluster(name)):
-        if each in known:
+        if each in here:
             return each
+    known = sorted(here | _in_clouds(context.topology)) if here else []
     if not known:
         raise UcpError(f"{context.topology.name} has no clusters", next="ucp start")
     raise UsageError(

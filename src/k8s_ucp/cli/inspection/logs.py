@@ -34,7 +34,7 @@ def logs(
         typer.Argument(
             metavar="COMPONENT",
             help=(
-                "Component (argocd, crossplane, reconciler, git-server, redis, watcher, "
+                "Component (argocd, crossplane, reconciler, cloud, git-server, redis, watcher, "
                 "backup, supervisord, ucp), program such as argocd-repo-server, or part of "
                 "a control plane such as demo-core/etcd."
             ),

@@ -12,7 +12,7 @@ from k8s_ucp import __version__
 from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.topology_selection import chosen_view
-from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
@@ -26,6 +26,7 @@ app = declare()
 
 WATCH_SECONDS = 2.0
 SHOWN_IMAGES = 2
+SHOWN_CLAIMS = 20
 WIDE = 100
 """Columns from which a terminal has room for what is more than why something is unwell."""
 PLACES = {"host": "host process", "pods": "pods"}
@@ -45,7 +46,7 @@ def show(
     ] = False,
     output: OutputOption = Output.table,
 ) -> None:
-    """Show the core cluster, components, environments, applications and mirrors."""
+    """Show the core cluster, components, environments, applications, mirrors and waiting claims."""
     if watch and exit_code:
         raise UsageError(
             "--watch and --exit-code are mutually exclusive",
@@ -56,15 +57,15 @@ def show(
     # Only ports and places are looked up: no program is started.
     while True:
         seen = collect(context)
-        data = status.summarize(context.topology, seen)
+        summary = status.summarize(context.topology, seen)
         text = (
-            _page(data, seen, simulated_databases(context.topology), call.console.width)
+            _page(summary, seen, simulated_databases(context.topology), call.console.width)
             if output is Output.table
-            else notation(data, output)
+            else notation(summary, output)
         )
         if not watch:
             call.console.data(text)
-            if exit_code and not status.is_well(data):
+            if exit_code and not status.is_well(summary):
                 raise typer.Exit(UcpError.exit_code)
             return
         call.console.redraw(text)
@@ -81,6 +82,7 @@ def _components(context: TopologyView) -> list[ComponentStatus]:
         argocd.NAME: f"v{CATALOGUE[argocd.NAME].version}",
         crossplane.NAME: f"v{CATALOGUE[crossplane.NAME].version}",
         reconciler.NAME: f"v{__version__}",
+        **({cloud.NAME: cloud.simulator_version()} if context.simulates_cloud else {}),
     }
     if not context.placement.states():
         # Nothing of ours can be well then, and no port of ours is worth asking.
@@ -103,16 +105,16 @@ def _adopted(context: TopologyView) -> list[ComponentStatus]:
 
 
 def _page(
-    data: Status,
+    summary: Status,
     seen: ClusterSnapshot,
     databases: Mapping[str, Sequence[str]],
     width: int | None = None,
 ) -> str:
     """databases: the simulated ones, with their environments."""
-    core, why = data["core"], status.reasons(seen)
+    core, why = summary["core"], status.reasons(seen)
     away = "" if core["ready"] else "not responding: ucp start, or ucp doctor"
     rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), away]]
-    for each in data["components"]:
+    for each in summary["components"]:
         rows.append(
             [
                 "component",
@@ -121,6 +123,7 @@ def _page(
                     [
                         each["version"] or "version unknown",
                         *(["adopted"] if each.get("adopted") else []),
+                        *(["simulated"] if each["name"] == cloud.NAME else []),
                         PLACES[each["placement"]],
                     ]
                 ),
@@ -128,7 +131,7 @@ def _page(
                 why.get(each["name"], ""),
             ]
         )
-    for each in data["environments"]:
+    for each in summary["environments"]:
         cluster = each["cluster"]
         rows.append(
             [
@@ -136,7 +139,7 @@ def _page(
                 cluster["name"],
                 _how(cluster),
                 _environment_word(each),
-                why.get(cluster["name"], ""),
+                status.why_environment(each, why) if core["ready"] else "",
             ]
         )
     rows += [
@@ -144,7 +147,7 @@ def _page(
         for name, places in databases.items()
     ]
     pages = [table(("what", "name", "how", "state", "why"), rows, width=width)]
-    if data["applications"]:
+    if summary["applications"]:
         narrow = width is not None and width < WIDE
         rows = [
             [
@@ -155,12 +158,12 @@ def _page(
                 *([] if narrow else [(each["revision"] or "")[:8], _images(each["images"])]),
                 why.get(each["name"], ""),
             ]
-            for each in data["applications"]
+            for each in summary["applications"]
         ]
         more = () if narrow else ("commit", "images")
         columns = ("application", "environment", "sync", "health", *more, "why")
         pages.append(table(columns, rows, width=width))
-    if data["mirrors"]:
+    if summary["mirrors"]:
         rows = [
             [
                 each["name"],
@@ -169,16 +172,29 @@ def _page(
                 _word(each["ready"]),
                 why.get(f"mirror {each['name']}", ""),
             ]
-            for each in data["mirrors"]
+            for each in summary["mirrors"]
         ]
         pages.append(table(("mirror", "done", "not yet", "state", "why"), rows, width=width))
-    return f"topology {data['topology']}\n\n" + "\n\n".join(pages)
+    if waiting := [each for each in summary["claims"] if not each["ready"]]:
+        rows = [
+            [_claim(each), _word(each["ready"]), why.get(f"claim {_claim(each)}", "")]
+            for each in waiting[:SHOWN_CLAIMS]
+        ]
+        if len(waiting) > SHOWN_CLAIMS:
+            rows.append([f"and {len(waiting) - SHOWN_CLAIMS} more", "", "see -o json"])
+        pages.append(table(("claim", "state", "why"), rows, width=width))
+    return f"topology {summary['topology']}\n\n" + "\n\n".join(pages)
 
 
 def _images(images: list[str]) -> str:
     """The first few of many: `-o json` has them all."""
     more = f" and {len(images) - SHOWN_IMAGES} more" if len(images) > SHOWN_IMAGES else ""
     return shorten_digests(" ".join(images[:SHOWN_IMAGES])) + more
+
+
+def _claim(each: Status) -> str:
+    """As in the reasons of status."""
+    return f"{each['kind']} {'/'.join(filter(None, (each['namespace'], each['name'])))}"
 
 
 def _how(cluster: Status) -> str:

@@ -1,4 +1,4 @@
-"""A kind core that is there already when `ucp start` is typed: use it, make it anew, or stop."""
+"""A core that a stop deletes, and that exists when a start is typed: use, recreate or stop it."""
 
 from __future__ import annotations
 

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, declare, invocation, option
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    PlanOption,
+    PlanOutputOption,
+    declare,
+    invocation,
+    option,
+)
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
 from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
 from k8s_ucp.cli.lifecycle.start_request import StartRequest, parse_flags, resolve_topology
 from k8s_ucp.cli.lifecycle.start_summary import summary_table
-from k8s_ucp.cli.plan_runner import run_plan
-from k8s_ucp.errors import UcpError
+from k8s_ucp.cli.plan_runner import run_plan, show_plan
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.providers import core_providers, environment_providers
 
 app = declare()
 
@@ -30,7 +40,7 @@ def start(
     ] = None,
     core: Annotated[
         str | None,
-        option("--core", "P", "Provider of the core cluster: embedded, kind, existing or gke."),
+        option("--core", "P", f"Provider of the core cluster: {', '.join(core_providers())}."),
     ] = None,
     ports: Annotated[
         str | None,
@@ -54,13 +64,22 @@ def start(
         option(
             "--env",
             "NAME=P",
-            "Environment and provider of its cluster (embedded or kind), in the order "
-            "of promotion; repeatable. Default: stage and prod with the provider of "
+            f"Environment and provider of its cluster ({', '.join(environment_providers())}), in "
+            "the order of promotion; repeatable. Default: stage and prod with the provider of "
             "the core.",
         ),
     ] = None,
     apps: Annotated[
         list[str] | None, option("--app", "NAME", "App to deploy; repeatable. Default: echo.")
+    ] = None,
+    cloud: Annotated[
+        Literal["local"] | None,
+        option(
+            "--cloud",
+            None,
+            "local: simulate AWS on this machine, without an account. With an embedded core only. "
+            "Saved to the new topology file.",
+        ),
     ] = None,
     existing: Annotated[
         ExistingCoreChoice | None,
@@ -82,6 +101,8 @@ def start(
             "--theirs", "PATH", "On a conflict, take the rendered version of this file; repeatable."
         ),
     ] = None,
+    plan: PlanOption = False,
+    output: PlanOutputOption = Output.table,
 ) -> None:
     """Create or update everything in ucp.yaml. Safe to run again.
 
@@ -89,6 +110,10 @@ def start(
     writes the file.
     """
     call = invocation(ctx)
+    if plan and existing not in (None, ExistingCoreChoice.use):
+        raise UsageError(
+            f"--plan and --existing {existing} are mutually exclusive", next="ucp stop --plan"
+        )
     flags = parse_flags(
         yes=yes,
         file=file,
@@ -97,6 +122,7 @@ def start(
         adopt=adopt,
         environments=env or None,
         apps=apps or None,
+        simulate=cloud == "local",
     )
     wanted = resolve_topology(call, flags)
 
@@ -117,6 +143,15 @@ def start(
         git_credential=credential_of(wanted.topology, call.workspace),
         git_read_credential=read_credential_of(wanted.topology, call.workspace),
     )
+    if plan:
+        first = []
+        if not wanted.exists:
+            first.append(Foreseen("create", wanted.path.name, "there is none"))
+        elif wanted.changed:
+            why = f"{wanted.changed} is added, as the flags say"
+            first.append(Foreseen("change", wanted.path.name, why))
+        show_plan(call, [plans.start(wanted.topology)], context, output, {"write-topology": first})
+        return
     if not decide(call, context, existing, ask=not yes):
         call.console.say(f"{wanted.topology.name} is stopped; its repositories are kept.")
         return

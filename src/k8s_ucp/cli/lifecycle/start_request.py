@@ -8,12 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UsageError
-from k8s_ucp.providers import DEFAULT, PROVIDERS, core_providers, environment_providers
+from k8s_ucp.providers import (
+    DEFAULT,
+    PROVIDERS,
+    core_providers,
+    environment_providers,
+    offered_cores,
+)
 from k8s_ucp.topology import CoreCluster, Topology, default, load
 from k8s_ucp.topology.edit import with_words
-from k8s_ucp.topology.parts import ADOPTABLE, CorePorts
+from k8s_ucp.topology.parts import ADOPTABLE, Clouds, CorePorts
 from k8s_ucp.topology.problems import nearest
 from k8s_ucp.topology.rules.all_rules import find_problems
 from k8s_ucp.topology.text import topology_text
@@ -24,7 +31,8 @@ if typing.TYPE_CHECKING:
 PROPOSED_NAME = "demo"
 PROPOSED_ENVIRONMENTS = ("stage", "prod")
 PROPOSED_APPS = ("echo",)
-_EXAMPLE = "ucp start --topology demo --env stage=embedded --env prod=embedded --app echo"
+SIMULATED = next(name for name, each in CLOUDS.items() if each.simulated)
+_EXAMPLE = f"ucp start --topology demo --env stage={DEFAULT} --env prod={DEFAULT} --app echo"
 
 
 @dataclass(frozen=True)
@@ -38,13 +46,15 @@ class Flags:
     """(name, provider); None: not said."""
     apps: tuple[str, ...] | None = None
     ports: tuple[int, int] | None = None
-    """Of a kind core: http, https."""
+    """Of a core whose nodes take traffic: http, https."""
     adopt: tuple[str, ...] = ()
     """Of an existing core: components that are there."""
+    simulate: bool = False
+    """AWS is on this machine."""
 
     @property
     def describe_topology(self) -> bool:
-        return bool(self.core or self.environments or self.apps or self.ports)
+        return bool(self.core or self.environments or self.apps or self.ports or self.simulate)
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,7 @@ def parse_flags(
     apps: Sequence[str] | None,
     ports: str | None = None,
     adopt: str | None = None,
+    simulate: bool = False,
 ) -> Flags:
     """Check the flags by themselves. Raises UsageError."""
     if core is not None:
@@ -88,12 +99,8 @@ def parse_flags(
         None if apps is None else tuple(apps),
         None if ports is None else _ports(ports),
         () if adopt is None else _adopt(adopt),
+        simulate,
     )
-
-
-def _offered() -> list[str]:
-    """Cores that flags describe. Of others more must be said: the repositories, an image."""
-    return [name for name, each in PROVIDERS.items() if each.offer]
 
 
 def _beside(core: str | None) -> str:
@@ -105,9 +112,10 @@ def _ports(text: str) -> tuple[int, int]:
     parts = text.split(",")
     numbers = [int(each) for each in parts if each.isascii() and each.isdigit()]
     if len(parts) != 2 or len(numbers) != 2 or not all(0 < each < 65536 for each in numbers):
+        core = next(name for name, each in PROVIDERS.items() if each.takes_traffic)
         raise UsageError(
             f"--ports: {text!r} is not a valid pair of ports (HTTP,HTTPS)",
-            next="ucp start --core kind --ports 8080,8443",
+            next=f"ucp start --core {core} --ports 8080,8443",
         )
     return numbers[0], numbers[1]
 
@@ -133,7 +141,7 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
     if flags.file or path.exists():
         return _from_file(call, flags, path)
     name = call.topology or PROPOSED_NAME
-    if flags.yes or flags.core not in (None, *_offered()):
+    if flags.yes or flags.core not in (None, *offered_cores()):
         wanted = _new(name, flags, path)
         if flags.core is None and (best := _choices()[0][0]) != DEFAULT:
             call.console.say(
@@ -145,20 +153,21 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
 
     if not questions.can_ask():
         raise UsageError(
-            f"{path} does not exist, and the wizard needs a terminal (stdin is not one)",
-            next="ucp start --yes (embedded core, environments stage and prod, app echo)",
+            f"{path} does not exist, and the wizard needs a terminal "
+            "(stdin and stderr; TERM not dumb)",
+            next=f"ucp start --yes ({DEFAULT} core, environments stage and prod, app echo)",
         )
     clusters, missing = _choices()
     # What a flag says isn't asked.
     cores = [flags.core] if flags.core else clusters
     proposed = questions.Answers(cores[0], _names(flags), flags.apps or PROPOSED_APPS)
     if missing and flags.core is None:
-        call.console.say(f"The core cluster uses the {clusters[0]} provider ({missing}).")
+        call.console.say(f"The core cluster uses the {clusters[0]} provider.\n{missing}")
     try:
         answers = questions.ask_topology(proposed, cores, clusters)
         if PROVIDERS[answers.core].takes_traffic and not flags.ports:
             answers = _with_ports(answers)
-        wanted = _new(name, _answered(answers, flags), path)
+        wanted = _new(name, _with_simulation(call, _answered(answers, flags)), path)
         call.console.say(f"\nContent of the new file {path}:\n\n{_indented(wanted.text)}")
         agreed = questions.confirm("Write the file and start?")
     except KeyboardInterrupt:
@@ -202,6 +211,7 @@ def _check_agreement(flags: Flags, topology: Topology, path: Path) -> None:
             if flags.ports and flags.ports != _of(spec.core.ports or CorePorts())
             else []
         ),
+        *(["--cloud local"] if flags.simulate and SIMULATED not in spec.clouds.simulated else []),
     ]
     if differing:
         raise UsageError(
@@ -227,6 +237,7 @@ def _new(name: str, flags: Flags, path: Path) -> StartRequest:
             providers=dict(
                 flags.environments or ((each, _beside(flags.core)) for each in _names(flags))
             ),
+            clouds=Clouds.model_validate({SIMULATED: {"simulated": flags.simulate}}),
         )
     except ValidationError as error:
         raise UsageError(
@@ -236,7 +247,7 @@ def _new(name: str, flags: Flags, path: Path) -> StartRequest:
             next=_EXAMPLE,
         ) from error
     if problems := find_problems(topology):
-        by_flags = topology.spec.core.provider in _offered()
+        by_flags = topology.spec.core.provider in offered_cores()
         raise UsageError(
             "; ".join(each.message for each in problems),
             next=_EXAMPLE
@@ -262,10 +273,30 @@ def _core(flags: Flags) -> CoreCluster:
 
 
 def _answered(answers: Answers, flags: Flags) -> Flags:
-    pairs = tuple((each, answers.provider) for each in answers.environments)
+    """What a flag says of an environment's provider stays."""
+    said = dict(flags.environments or ())
+    pairs = tuple((each, said.get(each, answers.provider)) for each in answers.environments)
     return Flags(
-        core=answers.core, environments=pairs, apps=answers.apps, ports=answers.ports or flags.ports
+        core=answers.core,
+        environments=pairs,
+        apps=answers.apps,
+        ports=answers.ports or flags.ports,
+        simulate=flags.simulate,
     )
+
+
+def _with_simulation(call: Invocation, flags: Flags) -> Flags:
+    """The cloud on this machine, where it is needed without a credential and the person agrees."""
+    from k8s_ucp.cli import questions
+
+    used = [name for name, each in flags.environments or () if PROVIDERS[each].cloud == SIMULATED]
+    file = call.workspace.credentials / CLOUDS[SIMULATED].file
+    if flags.simulate or not used or flags.core != DEFAULT or file.exists():
+        return flags
+    question = (
+        f"There is no {SIMULATED} credential for {', '.join(used)}. Simulate {SIMULATED} here?"
+    )
+    return replace(flags, simulate=questions.confirm(question))
 
 
 def _choices() -> tuple[list[str], str]:
@@ -273,11 +304,11 @@ def _choices() -> tuple[list[str], str]:
     from k8s_ucp.clusters.local import why_unavailable
 
     found, missing = [], ""
-    for name in sorted(_offered(), key=lambda each: PROVIDERS[each].simulated):
+    for name in sorted(offered_cores(), key=lambda each: PROVIDERS[each].simulated):
         if (error := why_unavailable(name)) is None:
             found.append(name)
             continue
-        how = f"; to enable it: {error.next}" if error.next else ""
+        how = f"\n  to enable it: {error.next}" if error.next else ""
         reason = error.message.splitlines()[0]
         missing = f"{name} (with real pods) is not available: {reason}{how}"
     return found, missing

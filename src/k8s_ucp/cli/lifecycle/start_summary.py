@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from k8s_ucp.cli.console import table
-from k8s_ucp.components import argocd, crossplane, reconciler
+from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import StartContext
-from k8s_ucp.providers import DEFAULT, is_simulated
+from k8s_ucp.providers import DEFAULT
 from k8s_ucp.steps.waiting.await_environments import all_environments
-from k8s_ucp.topology.placement import NO_DATA, simulated_databases
+from k8s_ucp.topology import Topology
+from k8s_ucp.topology.placement import NO_DATA, is_simulated, simulated_databases
 
 COMPONENTS = (argocd.NAME, crossplane.NAME, reconciler.NAME)
 
@@ -23,8 +24,14 @@ def summary_table(context: StartContext, seconds: float) -> str:
         ["component", each, "adopted (existing installation)" if context.adopts(each) else place]
         for each in COMPONENTS
     ]
+    if context.simulates_cloud:
+        rows.append(["component", cloud.NAME, f"{place}, simulated"])
     rows += [
-        [f"environment {each}", topology.app_cluster(each), _how(providers.get(each, DEFAULT))]
+        [
+            f"environment {each}",
+            topology.app_cluster(each),
+            _how(topology, providers.get(each, DEFAULT)),
+        ]
         for each in environments
     ]
     rows += [
@@ -34,7 +41,7 @@ def summary_table(context: StartContext, seconds: float) -> str:
     overlays = _overlays(context)
     for app in sorted({app for app, _ in overlays}):
         places = [each for each in environments if (app, each) in overlays]
-        how = {_how(providers.get(each, DEFAULT)) for each in places}
+        how = {_how(topology, providers.get(each, DEFAULT)) for each in places}
         rows.append([f"app {app}", ", ".join(places), "; ".join(sorted(how))])
     lines = [
         "",
@@ -71,5 +78,5 @@ def _overlays(context: StartContext) -> set[tuple[str, str]]:
     }
 
 
-def _how(provider: str) -> str:
-    return f"{provider}, simulated" if is_simulated(provider) else provider
+def _how(topology: Topology, provider: str) -> str:
+    return f"{provider}, simulated" if is_simulated(topology, provider) else provider

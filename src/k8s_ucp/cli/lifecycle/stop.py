@@ -7,9 +7,16 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import declare, invocation, option
+from k8s_ucp.cli.command import (
+    Output,
+    PlanOption,
+    PlanOutputOption,
+    declare,
+    invocation,
+    option,
+)
 from k8s_ucp.cli.git_credentials import credential_of
-from k8s_ucp.cli.plan_runner import run_plan
+from k8s_ucp.cli.plan_runner import run_plan, show_plan
 from k8s_ucp.cli.topology_selection import chosen_context
 from k8s_ucp.credentials import BadCredential
 from k8s_ucp.errors import UsageError
@@ -30,6 +37,8 @@ def stop(
             "resources that it created are kept.",
         ),
     ] = None,
+    plan: PlanOption = False,
+    output: PlanOutputOption = Output.table,
 ) -> None:
     """Stop a topology: first its components, then its clusters.
 
@@ -52,14 +61,16 @@ def stop(
     except BadCredential as error:
         # What the repositories still lack is told by the step that can't push it.
         call.console.say(f"note: {error.message}")
+    from k8s_ucp import plans
+
+    if plan:
+        show_plan(call, [plans.stop()], context, output)
+        return
     if not yes and sys.stdin.isatty():
         from k8s_ucp.cli.questions import confirm
 
         if not confirm(f"Stop the topology {context.topology.name}?"):
             raise UsageError("nothing was stopped")
-
-    from k8s_ucp import plans
-
     seconds = run_plan(plans.stop(), context, call.console)
     if context.unasked:
         call.console.say(

@@ -104,6 +104,11 @@ class ClusterFolder:
         return self.root / "cluster.json"
 
     @property
+    def seed_note(self) -> Path:
+        """The digest of the seed that the cluster was made with, once it had all of it."""
+        return self.root / "seed"
+
+    @property
     def running_mark(self) -> Path:
         return self.root / "running"
 

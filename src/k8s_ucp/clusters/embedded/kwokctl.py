@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -37,14 +38,28 @@ def write_settings(
     version: of Kubernetes, with its v. gogc: how far Go lets the API server's memory grow, in
     percent of what is in use.
     """
-    found = settings(ports, programs, stages=folder.stages, version=version, gogc=gogc)
+    found = settings(
+        *(ports, programs, secrets.token_hex(8)),
+        stages=folder.stages,
+        version=version,
+        gogc=gogc,
+    )
     write_private_file(folder.kwok_config, json.dumps(found, indent=1) + "\n")
 
 
 def settings(
-    ports: Mapping[str, int], programs: Mapping[str, Path], *, stages: Path, version: str, gogc: int
+    ports: Mapping[str, int],
+    programs: Mapping[str, Path],
+    token: str,
+    *,
+    stages: Path,
+    version: str,
+    gogc: int,
 ) -> dict[str, Any]:
-    """kwokctl's configuration of one cluster. stages: the file that kwok reads them from."""
+    """kwokctl's configuration of one cluster. stages: the file that kwok reads them from.
+
+    token: of this cluster alone; etcd's own identity follows from it.
+    """
     return {
         "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
         "kind": "KwokctlConfiguration",
@@ -71,6 +86,11 @@ def settings(
         },
         "componentsPatches": [
             *({"name": name, "extraArgs": _replaced(each)} for name, each in _SOCKETS.items()),
+            {
+                "name": "etcd",
+                "extraArgs": _added({**_NO_FOLLOWERS, "initial-cluster-token": token}),
+                "extraEnvs": _collecting(_ETCD_GOGC),
+            },
             *({"name": name, "extraArgs": _added(_ALONE)} for name in _CONTROLLERS),
             {
                 "name": "kwok-controller",
@@ -79,7 +99,7 @@ def settings(
             },
             {
                 "name": "kube-controller-manager",
-                "extraArgs": [*_replaced(_LONG_GRACE), *_added(_FEWER)],
+                "extraArgs": [*_replaced(_LONG_GRACE), *_added({**_FEWER, **_COUNTING})],
                 "extraEnvs": _collecting(_MANAGER_GOGC),
             },
             {"name": "kube-apiserver", "extraArgs": _added(_HERE), "extraEnvs": _collecting(gogc)},
@@ -102,6 +122,9 @@ _SOCKETS: Mapping[str, Mapping[str, str]] = {
     "kube-apiserver": {"etcd-servers": _CLIENT},
 }
 
+# etcd would hold its last 5000 writes in memory, kinds among them, for members that lag behind.
+_NO_FOLLOWERS: Mapping[str, str] = {"snapshot-catchup-entries": "100"}
+
 # There is one of each: electing a leader would cost seconds at the start and writes for ever, and
 # both would end themselves when etcd is away for a moment.
 _CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
@@ -123,9 +146,13 @@ _OFF = (
 )
 _FEWER: Mapping[str, str] = {"controllers": ",".join(["*", *(f"-{each}" for each in _OFF)])}
 
-# kwok holds the whole API group of each kind that it plays, and neither has much to do: Go collects
-# more often, so that both together take no more memory than without the stages.
-_KWOK_GOGC, _MANAGER_GOGC = 25, 50
+# A quota that is as new as the kinds it counts refuses them until it is looked at again: by default
+# for up to five minutes, in which a new topology's teams could claim nothing.
+_COUNTING: Mapping[str, str] = {"resource-quota-sync-period": "15s"}
+
+# kwok holds the whole API group of each kind that it plays, and none of them has much to do: Go
+# collects more often, so that with the stages they take no more memory than without.
+_KWOK_GOGC, _MANAGER_GOGC, _ETCD_GOGC = 25, 50, 50
 
 # Bound to loopback alone, it looks for another address to tell clients of, and ends itself on a
 # machine without a network. As loopback can't be an endpoint of the Service `kubernetes`, nobody

@@ -7,6 +7,7 @@ the kwok controller, which plays nodes and pods. Its processes are ended here, b
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import time
@@ -15,9 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from k8s_ucp import process
-from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
+from k8s_ucp.cluster_provider import (
+    ClusterRequest,
+    ClusterState,
+    ProviderInfo,
+    Reach,
+    Report,
+    Seed,
+)
 from k8s_ucp.clusters.api_server import not_ready
-from k8s_ucp.clusters.embedded import api_server, kwokctl, stages
+from k8s_ucp.clusters.embedded import api_server, datastore, kwokctl, stages
 from k8s_ucp.clusters.embedded.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
 from k8s_ucp.clusters.embedded.processes import (
     end_all,
@@ -34,7 +42,7 @@ from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.locks import locked
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.toolbox import Toolbox
-from k8s_ucp.workspace import Workspace, make_private_folder
+from k8s_ucp.workspace import Workspace, make_private_folder, write_private_file
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -235,6 +243,17 @@ class EmbeddedProvider:
             raise _absent(name)
         return self._config(folder, record)
 
+    def seeded_with(self, name: str) -> str:
+        """The digest of the whole seed that a cluster was made with; empty without."""
+        try:
+            return self._folder(name).seed_note.read_text("ascii")
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+
+    def stored_kinds(self, name: str) -> Mapping[str, str]:
+        """A running cluster's CRDs by name, as a seed holds them. Raises UcpError."""
+        return datastore.read_kinds(self._folder(name).home)
+
     def _make(self, folder: ClusterFolder, request: ClusterRequest, until: float) -> None:
         paths = self._paths()
         make_private_folder(folder.root)
@@ -246,6 +265,8 @@ class EmbeddedProvider:
             folder, ports, paths, version=version, gogc=Parameters.of(request).gogc
         )
         kwokctl.create(folder, timeout=_left(until))
+        if request.seed:
+            _sow(folder, request.seed)
         record = Record(version, ports)
         self._await(folder, record, until)
         api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
@@ -322,6 +343,16 @@ class EmbeddedProvider:
 
     def _config(self, folder: ClusterFolder, record: Record) -> dict[str, Any]:
         return api_server.kubeconfig(folder, record.ports["kube-apiserver"])
+
+
+def _sow(folder: ClusterFolder, seed: Seed) -> None:
+    """Write the kinds while the API server starts: it reads them a second after etcd answers.
+
+    What comes later it learns as it learns what is applied. Without the note, all are applied.
+    """
+    with contextlib.suppress(UcpError):
+        datastore.write_kinds(folder.home, seed.kinds)
+        write_private_file(folder.seed_note, seed.digest)
 
 
 _LINKED = (*kwokctl.PROGRAMS, "true")

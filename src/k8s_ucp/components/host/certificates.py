@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import stat
+import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from k8s_ucp.components.component import ADDRESS
 from k8s_ucp.workspace import make_private_folder, write_private_file
@@ -21,6 +22,9 @@ from k8s_ucp.workspace import make_private_folder, write_private_file
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+    SigningKey = EllipticCurvePrivateKey | RSAPrivateKey
 
 LIFETIME = timedelta(days=3650)
 """Programs read their keys when they start, and a topology may run for long."""
@@ -110,6 +114,54 @@ class Certificates:
         write_private_file(self.authority, authority.public_bytes(Encoding.PEM).decode())
 
 
+def sign(name: str, authority: bytes, key: bytes, *, client: bool = False) -> tuple[str, str]:
+    """Certificate and key of a program on this machine, by somebody else's authority; all PEM."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        load_pem_private_key,
+    )
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    private = ec.generate_private_key(ec.SECP256R1())
+    with warnings.catch_warnings():
+        # Crossplane's authority is of the country Earth.
+        warnings.filterwarnings("ignore", "Attribute's length", UserWarning)
+        certificate = _signed(
+            name,
+            private,
+            x509.load_pem_x509_certificate(authority),
+            cast("SigningKey", load_pem_private_key(key, None)),
+            datetime.now(UTC),
+            ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH,
+        )
+    text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return certificate.public_bytes(Encoding.PEM).decode(), text.decode()
+
+
+def is_signed(certificate: Path, authority: bytes) -> bool:
+    """The certificate is there, is by this authority, and lasts."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        issuer = x509.load_pem_x509_certificate(authority)
+        found.verify_directly_issued_by(issuer)
+    except (OSError, ValueError, TypeError, InvalidSignature):
+        return False
+    named = [
+        each.value
+        for each in found.extensions
+        if isinstance(each.value, x509.AuthorityKeyIdentifier)
+    ]
+    # Without the authority's own name for its key OpenSSL finds no issuer.
+    return _key_of(issuer) in (None, *named) and _lasts(found, datetime.now(UTC))
+
+
 def _lasts(certificate: x509.Certificate, now: datetime) -> bool:
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - RENEWAL
 
@@ -118,7 +170,7 @@ def _signed(
     name: str,
     key: EllipticCurvePrivateKey,
     authority: x509.Certificate | None,
-    signing: EllipticCurvePrivateKey,
+    signing: SigningKey,
     now: datetime,
     use: x509.ObjectIdentifier | None = None,
 ) -> x509.Certificate:
@@ -128,7 +180,9 @@ def _signed(
 
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+    issuer = _key_of(authority) or x509.AuthorityKeyIdentifier.from_issuer_public_key(
+        signing.public_key()
+    )
     is_authority = use is None
     usage = x509.KeyUsage(
         digital_signature=not is_authority,
@@ -164,3 +218,14 @@ def _signed(
             x509.SubjectAlternativeName(names), critical=False
         )
     return builder.sign(signing, hashes.SHA256())
+
+
+def _key_of(authority: x509.Certificate | None) -> x509.AuthorityKeyIdentifier | None:
+    """How an authority calls its own key. Go and this library hash keys in different ways."""
+    from cryptography import x509
+
+    extensions = authority.extensions if authority else ()
+    for each in extensions:
+        if isinstance(each.value, x509.SubjectKeyIdentifier):
+            return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(each.value)
+    return None

@@ -12,6 +12,7 @@ components' manifests, settings and `ready`.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -133,6 +134,14 @@ class HostPlacement:
                 return control.states()
         except SupervisorSilent:
             return {}
+
+    def executable(self, name: str) -> str:
+        """What a program that was handed over runs; empty where there is none."""
+        try:
+            *_, last = self._script(name).read_text("utf-8").strip().split("\n")
+        except OSError:
+            return ""
+        return shlex.split(last)[1]
 
     def remains(self) -> list[ProcessIdentity]:
         """Every process that supervisord or its programs still have here."""

@@ -44,6 +44,7 @@ class Program:
     argv: tuple[str, ...]
     directory: Path
     env: Mapping[str, str] = field(default_factory=dict)
+    stop_signal: str = "TERM"
 
     def __post_init__(self) -> None:
         words = (*self.argv, *self.env.values(), str(self.directory))
@@ -75,7 +76,7 @@ autostart=true
 autorestart=true
 startsecs=1
 startretries={START_RETRIES}
-stopsignal=TERM
+stopsignal={program.stop_signal}
 stopwaitsecs={STOP_SECONDS}
 stopasgroup=true
 killasgroup=true

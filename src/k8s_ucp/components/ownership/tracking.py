@@ -15,9 +15,7 @@ from k8s_ucp import yaml_io
 from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.gitops.refresh import same_repository
 from k8s_ucp.kube import Object
-
-TRACKED = "argocd.argoproj.io/tracking-id"
-"""Annotation of what Argo CD keeps: `<Application>:<group>/<kind>:<namespace>/<name>`."""
+from k8s_ucp.names import TRACKING_ID
 
 IN_CLUSTER = ("in-cluster", "https://kubernetes.default.svc")
 """How Applications name the core cluster."""
@@ -82,7 +80,7 @@ def tracked(manifests: Iterable[Manifest], by: Sequence[TrackingApp]) -> list[Ma
 def tracker(item: Object) -> str:
     """The Application that keeps an object; empty where none does."""
     annotations = item["metadata"].get("annotations") or {}
-    return str(annotations.get(TRACKED, "")).partition(":")[0]
+    return str(annotations.get(TRACKING_ID, "")).partition(":")[0]
 
 
 def is_on_core(application: Object) -> bool:
@@ -102,9 +100,9 @@ def _marked(manifest: Manifest, mark: str) -> Manifest:
     """With one more annotation; as it is where its text is not laid out as generated files are."""
     text = manifest.text
     found = _METADATA.search(text)
-    if found is None or TRACKED in found["block"]:
+    if found is None or TRACKING_ID in found["block"]:
         return manifest
-    pad, line = found["pad"], f'{TRACKED}: "{mark}"\n'
+    pad, line = found["pad"], f'{TRACKING_ID}: "{mark}"\n'
     written = re.compile(rf"^{pad}annotations:(?P<rest>.*)\n(?P<inner> *)(?P<first>.?)", re.M)
     has = written.search(found["block"])
     if has is None:

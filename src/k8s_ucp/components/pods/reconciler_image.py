@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp import __version__
-from k8s_ucp.cluster_provider import Report
+from k8s_ucp.cluster_provider import Placement, Report
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.images import mirrored
 from k8s_ucp.components.pods.image_wheels import BASE_VARIABLE, fetch_wheels
 from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.process import RunningPrograms
+from k8s_ucp.providers import offered_cores
 
 NAME = "docker.io/k8s-ucp/reconciler"
 """In full: podman would put `localhost/` before a shorter name, and nodes look for it elsewhere."""
@@ -111,8 +112,8 @@ class ReconcilerImage:
                 f"failed to pull {self.base}, the base of the reconciler image: {said[0]}",
                 next=(
                     f"check the network, or set {BASE_VARIABLE}=IMAGE to a local image "
-                    "with Python; an embedded core needs no image: ucp start --core "
-                    "embedded"
+                    f"with Python; with --core {' or '.join(offered_cores(Placement.HOST))} no "
+                    "image is needed"
                 ),
             ) from error
 

@@ -287,7 +287,7 @@ def find_topology_faults(tree: Tree, parse: Callable[[str], Any]) -> Iterator[Fa
     try:
         parse(text.decode("utf-8"))
     except UnicodeDecodeError:
-        yield Fault("topology-invalid", "not text in UTF-8", "ucp.yaml")
+        yield Fault("topology-invalid", "not valid UTF-8", "ucp.yaml")
     except UcpError as error:
         for line in error.message.splitlines():
             yield Fault("topology-invalid", line.removeprefix("ucp.yaml:"), "ucp.yaml")

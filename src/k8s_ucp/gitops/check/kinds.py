@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.manifests.yaml_text import part
 
 TABLE = Path(__file__).with_name("kinds.json")
 
@@ -54,6 +55,19 @@ def find_misfits(item: Mapping[str, Any]) -> Iterator[Fault]:
     elif _is_group_of_kubernetes(str(item.get("apiVersion"))):
         words = f"Kubernetes {version()} has no {item.get('apiVersion')} {item.get('kind')}"
         yield Fault("kind-unknown", words, field="kind")
+
+
+def foreign_kinds(objects: Iterable[Mapping[str, Any]]) -> list[str]:
+    """`Kind.group` of objects whose kind neither Kubernetes has nor one of the objects declares."""
+    found, declared = set(), set()
+    for each in objects:
+        version, kind = str(each.get("apiVersion")), each.get("kind")
+        if not _is_group_of_kubernetes(version):
+            found.add(f"{kind}.{version.partition('/')[0]}")
+        elif kind == "CustomResourceDefinition":
+            spec = part(each, "spec")
+            declared.add(f"{part(spec, 'names').get('kind')}.{spec.get('group')}")
+    return sorted(found - declared)
 
 
 def _is_group_of_kubernetes(api_version: str) -> bool:

@@ -120,12 +120,12 @@ def _refused(
         group = str(item.get("apiVersion")).rpartition("/")[0]
         if {kind, f"{kind}.{group}"} & permission.kinds:
             return None
-        way = "only apps of ucp.yaml can be allowed to (clusterKinds)"
+        way = "only apps of ucp.yaml can be allowed to, by clusterKinds"
         if permission.declared:
             way = f"allow it by clusterKinds: [{kind}] of the app in ucp.yaml"
         words = (
-            f"{kind} {name} lies outside of namespaces, and the app {permission.app} may bring "
-            f"none: {way}"
+            f"{kind} {name} is cluster-scoped, and the app {permission.app} may not create its "
+            f"kind: {way}"
         )
         return Fault("cluster-kind-not-allowed", words, field="kind")
     namespace = _namespace(item)
@@ -136,13 +136,13 @@ def _elsewhere(permission: Permission, what: str, namespace: str) -> Fault | Non
     place = "metadata.namespace"
     if permission.declared and namespace not in permission.namespaces:
         words = (
-            f"{what} goes to the namespace {namespace}, and the app {permission.app} may write to "
+            f"{what} is in the namespace {namespace}, but the app {permission.app} may write to "
             f"{', '.join(permission.namespaces)} only: allow it by namespaces: [{namespace}] of "
-            "the app in ucp.yaml, or let it run there (namespace)"
+            f"the app in ucp.yaml, or set its namespace: {namespace}"
         )
         return Fault("namespace-not-allowed", words, field=place)
     if namespace in permission.others:
-        words = f"{what} goes to the namespace {namespace}, which is another app's"
+        words = f"{what} is in the namespace {namespace}, which belongs to another app"
         return Fault("namespace-taken", words, field=place)
     return None
 

@@ -138,11 +138,11 @@ def check(
             *_guarded("ucp.yaml", partial(find_topology_faults, core, _parse)),
             *_guarded(".", partial(_object_faults, core, built, None)),
         ]
-        _judge(triage, "core", core, built, faults)
+        _locate(triage, "core", core, built, faults)
     unjudged: list[str] = []
     if apps is not None and checkout.apps:
         unjudged = [
-            f"apps: {app}: Argo CD renders its jsonnet; what that makes was not checked"
+            f"apps: {app}: not checked: only Argo CD renders its jsonnet"
             for app in apps.jsonnet
             if only is None or app in only
         ]
@@ -169,7 +169,7 @@ def check(
             *_guarded(".", partial(_guard_rail_faults, apps, built, permissions, rails)),
             *_guarded("apps", partial(find_host_faults, apps, built)),
         ]
-        _judge(triage, "apps", apps, built, faults)
+        _locate(triage, "apps", apps, built, faults)
     whole = only is None and core is not None and apps is not None
     return CheckResult(
         sorted(triage.findings),
@@ -179,7 +179,7 @@ def check(
     )
 
 
-def _judge(triage: Triage, repository: str, tree: Tree, built: Built, faults: list[Fault]) -> None:
+def _locate(triage: Triage, repository: str, tree: Tree, built: Built, faults: list[Fault]) -> None:
     """Find where the faults are written and which are ignored."""
     locations = Locations(tree)
     findings = []

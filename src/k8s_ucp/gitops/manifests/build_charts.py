@@ -47,7 +47,9 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str) -> str:
         # helm follows links, and what a chart reads may end in a message.
         if each.is_symlink() and not each.resolve().is_relative_to(chart.resolve()):
             link = each.relative_to(chart)
-            raise UcpError(f"helm is not given {folder}: {link} is a link that leads out of it")
+            raise UcpError(
+                f"{folder} is not rendered: {link} is a symlink that points outside of it"
+            )
     settings = _settings(chart)
     name = settings.get("releaseName") or "-".join(folder.split("/")[1::2])
     files = settings.get("valueFiles")
@@ -56,7 +58,7 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str) -> str:
     for each in files if isinstance(files, list) else ():
         file = (chart / str(each)).resolve()
         if not file.is_relative_to(chart.parents[2].resolve()):
-            raise UcpError(f"the values file {each} lies outside of the app's folder")
+            raise UcpError(f"the values file {each} is outside of the app's folder")
         words += ["--values", file]
     try:
         with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:

@@ -81,10 +81,10 @@ def pull(
         archive = _fetch(helm, place, version, credential)
         if digest not in (None, found := digest_of(archive)):
             raise ChartChanged(
-                f"version {version} of the chart {place} has the digest {found}, and not the "
-                f"recorded {digest}: it was published again with other content, or the version "
-                "was changed without the digest",
-                next="ask its publisher; where the content is right, set `digest` of the chart in "
+                f"digest mismatch for version {version} of the chart {place}: {found}, expected "
+                f"{digest}: it was published again with other content, or the version was changed "
+                "without the digest",
+                next="ask its publisher; if the content is correct, set `digest` of the chart in "
                 f"ucp.yaml to {found}",
             )
         _keep(kept, archive)
@@ -101,9 +101,9 @@ def find_digest(
     found = digest_of(archive)
     if kept.exists() and (before := digest_of(kept.read_bytes())) != found:
         raise ChartChanged(
-            f"version {version} of the chart {place} has the digest {found}, and had {before} when "
-            "it was fetched before: it was published again with other content",
-            next=f"ask its publisher; where the content is right, delete {kept} and try again",
+            f"digest mismatch for version {version} of the chart {place}: {found}, but earlier "
+            f"{before}: it was published again with other content",
+            next=f"ask its publisher; if the new content is correct, delete {kept} and try again",
         )
     _keep(kept, archive)
     return found
@@ -242,7 +242,8 @@ def _depend(helm: Path, words: list[str], chart: ChartFile, home: str) -> None:
     except HelmFailed as error:
         raise UcpError(
             f"failed to fetch the charts that the chart {chart.name} depends on: {error.message}",
-            next="or put them into its charts/ with `helm dependency build` where you have them",
+            next="put them into its charts/ folder by `helm dependency build` on a machine that "
+            "reaches their repository",
         ) from error
 
 

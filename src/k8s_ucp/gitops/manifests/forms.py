@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, part
+from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, part, plain_text
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.parts import AppForm
@@ -19,12 +19,44 @@ Files = Mapping[str, bytes]
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _OVERLAY = re.compile(r"overlays/([^/]+)/(?:kustomization\.ya?ml|Kustomization)")
+_ENVIRONMENT = re.compile(r"(?:envs?|environments)/([^/]+)")
+_PART = {"base", "bases", "components", "env", "environments", "envs", "overlays"}
+"""Folders of a kustomization, below the one that it is called by."""
 _SHOWN = 8
 _TOOL = re.compile(
     r"skaffold/|(?:kind\.x-k8s|k3d|backstage|garden|eksctl|ctlptl|kubeadm\.k8s"
     r"|kubelet\.config\.k8s|kustomize\.config\.k8s)\.(?:io|dev)/"
 )
 """Versions of what looks as an object and is settings of a tool that people have beside them."""
+
+
+class SeveralFolders(UsageError):
+    """Which of the folders below an app is has to be said."""
+
+    def __init__(self, folders: list[str], plain: Collection[str] = ()) -> None:
+        """folders: with a kustomization or a chart. plain: with manifests."""
+        self.folders = _named_by({*folders, *plain})
+        left = len(self.folders) - _SHOWN
+        more = f" and {left} more" if left > 0 else ""
+        super().__init__(
+            f"the manifests are in folders below: {', '.join(self.folders[:_SHOWN])}{more}",
+            next=f"select one with --path, such as {self.folders[0]} (or use --as directory)",
+        )
+        found = filter(None, map(_ENVIRONMENT.fullmatch, folders))
+        self.environments = {match[1]: match[0] for match in found}
+        """{name: folder} of those that look as overlays of environments."""
+
+
+def _named_by(folders: Collection[str]) -> list[str]:
+    """The folders that a person would name: a kustomization's for its bases and overlays."""
+    found = set()
+    for each in folders:
+        parts = each.split("/")
+        end = next((at for at, name in enumerate(parts) if at and name in _PART), len(parts))
+        found.add("/".join(parts[:end]))
+    return sorted(
+        each for each in found if not any(each.startswith(f"{other}/") for other in found)
+    )
 
 
 @dataclass(frozen=True)
@@ -54,7 +86,11 @@ def find_form(
             form, "kustomization" + (f" with overlays for {there}" if there else "")
         )
     if not manifest_files(files):
-        raise UsageError(f"no manifests: {_candidates(files)}")
+        raise UsageError(
+            f"no manifests: {_candidates(files)}",
+            next="choose a folder with manifests, a kustomization, a Helm chart or jsonnet "
+            "(in ucp.yaml: `path` of the app)",
+        )
     if wanted != "directory" and (wanted or (why := unkustomizable(files)) is None):
         return DetectedForm("kustomize", f"plain manifests in {_count(manifest_files(files))}")
     words = f"plain manifests in {_count(manifest_files(files))}, as an Argo CD directory"
@@ -85,6 +121,8 @@ def manifest_files(files: Files) -> list[str]:
 def _holds_objects(files: Files, path: str) -> bool:
     name = path.rpartition("/")[2]
     if not name.endswith((".yaml", ".yml", ".json")) or name in KUSTOMIZATIONS or name[0] == ".":
+        return False
+    if name.endswith(".json") and '"kind"' not in plain_text(files[path], path):
         return False
     content = [each for each in documents(files[path], path) if each is not None]
     return bool(content) and all(
@@ -171,10 +209,7 @@ def _detected(files: Files) -> AppForm | None:
     if any("/" not in path and path.endswith(".jsonnet") for path in files):
         return "jsonnet"
     if below := _apps_below(files):
-        raise UsageError(
-            f"several folders contain manifests: {', '.join(below[:_SHOWN])}",
-            next=f"select one with --path, such as {below[0]} (or use --as directory)",
-        )
+        raise SeveralFolders(below, _plain_below(files))
     return None
 
 
@@ -183,6 +218,19 @@ def _apps_below(files: Files) -> list[str]:
     names = (*KUSTOMIZATIONS, "Chart.yaml")
     found = {path.rpartition("/")[0] for path in files if path.rpartition("/")[2] in names}
     return sorted(each for each in found if each and "/charts/" not in f"{each}/")
+
+
+def _plain_below(files: Files) -> set[str]:
+    """Folders with what looks as manifests, without those of charts' templates."""
+    return {
+        path.rpartition("/")[0]
+        for path, content in files.items()
+        if path.endswith((".yaml", ".yml"))
+        and "/" in path
+        and b"apiVersion:" in content
+        and b"kind:" in content
+        and b"{{" not in content
+    }
 
 
 def _candidates(files: Files) -> str:

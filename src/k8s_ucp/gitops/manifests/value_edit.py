@@ -96,7 +96,7 @@ def _deepest(root: YamlNode, path: Path, what: str) -> tuple[YamlNode, Path]:
         if node.kind == "alias":
             raise NotEditable(f"{what} is behind the YAML alias *{node.value}")
         if node.kind == "map" and sum(key.value == str(part) for key, _ in node.pairs) > 1:
-            raise NotEditable(f"{what}: the key {part} is there more than once")
+            raise NotEditable(f"{what} has the duplicate key {part}")
         child = _child(node, part)
         if node.kind == "scalar" or (node.kind == "list" and child is None):
             raise NotEditable(f"{what}: {path_text(path[:place])} has no {part}")

@@ -55,25 +55,25 @@ def _refuse_twice(intents: list[Intent], where: str) -> None:
 def _intent(item: YamlNode, what: str, defaults: Intent) -> Intent:
     if item.kind != "map":
         raise UsageError(f"{what} is not a mapping", next=EXAMPLE)
-    facts: dict[str, YamlNode] = {}
+    fields: dict[str, YamlNode] = {}
     for key, value in item.pairs:
         if key.value not in KEYS:
             raise UsageError(
                 f"{what} has an unknown key {key.value}", next=nearest(key.value, KEYS)
             )
-        facts[key.value] = value.resolved()
-    texts = {key: node.value for key, node in facts.items() if node.kind == "scalar"}
+        fields[key.value] = value.resolved()
+    texts = {key: node.value for key, node in fields.items() if node.kind == "scalar"}
     for name in ("app", "env"):
         if not texts.get(name):
             raise UsageError(f"{what} has no {name}", next=EXAMPLE)
         check_name(name, texts[name])
-    if len([key for key in VERSIONS if key in facts]) != 1:
+    if len([key for key in VERSIONS if key in fields]) != 1:
         raise UsageError(
             f"{what} needs exactly one of tag, digest, from, images and chartVersion", next=EXAMPLE
         )
     version = texts.get("tag") or texts.get("digest")
     chart = texts.get("chartVersion")
-    images = facts["images"].pairs if "images" in facts else []
+    images = fields["images"].pairs if "images" in fields else []
     return replace(
         defaults,
         app=texts["app"],

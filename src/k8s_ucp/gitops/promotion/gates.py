@@ -62,8 +62,8 @@ class ApplicationHealth:
     since: datetime.datetime | None = None
 
 
-def judge(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> ApplicationHealth:
-    """Judge an Application's status against the images that are to be promoted from there.
+def classify(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> ApplicationHealth:
+    """Classify an Application's status against the images that are to be promoted from there.
 
     wanted: by the name that pods have, which is `newName` where the overlay sets one.
     """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.gates import ApplicationHealth, judge
+from k8s_ucp.gitops.promotion.gates import ApplicationHealth, classify
 
 if TYPE_CHECKING:
     from k8s_ucp.kube import Kube
@@ -93,7 +93,7 @@ class HealthGate:
         application = self.read(name)
         if application is None:
             return ApplicationHealth("shut", "the Application does not exist")
-        return judge(application, pins)
+        return classify(application, pins)
 
 
 def application_reader(kubeconfig: Path) -> Reader:

@@ -87,22 +87,22 @@ def read_trailers(text: str) -> list[NoteTrailers]:
     entries: list[NoteTrailers] = []
     found = re.findall(r"^Ucp-([A-Za-z]+): (.*)$", paragraphs[-1], flags=re.MULTILINE)
     run = next((value for key, value in found if key == "Run"), "")
-    facts: dict[str, str] = {}
+    trailers: dict[str, str] = {}
     for key, value in [*found, ("Action", "")]:
         if key == "Action":
-            if facts:
-                entries.append(_entry(facts, run))
-            facts = {}
-        facts[key] = value
+            if trailers:
+                entries.append(_entry(trailers, run))
+            trailers = {}
+        trailers[key] = value
     return entries
 
 
-def _entry(facts: dict[str, str], run: str) -> NoteTrailers:
-    number = facts.get("Sequence", "")
+def _entry(trailers: dict[str, str], run: str) -> NoteTrailers:
+    number = trailers.get("Sequence", "")
     return NoteTrailers(
-        kind=facts.get("Action", ""),
-        app=facts.get("App", ""),
-        env=facts.get("Env", ""),
+        kind=trailers.get("Action", ""),
+        app=trailers.get("App", ""),
+        env=trailers.get("Env", ""),
         sequence=int(number) if number.isdigit() else None,
         run=run,
     )

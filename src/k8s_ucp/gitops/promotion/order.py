@@ -146,13 +146,13 @@ def write_marks(marks: Mapping[str, Mark]) -> str:
     lines = [_HEADER + "images:" + ("" if marks else " {}")]
     for name in sorted(marks):
         mark = marks[name]
-        facts = {
+        fields = {
             "sequence": "" if mark.sequence is None else str(mark.sequence),
             "source": mark.source and _text(mark.source),
             "version": mark.version and _text(mark.version),
             "held": mark.held and "[" + ", ".join(_text(each) for each in mark.held) + "]",
         }
-        written = [f"    {key}: {value}" for key, value in facts.items() if value]
+        written = [f"    {key}: {value}" for key, value in fields.items() if value]
         lines.append(f"  {_text(name)}:" + ("" if written else " {}"))
         lines += written
     return "\n".join(lines) + "\n"
@@ -172,22 +172,22 @@ def _escaped(character: str) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
-def _mark(facts: Mapping[str, Any], where: str) -> Mark:
-    unknown = set(facts) - {"sequence", "source", "version", "held"}
+def _mark(fields: Mapping[str, Any], where: str) -> Mark:
+    unknown = set(fields) - {"sequence", "source", "version", "held"}
     if unknown:
         raise NotEditable(
             f"{where} contains {', '.join(sorted(unknown))}, which this version of ucp "
             "does not support",
             next="use the version of ucp that wrote it, or a newer one",
         )
-    number = facts["sequence"].value if "sequence" in facts else ""
+    number = fields["sequence"].value if "sequence" in fields else ""
     if number and not re.fullmatch(r"[0-9]{1,19}", number):
         raise NotEditable(f"{where}: the sequence {number!r} is not a valid number")
-    held = facts.get("held")
+    held = fields.get("held")
     return Mark(
         sequence=int(number) if number else None,
-        source=facts["source"].value if "source" in facts else "",
-        version=facts["version"].value if "version" in facts else "",
+        source=fields["source"].value if "source" in fields else "",
+        version=fields["version"].value if "version" in fields else "",
         held=tuple(item.value for item in held.items) if held else (),
     )
 

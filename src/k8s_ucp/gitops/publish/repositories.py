@@ -115,6 +115,17 @@ def read_addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
     return addresses(topology, folder)
 
 
+def team_addresses(topology: Topology, folder: GitopsFolder) -> dict[str, str]:
+    """{team: its repository} as Argo CD reads them."""
+    served = needs_git_server(topology)
+
+    def of(name: str) -> str:
+        remote = folder.team_remote(name)
+        return f"{GIT_SERVER}/{remote.name}" if served else remote.as_uri()
+
+    return {each.name: each.repo or of(each.name) for each in topology.spec.teams}
+
+
 def publish(
     topology: Topology,
     rendered: Rendered,
@@ -131,12 +142,55 @@ def publish(
 ) -> PublishResult:
     """Bring a render into both repositories, side by side.
 
-    leaving: environments and apps that are to go with all that people added to them.
+    removed: environments and apps that go with all that people added to them.
     before_push: called once both can be merged. whole: where the second repository refuses, the
     first one is put back as it was; no clone is touched then. go_on: asked before each push,
     raises where it is not wanted any more. merged_into_apps: further parents of the app
     repository's new commit. Local remotes and clones are made where absent. Raises MergeConflict
     (nothing is pushed) and the errors of the door to git.
+    """
+    prepared = prepare(
+        topology,
+        rendered,
+        folder,
+        credentials=credentials,
+        resolutions=resolutions,
+        subject=subject,
+        removed=removed,
+        merged_into_apps=merged_into_apps,
+    )
+    refuse_unmergeable(*prepared)
+    go_on()
+    before_push()
+    # The core first: the hook of the app repository looks there for what mirrors bring.
+    core = _land(prepared[0])
+    try:
+        go_on()
+        apps = _land(prepared[1])
+    except UcpError as error:
+        if not whole:
+            _settle(core)
+        elif core.pushed:
+            _take_back(core, core.pushed, error)
+        raise
+    return PublishResult(_settle(core), _settle(apps))
+
+
+def prepare(
+    topology: Topology,
+    rendered: Rendered,
+    folder: GitopsFolder,
+    *,
+    credentials: RepositoryCredentials | None = None,
+    resolutions: Resolutions | None = None,
+    subject: str = "",
+    removed: Scope = EMPTY_SCOPE,
+    merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
+    scratch: Path | None = None,
+) -> list[Prepared]:
+    """Merge a render with both repositories, side by side; nothing is pushed.
+
+    scratch: an empty folder to work in; the clones and local remotes stay as they are then.
     """
     urls = addresses(topology, folder)
     credentials, resolutions = credentials or RepositoryCredentials(), resolutions or Resolutions()
@@ -144,12 +198,15 @@ def publish(
     local = git.provider == "local"
     subject = subject or f"Render topology {topology.name}"
 
-    def prepare(name: str) -> Prepared:
-        if local:
-            make_remote(folder.root / f"{name}.git", branch=git.branch)
+    def prepare_one(name: str) -> Prepared:
+        remote, url = folder.root / f"{name}.git", getattr(urls, name)
+        if local and scratch and not remote.exists():
+            url = make_remote(scratch / f"{name}.git", branch=git.branch).folder.as_uri()
+        elif local and not scratch:
+            make_remote(remote, branch=git.branch)
         clone = make_clone(
-            getattr(folder, name),
-            getattr(urls, name),
+            (scratch or folder.root) / name,
+            url,
             branch=git.branch,
             credential=getattr(credentials, name),
         )
@@ -169,36 +226,26 @@ def publish(
         return target.prepare()
 
     with ThreadPoolExecutor(max_workers=2) as pool:
-        prepared = list(pool.map(prepare, ("core", "apps")))
-        conflicts = {
-            each.target.name: each.merged.conflicts for each in prepared if each.merged.conflicts
-        }
-        if conflicts:
-            raise MergeConflict(conflicts)
-        if left := left_behind(*prepared):
-            raise UcpError(
-                "the app repository contains ApplicationSets, which are now read from "
-                "the core repository only; their Applications would be deleted: "
-                f"{', '.join(left)}",
-                next=(
-                    f"move them to {SETS} of the core repository by a commit, or delete "
-                    "them, then run the command again"
-                ),
-            )
-    go_on()
-    before_push()
-    # The core first: the hook of the app repository looks there for what mirrors bring.
-    core = _land(prepared[0])
-    try:
-        go_on()
-        apps = _land(prepared[1])
-    except UcpError as error:
-        if not whole:
-            _settle(core)
-        elif core.pushed:
-            _take_back(core, core.pushed, error)
-        raise
-    return PublishResult(_settle(core), _settle(apps))
+        return list(pool.map(prepare_one, ("core", "apps")))
+
+
+def refuse_unmergeable(core: Prepared, apps: Prepared) -> None:
+    """Raises MergeConflict, and UcpError where people's ApplicationSets would be lost."""
+    conflicts = {
+        each.target.name: each.merged.conflicts for each in (core, apps) if each.merged.conflicts
+    }
+    if conflicts:
+        raise MergeConflict(conflicts)
+    if left := left_behind(core, apps):
+        raise UcpError(
+            "the app repository contains ApplicationSets, which are now read from "
+            "the core repository only; their Applications would be deleted: "
+            f"{', '.join(left)}",
+            next=(
+                f"move them to {SETS} of the core repository by a commit, or delete "
+                "them, then run the command again"
+            ),
+        )
 
 
 def left_behind(core: Prepared, apps: Prepared) -> list[str]:

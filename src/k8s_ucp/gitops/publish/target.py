@@ -91,8 +91,8 @@ class Prepared:
     same: bool = False
     """The last render is this render: nothing to write."""
 
-    def push(self) -> Pushed:
-        """Commit and push. Raises Rejected."""
+    def write(self) -> list[str]:
+        """Write the commits of the render, and of the branch where it moves; push nothing."""
         target, merged = self.target, self.merged
         render: dict[str, Change] = dict.fromkeys(self.before.keys() - target.files.keys())
         render |= target.files
@@ -101,7 +101,11 @@ class Prepared:
             modes = {path: self.there[path].mode for path in merged.changes if path in self.there}
             parents = (self.tip, *target.more_parents(target.clone)) if self.tip else ()
             commits.append(NewCommit(target.message, merged.changes, parents, modes))
-        written = target.clone.write_commits(commits)
+        return target.clone.write_commits(commits)
+
+    def push(self) -> Pushed:
+        """Commit and push. Raises Rejected."""
+        target, written = self.target, self.write()
         # The branch first: where a remote can't take both at once, a merge against an older
         # render does no harm, one against a render that never arrived would.
         updates = [RefUpdate(RENDERED, written[0], expect=self.last or "")]

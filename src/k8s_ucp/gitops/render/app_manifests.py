@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,10 +89,10 @@ def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, by
             fetcher.helm(), place, chart.version, fetcher.cache, credential, digest=chart.digest
         )
     place_of_repository = open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
-    if path and not place_of_repository.names(path):
+    if path and place_of_repository.read(path) is None and not place_of_repository.names(path):
         raise UsageError(
-            f"the app {app.name}: {app.repo} has no folder {path} at {app.revision}",
-            next="choose another folder with --path",
+            f"the app {app.name}: {app.repo} has no folder or file {path} at {app.revision}",
+            next="choose another one with --path",
         )
     return _sized(app, _brought(app, place_of_repository, path, fetcher))
 
@@ -99,7 +100,9 @@ def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, by
 def _brought(
     app: App, place: FolderTree, path: str, fetcher: SourceFetcher | None
 ) -> dict[str, bytes]:
-    """The files that count, by the form that a folder has."""
+    """The files that count, by the form that a folder has; one file counts alone."""
+    if (alone := place.read(path) if path else None) is not None:
+        return {posixpath.basename(path): alone}
     names = dict.fromkeys(place.names(path), b"")
     kustomized = is_kustomization(names) or overlays(names) or app.overlays
     if kustomized and app.as_ in (None, "kustomize"):
@@ -150,10 +153,8 @@ def _local(app: App, folder: Path) -> FolderTree:
     """The folder of ucp.yaml, of which the app's is a part."""
     root = folder / (app.path or "")
     advice = f"fix `path` of the app {app.name} in ucp.yaml"
-    if not root.is_dir():
-        raise UsageError(
-            f"the app {app.name} has no manifests: {root} is not a folder", next=advice
-        )
+    if not root.exists():
+        raise UsageError(f"the app {app.name} has no manifests: {root} does not exist", next=advice)
     if not root.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"the app {app.name}: {root} is outside {folder}", next=advice)
 

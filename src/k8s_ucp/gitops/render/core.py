@@ -15,6 +15,7 @@ from k8s_ucp.gitops.render.values import (
     permissions,
     policies,
     rbac,
+    teams,
 )
 from k8s_ucp.gitops.render.values.cluster_overlays import cluster_overlay
 from k8s_ucp.providers import local_providers
@@ -65,7 +66,7 @@ def optional_applications(topology: Topology) -> list[str]:
     # Packages of Crossplane are pods: on host placement they are rendered and not applied.
     if (clouds.clouds(topology) or clouds.other_packages(topology)) and in_pods(topology):
         found.append("providers")
-    if clouds.platform_clouds(topology) and in_pods(topology):
+    if clouds.claim_providers(topology) and clouds.composes(topology):
         found.append("api")
     if topology.spec.databases and topology.spec.environments:
         found.append("databases")
@@ -73,6 +74,8 @@ def optional_applications(topology: Topology) -> list[str]:
         found.append("local-databases")
     if policies.levels(topology):
         found.append("policies")
+    if topology.spec.teams:
+        found.append("teams")
     return found + [each.name for each in addons.chosen(topology) if addons.targets(topology, each)]
 
 
@@ -137,7 +140,7 @@ def _platform(path: str, topology: Topology) -> Iterator[Place]:
 
 _ENVIRONMENT_LABEL = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
 """In an ApplicationSet: the environment of the cluster at hand."""
-_OPTIONAL = ("git-server", "providers", "api", "databases", "local-databases", "policies")
+_OPTIONAL = ("git-server", "providers", "api", "databases", "local-databases", "policies", "teams")
 
 
 def _clusters(path: str, topology: Topology) -> Iterator[Place]:
@@ -168,6 +171,8 @@ def _providers(path: str, topology: Topology) -> Iterator[Place]:
                 "packages": clouds.packages(topology, cloud),
                 "info": CLOUDS[cloud],
                 "project": clouds.project_of(topology, cloud),
+                "endpoint": clouds.endpoint_of(topology, cloud),
+                "services": clouds.services(topology, cloud),
             }
             yield path.replace("{cloud}", cloud), values
         return
@@ -180,10 +185,13 @@ def _providers(path: str, topology: Topology) -> Iterator[Place]:
 
 
 def _api(path: str, topology: Topology) -> Iterator[Place]:
-    used = clouds.platform_clouds(topology)
-    cloud = path.rpartition("/")[2].removesuffix(".yaml")
-    if used and (cloud not in clouds.PLATFORM_CLOUDS or cloud in used):
-        yield path, {"platform_clouds": used, "functions": clouds.FUNCTIONS}
+    providers = clouds.claim_providers(topology)
+    provider = path.rpartition("/")[2].removesuffix(".yaml")
+    if path == "api/functions.yaml" and not in_pods(topology):
+        return  # A process of this machine is the function there.
+    others = {*clouds.PLATFORM_CLOUDS, clouds.LOCAL}.difference(providers)
+    if providers and provider not in others:
+        yield path, {"claim_providers": providers, "functions": clouds.FUNCTIONS}
 
 
 def _databases(path: str, topology: Topology) -> Iterator[Place]:
@@ -288,5 +296,6 @@ _FOLDERS = {
     "databases": _databases,
     "policies": _policies,
     "mirrors": _mirrors,
+    "teams": teams.team_places,
 }
 """Top-level folders whose files depend on the topology."""

@@ -35,6 +35,8 @@ class RenderInputs:
     """For local repositories read by pods: the folder of both, as the core's nodes see it."""
     owner: int = 0
     """Who owns that folder: user id."""
+    team_urls: Mapping[str, str] = field(default_factory=dict)
+    """Addresses of teams' repositories, as Argo CD reads them: {team: URL}."""
     departing: tuple[App, ...] = ()
     """Apps that this render drops. Their Applications need their projects to the end: what a
     project doesn't admit, Argo CD doesn't delete."""

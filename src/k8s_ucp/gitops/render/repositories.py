@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
@@ -21,10 +21,13 @@ from k8s_ucp.gitops.render import apps as app_files
 from k8s_ucp.gitops.render import core as core_files
 from k8s_ucp.gitops.render.inputs import Rendered, RenderInputs
 from k8s_ucp.gitops.render.readme_picture import with_picture
-from k8s_ucp.gitops.render.values import addons
+from k8s_ucp.gitops.render.values import addons, clouds
+from k8s_ucp.gitops.render.values.claims import ClaimRequest, claim, claim_path
+from k8s_ucp.gitops.render.values.pipelines import pipeline_values, provider_of
 from k8s_ucp.gitops.render.values.reconciler_access import reads
+from k8s_ucp.gitops.render.values.teams import team_values
 from k8s_ucp.providers import local_providers
-from k8s_ucp.topology import Topology
+from k8s_ucp.topology import APPS, Team, Topology
 from k8s_ucp.topology.parts import Checks
 from k8s_ucp.topology.placement import in_pods
 from k8s_ucp.topology.rules.names import PLATFORM_APPLICATIONS
@@ -70,7 +73,15 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-__all__ = ["GENERATED", "RenderInputs", "Rendered", "render", "seconds", "templates_folder"]
+__all__ = [
+    "GENERATED",
+    "RenderInputs",
+    "Rendered",
+    "platform_api",
+    "render",
+    "seconds",
+    "templates_folder",
+]
 
 if TYPE_CHECKING:
     from jinja2 import Environment as Templates
@@ -106,6 +117,58 @@ def render(topology: Topology, inputs: RenderInputs) -> Rendered:
         checks = topology.spec.checks.model_dump(by_alias=True, exclude_defaults=True, mode="json")
         apps[CHECKS] = f"# {GENERATED}\n{dump_all([checks])}".encode()
     return Rendered(core, apps)
+
+
+def platform_api(topology: Topology) -> dict[str, bytes]:
+    """Definitions and Compositions of the platform's own kinds for every provider, used or not."""
+    values = {
+        "claim_providers": (*clouds.PLATFORM_CLOUDS, clouds.LOCAL),
+        "functions": clouds.FUNCTIONS,
+        "pods": True,
+    }
+    return {
+        each.path: _compiled(each.source).render(topology=topology, **values).encode()
+        if each.rendered
+        else each.source.encode()
+        for each in _sources("core")
+        if each.path.startswith("api/")
+    }
+
+
+TeamStart = Literal["service", "database", "compute"]
+
+
+def render_team(topology: Topology, team: Team, start: TeamStart | None) -> dict[str, bytes]:
+    """What a team's repository begins with: {path: content}. From then on it is the team's."""
+    first = topology.spec.environments[:1]
+    values: dict[str, Any] = {"topology": topology, **team_values(topology, team)}
+    files = {}
+    for template in (*_sources("team"), *_sources("apps")):
+        path = template.path
+        if template in _sources("apps"):
+            pipeline = pipeline_values(topology)
+            if path not in _CHECKS or not pipeline:
+                continue
+            if provider_of(path) != pipeline["ci"].provider:
+                continue
+            values |= pipeline | {"branch": topology.spec.git.branch}
+        elif "{app}" in path:
+            if start != "service":
+                continue
+            values |= {"app": team.name, "image": APPS["echo"].image, "tag": APPS["echo"].tag}
+        for name in [each.name for each in first] if "{environment}" in path else [""]:
+            place = path.replace("{app}", team.name).replace("{environment}", name)
+            text = _compiled(template.source).render(**values) if template.rendered else None
+            files[place] = (text or template.source).encode()
+    for environment in first if start in ("database", "compute") else ():
+        kind = "database" if start == "database" else "compute"
+        found = claim(team, environment, ClaimRequest(kind, kind))
+        files[claim_path(team, kind)] = dump_all([found]).encode()
+    return files
+
+
+_CHECKS = (".github/workflows/check.yml", ".gitlab-ci.yml")
+"""Pipelines that a team's repository has, too."""
 
 
 def _projects_of_departing(topology: Topology, inputs: RenderInputs) -> dict[str, bytes]:

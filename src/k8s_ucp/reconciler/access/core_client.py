@@ -21,29 +21,40 @@ ANSWER_SECONDS = 5.0
 """A connection that went silent costs no more than this."""
 
 
-def connect(settings: Settings, clock: Clock) -> Kube:
-    """The core cluster, as the reconciler. Raises UcpError."""
+def connect(
+    settings: Settings,
+    clock: Clock,
+    *,
+    namespace: str = names.CLUSTERS_NAMESPACE,
+    name: str = names.RECONCILER,
+) -> Kube:
+    """The core cluster, as a ServiceAccount: the reconciler's. Raises UcpError."""
     if settings.kubeconfig is None:
         return Kube.in_cluster(longest=ANSWER_SECONDS)
     config = read_kubeconfig(settings.kubeconfig)
-    token = own_token(settings.kubeconfig, clock) if settings.limited else None
+    token = own_token(settings.kubeconfig, clock, namespace, name) if settings.limited else None
     return Kube(config, token=token, longest=ANSWER_SECONDS)
 
 
-def own_token(admin: Path, clock: Clock) -> Renewing:
-    """Tokens of the reconciler's ServiceAccount. admin: the kubeconfig that may ask for them."""
+def own_token(
+    admin: Path,
+    clock: Clock,
+    namespace: str = names.CLUSTERS_NAMESPACE,
+    name: str = names.RECONCILER,
+) -> Renewing:
+    """Tokens of a ServiceAccount. admin: the kubeconfig that may ask for them."""
 
     def take() -> Token:
         kube = Kube(read_kubeconfig(admin), longest=ANSWER_SECONDS)
         try:
             return tokens.request(
                 kube,
-                names.CLUSTERS_NAMESPACE,
-                names.RECONCILER,
+                namespace,
+                name,
                 lifetime=LIFETIME,
                 clock=clock,
             )
         finally:
             kube.close()
 
-    return Renewing(take, names.RECONCILER, clock)
+    return Renewing(take, name, clock)

@@ -17,7 +17,6 @@ from k8s_ucp.topology.rules.names import PLATFORM_APPLICATIONS, PLATFORM_NAMESPA
 NAME = "k8s-ucp-apps"
 """Of the policy and of its binding."""
 API = "admissionregistration.k8s.io/v1"
-_TRACKED = "argocd.argoproj.io/tracking-id"
 _ARGOCD = f"system:serviceaccount:{names.IDENTITY_NAMESPACE}:{names.ARGOCD_IDENTITY}"
 
 # Argo CD makes the namespace of an Application without a mark; it can't be changed like that.
@@ -26,8 +25,8 @@ _PLACE = (
     "(has(object.metadata.namespace) ? object.metadata.namespace : '')"
 )
 _APPLICATION = (
-    f"has(object.metadata.annotations) && '{_TRACKED}' in object.metadata.annotations ? "
-    f"object.metadata.annotations['{_TRACKED}'].split(':')[0] : ''"
+    f"has(object.metadata.annotations) && '{names.TRACKING_ID}' in object.metadata.annotations ? "
+    f"object.metadata.annotations['{names.TRACKING_ID}'].split(':')[0] : ''"
 )
 
 

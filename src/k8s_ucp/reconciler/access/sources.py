@@ -132,7 +132,7 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
     cluster: the object that knows the cluster, where the owner only points to it.
     """
     ref = owner_of(secret)
-    assert ref is not None, "watches keep sources only"
+    assert ref is not None, "only sources with an owner are stored"
     metadata = owner["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
     spec: Mapping[str, Any] = owner.get("spec") or {}

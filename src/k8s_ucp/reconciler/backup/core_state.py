@@ -23,6 +23,8 @@ COMPOSITE = "crossplane.io/composite"
 """Label of what a Composition made: the name of what asked for it."""
 PART = "crossplane.io/composition-resource-name"
 """Annotation of the same: which of the Composition's resources it is."""
+_CREATION = "crossplane.io/external-create-"
+"""Annotations of what a provider began to make."""
 _KEPT = ("type", "labels", "annotations", "data")
 _NOT_KEPT = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation with the whole Secret in it."""
@@ -102,7 +104,8 @@ class CoreState:
     def put_back_names(self, given: Mapping[str, str]) -> frozenset[str]:
         """Give managed resources their names in the cloud, but for those that have one already.
 
-        given: {`<kind>.<group>/<namespace>/<name>`: external name}. Those that aren't there yet.
+        given: {`<kind>.<group>/<namespace>/<name>`: external name}. Those that aren't there yet, or
+        were called otherwise until now: Crossplane may be writing that other name once more.
         """
         served = self._managed()
         missing = set()
@@ -112,9 +115,12 @@ class CoreState:
             there = self._declared(kind, namespace, name) if kind else None
             if kind is None or there is None:
                 missing.add(key)
-            elif EXTERNAL_NAME not in (there["metadata"].get("annotations") or {}):
+                continue
+            named = (there["metadata"].get("annotations") or {}).get(EXTERNAL_NAME)
+            if named is None or (named != external_name and _only_composed(there)):
                 change = {"metadata": {"annotations": {EXTERNAL_NAME: external_name}}}
                 self.kube.patch(kind, there["metadata"]["name"], namespace, change)
+                missing |= {key} if named else set()
         return frozenset(missing)
 
     def _declared(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
@@ -210,6 +216,17 @@ def is_declared_by_us(item: Object) -> bool:
     owners = about.get("ownerReferences") or []
     return about.get("namespace") == names.CLUSTERS_NAMESPACE or any(
         str(each["apiVersion"]).startswith(f"{names.GROUP}/") for each in owners
+    )
+
+
+def _only_composed(item: Object) -> bool:
+    """A Composition gave it its name, by which no provider has made or found anything yet."""
+    about = item["metadata"]
+    notes = about.get("annotations") or {}
+    return (
+        COMPOSITE in (about.get("labels") or {})
+        and not any(each.startswith(_CREATION) for each in notes)
+        and not (item.get("status") or {}).get("atProvider")
     )
 
 

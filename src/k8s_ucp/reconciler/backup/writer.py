@@ -45,7 +45,7 @@ def core_of(settings: Settings) -> CoreState:
     from k8s_ucp.kube import Kube
     from k8s_ucp.reconciler.backup.core_state import CoreState
 
-    assert settings.kubeconfig and settings.backup, "a pod keeps no backup"
+    assert settings.kubeconfig and settings.backup, "runs outside of pods only"
     return CoreState(
         Kube.from_file(settings.kubeconfig),
         settings.password_namespaces,
@@ -64,7 +64,7 @@ class BackupWriter:
         clock: Callable[[], float] = time.monotonic,
         open_core: Callable[[Settings], CoreState] = core_of,
     ) -> None:
-        assert settings.backup, "the command line gives it to a process that keeps the backup"
+        assert settings.backup, "set by the command line where the backup is on"
         self._settings, self._where = settings, settings.backup
         self._log, self._clock, self._open_core = log, clock, open_core
         self._core: CoreState | None = None

@@ -112,7 +112,7 @@ class LocalClustersController(Controller):
             case Ensure():
                 return self._keep_up(key, item, verdict)
             case Delete(provider):
-                return self._let_go(item, self._providers[provider])
+                return self._release(item, self._providers[provider])
             case CannotCreate(reason, message):
                 if self._show(item, not_ready(reason, message), {}):
                     self._log.warning("refused", object=key, reason=reason, why=message)
@@ -182,7 +182,7 @@ class LocalClustersController(Controller):
 
     # Leaving.
 
-    def _let_go(self, item: Object, provider: ClusterProvider) -> float | None:
+    def _release(self, item: Object, provider: ClusterProvider) -> float | None:
         name = item["metadata"]["name"]
         registered = self._registered(item)
         holding: list[str] = []

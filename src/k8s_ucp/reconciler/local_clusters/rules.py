@@ -11,7 +11,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState
-from k8s_ucp.kube import SECRET, Object
+from k8s_ucp.kube import SECRET, Object, controller_reference
 from k8s_ucp.reconciler.runtime.clock import parse_stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition, is_true
 from k8s_ucp.reconciler.runtime.settings import Settings
@@ -127,19 +127,11 @@ def kubeconfig_secret(item: Object, config: Mapping[str, Any], version: str | No
         labels[names.VERSION] = version
     # JSON is YAML too, and much faster to write and to read.
     text = json.dumps(config, sort_keys=True)
-    owner = {
-        "apiVersion": item["apiVersion"],
-        "kind": item["kind"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     return SECRET.object(
         names.kubeconfig_secret(metadata["name"]),
         metadata["namespace"],
         labels=labels,
-        ownerReferences=[owner],
+        ownerReferences=[controller_reference(item)],
         type="Opaque",
         data={names.KUBECONFIG_KEY: base64.b64encode(text.encode()).decode()},
     )

@@ -150,7 +150,7 @@ class MirrorsController(Controller):
             return None
         syncer = parse(item, self._allowed)
         if syncer.leaving:
-            return self._let_go(item, syncer)
+            return self._release(item, syncer)
         if names.SYNCER_FINALIZER not in (item["metadata"].get("finalizers") or []):
             item = self._add_finalizer(item)
         changed = self._index.set_syncer(key, syncer)
@@ -219,7 +219,7 @@ class MirrorsController(Controller):
         }
         return self._runtime.kube.patch(SYNCER, metadata["name"], metadata["namespace"], change)
 
-    def _let_go(self, item: Object, syncer: Syncer) -> float | None:
+    def _release(self, item: Object, syncer: Syncer) -> float | None:
         """Copies first, the finalizer last; a cluster that is away is not waited for for ever."""
         metadata = item["metadata"]
         if names.SYNCER_FINALIZER not in (metadata.get("finalizers") or []):

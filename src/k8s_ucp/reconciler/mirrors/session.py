@@ -100,7 +100,7 @@ class Session:
         return [f"{field[1]}/{each}" for each in found]
 
     def writer(self) -> Writer:
-        assert self._kube is not None, "only asked once connected"
+        assert self._kube is not None, "called after connecting"
         return Writer(self._kube, self.cluster, self._runtime.settings.topology)
 
     def watches(self) -> list[Informer]:

@@ -52,19 +52,19 @@ class Deregistration:
             if given_up is None:
                 if silent and not decision.is_known_dead:
                     words += f"; {self._warning()}"
-                return _leaving("False", "Unreachable" if silent else "Draining", words, PAUSE)
+                return _outcome("False", "Unreachable" if silent else "Draining", words, PAUSE)
             self._deregister(key, existing, given_up)
-            return _leaving("True", "GivenUp", f"{given_up}; {words}", None)
+            return _outcome("True", "GivenUp", f"{given_up}; {words}", None)
         if applications and now - since < SETTLED:
             message = "waiting for ApplicationSets to release the cluster"
-            return _leaving("False", "Draining", message, PAUSE)
+            return _outcome("False", "Draining", message, PAUSE)
         if decision.gone:
             self._deregister(key, existing, "its declaration was deleted")
             return RegistrationOutcome()
         message = "all its Applications are deleted"
         if others:
             message += f"; kept, not created by ucp: {', '.join(others)}"
-        return _leaving("True", "Drained", message, self._settings.resync_seconds)
+        return _outcome("True", "Drained", message, self._settings.resync_seconds)
 
     def _delete_applications(self, existing: Registration) -> tuple[list[str], list[str]] | None:
         """Names of ours still there and of others; None where Argo CD isn't even installed."""
@@ -103,9 +103,11 @@ class Deregistration:
             return None
 
 
-def _leaving(status: str, reason: str, message: str, again: float | None) -> RegistrationOutcome:
-    leaving = Condition(names.REGISTERED, "False", "Leaving", "the cluster is deregistered")
-    return RegistrationOutcome((leaving, Condition(names.DRAINED, status, reason, message)), again)
+def _outcome(status: str, reason: str, message: str, again: float | None) -> RegistrationOutcome:
+    deregistered = Condition(names.REGISTERED, "False", "Leaving", "the cluster is deregistered")
+    return RegistrationOutcome(
+        (deregistered, Condition(names.DRAINED, status, reason, message)), again
+    )
 
 
 def _names(applications: list[Object]) -> list[str]:

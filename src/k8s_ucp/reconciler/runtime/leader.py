@@ -211,5 +211,7 @@ class Election:
         with self._changing:
             if leading != self._leading:
                 self._leading = leading
-                self._log.info("leads" if leading else "not the leader", lease=self.name)
+                self._log.info(
+                    "became the leader" if leading else "not the leader", lease=self.name
+                )
                 self._turn(leading)

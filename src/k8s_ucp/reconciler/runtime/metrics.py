@@ -24,7 +24,7 @@ class _Queue(Protocol):
     def oldest(self) -> float: ...
 
 
-class _Watch(Protocol):
+class _Informer(Protocol):
     @property
     def name(self) -> str: ...
 
@@ -39,7 +39,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._lock = threading.Lock()
         self._queues: dict[str, _Queue] = {}
-        self._watches: list[Callable[[], Iterable[_Watch]]] = []
+        self._watches: list[Callable[[], Iterable[_Informer]]] = []
         self._seen: dict[str, float] = {}
         counter, gauge = self._counter, self._gauge
         self.converged = Histogram(
@@ -95,7 +95,7 @@ class Metrics:
         with self._lock:
             self._queues[controller] = queue
 
-    def watch_watches(self, watches: Callable[[], Iterable[_Watch]]) -> None:
+    def watch_watches(self, watches: Callable[[], Iterable[_Informer]]) -> None:
         """Tell how long the server has been silent on each of those that there are then."""
         with self._lock:
             self._watches.append(watches)

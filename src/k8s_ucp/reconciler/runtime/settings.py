@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from k8s_ucp.aws.client import AwsAccount
 from k8s_ucp.cluster_provider import Reach
 
 BACKUP = "backup"
@@ -12,7 +13,8 @@ LOCAL_CLUSTERS = "local-clusters"
 REGISTRATION = "registration"
 PASSWORDS = "passwords"
 MIRRORS = "mirrors"
-ON_MACHINES = frozenset({BACKUP, LOCAL_CLUSTERS})
+MANAGED_RESOURCES = "managed-resources"
+ON_MACHINES = frozenset({BACKUP, LOCAL_CLUSTERS, MANAGED_RESOURCES})
 """Those that need the user's folders and programs: never in a pod, and on each machine its own."""
 CONTROLLERS = ON_MACHINES | {REGISTRATION, PASSWORDS, MIRRORS}
 
@@ -84,6 +86,12 @@ class Settings:
     probe_seconds: float = 6
     """How often a registered cluster is asked as Argo CD would ask it. One that hangs, with nothing
     going on, is told of after this and the 3 s of the question."""
+    aws: AwsAccount | None = None
+    """In the cloud on this machine; None: no resources of AWS are looked at."""
+    cloud_poll_seconds: float = 60
+    """Between two looks at a resource of a cloud that is well; a tenth more or less."""
+    max_reconcile_rate: float = 100
+    """Looks at resources of a cloud in a second, all together."""
     watch_seconds: float = 6
     """A watch is ended by the server after this time, and given up 2 s later by us."""
 

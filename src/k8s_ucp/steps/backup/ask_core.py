@@ -47,12 +47,12 @@ def ask_core(context: StartContext, report: Report) -> bool:
         if not context.no_orphans:
             _ask(context)
     except _Silent as error:
-        let_go(context, str(error), report)
+        accept_loss(context, str(error), report)
         return False
     return True
 
 
-def let_go(context: StartContext, why: str, report: Report) -> None:
+def accept_loss(context: StartContext, why: str, report: Report) -> None:
     """A silent core may be removed: it is named by a person, or nothing depends on it.
 
     Raises UcpError otherwise.

@@ -2,21 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from k8s_ucp.backup import PASSWORDS, PATH, SOURCES, parse, updated
-from k8s_ucp.backup_key import key_for
+from k8s_ucp.backup_key import key_for, load_key
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.core_state import CoreState
-from k8s_ucp.steps.backup.ask_core import ask_core, let_go, maker_of_removed_core
+from k8s_ucp.steps.backup.ask_core import (
+    accept_loss,
+    ask_core,
+    at_stake,
+    maker_of_removed_core,
+)
 
 SECONDS = 60.0
 
 
-@step("Back up passwords and names of the core cluster")
+def _foresee_backup(context: StartContext) -> Iterator[Foreseen]:
+    what = f"core: {PATH}"
+    if not context.core_answers():
+        yield Foreseen("change", what, "passwords and names that the core makes are added")
+        return
+    clone = Repository(context.gitops.core, credential=context.git_credential)
+    file, key = (
+        BackupFile(clone, context.topology.spec.git.branch),
+        load_key(context.workspace.backup_key),
+    )
+    state = context.core_state
+    known = file.read(file.seen, key) if key and clone.folder.is_dir() else None
+    if known is not None and updated(known, state.collect(), state.gone) == known:
+        yield Foreseen("keep", what, "it has all that the core made")
+    else:
+        yield Foreseen("change", what, "the core made passwords or names that it lacks")
+
+
+def _foresee_backup_before_stop(context: StartContext) -> Iterator[Foreseen]:
+    core = context.topology.core_cluster
+    if context.core_answers():
+        yield from _foresee_backup(context)
+    elif _is_removed(context):
+        lost = ", ".join(at_stake(context))
+        why = "it is started and asked first; if it does not respond, --abandon has to name it"
+        yield Foreseen(
+            "wait",
+            f"cluster {core}",
+            why,
+            lost and f"if {core} does not respond, what it alone knows of: {lost}",
+        )
+    for name in ("core", "apps"):
+        if getattr(context.gitops, name).exists():
+            yield Foreseen("keep", f"{name} repository", "`ucp stop` deletes no repository")
+
+
+@step("Back up passwords and names of the core cluster", foresee=_foresee_backup)
 def back_up(context: StartContext, report: Report) -> None:
     """At the end of a start: passwords that are asked for have been made by then."""
     state = context.core_state
@@ -29,7 +73,11 @@ def back_up(context: StartContext, report: Report) -> None:
     report(write_backup(context, state))
 
 
-@step("Back up passwords and names of the core cluster", id="back-up")
+@step(
+    "Back up passwords and names of the core cluster",
+    foresee=_foresee_backup_before_stop,
+    id="back-up",
+)
 def back_up_before_stop(context: StartContext, report: Report) -> None:
     """What was made since the start, before anything ends.
 
@@ -42,7 +90,7 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
     name = context.topology.core_cluster
     if not context.core_answers():
         if _is_removed(context):
-            let_go(context, "it stopped responding", report)
+            accept_loss(context, "it stopped responding", report)
         elif context.core_is_adopted():
             raise UcpError(
                 f"stopping would lose data of the core cluster: {name} is not responding"
@@ -92,7 +140,21 @@ def write_backup(context: StartContext, state: CoreState) -> str:
     return f"{PATH}, commit {commit[:8]}"
 
 
-@step("Restore passwords and names from the backup")
+def _foresee_restore(context: StartContext) -> Iterator[Foreseen]:
+    if context.foreseen is None:
+        return
+    what, core = "passwords and registration sources", context.foreseen.core
+    if not BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit):
+        if load_key(context.workspace.backup_key) is None:
+            key = context.workspace.backup_key.relative_to(context.workspace.root)
+            yield Foreseen("create", str(key), "there is none; keep a copy of it elsewhere")
+    elif context.core_answers() and {PASSWORDS, SOURCES} <= context.core_state.restored():
+        yield Foreseen("keep", what, "the core has them")
+    else:
+        yield Foreseen("create", what, f"those that the core lacks come from {PATH}")
+
+
+@step("Restore passwords and names from the backup", foresee=_foresee_restore)
 def restore_backup(context: StartContext, report: Report) -> None:
     """Passwords and sources; the backup key is made here, where there is none."""
     core = context.published.core

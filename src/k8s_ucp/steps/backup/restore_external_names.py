@@ -6,11 +6,12 @@ anything, so none of them makes a second network before it was told of the first
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from k8s_ucp.backup import EXTERNAL_NAMES, parse
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.gitops.render.values.databases import PARTS
 from k8s_ucp.kube import APPLICATION, Object
@@ -24,7 +25,16 @@ APPLICATIONS = ("clusters", "databases")
 """Those that declare managed resources."""
 
 
-@step("Restore names of existing cloud resources")
+def _foresee_names(context: StartContext) -> Iterator[Foreseen]:
+    if context.foreseen is None or (
+        context.core_answers() and EXTERNAL_NAMES in context.core_state.restored()
+    ):
+        return
+    for name, external in sorted(_backed_up_names(context).items()):
+        yield Foreseen("keep", name, f"it is known in the cloud as {external}: adopted, not made")
+
+
+@step("Restore names of existing cloud resources", foresee=_foresee_names)
 def restore_external_names(context: StartContext, report: Report) -> None:
     state = context.core_state
     if EXTERNAL_NAMES in state.restored():

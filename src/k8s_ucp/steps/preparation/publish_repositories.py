@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from k8s_ucp.components.repositories import departing_apps, render_all
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Action, Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.git.leftovers import sweep_temporary
-from k8s_ucp.gitops.check.repositories import check_rendered, refuse, transports
+from k8s_ucp.gitops.check.repositories import CheckResult, check_rendered, refuse, transports
 from k8s_ucp.gitops.check_hook import ensure_check_hook
-from k8s_ucp.gitops.publish.repositories import RepositoryCredentials, publish, read_addresses
+from k8s_ucp.gitops.publish.repositories import (
+    Published,
+    PublishResult,
+    RepositoryCredentials,
+    prepare,
+    publish,
+    read_addresses,
+    refuse_unmergeable,
+    team_addresses,
+)
+from k8s_ucp.gitops.publish.target import Prepared
+from k8s_ucp.gitops.publish.team_repository import fill_local
 from k8s_ucp.gitops.refresh import ensure_hook
+from k8s_ucp.gitops.render.repositories import Rendered
 from k8s_ucp.gitops.render.values.addon_credentials import find_missing
 from k8s_ucp.topology import Topology
 
 """Warnings of the check that a start tells."""
 
 
-@step("Render and push the repositories")
-def publish_repositories(context: StartContext, report: Report) -> None:
+def render_checked(context: StartContext) -> tuple[Rendered, CheckResult]:
+    """Both repositories, and the warnings of their check. Raises UcpError where it finds errors."""
     rendered = render_all(
         context.workspace,
         context.topology,
@@ -29,7 +43,6 @@ def publish_repositories(context: StartContext, report: Report) -> None:
         context.toolbox,
         departing=departing_apps(context.topology, context.gitops),
     )
-    sweep_temporary()
     checked = check_rendered(
         context.toolbox.path("kustomize"),
         rendered,
@@ -37,6 +50,58 @@ def publish_repositories(context: StartContext, report: Report) -> None:
         helm=context.toolbox.path("helm"),
     )
     refuse(checked, "the repositories rendered from ucp.yaml are not valid")
+    return rendered, checked
+
+
+def _foresee_publish(context: StartContext) -> Iterator[Foreseen]:
+    """The merged commits are written to clones in the scratch folder, for the steps that follow."""
+    if not context.toolbox.programs:
+        unknown = "what changes is known once the pinned programs are installed: ucp tools install"
+        yield Foreseen("change", "core and app repository", unknown)
+        return
+    credential = context.git_credential
+    prepared = prepare(
+        context.topology,
+        render_checked(context)[0],
+        context.gitops,
+        credentials=RepositoryCredentials(credential, credential),
+        resolutions=context.resolutions,
+        removed=context.removed,
+        merged_into_apps=context.merged_into_apps,
+        scratch=context.scratch,
+    )
+    refuse_unmergeable(*prepared)
+    results = []
+    for each in prepared:
+        commits = [] if each.same else each.write()
+        tip = commits[1] if len(commits) > 1 else each.tip or ""
+        results.append(Published(each.target.name, each.target.clone, tip, len(commits) > 1))
+        yield from foreseen_files(each)
+    context.published = PublishResult(*results)
+    for team in context.topology.spec.teams:
+        if team.repo is None and not context.gitops.team_remote(team.name).exists():
+            yield Foreseen("create", f"repository of team {team.name}", "the team is declared")
+
+
+def foreseen_files(prepared: Prepared) -> Iterator[Foreseen]:
+    """What a publish would do to one repository."""
+    name, changes = prepared.target.name, prepared.merged.changes
+    if prepared.tip is None:
+        yield Foreseen("create", f"{name} repository", f"{len(changes)} files are rendered")
+    elif not changes:
+        yield Foreseen("keep", f"{name} repository", "it has what is rendered from ucp.yaml")
+    for path, content in sorted(changes.items()) if prepared.tip else ():
+        if content is None:
+            yield Foreseen("delete", f"{name}: {path}", "ucp.yaml no longer asks for it")
+        else:
+            action: Action = "change" if path in prepared.there else "create"
+            yield Foreseen(action, f"{name}: {path}", "it is rendered from ucp.yaml")
+
+
+@step("Render and push the repositories", foresee=_foresee_publish)
+def publish_repositories(context: StartContext, report: Report) -> None:
+    rendered, checked = render_checked(context)
+    sweep_temporary()
     credential = context.git_credential
     context.published = publish(
         context.topology,
@@ -55,6 +120,7 @@ def publish_repositories(context: StartContext, report: Report) -> None:
     if checked.warnings:
         count = len(checked.warnings)
         notes.append(f"{count} warning{'s' * (count > 1)}; `ucp check` lists them")
+    notes += _teams(context)
     if context.topology.spec.git.provider == "local":
         urls = read_addresses(context.topology, context.gitops)
         notes += [
@@ -86,6 +152,24 @@ def publish_repositories(context: StartContext, report: Report) -> None:
         ]
     notes += warnings(context.topology)
     report("; ".join(note for note in notes if note))
+
+
+def _teams(context: StartContext) -> list[str | None]:
+    """Make local repositories of teams, and have them tell Argo CD of pushes."""
+    topology, folder = context.topology, context.gitops
+    fill_local(topology, folder)
+    urls = team_addresses(topology, folder)
+    return [
+        ensure_hook(
+            folder.team_remote(each.name),
+            python=Path(sys.executable),
+            kubeconfig=context.state.kubeconfig(topology.core_cluster),
+            branch=topology.spec.git.branch,
+            url=urls[each.name],
+        )
+        for each in topology.spec.teams
+        if each.repo is None
+    ]
 
 
 def warnings(topology: Topology) -> list[str]:

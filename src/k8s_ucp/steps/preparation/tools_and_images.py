@@ -5,11 +5,13 @@ Other images are pulled by the nodes, from `images.mirror` where there is one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from k8s_ucp.cluster_provider import ImageLoader, NodeImages
 from k8s_ucp.clusters.images import named_in
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer
@@ -18,7 +20,21 @@ from k8s_ucp.tools.recipe import Phase, ProgramSource, ToolProgress
 from k8s_ucp.workspace import cache_folder
 
 
-@step("Install the pinned programs")
+def _foresee_tools(context: StartContext) -> Iterator[Foreseen]:
+    source = ProgramSource(context.topology.spec.tools.source)
+    installer, needed = (
+        Installer(cache_folder(), lambda _: None, source=source),
+        needed_tools(context.topology),
+    )
+    missing = installer.missing(needed)
+    for each in missing:
+        yield Foreseen("create", f"program {each}", "it is not in the user's cache")
+    if not missing:
+        context.toolbox = installer.find(needed)
+        yield Foreseen("keep", "programs", "all pinned programs are installed")
+
+
+@step("Install the pinned programs", foresee=_foresee_tools)
 def install_tools(context: StartContext, report: Report) -> None:
     going: dict[str, str] = {}
 
@@ -39,13 +55,23 @@ def install_tools(context: StartContext, report: Report) -> None:
     context.toolbox = installer.install(needed_tools(context.topology))
 
 
-@step("Collect images for the core cluster")
+def _foresee_images(context: StartContext) -> Iterator[Foreseen]:
+    name = context.topology.core_cluster
+    yield Foreseen("change", f"images of {name}", "its nodes get those that they lack")
+
+
+def _foresee_collection(context: StartContext) -> Iterator[Foreseen]:
+    what = f"archives of images for {context.topology.core_cluster}"
+    yield Foreseen("create", what, "images of the engine that the nodes lack are saved")
+
+
+@step("Collect images for the core cluster", foresee=_foresee_collection)
 def save_images(context: StartContext, report: Report) -> None:
     """While the core comes up: reading them takes as long as writing them into its nodes."""
     _node_images(context).save(context.topology.core_cluster, images_of_pods(context), report)
 
 
-@step("Load images into the core cluster")
+@step("Load images into the core cluster", foresee=_foresee_images)
 def load_images(context: StartContext, report: Report) -> None:
     _node_images(context).load(context.topology.core_cluster, images_of_pods(context), report)
 
@@ -61,7 +87,13 @@ def images_of_pods(context: StartContext) -> set[str]:
     return {image for text in texts for image in named_in(text.decode("utf-8"))}
 
 
-@step("Build the reconciler image")
+def _foresee_image(context: StartContext) -> Iterator[Foreseen]:
+    if context.topology.spec.reconciler.image is None:
+        name = context.reconciler_image.name
+        yield Foreseen("create", f"image {name}", "it is built where the engine lacks it")
+
+
+@step("Build the reconciler image", foresee=_foresee_image)
 def build_images(context: StartContext, report: Report) -> None:
     if context.topology.spec.reconciler.image is None:
         context.reconciler_image.ensure(context.engine, report, programs=context.cancel.programs)

@@ -8,7 +8,7 @@ core back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.components.ownership.tracking import is_on_core
 from k8s_ucp.components.pods.component import WORKLOADS, pods_of
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.kube import (
@@ -48,7 +49,23 @@ ARGOCD_MANAGER = "argocd-controller"
 HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
-@step("Remove ucp's objects from the core cluster")
+def _foresee_removal(context: StartContext) -> Iterator[Foreseen]:
+    found = inventory_of(context)
+    if found is None:
+        return
+    core = context.topology.core_cluster
+    removed = [*found.created, *found.applied, *found.cluster_secrets, *found.applications]
+    for entry in sorted({str(LedgerEntry.of(each)) for each in [*removed, *found.kinds]}):
+        yield Foreseen("delete", entry, f"ucp installed it on {core}")
+    for each in found.namespaces:
+        name = each["metadata"]["name"]
+        lost = f"everything in the namespace {name} of {core}"
+        yield Foreseen("delete", f"Namespace {name}", f"ucp made it on {core}", lost)
+    for each in found.shared:
+        yield Foreseen("keep", f"Namespace {each['metadata']['name']}", "others made it")
+
+
+@step("Remove ucp's objects from the core cluster", foresee=_foresee_removal)
 def remove_from_core(context: StartContext, report: Report) -> None:
     name = context.topology.core_cluster
     inventory = inventory_of(context)
@@ -137,8 +154,12 @@ class _Removal:
         for kind, items in ((APPLICATION, keepers), (APPLICATION_SET, sets), (APPLICATION, made)):
             for each in items:
                 self._release(kind, each)
-            # Those made by a set must not go with it: their finalizers would take the apps along.
-            self._delete_all(items, "Orphan" if kind is APPLICATION_SET else "Background")
+            self._delete_all(items)
+            if kind is APPLICATION_SET:
+                # At once, since the garbage collector may not know yet whom a young set leaves: it
+                # deletes them then. A set that is being deleted doesn't put finalizers back.
+                for each in made:
+                    self._release(APPLICATION, each)
             self._await_gone(items, f"deletion of ucp's {kind.plural}")
 
     def _end(self, workloads: Sequence[Object]) -> None:
@@ -187,9 +208,11 @@ class _Removal:
                     {"metadata": {"finalizers": None, "uid": about["uid"]}},
                 )
 
-    def _delete_all(self, items: Iterable[Object], propagation: str = "Background") -> None:
+    def _delete_all(self, items: Iterable[Object]) -> None:
         for item in items:
             about = item["metadata"]
+            # Those made by a set must not go with it: their finalizers would take the apps along.
+            propagation = "Orphan" if _is_set(item) else "Background"
             # Gone already, or another object by now: then it isn't ours.
             with suppress(NotFound, Conflict):
                 kind = self.kube.kind_of(item["apiVersion"], item["kind"])

@@ -8,25 +8,39 @@ have.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.user_contexts import forget_contexts
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.kube import read_kubeconfig
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.topology.placement import is_simulated
 
 SECONDS = 5.0
 
 
-@step("Stop the components")
+def _foresee_components(context: StartContext) -> Iterator[Foreseen]:
+    for name in sorted(context.placement.states()):
+        yield Foreseen("delete", f"process {name}", "it ends; `ucp start` starts it again")
+
+
+@step("Stop the components", foresee=_foresee_components)
 def stop_components(context: StartContext, _: Report) -> None:
     """And their supervisor: nothing starts anything again after this."""
     context.placement.stop_all()
 
 
-@step("Verify that all processes have ended")
+def _foresee_ends(context: StartContext) -> Iterator[Foreseen]:
+    if count := len(_running(context)):
+        what = f"processes of {context.topology.name}"
+        yield Foreseen("wait", what, f"{count} run, and all of them end")
+
+
+@step("Verify that all processes have ended", foresee=_foresee_ends)
 def check_stopped(context: StartContext, _: Report) -> None:
     context.wait(
         f"termination of all processes of {context.topology.name}",
@@ -42,7 +56,32 @@ def _running(context: StartContext) -> list[str]:
     return [*components, *remains(context)]
 
 
-@step("Stop the control planes")
+def _foresee_clusters(context: StartContext) -> Iterator[Foreseen]:
+    if context.destroys:
+        return  # The steps that delete them tell.
+    ours: set[str] = set()
+    for maker in context.providers.values():
+        for name in maker.names():
+            ours.add(name)
+            what = f"cluster {name}"
+            if maker.info.removed_by_stop:
+                lost = f"all data in volumes of {name}"
+                yield Foreseen("delete", what, "it is made anew from the repositories", lost)
+            elif maker.info.adopts:
+                yield Foreseen("keep", what, "others made it; it runs on")
+            elif maker.state(name).running:
+                yield Foreseen("change", what, "it is stopped and keeps its data")
+            else:
+                yield Foreseen("keep", what, "it is stopped already, with its data")
+    for each in context.topology.spec.environments:
+        provider, name = each.cluster.provider, context.topology.app_cluster(each.name)
+        if name not in ours and PROVIDERS[provider].managed and each.state == "running":
+            simulated = is_simulated(context.topology, provider)
+            why = "the simulated cloud has it" if simulated else "it runs on, and is billed"
+            yield Foreseen("keep", f"cluster {name}", why)
+
+
+@step("Stop the control planes", foresee=_foresee_clusters)
 def stop_clusters(context: StartContext, report: Report) -> None:
     ends: dict[str, Callable[[str], None]] = {}
     removed: list[str] = []

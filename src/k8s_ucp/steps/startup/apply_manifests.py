@@ -7,35 +7,46 @@ places that the topology names, at every start, and are in no repository.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.components.manifests import Manifest, apply_all, digest, only_yaml, read, wait_served
+from k8s_ucp.components.manifests import (
+    Manifest,
+    apply_all,
+    digest,
+    only_yaml,
+    read,
+    wait_served,
+    written,
+)
 from k8s_ucp.components.ownership.tracking import keepers, tracked
 from k8s_ucp.components.pods import argocd_pods
-from k8s_ucp.context import StartContext
+from k8s_ucp.context import StartContext, persistent
 from k8s_ucp.credentials import load, place_of
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.gitops.publish.repositories import read_addresses
-from k8s_ucp.gitops.render.values.clouds import clouds
+from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.kube import APPLICATION, CONFIG_MAP, SECRET, Kube
 from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE, MANAGED_BY, OURS
+from k8s_ucp.steps.startup.seed import is_seeded, keep_seed
 
 APPLIED = "k8s-ucp-applied"
 """ConfigMap in the clusters' namespace: which manifests were applied last, by step."""
 
 
-@step("Apply namespaces, CRDs and settings")
-def apply_foundation(context: StartContext, report: Report) -> None:
-    """Everything that Argo CD and the reconciler need to begin."""
+def _foundation(
+    context: StartContext,
+) -> tuple[list[Manifest], list[Manifest], list[Manifest]]:
+    """Kinds, settings, and what needs both."""
     files = {
         path: text
         for path, text in context.published.core.read("platform").items()
         if "workloads" not in path
     }
-    projects = read(only_yaml(context.published.core.read("projects")))
+    later = read(only_yaml(context.published.core.read("projects")))
     # Crossplane's kinds too: each one that came later would make Argo CD's controller fetch and
     # parse the schema of the whole API again.
     kinds = read_marked(
@@ -47,6 +58,12 @@ def apply_foundation(context: StartContext, report: Report) -> None:
             f"platform/{crossplane.NAME}/engine/",
         ),
     )
+    if context.topology.spec.clouds.simulated:
+        from k8s_ucp.aws.installation import configuration, manifests
+
+        place = "the cloud on this machine"
+        kinds += [written(each, place) for each in manifests()]
+        later.append(written(configuration(), place))
     settings = read_marked(
         context,
         _only(
@@ -56,11 +73,36 @@ def apply_foundation(context: StartContext, report: Report) -> None:
             f"platform/{crossplane.NAME}/config/",
         ),
     )
-    known = digest([*kinds, *settings, *projects])
+    return kinds, settings, later
+
+
+def _foresee_foundation(context: StartContext) -> Iterator[Foreseen]:
+    what = "namespaces, CRDs, settings and projects of the core cluster"
+    if not context.core_answers() or context.foreseen is None:
+        yield Foreseen(
+            "change", what, "the core is not running yet: those that it lacks are applied"
+        )
+        return
+    kinds, settings, later = _foundation(context)
+    known = digest([*kinds, *settings, *later])
+    if is_applied(context.kube, "apply-foundation", known, kinds):
+        yield Foreseen("keep", what, "those of the core repository were applied")
+    else:
+        yield Foreseen("change", what, "the core repository has others than those applied last")
+
+
+@step("Apply namespaces, CRDs and settings", foresee=_foresee_foundation)
+@persistent
+def apply_foundation(context: StartContext, report: Report) -> None:
+    """Everything that Argo CD and the reconciler need to begin."""
+    kinds, settings, later = _foundation(context)
+    known = digest([*kinds, *settings, *later])
     if is_applied(context.kube, "apply-foundation", known, kinds):
         return
     report("kinds")
-    everything = [*kinds, *settings]
+    crds = [each for each in kinds if each.is_crd]
+    seeded = noted(context.kube, "apply-foundation") is None and is_seeded(context, crds)
+    everything = [each for each in (*kinds, *settings) if not (seeded and each.is_crd)]
     apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
     apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
     if context.adopts(argocd.NAME):
@@ -71,8 +113,10 @@ def apply_foundation(context: StartContext, report: Report) -> None:
         context.argocd.prepare(context.kube)
     wait_served(context.kube, kinds)
     report("projects")
-    apply_all(context.kube, projects)
+    apply_all(context.kube, later)
     note_applied(context.kube, "apply-foundation", known)
+    if not seeded:
+        keep_seed(context, crds)
 
 
 def read_marked(context: StartContext, files: Mapping[str, bytes]) -> list[Manifest]:
@@ -86,14 +130,19 @@ def read_marked(context: StartContext, files: Mapping[str, bytes]) -> list[Manif
 
 def is_applied(kube: Kube, step: str, known: str, kinds: Sequence[Manifest]) -> bool:
     """These very manifests were applied, and the kinds among them are there."""
-    noted = kube.find(CONFIG_MAP, APPLIED, CLUSTERS_NAMESPACE)
-    if noted is None or (noted.get("data") or {}).get(step) != known:
+    if noted(kube, step) != known:
         return False
     try:
         wait_served(kube, kinds, timeout=0)
     except DeadlineExceeded:
         return False
     return True
+
+
+def noted(kube: Kube, step: str) -> str | None:
+    """The digest of what a step applied last; None where it never did."""
+    found = kube.find(CONFIG_MAP, APPLIED, CLUSTERS_NAMESPACE) or {}
+    return (found.get("data") or {}).get(step)
 
 
 def note_applied(kube: Kube, step: str, known: str) -> None:
@@ -128,10 +177,17 @@ def first_applications(context: StartContext) -> list[Manifest]:
     return read({path: files[path] for path in wanted if path in files})
 
 
-@step("Write cloud credentials for Crossplane")
+def _foresee_credentials(context: StartContext) -> Iterator[Foreseen]:
+    for cloud in clouds_with_accounts(context.topology):
+        name = f"Secret {crossplane.NAMESPACE}/{CLOUDS[cloud].secret}"
+        yield Foreseen("change", name, f"it gets the credential of {cloud} as it is now")
+
+
+@step("Write cloud credentials for Crossplane", foresee=_foresee_credentials)
+@persistent
 def apply_credentials(context: StartContext, report: Report) -> None:
     """Hand Crossplane the credentials of the clouds in use."""
-    for cloud in clouds(context.topology):
+    for cloud in clouds_with_accounts(context.topology):
         text = load(cloud, place_of(context.topology, context.workspace, cloud))
         report(cloud)
         secret = SECRET.object(

@@ -5,7 +5,7 @@ What is there already and isn't ours is a reason to stop: applying would change 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from k8s_ucp.clouds import CLOUDS
@@ -15,6 +15,7 @@ from k8s_ucp.components.manifests import only_yaml, read
 from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.gitops.render.values.addons import chosen, on_core
@@ -25,7 +26,15 @@ from k8s_ucp.steps.startup.apply_manifests import first_applications
 WORKERS = 8
 
 
-@step("Record objects to install on the core cluster")
+def _foresee_claim(context: StartContext) -> Iterator[Foreseen]:
+    if context.foreseen is None:
+        return
+    known = Ledger(context.state.ledger).entries()
+    for each in sorted({*intended(context)} - known):
+        yield Foreseen("create", str(each), "ucp records it, then installs it")
+
+
+@step("Record objects to install on the core cluster", foresee=_foresee_claim)
 def claim_core(context: StartContext, report: Report) -> None:
     ledger = Ledger(context.state.ledger)
     known = ledger.entries()

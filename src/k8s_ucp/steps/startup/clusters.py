@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
 from k8s_ucp.clusters.admin_kubeconfigs import write_access
 from k8s_ucp.clusters.local import core_request, environment_requests
-from k8s_ucp.context import StartContext
+from k8s_ucp.context import StartContext, foreseen_cluster
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.steps.startup.seed import find_seed
 from k8s_ucp.workspace import make_private_folder
 
 
-@step("Start the core cluster")
+def _foresee_core(context: StartContext) -> Iterator[Foreseen]:
+    yield foreseen_cluster(context.provider, context.topology.core_cluster)
+
+
+@step("Start the core cluster", foresee=_foresee_core)
 def start_core(context: StartContext, report: Report) -> None:
     """Make its control plane, or start it, or see that it runs."""
     name = context.topology.core_cluster
@@ -22,23 +30,33 @@ def start_core(context: StartContext, report: Report) -> None:
         # Else the engine would make it, and as root.
         make_private_folder(folder)
     timeout = context.provider.info.create_seconds
+    request = replace(request, seed=find_seed(context))
     context.provider.create(request, report, timeout=timeout)
     write_access(context.provider, name, context.state.kubeconfig(name))
 
 
-@step("Create the environments' clusters")
+def _foresee_app_clusters(context: StartContext) -> Iterator[Foreseen]:
+    for maker, request in _with_nodes(context):
+        yield foreseen_cluster(maker, request.name)
+
+
+def _with_nodes(context: StartContext) -> list[tuple[ClusterProvider, ClusterRequest]]:
+    return [
+        (context.providers[name], request)
+        for name, found in environment_requests(context.topology).items()
+        if PROVIDERS[name].makes_nodes
+        for request in found
+    ]
+
+
+@step("Create the environments' clusters", foresee=_foresee_app_clusters)
 def make_app_clusters(context: StartContext, report: Report) -> None:
     """Those with real nodes, while the core comes up, and not only after Argo CD's first sync.
 
     They are declared in the core repository all the same: their LocalClusters find them made.
     Simulated ones are made within a second or two anyway.
     """
-    requests = [
-        (context.providers[name], request)
-        for name, found in environment_requests(context.topology).items()
-        if PROVIDERS[name].makes_nodes
-        for request in found
-    ]
+    requests = _with_nodes(context)
     said: dict[str, str] = {}
 
     def make(maker: ClusterProvider, request: ClusterRequest) -> None:

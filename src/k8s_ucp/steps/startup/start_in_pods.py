@@ -6,6 +6,7 @@ they are only waited for.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from k8s_ucp.components import argocd
@@ -15,8 +16,14 @@ from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.components.pods import argocd_pods, pod_components
 from k8s_ucp.components.pods.component import PodComponent
 from k8s_ucp.context import StartContext, await_ready
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, Step, step
 from k8s_ucp.steps.startup.apply_manifests import apply_repository_secrets, apply_root, read_marked
+from k8s_ucp.steps.startup.foreseen_components import (
+    foresee_programs,
+    foreseen_pods,
+    foreseen_root,
+)
 
 SECONDS = 420.0
 """Images may have to be pulled."""
@@ -27,7 +34,14 @@ def start_pods(component: str, *, adopted: bool = False) -> Step[StartContext]:
     title = pod_components.ENTRIES[component].title
     if adopted:
         title = title.replace("Start", "Check the adopted", 1)
-    return Step(f"start-{component}", title, partial(_start_pods, component))
+    foresee = partial(_foresee_pods, component, adopted=adopted)
+    return Step(f"start-{component}", title, partial(_start_pods, component), foresee)
+
+
+def _foresee_pods(component: str, context: StartContext, *, adopted: bool) -> Iterator[Foreseen]:
+    yield foreseen_pods(context, component, adopted=adopted)
+    if component == argocd.NAME:
+        yield foreseen_root(context)
 
 
 def _start_pods(component: str, context: StartContext, report: Report) -> None:
@@ -54,9 +68,12 @@ def workloads(context: StartContext, component: str) -> list[Manifest]:
     return read_marked(context, {path: text for path, text in files.items() if "workloads" in path})
 
 
-@step("Forward a local port to Argo CD")
+@step(
+    "Forward a local port to Argo CD",
+    foresee=foresee_programs("port-forward to Argo CD", argocd_pods.FORWARD),
+)
 def forward_argocd(context: StartContext, report: Report) -> None:
-    """Lead a port of this machine to it, for as long as the topology runs."""
+    """Forward a port of this machine to it, for as long as the topology runs."""
     program = argocd_pods.forward(context.host, context.argocd_port, _service(context))
     context.placement.start([program])
     await_ready(context, argocd_pods.FORWARD, context.argocd_answers)

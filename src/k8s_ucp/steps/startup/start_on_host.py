@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 
-from k8s_ucp.components import argo_rollouts, argocd, backup_keeper, crossplane, reconciler
+from k8s_ucp.aws.account import account_file, write_account
+from k8s_ucp.components import (
+    argo_rollouts,
+    argocd,
+    backup_keeper,
+    cloud,
+    composition_functions,
+    crossplane,
+    reconciler,
+)
 from k8s_ucp.components.argo_rollouts import ArgoRollouts
+from k8s_ucp.components.composition_functions import UserCode
+from k8s_ucp.components.host import redis
 from k8s_ucp.components.manifests import apply_all, digest, read, wait_served
 from k8s_ucp.components.watcher import Watcher
-from k8s_ucp.context import StartContext, await_ready
+from k8s_ucp.compositions import patch_and_transform, user_code
+from k8s_ucp.context import StartContext, await_ready, persistent
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.kube import Kube
 from k8s_ucp.providers import PROVIDERS
@@ -18,10 +33,20 @@ from k8s_ucp.steps.startup.apply_manifests import (
     is_applied,
     note_applied,
 )
+from k8s_ucp.steps.startup.foreseen_components import (
+    foresee_programs,
+    foreseen_programs,
+    foreseen_root,
+)
 from k8s_ucp.topology import Topology
 
+CLOUD_SECONDS = 120.0
+"""Until the simulated cloud answers: it plays again whatever changed it."""
 
-@step("Start the supervisor and redis")
+
+@step(
+    "Start the supervisor and redis", foresee=foresee_programs("supervisor and redis", redis.NAME)
+)
 def start_supervisor(context: StartContext, _: Report) -> None:
     """With what needs no cluster: redis and Argo CD's repo-server."""
     _start_supervisor(context)
@@ -33,7 +58,13 @@ def _start_supervisor(context: StartContext) -> None:
     context.placement.ensure_running()
 
 
-@step("Start Argo CD")
+def _foresee_argocd(context: StartContext) -> Iterator[Foreseen]:
+    yield foreseen_programs(context, "component argocd", "argocd-*")
+    yield foreseen_root(context)
+
+
+@step("Start Argo CD", foresee=_foresee_argocd)
+@persistent
 def start_argocd(context: StartContext, report: Report) -> None:
     """Its processes, and the Application that brings all others."""
     apply_repository_secrets(context)
@@ -46,7 +77,8 @@ def start_argocd(context: StartContext, report: Report) -> None:
     await_ready(context, argocd.NAME, context.argocd.ready)
 
 
-@step("Start Crossplane")
+@step("Start Crossplane", foresee=foresee_programs("component crossplane", crossplane.NAME))
+@persistent
 def start_crossplane(context: StartContext, report: Report) -> None:
     """Initialise it, whose kinds are applied, and start it."""
     path = f"platform/{crossplane.NAME}/engine"
@@ -57,18 +89,54 @@ def start_crossplane(context: StartContext, report: Report) -> None:
         context.crossplane.initialise(programs=context.cancel.programs)
         note_applied(context.kube, "start-crossplane", known)
     context.crossplane.fetch_certificates(context.kube)
+    if context.simulates_cloud:
+        report("composition function")
+        _start_functions(context)
     report("controllers")
     context.placement.start(context.crossplane.programs())
     await_ready(context, crossplane.NAME, context.crossplane.ready)
 
 
-@step("Start the reconciler")
+@step("Start the simulated cloud", foresee=foresee_programs("simulated cloud", cloud.NAME))
+def start_cloud(context: StartContext, report: Report) -> None:
+    """AWS on this machine. The reconciler reads from a file where it is."""
+    context.placement.start(context.cloud.programs())
+    report("waiting until it is ready")
+    await_ready(context, cloud.NAME, context.cloud.ready, seconds=CLOUD_SECONDS)
+    write_account(account_file(context.state), context.cloud.account())
+
+
+def _start_functions(context: StartContext) -> None:
+    """Crossplane's first look at a Composition asks what its functions can."""
+    functions = replace(context.functions, of_users=_user_code(context))
+    functions.ensure_certificate(context.kube)
+    context.placement.start(functions.programs())
+    functions.register(context.kube)
+    await_ready(context, composition_functions.NAME, functions.ready)
+
+
+def _user_code(context: StartContext) -> UserCode:
+    """A push counts at once where the repository is local, else when it was fetched here."""
+    core, branch = context.published.core, context.topology.spec.git.branch
+    names = user_code.names(
+        core.clone.listing(core.commit, user_code.FOLDER),
+        reserved=patch_and_transform.NAME,
+    )
+    if context.topology.spec.git.provider == "local":
+        return UserCode(tuple(names), context.gitops.core_remote, f"refs/heads/{branch}")
+    return UserCode(tuple(names), core.clone.folder, f"refs/remotes/origin/{branch}")
+
+
+@step("Start the reconciler", foresee=foresee_programs("component reconciler", reconciler.NAME))
 def start_reconciler(context: StartContext, _: Report) -> None:
     """It makes and registers app clusters."""
     _start_reconciler(context)
 
 
-@step("Start the local-cluster controller")
+@step(
+    "Start the local-cluster controller",
+    foresee=foresee_programs("local-cluster controller", reconciler.NAME),
+)
 def start_local_clusters(context: StartContext, _: Report) -> None:
     """What this machine does for a core in pods."""
     _start_supervisor(context)
@@ -83,7 +151,13 @@ def _start_reconciler(context: StartContext) -> None:
     await_ready(context, reconciler.NAME, context.reconciler.ready)
 
 
-@step("Start Argo Rollouts")
+def _foresee_rollouts(context: StartContext) -> Iterator[Foreseen]:
+    for each in with_rollouts(context.topology):
+        yield foreseen_programs(context, f"Argo Rollouts of {each}", f"rollouts-{each}")
+
+
+@step("Start Argo Rollouts", foresee=_foresee_rollouts)
+@persistent
 def start_rollouts(context: StartContext, report: Report) -> None:
     """For embedded environments: its kinds on the app cluster, its controller here."""
     for environment in with_rollouts(context.topology):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, project_of
 from k8s_ucp.components.ownership.tracking import tracker
 from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.inspect.applications import health_of, is_settled, reason, sync_of
@@ -26,7 +27,28 @@ ADDONS = "platform-"
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/")
 
 
-@step("Wait for the applications")
+def _foresee_applications(context: StartContext) -> Iterator[Foreseen]:
+    found = context.foreseen
+    if found is None:
+        return
+    items = context.applications() if context.core_answers() else []
+    by_name = {each["metadata"]["name"]: each for each in items}
+    paths = found.apps.clone.listing(found.apps.commit, "apps")
+    for name in expected(paths, running_environments(context)):
+        item = by_name.get(name)
+        if item is None:
+            why = "the app repository has an overlay for it"
+            yield Foreseen(
+                "create" if context.core_answers() else "wait", f"Application {name}", why
+            )
+        elif is_settled(item) and not found.changed:
+            yield Foreseen("keep", f"Application {name}", "it is Synced and Healthy")
+        else:
+            why = f"it is {sync_of(item)} and {health_of(item)}"
+            yield Foreseen("wait", f"Application {name}", why)
+
+
+@step("Wait for the applications", foresee=_foresee_applications)
 def await_applications(context: StartContext, report: Report) -> None:
     wanted = expected(
         context.published.apps.clone.listing(context.published.apps.commit, "apps"),
@@ -111,7 +133,12 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
     return missing
 
 
-@step("Wait until Argo CD is reachable")
+def _foresee_ingress(context: StartContext) -> Iterator[Foreseen]:
+    core = context.topology.core_cluster
+    yield Foreseen("wait", "Argo CD's address", f"the ingress controller of {core} leads to it")
+
+
+@step("Wait until Argo CD is reachable", foresee=_foresee_ingress)
 def await_ingress(context: StartContext, report: Report) -> None:
     """The core's ingress controller leads to it; a commit brings that."""
     if argocd_pods.FORWARD in context.placement.states():

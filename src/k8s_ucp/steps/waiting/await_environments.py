@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from k8s_ucp import names
-from k8s_ucp.context import StartContext
+from k8s_ucp.context import StartContext, foreseen_cluster
+from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import troubles
+from k8s_ucp.inspect.crossplane_objects import environment_resources
+from k8s_ucp.inspect.resource_conditions import Cause
+from k8s_ucp.inspect.status import ClusterSnapshot, environment_causes
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
-from k8s_ucp.providers import PROVIDERS, cloud_providers
+from k8s_ucp.providers import DEFAULT, PROVIDERS, cloud_providers
 from k8s_ucp.reconciler.runtime.conditions import find
 from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests
 from k8s_ucp.topology import Topology
@@ -23,9 +29,33 @@ CLOUD_SECONDS = 2400.0
 """A cluster of a cloud takes a quarter of an hour to be made, and may be made twice."""
 BLOCKED_SECONDS = 10.0
 """After so long it is worth asking what is in the way."""
+CAUSE_SECONDS = 5.0
+"""So often it is asked what clusters in clouds wait for: that takes a request for each kind."""
 
 
-@step("Wait for the environments' clusters")
+def _foresee_environments(context: StartContext) -> Iterator[Foreseen]:
+    """Those of this machine as their makers see them; of clouds, whether they are registered."""
+    declared = {each.name: each.cluster.provider for each in context.topology.spec.environments}
+    known = [each.name for each in context.topology.spec.environments if each.state == "running"]
+    registered: list[Object] = []
+    if context.core_answers():
+        registered = context.kube.list_all(
+            SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
+        )
+    makers = context.providers
+    for name in running_environments(context) if context.foreseen else known:
+        cluster, provider = context.topology.app_cluster(name), declared.get(name, DEFAULT)
+        if maker := makers.get(provider):
+            yield foreseen_cluster(maker, cluster)
+        elif unregistered([name], registered):
+            yield Foreseen("create", f"cluster {cluster}", f"Crossplane makes it ({provider})")
+        else:
+            yield Foreseen("keep", f"cluster {cluster}", "it is registered")
+        if unregistered([name], registered) or not context.core_answers():
+            yield Foreseen("wait", f"registration of {cluster}", "Argo CD gets access to it")
+
+
+@step("Wait for the environments' clusters", foresee=_foresee_environments)
 def await_environments(context: StartContext, report: Report) -> None:
     wanted = running_environments(context)
     if not wanted:
@@ -36,6 +66,7 @@ def await_environments(context: StartContext, report: Report) -> None:
 
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
     began = time.monotonic()
+    causes = _CloudCauses(context)
 
     def look() -> str:
         items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
@@ -44,7 +75,8 @@ def await_environments(context: StartContext, report: Report) -> None:
             secrets = context.kube.list_all(
                 SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
             )
-            missing += unregistered([each for each in wanted if each in far], secrets)
+            away = [each for each in wanted if each in far]
+            missing += unregistered(away, secrets, causes.known)
         if missing and context.in_pods:
             # Its pods are ready by now, but began before the repositories could be read.
             again.ask(context.applications(), since=context.argocd_since)
@@ -58,7 +90,7 @@ def await_environments(context: StartContext, report: Report) -> None:
         look,
         report,
         seconds=_patience(context, clouds=len(near) < len(wanted)),
-        next="see `ucp status` and `ucp logs reconciler`",
+        next="ucp doctor shows what to do; see also `ucp status` and `ucp logs reconciler`",
     )
 
 
@@ -83,10 +115,39 @@ def in_clouds(topology: Topology) -> set[str]:
     return {each.name for each in topology.spec.environments if each.cluster.provider in clouds}
 
 
-def unregistered(wanted: Iterable[str], secrets: Iterable[Object]) -> list[str]:
-    """What is missing for each environment in a cloud, in words. secrets: of Argo CD's clusters."""
+def unregistered(
+    wanted: Iterable[str],
+    secrets: Iterable[Object],
+    causes: Callable[[], Mapping[str, Cause]] = dict,
+) -> list[str]:
+    """What is missing for each environment in a cloud, in words. secrets: of Argo CD's clusters.
+
+    causes: of what their clusters wait for; asked where one is missing.
+    """
     there = {(each["metadata"].get("labels") or {}).get(names.ENVIRONMENT) for each in secrets}
-    return [f"{each}: being created, not registered yet" for each in wanted if each not in there]
+    missing = [each for each in wanted if each not in there]
+    known = causes() if missing else {}
+    return [
+        f"{each}: being created, not registered yet{f' ({known[each]})' if each in known else ''}"
+        for each in missing
+    ]
+
+
+@dataclass
+class _CloudCauses:
+    """Why clusters in clouds aren't there, as it was a moment ago."""
+
+    context: StartContext
+    _asked: float = -math.inf
+    _found: Mapping[str, Cause] = field(default_factory=dict)
+
+    def known(self) -> Mapping[str, Cause]:
+        """By environment. Raises KubeError."""
+        if time.monotonic() - self._asked >= CAUSE_SECONDS:
+            resources = environment_resources(self.context.kube, self.context.applications())
+            self._found = environment_causes(ClusterSnapshot(True, resources=resources))
+            self._asked = time.monotonic()
+        return self._found
 
 
 def pulls_images(context: StartContext) -> bool:

@@ -17,6 +17,7 @@ from k8s_ucp.topology.rules.references import (
     find_bad_databases,
     find_dangling,
 )
+from k8s_ucp.topology.rules.teams import find_bad_teams
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.model import Topology
@@ -34,6 +35,7 @@ def find_problems(topology: Topology) -> list[Problem]:
         *_duplicates("apps", [each.name for each in spec.apps]),
         *_duplicates("databases", [each.name for each in spec.databases]),
         *_duplicates("mirrors", [each.name for each in spec.mirrors]),
+        *_duplicates("teams", [each.name for each in spec.teams]),
         *_bad_references(spec.environments),
         *find_bad_names(topology),
         *find_credentials_in_urls(spec),
@@ -45,6 +47,7 @@ def find_problems(topology: Topology) -> list[Problem]:
         *find_cloud_problems(spec, topology.name),
         *_git_problems(spec.git),
         *find_bad_checks(spec.checks),
+        *find_bad_teams(spec, topology.name),
         *find_impossible(topology),
     ]
 

@@ -1,4 +1,4 @@
-"""Rules about clouds: what they need said, and what an embedded core can't start of them. Pure."""
+"""Rules about clouds: what they require, and what a core without pods can't start. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.cluster_provider import Placement
-from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.providers import PROVIDERS, offered_cores
+from k8s_ucp.topology.parts import Clouds
 from k8s_ucp.topology.problems import Loc, Problem, shown
 
 if TYPE_CHECKING:
@@ -39,30 +40,63 @@ def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
                 f"spec.credentials.{name} requires the key 'project' (the project id), because "
                 f"{name} is in use",
             )
+    for name in spec.clouds.simulated:
+        if getattr(getattr(spec.credentials, name, None), "endpoint", None):
+            at: Loc = ("spec", "credentials", name, "endpoint")
+            yield Problem(at, f"{shown(at)} is not supported with a simulated {name}; remove it")
+    if PROVIDERS[spec.core.provider].placement is Placement.PODS:
+        for name in spec.clouds.simulated:
+            yield Problem(
+                ("spec", "clouds", name, "simulated"),
+                f"a simulated {name} is not supported with {a(spec.core.provider)} core; "
+                f"{use_core(Placement.HOST)}, or remove the key",
+            )
+
+
+def a(provider: str) -> str:
+    """With its article."""
+    return f"{'an' if provider[0] in 'aeiou' else 'a'} {provider}"
+
+
+def which_cannot_run(core: str) -> str:
+    """The end of a clause on pods, where this core has none."""
+    return f"which {a(core)} core can't run"
+
+
+def use_core(placement: Placement) -> str:
+    """What to do where the components have to run elsewhere."""
+    return f"use a core with provider: {' or '.join(offered_cores(placement))}"
+
+
+def how_to_simulate(cloud: str) -> str:
+    """The end of a sentence on what a core without pods can't run; empty for other clouds."""
+    if cloud not in Clouds.model_fields:
+        return ""
+    return f", or simulate {cloud} on this machine: clouds: {{{cloud}: {{simulated: true}}}}"
 
 
 def find_unstartable_parts(spec: Spec) -> Iterator[Problem]:
     """Databases and add-ons that need pods on a core that has none."""
     if PROVIDERS[spec.core.provider].placement is Placement.PODS:
         return
+    cannot = which_cannot_run(spec.core.provider)
     for index, each in enumerate(spec.databases):
-        if each.provider != "local":
+        if each.provider not in ("local", *spec.clouds.simulated):
             yield Problem(
                 ("spec", "databases", index, "provider"),
-                f"the database {each.name} on {each.provider} needs Crossplane "
-                "provider pods, which an embedded core can't run; use provider: local",
+                f"the database {each.name} on {each.provider} needs Crossplane provider pods, "
+                f"{cannot}; use provider: local{how_to_simulate(each.provider)}",
             )
     for kind, found in spec.crossplane.packages:
         if found:
             yield Problem(
                 ("spec", "crossplane", "packages", kind),
-                "Crossplane packages run as pods of the core cluster, which an "
-                "embedded core can't run; use a core with provider: kind",
+                f"Crossplane packages run as pods of the core cluster, {cannot}; "
+                f"{use_core(Placement.PODS)}",
             )
     for name in ("prometheus", "loki"):
         if getattr(spec.addons, name):
             yield Problem(
                 ("spec", "addons", name),
-                f"{name} runs as pods of the core cluster, which an embedded core "
-                "can't run; use a core with provider: kind",
+                f"{name} runs as pods of the core cluster, {cannot}; {use_core(Placement.PODS)}",
             )

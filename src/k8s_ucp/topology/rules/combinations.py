@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from k8s_ucp.cluster_provider import Network, Placement, ProviderInfo
 from k8s_ucp.providers import PROVIDERS, cloud_providers, environment_providers
 from k8s_ucp.topology.problems import Problem
-from k8s_ucp.topology.rules.clouds import find_unstartable_parts
+from k8s_ucp.topology.rules.clouds import (
+    a,
+    find_unstartable_parts,
+    how_to_simulate,
+    use_core,
+    which_cannot_run,
+)
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.model import Topology
@@ -38,7 +44,7 @@ def find_impossible(topology: Topology) -> Iterator[Problem]:
     if spec.git.provider not in repositories:
         yield Problem(
             ("spec", "git", "provider"),
-            f"git: {spec.git.provider} is not reachable from {_a(spec.core.provider)} "
+            f"git: {spec.git.provider} is not reachable from {a(spec.core.provider)} "
             f"core; use provider: {repositories[0]} with the keys core and apps",
         )
     for index, each in enumerate(spec.environments):
@@ -46,25 +52,26 @@ def find_impossible(topology: Topology) -> Iterator[Problem]:
         if provider not in (*environments, *rendered_only(core)):
             yield Problem(
                 ("spec", "environments", index, "cluster", "provider"),
-                f"{_a(provider)} environment is not supported with "
-                f"{_a(spec.core.provider)} core; use provider: {environments[0]}",
+                f"{a(provider)} environment is not supported with "
+                f"{a(spec.core.provider)} core; use provider: {environments[0]}",
             )
-
-
-def _a(provider: str) -> str:
-    return f"{'an' if provider[0] in 'aeiou' else 'a'} {provider}"
 
 
 def find_unstartable(topology: Topology) -> Iterator[Problem]:
     """What is rendered and checked but can't run from this core."""
-    unstartable = rendered_only(PROVIDERS[topology.spec.core.provider])
+    simulated = topology.spec.clouds.simulated
+    unstartable = [
+        each
+        for each in rendered_only(PROVIDERS[topology.spec.core.provider])
+        if PROVIDERS[each].cloud not in simulated
+    ]
     for index, each in enumerate(topology.spec.environments):
         provider = each.cluster.provider
         if provider in unstartable and each.state == "running":
             yield Problem(
                 ("spec", "environments", index, "cluster", "provider"),
-                f"the environment {each.name} on {provider} needs Crossplane provider "
-                f"pods, which an {topology.spec.core.provider} core can't run; use a "
-                "core with provider: kind",
+                f"the environment {each.name} on {provider} needs Crossplane provider pods, "
+                f"{which_cannot_run(topology.spec.core.provider)}; {use_core(Placement.PODS)}"
+                f"{how_to_simulate(PROVIDERS[provider].cloud)}",
             )
     yield from find_unstartable_parts(topology.spec)

@@ -96,7 +96,7 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
             *(("namespaces", e) for e in app.namespaces),
         ):
             if named and (reserved_namespace(named) or named == "default"):
-                words = f"'{named}' is a namespace of Kubernetes or of the platform: apps stay out"
+                words = f"namespace '{named}' is reserved for Kubernetes or the platform"
                 yield Problem(("spec", "apps", place, key), words)
     syncers = {database_syncer(each.name): each.name for each in spec.apps if each.database}
     for place, mirror in enumerate(spec.mirrors):
@@ -247,6 +247,13 @@ def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
                 ("spec", "git", key),
                 f"the URL in '{key}' contains a user or password, but this file is "
                 "committed: set the token in the variable UCP_GIT_TOKEN",
+            )
+    for index, team in enumerate(spec.teams):
+        if team.repo and _holds_credential(team.repo):
+            yield Problem(
+                ("spec", "teams", index, "repo"),
+                f"the URL of the team {team.name} contains a user or password, but this file is "
+                "committed: configure the credential as a repository Secret of Argo CD",
             )
     for index, app in enumerate(spec.apps):
         at: Loc = ("spec", "apps", index)

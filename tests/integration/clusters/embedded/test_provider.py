@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -27,7 +28,15 @@ from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.errors import DeadlineExceeded, ProgramMissing, UcpError
 from k8s_ucp.kube import NAMESPACE, Kube
 from k8s_ucp.process import ProcessIdentity, is_running
-from tests.control_planes import ControlPlanes, eventually, made, namespace, quiet
+from k8s_ucp.tools.toolbox import Toolbox
+from tests.control_planes import (
+    ControlPlanes,
+    control_planes,
+    eventually,
+    made,
+    namespace,
+    quiet,
+)
 
 pytestmark = pytest.mark.engines
 
@@ -37,6 +46,27 @@ def kill(identities: list[ProcessIdentity]) -> None:
         os.kill(identity.pid, signal.SIGKILL)
     for identity in identities:
         assert process.wait_gone(identity, 10)
+
+
+@pytest.fixture(scope="module")
+def standing(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlanes]:
+    with control_planes(tmp_path_factory.mktemp("standing"), toolbox) as found:
+        yield found
+
+
+@pytest.fixture
+def planes(
+    request: pytest.FixtureRequest, tmp_path: Path, toolbox: Toolbox
+) -> Iterator[ControlPlanes]:
+    """The test's own, or where a cluster may have been before, one for several tests."""
+    if hasattr(request, "param"):
+        yield request.getfixturevalue(request.param)
+        return
+    with control_planes(tmp_path, toolbox) as found:
+        yield found
+
+
+on_a_standing_one = pytest.mark.parametrize("planes", ["standing"], indirect=True)
 
 
 def test_it_is_private_to_this_machine_and_user(
@@ -66,10 +96,11 @@ def test_it_is_private_to_this_machine_and_user(
     assert {path: mode for path, mode in modes.items() if mode & 0o077} == {}
 
 
+@on_a_standing_one
 def test_a_reboot_keeps_the_data_and_no_stranger_is_touched(
     provider: EmbeddedProvider, folder: ClusterFolder, stranger: ProcessIdentity
 ) -> None:
-    made(provider, "one").create(namespace("precious"))
+    made(provider, "one").apply(namespace("precious"))
     kill(find_own(folder))
     for component in COMPONENTS:
         folder.pid_file(component).write_text(str(stranger.pid))
@@ -82,6 +113,7 @@ def test_a_reboot_keeps_the_data_and_no_stranger_is_touched(
     assert is_running(stranger)
 
 
+@on_a_standing_one
 @pytest.mark.parametrize("verb", ["stop", "delete"])
 def test_a_pid_file_of_a_stranger_spares_him_and_ends_ours(
     provider: EmbeddedProvider, folder: ClusterFolder, stranger: ProcessIdentity, verb: str
@@ -96,10 +128,11 @@ def test_a_pid_file_of_a_stranger_spares_him_and_ends_ours(
     assert not [each for each in own if is_running(each)]
 
 
+@on_a_standing_one
 def test_processes_without_a_pid_file_are_replaced(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
-    made(provider, "one").create(namespace("precious"))
+    made(provider, "one").apply(namespace("precious"))
     lost = find_component(folder, "etcd")
     assert lost is not None
     folder.pid_file("etcd").unlink()
@@ -109,6 +142,7 @@ def test_processes_without_a_pid_file_are_replaced(
     assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
 
 
+@on_a_standing_one
 def test_a_removed_folder_does_not_hold_up_a_new_cluster(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
@@ -120,6 +154,7 @@ def test_a_removed_folder_does_not_hold_up_a_new_cluster(
     assert len(find_own(folder)) == len(COMPONENTS)
 
 
+@on_a_standing_one
 def test_a_creation_that_was_cut_off_is_begun_anew(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
@@ -162,7 +197,7 @@ def test_a_killed_creation_is_healed_by_the_next(
         assert creation.stdout.readline() == b"begun\n"
         time.sleep(seconds)
         creation.kill()
-    made(provider, "one").create(namespace("precious"))
+    made(provider, "one").apply(namespace("precious"))
     assert sorted(Path(own.executable).name for own in planes.processes()) == sorted(
         folder.program(component).resolve().name for component in COMPONENTS
     )
@@ -183,7 +218,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(
 def test_a_taken_port_is_named_and_freeing_it_heals(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
-    made(provider, "one").create(namespace("precious"))
+    made(provider, "one").apply(namespace("precious"))
     provider.stop("one")
     record = folder.record()
     assert record is not None
@@ -240,6 +275,7 @@ def test_a_port_that_is_taken_in_the_last_moment_is_told(
     assert provider.names() == []
 
 
+@on_a_standing_one
 def test_a_kwokctl_that_hangs_is_ended(
     tmp_path: Path, provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
@@ -257,10 +293,11 @@ def test_a_kwokctl_that_hangs_is_ended(
     assert provider.state("one").running
 
 
+@on_a_standing_one
 def test_programs_that_moved_are_found_again(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
-    made(provider, "one").create(namespace("precious"))
+    made(provider, "one").apply(namespace("precious"))
     provider.stop("one")
     for link in (folder.kwokctl, folder.program("etcd"), folder.program("kwok-controller")):
         folder.link(link, Path("/nowhere") / link.name)
@@ -282,6 +319,7 @@ def test_without_programs_it_can_be_looked_at_and_removed_only(
     assert planes.processes() == []
 
 
+@on_a_standing_one
 def test_a_cluster_in_use_is_waited_for_with_a_deadline(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:

@@ -15,7 +15,7 @@ from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded import api_server, kwokctl
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
-from k8s_ucp.kube import NODE, Kind, Kube, KubeError
+from k8s_ucp.kube import NODE, SERVICE_ACCOUNT, Kind, Kube, KubeError
 from tests.control_planes import eventually, quiet
 
 pytestmark = pytest.mark.engines
@@ -235,6 +235,8 @@ def test_every_common_kind_becomes_healthy_and_fails_when_told(
     provider.create(ClusterRequest("one", parameters={"nodes": "3"}), quiet)
     kube = Kube(provider.kubeconfig("one"))
     eventually(lambda: ready(kube) == 3, lambda: ready(kube))
+    # Without its account a namespace takes no bare Pod.
+    eventually(lambda: kube.find(SERVICE_ACCOUNT, "default", "default") is not None)
     for item in YAML(typ="safe").load_all(OBJECTS):
         kube.apply(item)
     how, late = "k8s-ucp.io/simulate", "k8s-ucp.io/simulate-delay"

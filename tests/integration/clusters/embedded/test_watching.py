@@ -20,9 +20,24 @@ from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.kube import DEPLOYMENT, NAMESPACE, Kube
 from k8s_ucp.locks import locked
 from k8s_ucp.process import ProcessIdentity, is_running
-from tests.control_planes import ControlPlanes, deployment, eventually, made, namespace
+from k8s_ucp.tools.toolbox import Toolbox
+from tests.control_planes import (
+    ControlPlanes,
+    control_planes,
+    deployment,
+    eventually,
+    made,
+    namespace,
+)
 
 pytestmark = pytest.mark.engines
+
+
+@pytest.fixture(scope="module")
+def planes(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlanes]:
+    """One for all tests here, with a cluster that each makes where none is left."""
+    with control_planes(tmp_path_factory.mktemp("watching"), toolbox) as found:
+        yield found
 
 
 @pytest.fixture
@@ -62,7 +77,7 @@ def kill(folder: ClusterFolder, component: str) -> ProcessIdentity:
 def test_every_process_comes_back_with_the_data(
     provider: EmbeddedProvider, folder: ClusterFolder, watched: ProcessMonitor, lines: list[str]
 ) -> None:
-    made(provider, "one").create(namespace("precious"))
+    made(provider, "one").apply(namespace("precious"))
     for component in COMPONENTS:
         old = kill(folder, component)
         eventually(lambda: provider.state("one").ready, lambda: provider.state("one"), seconds=10)
@@ -73,7 +88,7 @@ def test_every_process_comes_back_with_the_data(
         assert folder.log(component).with_suffix(".previous.log").exists()
     kube = Kube(provider.kubeconfig("one"))
     assert kube.find(NAMESPACE, "precious")
-    kube.create(deployment("after"))
+    kube.apply(deployment("after"))
     eventually(
         lambda: kube.get(DEPLOYMENT, "after", "default")["status"].get("availableReplicas") == 2,
         lambda: kube.get(DEPLOYMENT, "after", "default")["status"],
@@ -84,23 +99,11 @@ def test_every_process_comes_back_with_the_data(
 def test_all_at_once_come_back(
     provider: EmbeddedProvider, folder: ClusterFolder, watched: ProcessMonitor
 ) -> None:
-    made(provider, "one").create(namespace("precious"))
+    made(provider, "one").apply(namespace("precious"))
     for own in find_own(folder):
         os.kill(own.pid, signal.SIGKILL)
     eventually(lambda: provider.state("one").ready, lambda: provider.state("one"), seconds=10)
     assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
-
-
-def test_what_was_stopped_stays_so(
-    provider: EmbeddedProvider, folder: ClusterFolder, watch: ProcessMonitor, lines: list[str]
-) -> None:
-    made(provider, "one")
-    assert watch.tick(0) == []
-    provider.stop("one")
-    assert watch.tick(0) == []
-    provider.delete("one")
-    assert watch.tick(0) == []
-    assert lines == []
 
 
 def test_a_cluster_that_somebody_works_on_is_left_to_them(
@@ -149,15 +152,26 @@ def test_a_start_that_fails_is_told_and_pauses(
     watch.close()
 
 
-def test_it_ends_soon_and_loads_nothing_heavy(planes: ControlPlanes) -> None:
-    planes.folder().mkdir(parents=True)
+def test_what_was_stopped_stays_so(
+    provider: EmbeddedProvider, folder: ClusterFolder, watch: ProcessMonitor, lines: list[str]
+) -> None:
+    made(provider, "one")
+    assert watch.tick(0) == []
+    provider.stop("one")
+    assert watch.tick(0) == []
+    provider.delete("one")
+    assert watch.tick(0) == []
+    assert lines == []
+
+
+def test_it_ends_soon_and_loads_nothing_heavy(tmp_path: Path) -> None:
     text = f"""
 import sys, threading
 from pathlib import Path
 from k8s_ucp.clusters.embedded.process_monitor import ProcessMonitor
 stop = threading.Event()
 threading.Timer(0.2, stop.set).start()
-ProcessMonitor(Path({str(planes.folder())!r}), print).run(stop)
+ProcessMonitor(Path({str(tmp_path)!r}), print).run(stop)
 print(sorted({{name.partition('.')[0] for name in sys.modules}}
     & {{"kubernetes", "pydantic", "ruamel", "rich", "git"}}))
 """

@@ -1,9 +1,10 @@
-"""What is rendered, at a real API server: built-in kinds and kinds of ours are accepted, and guard
-rails refuse what they are there for."""
+"""What is rendered, at a real API server: built-in kinds, kinds of ours and those of clouds are
+accepted, and guard rails refuse what they are there for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.components.pods.component import POD
+from k8s_ucp.gitops.check.repositories import check_rendered
 from k8s_ucp.gitops.manifests.kustomize import build
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import render
@@ -19,7 +21,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from tests import provider_fields
 from tests.control_planes import eventually, namespace
-from tests.integration.gitops.core_kinds import serving
+from tests.unit.compositions.platform import claim, composed, machine
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
 pytestmark = pytest.mark.engines
@@ -34,9 +36,8 @@ ADDONS = {
 
 
 @pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Iterator[Kube]:
-    with serving(tmp_path_factory.mktemp("accepted"), toolbox) as kube:
-        yield kube
+def core(serving_core: Kube) -> Kube:
+    return serving_core
 
 
 def built(topology: Topology, toolbox: Toolbox, folder: Path, *roots: str) -> list[Any]:
@@ -63,20 +64,10 @@ def test_every_object_of_a_kind_that_is_served_is_accepted(
         "clusters",
         "policies/overlays/prod",
     )
-    found = [
-        each
-        for each in built(topology, toolbox, tmp_path, *roots)
-        if not provider_fields.is_ours_to_check(each)
-    ]
+    found = built(topology, toolbox, tmp_path, *roots)
     monitoring = render(topology, FACTS).core["platform/reconciler/monitoring.yaml"].decode()
     found += [each for each in YAML(typ="safe").load_all(monitoring) if each]
-    refused = []
-    for each in found:
-        try:
-            core.apply(each, dry_run=True)
-        except KubeError as error:
-            refused.append(f"{each['kind']} {each['metadata']['name']}: {error.message}")
-    assert refused == []
+    assert refusals(core, found) == []
     kinds = {each["kind"] for each in found}
     assert {
         "Application",
@@ -93,6 +84,53 @@ def test_every_object_of_a_kind_that_is_served_is_accepted(
         "Secret",
         "ValidatingAdmissionPolicy",
     } <= kinds
+
+    clouds = {each["apiVersion"] for each in found if provider_fields.is_ours_to_check(each)}
+    assert {api_version.split("/")[0].split(".m.")[0].split(".")[-1] for api_version in clouds} == {
+        "aws",
+        "azure",
+        "digitalocean",
+        "gcp",
+    }
+
+
+def test_nothing_is_found_in_what_is_rendered_for_clouds(toolbox: Toolbox) -> None:
+    facts = replace(
+        FACTS,
+        topology_file=b"apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: shop}\n",
+        engine={},
+        reconciler_image="k8s-ucp/reconciler:0.1.0",
+        repositories="/srv/k8s-ucp/git",
+        owner=1000,
+    )
+    found = check_rendered(toolbox.path("kustomize"), render(on_clouds(addons=ADDONS), facts))
+    assert found.findings == []
+
+
+def refusals(core: Kube, items: Iterable[dict[str, Any]]) -> list[str]:
+    """What the API server says of each object that it would not take."""
+    found = []
+    for each in items:
+        try:
+            core.apply(each, dry_run=True)
+        except KubeError as error:
+            found.append(f"{each['kind']} {each['metadata']['name']}: {error.message}")
+    return found
+
+
+@pytest.mark.parametrize("cloud", ["aws", "gcp"])
+def test_what_claims_become_is_accepted(core: Kube, cloud: str) -> None:
+    asked = (claim(cloud, namespace="apps"), machine(cloud, namespace="apps"))
+    children = [each for one in asked for each in composed(one)]
+    assert len(children) >= 5
+    assert refusals(core, children) == []
+
+
+def test_a_field_that_a_cloud_does_not_have_is_refused(core: Kube) -> None:
+    instance = composed(machine("aws", namespace="apps"))[-1]
+    instance["spec"]["forProvider"]["instanceTyp"] = "t3.micro"
+    (refused,) = refusals(core, [instance])
+    assert "spec.forProvider.instanceTyp" in refused
 
 
 def test_a_wrong_object_is_refused(core: Kube) -> None:

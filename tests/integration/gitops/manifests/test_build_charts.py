@@ -44,7 +44,7 @@ def test_what_leads_out_is_not_read(tmp_path: Path, toolbox: Toolbox) -> None:
     folder = chart(tmp_path / "repo")
     (folder / "link").symlink_to(secret)
     built = build_charts(toolbox.path("helm"), tmp_path / "repo", [FOLDER], {})
-    assert "link is a link that leads out of it" in built.failures[FOLDER]
+    assert "link is a symlink that points outside of it" in built.failures[FOLDER]
     (folder / "link").unlink()
     settings = SETTINGS.replace("values-stage.yaml", "../../../../../secret")
     (folder / ".argocd-source.yaml").write_text(settings)

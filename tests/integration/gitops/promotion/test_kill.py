@@ -109,8 +109,8 @@ def lifetime(ucp: Ucp, repository: AppRepository, transport: Transport) -> float
 @pytest.mark.parametrize(
     ("runs", "transport"),
     [
-        pytest.param(12, "file"),
-        pytest.param(4, "http"),
+        pytest.param(4, "file"),
+        pytest.param(2, "http"),
         pytest.param(200, "file", marks=pytest.mark.soak),
         pytest.param(200, "http", marks=pytest.mark.soak),
         pytest.param(200, "ssh", marks=pytest.mark.soak),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from k8s_ucp.topology import Topology
 from k8s_ucp.topology.rules.combinations import environments_of, git_of, rendered_only
 from tests import provider_fields
 from tests.control_planes import namespace
-from tests.integration.gitops.core_kinds import serving
 from tests.integration.gitops.promotion.soak import SoakRecord
 from tests.random_topologies import topologies
 from tests.unit.gitops.topologies import FACTS
@@ -90,10 +89,9 @@ def test_nothing_is_wrong(toolbox: Toolbox, given_topology: tuple[Topology, byte
 
 
 @pytest.fixture(scope="module")
-def kube(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
-    with serving(tmp_path_factory.mktemp("dry"), toolbox) as found:
-        found.apply(namespace("app"))
-        yield found
+def kube(serving_core: Kube) -> Kube:
+    serving_core.apply(namespace("app"))
+    return serving_core
 
 
 @pytest.mark.engines

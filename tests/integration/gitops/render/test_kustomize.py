@@ -10,11 +10,12 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build
-from k8s_ucp.gitops.publish.repositories import render_to
+from k8s_ucp.gitops.publish.repositories import render_to, team_addresses
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Environment, load
+from k8s_ucp.workspace import GitopsFolder
 from tests.integration.gitops.conftest import roots
 from tests.unit.gitops.topologies import FACTS, demo
 
@@ -29,7 +30,11 @@ def objects(text: str) -> dict[tuple[str, str], Any]:
 @pytest.mark.parametrize("name", sorted(each.stem for each in TOPOLOGIES.glob("*.yaml")))
 def test_every_folder_builds(name: str, toolbox: Toolbox, tmp_path: Path) -> None:
     topology = load(TOPOLOGIES / f"{name}.yaml")
-    inputs = replace(FACTS, manifests=read_manifests(topology, TOPOLOGIES))
+    inputs = replace(
+        FACTS,
+        manifests=read_manifests(topology, TOPOLOGIES),
+        team_urls=team_addresses(topology, GitopsFolder(tmp_path / "gitops")),
+    )
     render_to(tmp_path, render(topology, inputs))
     # `far` lies in a repository that is nowhere.
     found = [each for each in roots(tmp_path) if "far" not in each.parts]

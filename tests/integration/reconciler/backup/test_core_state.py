@@ -222,7 +222,9 @@ def test_what_leaves_a_core_leaves_the_backup_once_it_was_put_back(
     assert not updated(kept, core.collect(), core.gone)
     # Namespaces that are not looked at, kinds that are not served: nobody knows.
     elsewhere = Backup(
-        {"monitoring/grafana-admin": {"password": "eA=="}}, {}, {f"Subnet.{GROUP}/x/y": "subnet-1"}
+        {"monitoring/grafana-admin": {"password": "eA=="}},
+        {},
+        {f"Nothing.{GROUP}/x/y": "nothing-1"},
     )
     assert updated(elsewhere, core.collect(), core.gone) == elsewhere
 

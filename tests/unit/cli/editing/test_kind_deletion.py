@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from k8s_ucp.cli.editing.kind_deletion import declared_kinds, declaring, why_retained
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.editing.kind_deletion import (
+    declared_kinds,
+    declaring,
+    delete_kinds,
+    why_retained,
+)
+from tests.unit.gitops.topologies import demo
 
 ARGOCD = {"manager": "argocd-controller"}
 SERVER = {"manager": "kube-apiserver"}
@@ -53,3 +64,38 @@ def test_the_applications_of_a_cluster_that_declare_a_kind() -> None:
     assert declaring(there, NAME, "demo-prod") == ["fleet-prod"]
     assert declared_kinds(there[0]) == {NAME}
     assert declared_kinds({}) == frozenset()
+
+
+class ReadyButRefusing(BaseHTTPRequestHandler):
+    """An API server that says it is ready, and lists nothing."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/readyz" else 403)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_core_that_lists_no_applications_fails_no_removal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    call, topology = Invocation(folder=tmp_path), demo()
+    path = call.workspace.state(topology.name).kubeconfig(topology.core_cluster)
+    path.parent.mkdir(parents=True)
+    with ThreadingHTTPServer(("127.0.0.1", 0), ReadyButRefusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        about = {
+            "current-context": "a",
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "clusters": [
+                {"name": "a", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+            ],
+            "users": [{"name": "a", "user": {}}],
+        }
+        path.write_text(json.dumps(about))
+        delete_kinds(call, topology, {"stage": {NAME}, "prod": set()})
+        server.shutdown()
+    said = "".join(capfd.readouterr())
+    assert f"note: kinds are retained ({NAME}): " in said

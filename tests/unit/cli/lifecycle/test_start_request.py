@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.lifecycle.start import _write_down
-from k8s_ucp.cli.lifecycle.start_request import Flags, parse_flags, resolve_topology
+from k8s_ucp.cli.lifecycle.start_request import (
+    Flags,
+    _answered,
+    _with_simulation,
+    parse_flags,
+    resolve_topology,
+)
+from k8s_ucp.cli.questions import Answers, can_ask
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
@@ -78,3 +86,82 @@ def test_a_file_that_changed_while_it_was_checked_is_not_started(tmp_path: Path)
     assert not (tmp_path / ".ucp").exists()
     _write_down(call, resolve_topology(call, flags))
     assert (tmp_path / ".ucp" / "demo" / "ucp.yaml").read_text() == path.read_text()
+
+
+def test_a_cloud_on_this_machine_goes_into_a_new_file(tmp_path: Path) -> None:
+    flags = parse_flags(
+        yes=True,
+        file=None,
+        core=None,
+        environments=["stage=eks", "prod=eks"],
+        apps=None,
+        simulate=True,
+    )
+    call = Invocation(tmp_path)
+    wanted = resolve_topology(call, flags)
+    assert wanted.topology.spec.clouds.simulated == ("aws",)
+    wanted.path.write_text(wanted.text)
+    # The same command again.
+    assert resolve_topology(call, flags).topology == wanted.topology
+
+    wanted.path.write_text(wanted.text.replace("simulated: true", "simulated: false"))
+    with pytest.raises(UsageError, match="exists and contradicts --cloud local"):
+        resolve_topology(call, flags)
+
+
+def test_a_cloud_on_this_machine_needs_an_embedded_core(tmp_path: Path) -> None:
+    flags = parse_flags(
+        yes=True, file=None, core="kind", environments=None, apps=None, simulate=True
+    )
+    with pytest.raises(UsageError, match="a simulated aws is not supported with a kind core"):
+        resolve_topology(Invocation(tmp_path), flags)
+
+
+@pytest.mark.parametrize(
+    ("environment", "core", "credential", "asked"),
+    [
+        ("stage=eks", "embedded", False, True),
+        ("stage=eks", "embedded", True, False),
+        ("stage=eks", "kind", False, False),
+        ("stage=embedded", "embedded", False, False),
+    ],
+)
+def test_who_needs_aws_without_a_credential_is_asked_whether_to_simulate_it(
+    environment: str,
+    core: str,
+    credential: bool,
+    asked: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    questions: list[str] = []
+
+    def agree(question: str) -> bool:
+        questions.append(question)
+        return True
+
+    monkeypatch.setattr("k8s_ucp.cli.questions.confirm", agree)
+    flags = parse_flags(yes=False, file=None, core=core, environments=[environment], apps=None)
+    if credential:
+        (tmp_path / "creds").mkdir()
+        (tmp_path / "creds" / "aws.ini").touch()
+    assert _with_simulation(Invocation(tmp_path), flags).simulate is asked
+    assert bool(questions) is asked
+    answers = Answers(core, ("stage", "prod"), ("echo",))
+    providers = dict(_answered(answers, flags).environments or ())
+    assert providers == {"stage": environment.partition("=")[2], "prod": "embedded"}
+
+
+def test_the_new_file_fits_a_terminal_of_80_columns_where_the_wizard_shows_it() -> None:
+    indented = [f"    {line}" for line in topology_text(default()).splitlines()]
+    assert [line for line in indented if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("terminal", ["xterm", "dumb"])
+def test_nobody_is_asked_where_no_menu_can_be_drawn(
+    monkeypatch: pytest.MonkeyPatch, terminal: str
+) -> None:
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", terminal)
+    assert can_ask() is (terminal != "dumb")

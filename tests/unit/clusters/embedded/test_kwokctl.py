@@ -16,7 +16,7 @@ PROGRAM_PATHS = {each: Path("/tools") / each for each in (*PROGRAMS, "true")}
 def told() -> dict[str, object]:
     ports = {name: 20000 + number for number, name in enumerate(PORTS)}
     stages = Path("/clusters/one/stages.yaml")
-    return settings(ports, PROGRAM_PATHS, stages=stages, version="v1.35.4", gogc=150)
+    return settings(ports, PROGRAM_PATHS, "token", stages=stages, version="v1.35.4", gogc=150)
 
 
 def test_every_port_is_given_and_every_address_is_loopback() -> None:
@@ -75,3 +75,10 @@ def test_errors_are_taken_out_of_the_log() -> None:
     assert explain(output) == "Failed to setup config: no space left on device"
     assert explain("panic: oh\n") == "panic: oh"
     assert explain("") == "no output"
+
+
+def test_etcd_keeps_few_writes_for_members_that_it_has_not() -> None:
+    patches = told()["componentsPatches"]
+    assert isinstance(patches, list)
+    given = [each for patch in patches if patch["name"] == "etcd" for each in patch["extraArgs"]]
+    assert {"key": "snapshot-catchup-entries", "value": "100"} in given

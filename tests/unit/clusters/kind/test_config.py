@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.clusters.container_engine import MARKS, ContainerNode, read_facts, read_node
+from k8s_ucp.clusters.container_engine import MARKS, ContainerNode, read_info, read_node
 from k8s_ucp.clusters.kind.config import KindSettings, config_text, image_version, kubeconfig
 from k8s_ucp.clusters.kind.nodes import addresses
 from k8s_ucp.errors import UcpError
@@ -137,11 +137,11 @@ def test_a_bare_node_does_not_confuse_us() -> None:
 
 def test_what_engines_say_of_themselves() -> None:
     docker = {"MemTotal": 8 * 10**9, "CgroupVersion": "1", "SecurityOptions": ["name=seccomp"]}
-    assert (read_facts(docker).memory, read_facts(docker).cgroup) == (8 * 10**9, 1)
-    assert not read_facts(docker).rootless
-    assert read_facts({"SecurityOptions": ["name=rootless"], "CgroupVersion": "2"}).rootless
+    assert (read_info(docker).memory, read_info(docker).cgroup) == (8 * 10**9, 1)
+    assert not read_info(docker).rootless
+    assert read_info({"SecurityOptions": ["name=rootless"], "CgroupVersion": "2"}).rootless
     podman = {"host": {"memTotal": 5, "cgroupVersion": "v1", "security": {"rootless": True}}}
-    found = read_facts(podman)
+    found = read_info(podman)
     assert (found.memory, found.cgroup, found.rootless) == (5, 1, True)
     with pytest.raises(UcpError, match="is not running"):
-        read_facts({"ServerErrors": ["Cannot connect"]})
+        read_info({"ServerErrors": ["Cannot connect"]})

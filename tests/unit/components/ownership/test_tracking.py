@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from k8s_ucp.components.manifests import read
-from k8s_ucp.components.ownership.tracking import TRACKED, TrackingApp, keepers, tracked
+from k8s_ucp.components.ownership.tracking import TrackingApp, keepers, tracked
+from k8s_ucp.names import TRACKING_ID
 
 URL = "http://git/core.git"
 KEEPER = TrackingApp("argocd", "platform/argocd", deep=True, namespace="argocd")
@@ -58,7 +59,7 @@ def marked(text: str, path: str = "platform/argocd/workloads.yaml") -> Any:
 def test_the_mark_joins_what_is_there(more: str) -> None:
     plain = YAML(typ="safe", pure=True).load(SERVER + more)
     found = marked(SERVER + more + "spec:\n  metadata:\n    annotations:\n      not: mine\n")
-    assert found["metadata"]["annotations"].pop(TRACKED) == (
+    assert found["metadata"]["annotations"].pop(TRACKING_ID) == (
         "argocd:apps/Deployment:argocd/argocd-server"
     )
     assert found.pop("spec") == {"metadata": {"annotations": {"not": "mine"}}}
@@ -69,10 +70,10 @@ def test_the_mark_joins_what_is_there(more: str) -> None:
 def test_what_has_no_namespace_is_marked_with_the_applications() -> None:
     text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: it\n"
     assert marked(text)["metadata"]["annotations"] == {
-        TRACKED: "argocd:rbac.authorization.k8s.io/ClusterRole:argocd/it"
+        TRACKING_ID: "argocd:rbac.authorization.k8s.io/ClusterRole:argocd/it"
     }
     text = "apiVersion: v1\nkind: Service\nmetadata:\n  namespace: else\n  name: it\n"
-    assert marked(text)["metadata"]["annotations"] == {TRACKED: "argocd:/Service:else/it"}
+    assert marked(text)["metadata"]["annotations"] == {TRACKING_ID: "argocd:/Service:else/it"}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_what_has_no_namespace_is_marked_with_the_applications() -> None:
         "apiVersion: v1\nkind: Secret\nmetadata: {name: it}\n",
         "apiVersion: v1\nkind: Secret\nmetadata:\n  name: it\n  annotations: {a: b}\n",
         "apiVersion: v1\nkind: Secret\nmetadata:\n  name: it\n  annotations:\n",
-        f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: it\n  annotations:\n    {TRACKED}: x\n",
+        f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: it\n  annotations:\n    {TRACKING_ID}: x\n",
         "apiVersion: v1\nkind: Secret\nmetadata:\n  name: it\n  annotations:\n     # y\n    a: b\n",
     ],
 )
@@ -146,6 +147,6 @@ def test_nothing_but_the_mark_is_new(
             text += f"{pad}{field}:\n"
             text += "".join(f"{pad * 2}{name}: '{value}'\n" for name, value in values.items())
     found = marked(text)
-    assert found["metadata"]["annotations"].pop(TRACKED) == "argocd:/Secret:argocd/it"
+    assert found["metadata"]["annotations"].pop(TRACKING_ID) == "argocd:/Secret:argocd/it"
     assert found["metadata"]["annotations"] == annotations
     assert found["metadata"].get("labels", {}) == labels

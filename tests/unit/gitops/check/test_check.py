@@ -14,7 +14,7 @@ from k8s_ucp.gitops.check.files import (
     find_file_faults,
     find_topology_faults,
 )
-from k8s_ucp.gitops.check.kinds import find_misfits, version
+from k8s_ucp.gitops.check.kinds import find_misfits, foreign_kinds, version
 from k8s_ucp.gitops.check.objects import (
     Mirrored,
     find_faults,
@@ -435,3 +435,15 @@ def test_apps_that_jsonnet_makes_are_named() -> None:
         f"{place.format('plain')}/web.yaml": b"kind: Other",
     }
     assert Tree(files).jsonnet == ["made"]
+
+
+def test_kinds_that_somebody_else_must_bring_are_found() -> None:
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "spec": {"group": "own.example", "names": {"kind": "Own"}},
+    }
+    others = [("own.example/v1", "Own"), ("argoproj.io/v1alpha1", "Rollout"), ("v1", "Pod")]
+    objects = [crd, *({"apiVersion": version, "kind": kind} for version, kind in others)]
+    assert foreign_kinds(objects) == ["Rollout.argoproj.io"]
+    assert foreign_kinds(objects[1:]) == ["Own.own.example", "Rollout.argoproj.io"]

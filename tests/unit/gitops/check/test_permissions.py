@@ -51,9 +51,9 @@ def test_allowed(allowed: Any) -> None:
     ("refused", "words"),
     [
         (item("ClusterRoleBinding"), "clusterKinds: [ClusterRoleBinding]"),
-        (item("CustomResourceDefinition"), "the app web may bring none"),
+        (item("CustomResourceDefinition"), "the app web may not create its kind"),
         (item("Service", namespace="web"), "may write to shop, jobs only"),
-        (item("Namespace", "other"), "Namespace other goes to the namespace other"),
+        (item("Namespace", "other"), "Namespace other is in the namespace other"),
     ],
 )
 def test_refused(refused: Any, words: str) -> None:
@@ -72,7 +72,7 @@ def test_kinds_that_the_app_defines_have_the_scope_that_it_says() -> None:
 def test_apps_of_the_repository_alone_stay_out_of_the_others() -> None:
     service = item("Service", namespace="shop")
     [found] = PERMISSIONS.faults("stray", [service])
-    assert "another app's" in found.message
+    assert "belongs to another app" in found.message
     assert list(PERMISSIONS.faults("stray", [item("Service", namespace="free")])) == []
     [found] = PERMISSIONS.faults("stray", [item("ClusterRole")])
     assert "only apps of ucp.yaml" in found.message

@@ -72,7 +72,7 @@ def test_variants_in_folders_below_are_left_out() -> None:
     ("files", "words"),
     [
         ({"README.md": b""}, "no manifests: README.md"),
-        ({"a/Chart.yaml": CHART, "b/kustomization.yaml": b""}, "several folders"),
+        ({"a/Chart.yaml": CHART, "b/kustomization.yaml": b""}, "in folders below: a, b"),
         ({"Chart.yaml": b"version: 1\n"}, "is not valid"),
         ({"Chart.yaml": CHART + b"type: library\n"}, "library"),
         ({"web.yaml": b"kind: {"}, "web.yaml is not valid YAML"),
@@ -81,6 +81,23 @@ def test_variants_in_folders_below_are_left_out() -> None:
 def test_what_is_none_of_them(files: dict[str, bytes], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         find_form(files)
+
+
+def test_folders_below_are_told_as_a_person_names_them() -> None:
+    kustomized = ("k8s/base", "k8s/overlays/dev", "k8s/components/tls", "tools/x")
+    files = {f"{each}/kustomization.yaml": b"" for each in kustomized}
+    files |= {"plain/web.yaml": SERVICE, "chart/Chart.yaml": CHART, "docs/list.yaml": b"- a\n"}
+    with pytest.raises(UsageError) as refused:
+        find_form(files)
+    assert refused.value.message.endswith("in folders below: chart, k8s, plain, tools/x")
+    many = {f"{letter}/Chart.yaml": CHART for letter in "abcdefghij"}
+    with pytest.raises(UsageError, match=r"g, h and 2 more\n"):
+        find_form(many)
+
+
+def test_data_beside_manifests_need_not_be_yaml() -> None:
+    files = {"web.yaml": SERVICE, "src/lines.json": b'{"rating": 4}\n{"rating": 5}\n'}
+    assert manifest_files(files) == ["web.yaml"]
 
 
 @pytest.mark.parametrize(

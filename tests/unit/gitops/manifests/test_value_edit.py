@@ -53,7 +53,7 @@ def test_what_changes(name: str) -> None:
     [
         ("image: &a\n  tag: 1\nother: *a\n", "anchor &a"),
         ("x: &a {tag: 1}\nimage: *a\n", r"alias \*a"),
-        ("image:\n  tag: 1\n  tag: 2\n", "more than once"),
+        ("image:\n  tag: 1\n  tag: 2\n", "duplicate key tag"),
         ("image: web:1\n", "has no tag"),
         ("image:\n  tag: |\n    1\n", "several lines"),
         ("image:\n  tag: !x 1\n", "YAML tag"),

@@ -12,7 +12,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.decision import Decision, all_or_none
-from k8s_ucp.gitops.promotion.gates import judge, promotes_from
+from k8s_ucp.gitops.promotion.gates import classify, promotes_from
 from k8s_ucp.gitops.promotion.health import HealthGate, find_kubeconfig
 from k8s_ucp.gitops.promotion.message import PromotionNote
 
@@ -80,18 +80,18 @@ def application(
     ],
 )
 def test_judging_an_application(there: Mapping[str, Any], state: str) -> None:
-    assert judge(there, WANTED).state == state
+    assert classify(there, WANTED).state == state
 
 
 def test_digests_are_compared_as_digests() -> None:
     wanted = {"ealen/echo": Pin(digest=SHA)}
 
-    assert judge(application(images=(f"ealen/echo@{SHA}",)), wanted).state == "open"
-    assert judge(application(images=("ealen/echo:2",)), wanted).state == "waiting"
+    assert classify(application(images=(f"ealen/echo@{SHA}",)), wanted).state == "open"
+    assert classify(application(images=("ealen/echo:2",)), wanted).state == "waiting"
 
 
 def test_well_since_the_latest_change() -> None:
-    assert judge(application(), WANTED).since == datetime.datetime(
+    assert classify(application(), WANTED).since == datetime.datetime(
         2026, 1, 1, 10, tzinfo=datetime.UTC
     )
 

@@ -78,6 +78,19 @@ def test_a_core_that_is_made_anew_finds_what_the_old_one_made() -> None:
     assert state(other).put_back_names(kept) == {KEY}
 
 
+def test_what_a_composition_calls_otherwise_has_its_old_name_before_it_is_made() -> None:
+    new = group("quotes-stage-firewall", known_as="by-another-rule")
+    assert state(new).put_back_names({KEY: "sg-1"}) == {KEY}
+    assert state(new).put_back_names({KEY: "sg-1"}) == frozenset()
+    assert new["metadata"]["annotations"]["crossplane.io/external-name"] == "sg-1"
+    began = group("quotes-stage-firewall", known_as="sg-2")
+    began["metadata"]["annotations"]["crossplane.io/external-create-pending"] = "now"
+    found = {**group("quotes-stage-firewall", known_as="sg-2"), "status": {"atProvider": {"id": 2}}}
+    for each in (began, found):
+        assert state(each).put_back_names({KEY: "sg-1"}) == frozenset()
+        assert each["metadata"]["annotations"]["crossplane.io/external-name"] == "sg-2"
+
+
 def test_what_an_older_version_kept_by_its_random_name_gives_way() -> None:
     known = Backup(external_names={KEY.replace("firewall", "x7k2p"): "sg-1"})
     core = state(group("quotes-stage-x7k2p", known_as="sg-1"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.inspect.applications import kept
+from k8s_ucp.inspect.resource_conditions import Cause
 from k8s_ucp.steps.waiting import argocd_refresh, await_applications, await_environments
 
 
@@ -46,6 +47,10 @@ def test_environments_in_clouds_are_there_when_argocd_knows_them() -> None:
     secrets = [{"metadata": {"labels": {"k8s-ucp.io/environment": "prod"}}}, {"metadata": {}}]
     assert await_environments.unregistered(["stage", "prod"], secrets) == [
         "stage: being created, not registered yet"
+    ]
+    cause = Cause({"kind": "Cluster", "metadata": {"name": "demo"}}, "AccessDenied", failed=True)
+    assert await_environments.unregistered(["stage"], [], lambda: {"stage": cause}) == [
+        "stage: being created, not registered yet (Cluster demo: AccessDenied)"
     ]
 
 

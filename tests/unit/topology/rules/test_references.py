@@ -197,6 +197,22 @@ WRONG = {
         5,
         "requires the key 'project'",
     ),
+    "an endpoint of what is simulated": (
+        "  clouds: {aws: {simulated: true}}\n"
+        "  credentials: {aws: {endpoint: 'https://a.example.org'}}\n",
+        6,
+        "is not supported with a simulated aws",
+    ),
+    "a password in clear text": (
+        "  credentials: {aws: {endpoint: 'http://a.example.org'}}\n",
+        5,
+        "https://host[:port], or http:// on the loopback",
+    ),
+    "a port that is none": (
+        "  credentials: {aws: {endpoint: 'https://a.example.org:99999'}}\n",
+        5,
+        "Port out of range 0-65535",
+    ),
     "digitalocean without a version": (
         "  environments: [{name: a, cluster: {provider: digitalocean}}]\n",
         5,

@@ -208,7 +208,7 @@ def _unique(folder: EnvironmentFolder, targets: Sequence[Target]) -> tuple[Targe
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice and not any(isinstance(each.spots[0], KustomizeImage) for each in targets):
         raise NotEditable(
-            f"{folder.path} has several targets called {twice}",
-            next="give each its own name, or one entry the list of their paths",
+            f"{folder.path} has several targets with the name {twice}",
+            next="rename them, or list their paths in one entry",
         )
     return tuple(targets)

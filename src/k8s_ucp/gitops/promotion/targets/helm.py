@@ -96,7 +96,7 @@ def read_values(folder: EnvironmentFolder, env: str) -> Values:
     settings = folder.tree(SETTINGS)
     if text_at(settings, ("helm", "values")):
         raise NotEditable(
-            f"{folder.path}/{SETTINGS} sets values as text, which counts more than value files",
+            f"{folder.path}/{SETTINGS} sets helm.values, which overrides values files",
             next="write them as `valuesObject`, or in the environment's values file",
         )
     layers.append(_Layer(SETTINGS, settings, ("helm", "valuesObject")))

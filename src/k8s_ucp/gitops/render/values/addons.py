@@ -222,7 +222,9 @@ def repositories(topology: Topology) -> list[str]:
 def password_namespaces(topology: Topology) -> tuple[str, ...]:
     """Namespaces of the core cluster whose Secrets may ask the reconciler for a password."""
     grafana = topology.spec.addons.prometheus and on_core(topology, _PROMETHEUS)
-    return ("ucp-clusters", _PROMETHEUS.namespace) if grafana else ("ucp-clusters",)
+    # Teams claim databases in their own.
+    teams = sorted(each.namespace for each in topology.spec.teams)
+    return ("ucp-clusters", *((_PROMETHEUS.namespace,) if grafana else ()), *teams)
 
 
 def dns_cloud(topology: Topology, provider: str) -> CloudInfo | None:

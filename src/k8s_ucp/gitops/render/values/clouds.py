@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import Environment, Topology
+from k8s_ucp.topology.placement import in_pods
 from k8s_ucp.topology.rules.names import package_name
 
 _CONTRIB = "xpkg.crossplane.io/crossplane-contrib"
@@ -14,6 +15,8 @@ FUNCTIONS = {"patch-and-transform": f"{_CONTRIB}/function-patch-and-transform:v0
 """Composition functions that the platform's kinds are made with."""
 PLATFORM_CLOUDS = tuple(name for name, each in CLOUDS.items() if each.services)
 """Clouds that the platform's own kinds (api/) are composed on."""
+LOCAL = "local"
+"""In the place of a cloud: this machine, by what it simulates."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,11 @@ def clouds(topology: Topology) -> list[str]:
     used = {PROVIDERS[each.cluster.provider].cloud for each in spec.environments}
     used |= {each.provider for each in spec.databases}
     return [each for each in CLOUDS if each in used]
+
+
+def clouds_with_accounts(topology: Topology) -> list[str]:
+    """Those in use that need a credential of the user's."""
+    return [each for each in clouds(topology) if each not in topology.spec.clouds.simulated]
 
 
 def packages(topology: Topology, cloud: str) -> list[Package]:
@@ -69,9 +77,30 @@ def project_of(topology: Topology, cloud: str) -> str | None:
     return getattr(getattr(topology.spec.credentials, cloud, None), "project", None)
 
 
+def endpoint_of(topology: Topology, cloud: str) -> str | None:
+    """Who answers in a cloud's place, if anybody does."""
+    return getattr(getattr(topology.spec.credentials, cloud, None), "endpoint", None)
+
+
+def services(topology: Topology, cloud: str) -> list[str]:
+    """What the packages of a cloud call, besides what says whose a credential is."""
+    names = (each.name for each in packages(topology, cloud) if not each.family)
+    return sorted({"sts", *(name.removeprefix(f"provider-{cloud}-") for name in names)})
+
+
 def platform_clouds(topology: Topology) -> list[str]:
     """Clouds that the platform's own kinds are made on here."""
     return [each for each in clouds(topology) if each in PLATFORM_CLOUDS]
+
+
+def claim_providers(topology: Topology) -> list[str]:
+    """Those of the Compositions that a topology has: its clouds, and this machine where it can."""
+    return platform_clouds(topology) + ([LOCAL] if topology.spec.clouds.simulated else [])
+
+
+def composes(topology: Topology) -> bool:
+    """Claims are composed: the core runs functions, or this machine does for a simulated cloud."""
+    return in_pods(topology) or bool(topology.spec.clouds.simulated)
 
 
 def region_of(environment: Environment) -> str:

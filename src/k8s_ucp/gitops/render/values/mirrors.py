@@ -9,7 +9,10 @@ from k8s_ucp.gitops.render.values import databases, local_databases
 from k8s_ucp.topology.rules.names import LOCAL_DATABASES, database_syncer
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import App, Database, Mirror, Topology
+    from k8s_ucp.topology import App, Database, Mirror, Team, Topology
+
+CONNECTION = "k8s-ucp.io/connection"
+"""Label of a claim's connection Secret: the environment that the claim names."""
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -41,7 +44,7 @@ class SyncerFile:
 
 def syncers(topology: Topology) -> list[SyncerFile]:
     """One for each mirror, one for each app whose database is in an environment,
-    one for all databases that run in app clusters."""
+    one for all databases that run in app clusters, one for each team."""
     databases = {each.name: each for each in topology.spec.databases}
     found = [
         *(_of_mirror(each) for each in topology.spec.mirrors),
@@ -51,6 +54,7 @@ def syncers(topology: Topology) -> list[SyncerFile]:
             if each.database in databases
         ),
         _of_local_databases(topology),
+        *(_of_team(topology, each) for each in topology.spec.teams),
     ]
     return [each for each in found if each.entries]
 
@@ -103,5 +107,21 @@ def _of_local_databases(topology: Topology) -> SyncerFile:
             )
             for environment in local_databases.environments_with_local(topology)
             for each in local_databases.local_databases(topology, environment)
+        ),
+    )
+
+
+def _of_team(topology: Topology, team: Team) -> SyncerFile:
+    """The connections of its claims, each to the environment that the claim names."""
+    return SyncerFile(
+        team.namespace,
+        tuple(
+            RenderedSyncerEntry(
+                namespace=team.namespace,
+                labels=((CONNECTION, each.name),),
+                cluster=topology.app_cluster(each.name),
+                target_namespace=team.namespace,
+            )
+            for each in topology.spec.environments
         ),
     )

@@ -53,8 +53,9 @@ def namespaces_of(app: App) -> tuple[str, ...]:
 
 
 def taken_namespaces(topology: Topology) -> list[str]:
-    """Namespaces that apps of the topology have to themselves."""
-    return sorted({name for app in topology.spec.apps for name in namespaces_of(app)})
+    """Namespaces that apps and teams of the topology have to themselves."""
+    apps = {name for app in topology.spec.apps for name in namespaces_of(app)}
+    return sorted(apps | {each.namespace for each in topology.spec.teams})
 
 
 def set_values(topology: Topology) -> dict[str, str]:

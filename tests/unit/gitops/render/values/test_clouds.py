@@ -76,6 +76,8 @@ def test_compositions_patch_fields_that_the_providers_have() -> None:
             kind = provider_fields.key(resource["base"])
             for patch in resource["patches"]:
                 for each in sets[patch["patchSetName"]] if "patchSetName" in patch else [patch]:
+                    if each.get("type") == "ToEnvironmentFieldPath":
+                        continue  # writes to the pipeline's context, not to the resource
                     problem = provider_fields.path_problem(each["toFieldPath"], kind, KINDS)
                     wrong += [problem] if problem else []
     wrong += [
@@ -151,6 +153,23 @@ def test_only_clouds_in_use_are_there() -> None:
     assert not [path for path in core if path.startswith("clusters/base/gke")]
 
 
+def test_claims_are_composed_on_this_machine_where_a_cloud_is_simulated() -> None:
+    simulated = Topology.model_validate(
+        {**demo().model_dump(by_alias=True), "spec": {"clouds": {"aws": {"simulated": True}}}}
+    )
+    core = render(simulated, FACTS).core
+    assert {path for path in core if path.startswith("api/")} == {
+        "api/kustomization.yaml",
+        "api/compute/definition.yaml",
+        "api/postgres/definition.yaml",
+        "api/postgres/local.yaml",
+    }
+    assert "bootstrap/embedded/api.yaml" in core
+    pods = render(on_clouds(), FACTS).core
+    assert "api/postgres/aws.yaml" in pods
+    assert "api/postgres/local.yaml" not in pods
+
+
 def test_a_package_for_each_service_in_use() -> None:
     topology = on_clouds(environments=["az"], databases=[])
     assert [each.name for each in clouds.packages(topology, "azure")] == [
@@ -179,6 +198,25 @@ def test_providers_get_in_by_the_secrets_that_start_makes() -> None:
             ("digitalocean", "do-creds"),
         )
     }
+
+
+@pytest.mark.parametrize("url", ["https://aws.example.net:4566", "http://127.0.0.1:5000"])
+def test_every_service_of_aws_is_asked_at_the_endpoint(url: str) -> None:
+    topology = on_clouds(credentials={"aws": {"endpoint": url}, "gcp": {"project": "a"}})
+    configs = {
+        each["apiVersion"]: each
+        for each in documents(topology, "providers/")
+        if each["kind"] == "ClusterProviderConfig"
+    }
+    found = configs.pop("aws.m.upbound.io/v1beta1")
+    assert found["spec"]["endpoint"] == {
+        "url": {"type": "Static", "static": url},
+        "hostnameImmutable": True,
+        "source": "Custom",
+        "services": ["ec2", "eks", "iam", "rds", "sts"],
+    }
+    assert provider_fields.problems(found, KINDS) == []
+    assert not [each for each in configs.values() if "endpoint" in each["spec"]]
 
 
 def test_nothing_of_a_database_is_public() -> None:

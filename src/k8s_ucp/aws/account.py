@@ -1,0 +1,38 @@
+"""The account of the cloud on this machine, as a file that only the user can read.
+
+Whoever starts the cloud writes it; the reconciler and tests read it. The port and the key stay the
+same for as long as the topology's state does.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from k8s_ucp.aws.client import AwsAccount
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_file
+
+
+def account_file(state: StateFolder) -> Path:
+    """Where the account of a topology's own cloud stands: in the reconciler's folder."""
+    return state.components / "reconciler" / "aws-account.json"
+
+
+def write_account(file: Path, account: AwsAccount) -> None:
+    """Write it anew, whole or not at all."""
+    make_private_folder(file.parent)
+    write_private_file(file, json.dumps(asdict(account), indent=1) + "\n")
+
+
+def read_account(file: Path) -> AwsAccount | None:
+    """The account; None where there is none. Raises UcpError, without what was read."""
+    try:
+        return AwsAccount(**json.loads(file.read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError):
+        raise UcpError(
+            f"{file} can't be read, or contains no AWS account", next="run `ucp start` again"
+        ) from None

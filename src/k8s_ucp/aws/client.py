@@ -1,0 +1,98 @@
+"""Calls to AWS by the names of its operations; what it refuses comes back as CloudFailed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from k8s_ucp.managed.external import CloudFailed
+
+CALL_SECONDS = 20.0
+
+Answer = dict[str, Any]
+
+
+class ResourceNotFound(CloudFailed):
+    """The cloud has no such resource."""
+
+
+@dataclass(frozen=True)
+class AwsAccount:
+    """Where to call, as whom. caller: goes into the user agent."""
+
+    endpoint: str
+    access_key: str
+    secret_key: str = field(repr=False)
+    caller: str
+
+    def call(self, service: str, region: str, operation: str, **parameters: Any) -> Answer:
+        """One operation. Raises ResourceNotFound, CloudFailed."""
+        import botocore.exceptions
+        import botocore.parsers
+        from botocore import xform_name
+
+        client = _client(self, service, region)
+        try:
+            answer: Answer = getattr(client, xform_name(operation))(**parameters)
+        except botocore.exceptions.ClientError as error:
+            raise _refused(operation, error.response) from error
+        except botocore.exceptions.ParamValidationError as error:
+            raise CloudFailed(f"{operation}: {error}") from error
+        except (
+            botocore.exceptions.BotoCoreError,
+            botocore.parsers.ResponseParserError,
+        ) as error:
+            # It may have been done: whether it was can be seen only by looking.
+            raise CloudFailed(f"{operation}: {error}", certain=False) from error
+        return answer
+
+
+def _refused(operation: str, answer: Mapping[str, Any]) -> CloudFailed:
+    error = answer.get("Error") or {}
+    code, status = (
+        str(error.get("Code", "")),
+        answer.get("ResponseMetadata", {}).get("HTTPStatusCode"),
+    )
+    message = f"{operation}: {code}: {error.get('Message', '')}"
+    absent = status == 404 or "NotFound" in code or code.startswith("NoSuch")
+    return (ResourceNotFound if absent else CloudFailed)(
+        message, certain=status is None or status < 500
+    )
+
+
+def accepted(service: str, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the parameters that an operation takes."""
+    taken = _members(service, operation)
+    return {name: value for name, value in parameters.items() if name in taken}
+
+
+@cache
+def _members(service: str, operation: str) -> frozenset[str]:
+    import botocore.session
+
+    model = botocore.session.get_session().get_service_model(service)
+    return frozenset(model.operation_model(operation).input_shape.members)
+
+
+@cache
+def _client(account: AwsAccount, service: str, region: str) -> Any:
+    import botocore.session
+    from botocore.config import Config
+
+    return botocore.session.get_session().create_client(
+        service,
+        region_name=region,
+        endpoint_url=account.endpoint,
+        aws_access_key_id=account.access_key,
+        aws_secret_access_key=account.secret_key,
+        config=Config(
+            connect_timeout=CALL_SECONDS,
+            read_timeout=CALL_SECONDS,
+            # Whoever calls decides whether to call again.
+            retries={"total_max_attempts": 1},
+            user_agent_extra=account.caller,
+            s3={"addressing_style": "path"},
+        ),
+    )

@@ -1,0 +1,5 @@
+"""The kinds of AWS resources that the cloud on this machine takes: a module for each service.
+
+Names of kinds and fields: https://marketplace.upbound.io/providers/upbound/provider-family-aws;
+operations and parameters: https://docs.aws.amazon.com/AWSEC2/latest/APIReference and its siblings.
+"""

@@ -1,0 +1,184 @@
+"""One kind of AWS resource as the engine knows it: observe, create, recover, update, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp.aws.backing import SIMULATED, UNBACKED, BackedResource, Backing, BackingState
+from k8s_ucp.aws.client import Answer, AwsAccount, ResourceNotFound, accepted
+from k8s_ucp.aws.kind import AwsKind, Describe, Found
+from k8s_ucp.managed.external import ABSENT, Declared, ExternalObservation
+from k8s_ucp.managed.paths import at_path, put_path
+
+OWNER_TAGS = ("crossplane-namespace", "crossplane-name")
+
+
+@dataclass(frozen=True)
+class AwsResource:
+    """See External."""
+
+    account: AwsAccount
+    kind: AwsKind
+    backing: Backing | None = None
+    """Of kinds that have one."""
+
+    @property
+    def named_by_us(self) -> bool:
+        return self.kind.named_by_us
+
+    def observe(self, declared: Declared) -> ExternalObservation:
+        if not declared.name:
+            return ABSENT
+        if declared.leaving and not self.kind.create:
+            return ABSENT
+        found = self._find(declared)
+        if found is None:
+            # What still runs is ended before the object goes.
+            left = declared.leaving and self.backing and self.backing.exists(self._backed(declared))
+            return ExternalObservation(exists=bool(left))
+        runs = self._runs(declared)
+        found = {**found, **runs.told}
+        state = str(at_path(found, self.kind.state_at) or "") if self.kind.state_at else ""
+        differing = [
+            name
+            for name, path in self.kind.compared.items()
+            if (value := at_path(declared.parameters, name)) is not None
+            and value != at_path(found, path)
+        ]
+        return ExternalObservation(
+            exists=True,
+            up_to_date=not differing and not self.kind.differs(declared, found),
+            ready=runs.ready and (not self.kind.ready_states or state in self.kind.ready_states),
+            why=runs.why or state or ", ".join(differing),
+            late={
+                name: value
+                for name, path in self.kind.late.items()
+                if name not in declared.parameters and (value := at_path(found, path)) is not None
+            },
+            details=self._details(declared, found),
+            at_provider={
+                "id": declared.name,
+                **{
+                    name: value
+                    for name, path in self.kind.at_provider.items()
+                    if (value := at_path(found, path)) is not None
+                },
+                **({SIMULATED: found[SIMULATED]} if SIMULATED in found else {}),
+            },
+        )
+
+    def create(self, declared: Declared) -> str:
+        if self.backing:
+            # Of a resource that was deleted behind our back: a new one begins empty.
+            self.backing.remove(self._backed(declared))
+        asked: dict[str, Any] = {}
+        for name, path in self.kind.fields.items():
+            if (value := at_path(declared.parameters, name)) is not None:
+                put_path(asked, path, value)
+        asked |= self.kind.more(declared)
+        tags = [{"Key": key, "Value": value} for key, value in _tags(declared).items()]
+        if self.kind.tags:
+            asked["TagSpecifications"] = [{"ResourceType": self.kind.tags, "Tags": tags}]
+        if self.kind.tag_list:
+            asked[self.kind.tag_list] = tags
+        operation = self.kind.create
+        if not isinstance(operation, str):
+            operation = operation(declared)
+            asked = accepted(self.kind.service, operation, asked)
+        answer = self._call(declared, operation, asked)
+        if not self.kind.id_at:
+            return declared.name
+        # Hosted zones answer with a path.
+        return str(at_path(answer, self.kind.id_at)).rpartition("/")[2]
+
+    def recover(self, declared: Declared) -> str | None:
+        if self.kind.named_by_us:
+            return declared.name if self._find(declared) is not None else ""
+        found: Found | None
+        if self.kind.lookup:
+            found = self._described(declared, self.kind.lookup)
+        elif self.kind.tags:
+            owner = zip(OWNER_TAGS, (declared.namespace, declared.object_name), strict=True)
+            filters = [{"Name": f"tag:{key}", "Values": [each]} for key, each in owner]
+            describe = self.kind.describe
+            asked = {"Filters": [*filters, *self.kind.lookup_filters]}
+            answer = self._call(declared, describe.operation, asked)
+            if len(at_path(answer, describe.at.partition(".0")[0]) or ()) > 1:
+                return None
+            found = at_path(answer, describe.at)
+        else:
+            return None
+        key = self.kind.id_key or self.kind.id_at.rpartition(".")[2]
+        return str(at_path(found, key)).rpartition("/")[2] if found else ""
+
+    def update(self, declared: Declared) -> None:
+        if self.kind.changes:
+            found = self._find(declared)
+            for operation, asked in self.kind.changes(declared, found) if found else ():
+                self._call(declared, operation, asked)
+        elif self.kind.update:
+            self._call(declared, self.kind.update, self.kind.update_ask(declared))
+
+    def delete(self, declared: Declared) -> None:
+        with suppress(ResourceNotFound):
+            if self.kind.deletion:
+                found = self._find(declared)
+                for operation, asked in self.kind.deletion(declared, found) if found else ():
+                    self._call(declared, operation, asked)
+            else:
+                self._call(declared, self.kind.delete, self.kind.delete_ask(declared))
+        # After the cloud agreed: it refuses to delete what is in use.
+        if self.backing:
+            self.backing.remove(self._backed(declared))
+
+    def _runs(self, declared: Declared) -> BackingState:
+        if self.backing is None:
+            return UNBACKED if self.kind.backing else BackingState(ready=True)
+        follow = self.kind.create and not declared.leaving
+        look = self.backing.bring_up if follow else self.backing.state
+        return look(self._backed(declared))
+
+    def _details(self, declared: Declared, found: Found) -> Mapping[str, str]:
+        details = self.kind.details(declared, found)
+        told = {SIMULATED: str(found[SIMULATED])} if details and SIMULATED in found else {}
+        return {**details, **told}
+
+    def _backed(self, declared: Declared) -> BackedResource:
+        return BackedResource(_region(declared), self.kind.backed(declared), declared.parameters)
+
+    def _find(self, declared: Declared) -> Found | None:
+        found = self._described(declared, self.kind.describe)
+        if found is None or (
+            self.kind.gone_states and at_path(found, self.kind.state_at) in self.kind.gone_states
+        ):
+            return None
+        more: dict[str, Any] = {}
+        for each in self.kind.also:
+            if not each.only or each.only in declared.parameters:
+                more |= self._described(declared, each) or {}
+        return {**found, **more} if more else found
+
+    def _described(self, declared: Declared, describe: Describe) -> Found | None:
+        try:
+            answer = self._call(declared, describe.operation, describe.ask(declared))
+        except ResourceNotFound:
+            if not self.kind.create:
+                raise
+            return None
+        return describe.found(declared, answer)
+
+    def _call(self, declared: Declared, operation: str, asked: Mapping[str, Any]) -> Answer:
+        return self.account.call(self.kind.service, _region(declared), operation, **asked)
+
+
+def _region(declared: Declared) -> str:
+    return str(declared.parameters.get("region") or "us-east-1")
+
+
+def _tags(declared: Declared) -> dict[str, str]:
+    given = declared.parameters.get("tags") or {}
+    owner = zip(OWNER_TAGS, (declared.namespace, declared.object_name), strict=True)
+    return {**{key: str(value) for key, value in given.items()}, **dict(owner)}

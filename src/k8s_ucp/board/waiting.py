@@ -1,0 +1,29 @@
+"""The board while nobody looks: Python with nothing loaded. Run by path, see resting.py.
+
+Arguments: the descriptors of the listener and of what the board keeps, then the command that is
+the board.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+
+
+def main() -> int:
+    """Wait for a connection, which the board accepts that this process becomes then."""
+    listener, kept, *command = sys.argv[1:]
+    try:
+        select.select([int(listener)], [], [])
+        os.environ["UCP_BOARD_WAKES"] = f"{listener},{kept}"
+        os.execv(command[0], command)  # noqa: S606 (the command that it was before)
+    except KeyboardInterrupt:
+        return 0
+    except OSError as error:
+        sys.stderr.write(f"ucp: failed to wake the board: {error}\n  next: ucp board\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

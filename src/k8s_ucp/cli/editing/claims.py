@@ -1,0 +1,208 @@
+"""`ucp claim`: what a team asks of the platform, written to its repository."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import typer
+
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
+from k8s_ucp.cli.editing.deletion import open_core
+from k8s_ucp.cli.editing.teams import open_team, team_of
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.yaml_text import dump_all
+from k8s_ucp.gitops.render.values.claims import (
+    FOLDER,
+    KINDS,
+    ClaimRequest,
+    check_is_composed,
+    claim,
+    claim_path,
+    full_name,
+)
+from k8s_ucp.topology import Environment, Topology, load
+
+app = declare("List, write and remove claims of a team.")
+TeamOption = Annotated[
+    str | None, option("--team", "T", "Name of the team. Default: the only one.")
+]
+
+
+@app.command("list", short_help="List the claims of teams, with their states.")
+def show(ctx: typer.Context, team: TeamOption = None, output: OutputOption = Output.table) -> None:
+    """List the claims in the repositories of all teams, or of one, with their states.
+
+    The state is the core cluster's: ready, waiting, deleting, missing or unknown.
+    """
+    call = invocation(ctx)
+    topology = load(call.workspace.topology_file)
+    teams = [team_of(topology, team)] if team else topology.spec.teams
+    data: list[dict[str, Any]] = []
+    for each in teams:
+        for path, content in sorted(open_team(call, topology, each).files("claims").items()):
+            data += [
+                {"team": each.name, "path": path, "namespace": each.namespace, **found}
+                for found in _described(path, content)
+            ]
+    _add_states(call, topology, data)
+    columns = ("team", "claim", "kind", "environment", "size", "file", "state", "why")
+    keys = ("team", "name", "kind", "environment", "size", "path", "state", "why")
+    rows = [[each[key] or "" for key in keys] for each in data]
+    call.show_list(output, data, columns, rows)
+
+
+@app.command(short_help="Write a claim for a database or a machine.")
+def new(
+    ctx: typer.Context,
+    kind: Annotated[
+        Literal["database", "compute"],
+        typer.Argument(help="Kind of the claim: database or compute.", metavar="KIND"),
+    ],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Name of the claim; it is prefixed with the team's."),
+    ],
+    team: TeamOption = None,
+    size: Annotated[
+        Literal["small", "medium", "large"], option("--size", "S", "small, medium or large.")
+    ] = "small",
+    env: Annotated[
+        str | None, option("--env", "NAME", "Environment that uses it. Default: the first one.")
+    ] = None,
+    provider: Annotated[
+        str | None,
+        option("--provider", "P", "Provider. Default: the cloud of the environment, or local."),
+    ] = None,
+    storage: Annotated[
+        int, option("--storage", "GB", "For a database: its size in GB.", min=10, max=65536)
+    ] = 10,
+    version: Annotated[
+        str, option("--version", "V", "For a database: major version of Postgres.")
+    ] = "16",
+    dry_run: Annotated[
+        bool, option("--dry-run", None, "Print the claim without writing it.")
+    ] = False,
+) -> None:
+    """Write a claim to the team's repository and push it."""
+    call = invocation(ctx)
+    topology = load(call.workspace.topology_file)
+    whose = team_of(topology, team)
+    request = ClaimRequest(kind, name, size, provider, storage, version)
+    full = full_name(whose, name)
+    _check_name(full)
+    _check_provider(provider)
+    environment = _environment(topology, env)
+    check_is_composed(topology, environment, request)
+    text = dump_all([claim(whose, environment, request)])
+    path = claim_path(whose, name)
+    if dry_run:
+        call.console.data(text)
+        return
+
+    def change(files: Mapping[str, bytes]) -> Mapping[str, bytes | None]:
+        if path in files:
+            raise UsageError(
+                f"the claim {full} already exists in the repository of the team {whose.name}",
+                next="ucp claim list",
+            )
+        return {path: text.encode()}
+
+    open_team(call, topology, whose).commit(f"Claim the {kind} {full}\n", change)
+    call.console.say(f"claim {full} written; its connection: Secret {full}-connection")
+
+
+@app.command(short_help="Remove a claim, its resources and data.")
+def remove(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the claim.")],
+    team: TeamOption = None,
+) -> None:
+    """Remove a claim from the team's repository; its resources and data are deleted."""
+    call = invocation(ctx)
+    topology = load(call.workspace.topology_file)
+    whose = team_of(topology, team)
+    path = claim_path(whose, name)
+
+    def change(files: Mapping[str, bytes]) -> Mapping[str, bytes | None]:
+        if path not in files:
+            raise UsageError(
+                f"{path} does not exist in the repository of the team {whose.name}",
+                next="ucp claim list",
+            )
+        kept = f"{FOLDER}README.md"
+        return {path: None, **({} if kept in files else {kept: b"# Claims\n"})}
+
+    full = full_name(whose, name)
+    open_team(call, topology, whose).commit(f"Remove the claim {full}\n", change)
+    call.console.say(f"claim {full} removed; what was made of it is being deleted")
+
+
+def _add_states(call: Invocation, topology: Topology, data: list[dict[str, Any]]) -> None:
+    """How each claim is on the core cluster; nothing is asked where there is none."""
+    from k8s_ucp.inspect import claim_states
+
+    names = [f"{each['kind']} {each['namespace']}/{each['name']}" for each in data]
+    if not names:
+        return
+    core = open_core(call, topology)
+    try:
+        states = claim_states.collect(core, {*names})
+    finally:
+        if core:
+            core.close()
+    for name, each in zip(names, data, strict=True):
+        found = states[name] if each["name"] else claim_states.UNREADABLE
+        each |= {"state": found.state, "why": found.why}
+
+
+def _environment(topology: Topology, name: str | None) -> Environment:
+    environments = {each.name: each for each in topology.spec.environments}
+    if not environments:
+        raise UsageError("ucp.yaml has no environment", next="ucp env add NAME")
+    found = environments.get(name) if name else next(iter(environments.values()))
+    if found is None:
+        raise UsageError(f"unknown environment '{name}'; available: {', '.join(environments)}")
+    return found
+
+
+def _check_name(name: str) -> None:
+    import re
+
+    from k8s_ucp.topology import NAME_PATTERN
+
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise UsageError(
+            f"a claim can't be named '{name}': lower-case letters, digits and '-', at most 40 "
+            "characters with the team's name"
+        )
+
+
+def _check_provider(name: str | None) -> None:
+    from k8s_ucp.clouds import database_providers
+
+    known = list(database_providers())
+    if name and name not in known:
+        raise UsageError(f"unknown provider '{name}'; available: {', '.join(known)}")
+
+
+def _described(path: str, content: bytes) -> list[dict[str, Any]]:
+    """Claims of a file; one that can't be read is listed by its path."""
+    from k8s_ucp import yaml_io
+
+    if not path.endswith((".yaml", ".yml", ".json")):
+        return []
+    try:
+        documents = list(yaml_io.load_all(content.decode("utf-8")))
+    except Exception:  # noqa: BLE001 (people write these files)
+        return [dict.fromkeys(("name", "kind", "environment", "size"))]
+    return [
+        {
+            "name": (each.get("metadata") or {}).get("name"),
+            "kind": each.get("kind"),
+            "environment": (each.get("spec") or {}).get("environment"),
+            "size": (each.get("spec") or {}).get("size"),
+        }
+        for each in documents
+        if isinstance(each, dict) and each.get("kind") in KINDS.values()
+    ]

@@ -1,0 +1,448 @@
+"""`ucp app import`: the apps of an existing GitOps repository, in one commit."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, invocation, notation, option
+from k8s_ucp.cli.console import table
+from k8s_ucp.cli.editing.app_adding import AppFlags, AuthOption, RevisionOption, item_of, read_item
+from k8s_ucp.cli.editing.app_preview import changes, grant, tell
+from k8s_ucp.cli.editing.deletion import how_far
+from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
+from k8s_ucp.cli.editing.imports.source import ImportSource, open_source, renderer
+from k8s_ucp.cli.editing.topology_edit import edit_topology
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped
+from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable
+from k8s_ucp.gitops.manifests.chart_source import write_files
+from k8s_ucp.topology import load, parse
+from k8s_ucp.topology.edit import with_item
+from k8s_ucp.topology.rules.names import reserved_namespace, taken_namespace
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.editing.topology_edit import Edit
+    from k8s_ucp.git.repository import Repository
+    from k8s_ucp.topology import Topology
+
+_LEFT_OUT = ""
+"""The answer for an environment that is not taken."""
+
+
+@dataclass(frozen=True)
+class _ChosenApp:
+    """An app that is added, with what `ucp app add` would have been told."""
+
+    finding: DiscoveredApp
+    request: ImportRequest
+    wanted: AppFlags
+
+
+def import_apps(
+    ctx: typer.Context,
+    source: Annotated[
+        str, typer.Argument(metavar="REPO|PATH", help="URL of a git repository, or a folder.")
+    ],
+    app: Annotated[
+        list[str] | None, option("--app", "NAME", "Name of an app to add; repeatable.")
+    ] = None,
+    every: Annotated[bool, option("--all", None, "Add every app that can be added.")] = False,
+    map_: Annotated[
+        list[str] | None,
+        option(
+            "--map",
+            "THEIRS=ENV",
+            "Environment of the repository, and the one of ucp.yaml that it is; repeatable.",
+        ),
+    ] = None,
+    skip_env: Annotated[
+        list[str] | None, option("--skip-env", "THEIRS", "Environment to leave out; repeatable.")
+    ] = None,
+    revision: RevisionOption = None,
+    auth: AuthOption = None,
+    namespace: Annotated[
+        list[str] | None, option("--namespace", "APP=NAME", "Namespace of an app; repeatable.")
+    ] = None,
+    also_namespace: Annotated[
+        list[str] | None,
+        option(
+            "--also-namespace",
+            "APP=NAME",
+            "Additional namespace that an app may write to; repeatable.",
+        ),
+    ] = None,
+    cluster_kind: Annotated[
+        list[str] | None,
+        option(
+            "--cluster-kind",
+            "APP=KIND",
+            "Cluster-scoped kind that an app may create, such as ClusterRole; repeatable.",
+        ),
+    ] = None,
+    keep_history: Annotated[
+        bool,
+        option(
+            "--keep-history", None, "Merge the commits that made the files into the app repository."
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, option("--dry-run", None, "List the apps and every file without changing anything.")
+    ] = False,
+    output: OutputOption = Output.table,
+) -> None:
+    """Find the apps of a GitOps repository, and add the chosen ones in one commit.
+
+    Finds kustomize bases with overlays, charts, manifests, and what Applications, ApplicationSets
+    and app-of-apps declare. Lists what can't be added, with the reason.
+    """
+    call = invocation(ctx)
+    topology = load(call.workspace.topology_file)
+    ours = [each.name for each in topology.spec.environments]
+    mapping = _mapping(map_ or (), skip_env or (), ours)
+    flags = {
+        "clusterKinds": _by_app(cluster_kind or (), "--cluster-kind"),
+        "namespaces": _by_app(also_namespace or (), "--also-namespace"),
+        "namespace": _by_app(namespace or (), "--namespace"),
+    }
+    opened = open_source(call, topology, source, revision, auth)
+    found = _without_taken(_detect(call, topology, opened, [*ours, *mapping], revision), topology)
+    if output is Output.table:
+        _show(call, found)
+    picked = _picked(found, tuple(app or ()), every=every, dry_run=dry_run)
+    mapping = _ask_environments(picked, ours, mapping)
+    with contextlib.ExitStack() as undone:
+        folder = Path(undone.enter_context(tempfile.TemporaryDirectory(prefix="ucp-import-")))
+        choices: list[_ChosenApp] = []
+        refused: list[str] = []
+        items: dict[str, dict[str, Any]] = {}
+        for finding in picked:
+            try:
+                request = request_of(
+                    finding, opened.place, mapped(mapping, ours), ours, pinned=opened.folder is None
+                )
+                more = _more(finding, flags)
+                wanted = _wanted(finding, request, opened, folder, more, auth)
+                with contextlib.ExitStack() as part:
+                    item = part.enter_context(item_of(call, topology, wanted))
+                    read_item(call, topology, item)
+                    undone.push(part.pop_all())
+            except (NotImportable, UcpError) as error:
+                why = _why_not(error)
+                if app:
+                    raise UsageError(f"{finding.name}: {why.reason}", next=why.advice) from error
+                found = _refused(found, finding, why)
+                refused.append(f"{finding.name} is not added: {why.reason}")
+                continue
+            choices.append(_ChosenApp(finding, request, wanted))
+            items[finding.name] = item
+        if not choices:
+            raise UsageError("\n  ".join(refused), next="ucp app import --help")
+        for each in refused:
+            call.console.warn(each)
+        for choice in choices:
+            for note in choice.request.notes:
+                call.console.say(f"note: {choice.finding.name}: {note}")
+
+        def edit(text: str, file: Path) -> tuple[str, Topology]:
+            edited = parse(text, file)
+            for each in items.values():
+                text, edited = with_item(text, "apps", each, file)
+            return text, edited
+
+        if dry_run:
+            _preview(call, edit, found, choices, output)
+            # The copies that were made to look at go again.
+            raise typer.Exit
+        for name in items:
+            tell(call, edit, name)
+        grant(call, edit, items, named=True)
+        parents: Callable[[Repository], Sequence[str]] = no_history
+        if keep_history:
+            moved = [
+                _moved(each.finding, each.request, ours)
+                for each in choices
+                if each.finding.remote is None
+            ]
+            parents = history_of(call, topology, opened, moved, folder / "history")
+        subject = f"Add {len(items)} apps" if len(items) > 3 else f"Add {', '.join(items)}"
+        topology = edit_topology(call, edit, subject=subject, merged_into_apps=parents)
+        if output is not Output.table:
+            call.console.data(notation({**_data(found), "added": list(items)}, output))
+    names = ", ".join(items)
+    call.console.say(f"added {names}; {how_far(call, topology, 'ucp status --watch')}")
+
+
+def _moved(finding: DiscoveredApp, request: ImportRequest, ours: Sequence[str]) -> MovedFolder:
+    """Where `gitops/render/brought.py` puts the files."""
+    targets = [f"apps/{finding.name}/base"]
+    if finding.form != "kustomize":
+        targets = [f"apps/{finding.name}/overlays/{each}" for each in ours]
+    return MovedFolder(request.path, request.folders, tuple(targets))
+
+
+def _detect(
+    call: Invocation,
+    topology: Topology,
+    opened: ImportSource,
+    environments: Sequence[str],
+    revision: str | None,
+) -> Discovery:
+    from k8s_ucp.cli.app_sources import pinned_helm
+    from k8s_ucp.gitops.imports.detection import detect
+
+    return detect(
+        opened.place,
+        title=opened.title,
+        urls=opened.urls,
+        environments=environments,
+        revision=revision,
+        render=renderer(opened.place, lambda: pinned_helm(call, topology)),
+    )
+
+
+def _without_taken(found: Discovery, topology: Topology) -> Discovery:
+    """Apps whose names are free."""
+    there = {each.name for each in topology.spec.apps}
+    for each in found.findings:
+        reason = taken_namespace(each.name)
+        if each.name in there:
+            reason = "ucp.yaml has an app of this name"
+        if reason:
+            found = _refused(
+                found, each, NotImportable(reason, "add it by `ucp app add` under another name")
+            )
+    return found
+
+
+def _why_not(error: NotImportable | UcpError) -> NotImportable:
+    """Why an app can't be taken that was found: what it is made of can't be fetched, or read."""
+    if isinstance(error, NotImportable):
+        return error
+    advice = error.next or "the same command with --app for the others"
+    return NotImportable(" ".join(error.message.split()), advice)
+
+
+def _refused(found: Discovery, finding: DiscoveredApp, error: NotImportable) -> Discovery:
+    return Discovery(
+        tuple(each for each in found.findings if each is not finding),
+        (*found.refusals, error.refusal(finding.name, finding.where)),
+    )
+
+
+def _mapping(
+    maps: Sequence[str], skipped: Sequence[str], ours: Sequence[str]
+) -> dict[str, str | None]:
+    """{environment of the repository: ours, or None to leave it out}. Raises UsageError."""
+    found: dict[str, str | None] = dict.fromkeys(skipped)
+    for word in maps:
+        theirs, equals, name = word.partition("=")
+        if not equals or not theirs or name not in ours:
+            raise UsageError(
+                f"--map {word} is not valid; use THEIRS=ENV with an environment of ucp.yaml: "
+                f"{', '.join(ours)}"
+            )
+        if name in found.values():
+            raise UsageError(f"--map {word}: {name} is already mapped")
+        found[theirs] = name
+    return found
+
+
+def _by_app(words: Sequence[str], flag: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(f"{flag} {word} is not valid", next=f"{flag} APP={word}")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _picked(
+    found: Discovery, names: tuple[str, ...], *, every: bool, dry_run: bool
+) -> list[DiscoveredApp]:
+    """Raises UsageError."""
+    from k8s_ucp.cli.questions import can_ask, choose_many
+
+    known = {each.name: each for each in found.findings}
+    for name in names:
+        if name not in known:
+            why = next((each for each in found.refusals if each.name == name), None)
+            if why:
+                raise UsageError(f"{name} can't be added: {why.reason}", next=why.advice)
+            raise UsageError(f"unknown app {name}; found: {', '.join(known) or 'none'}")
+    if not known:
+        raise UsageError("no app was found that can be added", next="ucp app add --help")
+    if names:
+        return [known[name] for name in dict.fromkeys(names)]
+    if every or dry_run:
+        return list(known.values())
+    if not can_ask():
+        raise UsageError(
+            "no app is selected", next="run the command again with --all or --app NAME"
+        )
+    chosen = choose_many(
+        "Apps to add:", {name: f"{name}: {each.form}, {each.where}" for name, each in known.items()}
+    )
+    if not chosen:
+        raise UsageError("no app is selected; nothing was changed")
+    return [known[name] for name in chosen]
+
+
+def _ask_environments(
+    picked: Sequence[DiscoveredApp], ours: Sequence[str], mapping: dict[str, str | None]
+) -> dict[str, str | None]:
+    """The mapping with what it lacked. Raises UsageError where nobody can be asked."""
+    from k8s_ucp.cli.questions import can_ask, choose_one
+
+    missing = unmapped(picked, ours, mapping)
+    if missing and not can_ask():
+        theirs = {name for each in picked for name in each.environments}
+        free = [each for each in ours if each not in theirs]
+        flags = " ".join(proposed_flags(missing, free, mapping))
+        raise UsageError(
+            f"ucp.yaml has no environment {', '.join(missing)}; it has {', '.join(ours)}",
+            next=f"map them: {flags} (or --skip-env NAME)",
+        )
+    found = dict(mapping)
+    for each in missing:
+        free = [name for name in ours if name not in found.values()]
+        answer = choose_one(
+            f"Environment of ucp.yaml for '{each}':",
+            {**{name: name for name in free}, _LEFT_OUT: "none: leave it out"},
+        )
+        found[each] = answer or None
+    return found
+
+
+def proposed_flags(
+    missing: Sequence[str], ours: Sequence[str], mapping: Mapping[str, str | None]
+) -> list[str]:
+    """Flags that say which environment is which, as far as names tell; each of ours once."""
+    free = [each for each in ours if each not in mapping.values()]
+    alike: dict[str, str] = {}
+    for name in missing:
+        same = (each for each in free if each.startswith(name[:4]) or name.startswith(each))
+        if here := next(same, None):
+            free.remove(here)
+            alike[name] = here
+    rest = {name: f"--map {name}=ENV" if free else f"--skip-env {name}" for name in missing}
+    return [f"--map {name}={alike[name]}" if name in alike else rest[name] for name in missing]
+
+
+def _more(finding: DiscoveredApp, flags: Mapping[str, Mapping[str, list[str]]]) -> dict[str, Any]:
+    """Keys of the item that don't depend on where the files are."""
+    given = {key: words[finding.name] for key, words in flags.items() if finding.name in words}
+    namespace = (given.pop("namespace", None) or [finding.namespace or ""])[-1]
+    if namespace == finding.name or reserved_namespace(namespace) or namespace == "default":
+        namespace = ""
+    return {**given, "namespace": namespace}
+
+
+def _wanted(
+    finding: DiscoveredApp,
+    request: ImportRequest,
+    opened: ImportSource,
+    folder: Path,
+    more: Mapping[str, Any],
+    auth: str | None,
+) -> AppFlags:
+    """folder: for files that are copied from there."""
+    inside = {here: name for here, name in request.values.items() if isinstance(name, str)}
+    values = []
+    for here, content in request.values.items():
+        if isinstance(content, bytes):
+            write_files(folder / "values" / finding.name, {f"values-{here}.yaml": content})
+            values.append(f"{here}={folder / 'values' / finding.name / f'values-{here}.yaml'}")
+    common = AppFlags(
+        name=finding.name,
+        values=tuple(values),
+        overlays=tuple(f"{here}={each}" for here, each in request.overlays.items()),
+        more={**more, "values": inside},
+    )
+    if remote := finding.remote:
+        if remote.chart:
+            return replace(common, chart=remote.chart, repo=remote.url, version=remote.revision)
+        if finding.overlays:
+            common = replace(common, more={**common.more, "as": finding.form})
+        return replace(common, repo=remote.url, path=request.path or None, revision=remote.revision)
+    if opened.folder is None:
+        return replace(
+            common,
+            repo=opened.url,
+            path=request.path or None,
+            revision=opened.commit,
+            auth=auth,
+            more={**common.more, "as": finding.form},
+        )
+    if request.files is not None:
+        source = folder / "apps" / finding.name
+        write_files(source, request.files)
+        return replace(common, path=str(source))
+    as_ = finding.form if finding.form == "helm" else None
+    return replace(common, path=str(opened.folder / request.path), more={**common.more, "as": as_})
+
+
+def _show(call: Invocation, found: Discovery) -> None:
+    rows = [
+        [each.name, _form(each), ", ".join(each.environments), each.namespace, each.where]
+        for each in found.findings
+    ]
+    if rows:
+        columns = ("app", "form", "environments", "namespace", "from")
+        call.console.data(table(columns, rows, width=call.console.width))
+    for finding in found.findings:
+        for note in finding.notes:
+            call.console.say(f"note: {finding.name}: {note}")
+    refused = [[each.name, each.where, each.reason, each.advice] for each in found.refusals]
+    if refused:
+        heads = ("not added", "from", "reason", "what to do")
+        call.console.data(("\n" if rows else "") + table(heads, refused))
+
+
+def _form(finding: DiscoveredApp) -> str | None:
+    """None: it shows when the files are fetched."""
+    remote = finding.remote
+    return None if remote and not remote.chart and not finding.overlays else finding.form
+
+
+def _data(found: Discovery) -> dict[str, Any]:
+    return {
+        "apps": [
+            {
+                "name": each.name,
+                "form": _form(each),
+                "environments": list(each.environments),
+                "namespace": each.namespace,
+                "from": each.where,
+                "repository": each.remote.url if each.remote else None,
+                "notes": list(each.notes),
+            }
+            for each in found.findings
+        ],
+        "notAdded": [
+            {"name": each.name, "from": each.where, "reason": each.reason, "advice": each.advice}
+            for each in found.refusals
+        ],
+    }
+
+
+def _preview(
+    call: Invocation, edit: Edit, found: Discovery, choices: Sequence[_ChosenApp], output: Output
+) -> None:
+    names = [each.wanted.name for each in choices]
+    files, refused = changes(call, edit, names)
+    if output is not Output.table:
+        listed = [{"file": file, "change": what} for file, what in files]
+        data = {**_data(found), "files": listed, "refusedByCheck": refused}
+        call.console.data(notation(data, output))
+        return
+    call.console.data("\n".join(["", *(f"# {file} ({what})" for file, what in files)]))
+    for each in refused:
+        call.console.say(f"would be refused: {each}")

@@ -1,0 +1,107 @@
+"""`--keep-history`: the commits that made what is imported, for the app repository's merge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.git.grafts import fetch_history, graft
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.manifests.reachable import join, within
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.cli.editing.imports.source import ImportSource
+    from k8s_ucp.topology import Topology
+
+
+@dataclass(frozen=True)
+class MovedFolder:
+    """Files of the other repository, and where they lie in the app repository."""
+
+    path: str
+    """Folder there, from which paths are counted."""
+    folders: tuple[str, ...]
+    """Folders there whose files are taken; none: all below path."""
+    targets: tuple[str, ...]
+    """Folders here."""
+
+    def places(self, path: str) -> list[str]:
+        """Where a file lies here."""
+        if not within(path, self.path):
+            return []
+        above = path.rpartition("/")[0]
+        if self.folders and above not in self.folders:
+            return []
+        rest = path[len(self.path) :].strip("/")
+        return [join(each, rest) for each in self.targets]
+
+    def pathspecs(self) -> list[str]:
+        """For git, which may tell more than what has places."""
+        return [f":(literal){each}" if each else "." for each in self.folders or (self.path,)]
+
+
+def no_history(_: Repository) -> Sequence[str]:
+    """The new commit merges nothing."""
+    return ()
+
+
+def history_of(
+    call: Invocation,
+    topology: Topology,
+    opened: ImportSource,
+    moved: Iterable[MovedFolder],
+    work: Path,
+) -> Callable[[Repository], Sequence[str]]:
+    """Parents for the app repository's new commit. work: an empty folder that stays until then.
+
+    Raises UcpError, UsageError where the source has no history, or nothing receives it.
+    """
+    if not call.workspace.gitops(topology.name).apps.exists():
+        raise UsageError(
+            "--keep-history needs an app repository, which does not exist yet", next="ucp start"
+        )
+    folders = list(moved)
+    if not folders:
+        raise UsageError(
+            "no chosen app has a history in this repository: their files come from other places",
+            next="leave out --keep-history",
+        )
+    url, commit = _commit_of(opened)
+    source = fetch_history(url, commit, work, opened.credential)
+
+    def places(path: str) -> list[str]:
+        return [place for each in folders for place in each.places(path)]
+
+    def parents(clone: Repository) -> Sequence[str]:
+        specs = sorted({spec for each in folders for spec in each.pathspecs()})
+        newest = graft(source, specs, places, clone)
+        return (newest,) if newest else ()
+
+    return parents
+
+
+def _commit_of(opened: ImportSource) -> tuple[str, str]:
+    """(address, commit). Raises UcpError."""
+    if opened.folder is None:
+        return opened.url, opened.commit
+    folder = opened.folder
+    if not (folder / ".git").exists():
+        raise UsageError(
+            f"{folder} is not the top of a git repository", next="leave out --keep-history"
+        )
+    repository = Repository(folder)
+    try:
+        changed = repository.git("status", "--porcelain").strip()
+    except GitFailed as error:
+        raise UcpError(error.message, next="leave out --keep-history") from error
+    commit = repository.resolve("HEAD")
+    if changed or commit is None:
+        raise UsageError(
+            f"{folder} has changes that are not committed", next="commit them, then import again"
+        )
+    return folder.as_uri(), commit

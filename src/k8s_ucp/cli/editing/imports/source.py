@@ -1,0 +1,113 @@
+"""The repository of `ucp app import`: a folder, or a commit of a git repository."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.editing.app_source import SSH
+from k8s_ucp.errors import UsageError
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.git.environment import Credential
+    from k8s_ucp.gitops.imports.detection import Render
+    from k8s_ucp.gitops.manifests.reachable import FolderTree
+    from k8s_ucp.topology import Topology
+
+RENDER_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class ImportSource:
+    """What is looked at."""
+
+    place: FolderTree
+    title: str
+    """Name of the repository."""
+    urls: tuple[str, ...]
+    """Its addresses, as far as they are known."""
+    folder: Path | None = None
+    """Where it lies on this machine; None: a commit."""
+    url: str = ""
+    commit: str = ""
+    credential: Credential | None = None
+
+
+def open_source(
+    call: Invocation, topology: Topology, source: str, revision: str | None, auth: str | None
+) -> ImportSource:
+    """source: an address or a folder; a folder with a revision is a git repository.
+
+    Raises UcpError, UsageError.
+    """
+    from k8s_ucp.git.repository import is_bare
+    from k8s_ucp.gitops.render.app_manifests import folder_place
+
+    folder = Path(source).expanduser()
+    address = "://" in source or (SSH.fullmatch(source) and not folder.exists())
+    if not address and not folder.is_dir():
+        raise UsageError(
+            f"{source} is neither a folder nor the URL of a git repository",
+            next="ucp app import URL, or ucp app import DIR",
+        )
+    if not address and revision is None and not is_bare(folder):
+        folder = folder.resolve()
+        return ImportSource(folder_place(folder), folder.name, _remotes(folder), folder)
+    return _of_commit(
+        call, topology, source if address else folder.resolve().as_uri(), revision, auth
+    )
+
+
+def _of_commit(
+    call: Invocation, topology: Topology, url: str, revision: str | None, auth: str | None
+) -> ImportSource:
+    from k8s_ucp.cli.app_sources import credential_for
+    from k8s_ucp.gitops.manifests.git_source import find_commit, open_commit
+    from k8s_ucp.topology import App
+    from k8s_ucp.workspace import cache_folder
+
+    # `auth` is of http(s) and of a credential that ucp.yaml has; both are checked as an app's.
+    app = App.model_validate({"name": "import", "repo": url, "revision": "HEAD", "auth": auth})
+    credential = credential_for(call, topology, app)
+    commit = find_commit(url, revision, credential)
+    if revision != commit:
+        call.console.say(f"{revision or 'the default branch'} of {url} is commit {commit}")
+    title = url.rstrip("/").removesuffix("/.git").rpartition("/")[2].removesuffix(".git")
+    urls: tuple[str, ...] = (url,)
+    if url.startswith("file://"):
+        urls = (url, *_remotes(Path(url.removeprefix("file://"))))
+    place = open_commit(url, commit, cache_folder(), credential)
+    return ImportSource(place, title, urls, url=url, commit=commit, credential=credential)
+
+
+def _remotes(folder: Path) -> tuple[str, ...]:
+    """Addresses of a clone's remotes; none where it is no clone."""
+    from k8s_ucp.git.failures import GitFailed
+    from k8s_ucp.git.repository import run_git
+
+    words = ("-C", str(folder), "config", "--local", "--get-regexp", r"^remote\..*\.url$")
+    try:
+        found = run_git(words, where=str(folder)).decode("utf-8", "replace")
+    except GitFailed:
+        return ()
+    return tuple(line.partition(" ")[2] for line in found.splitlines() if " " in line)
+
+
+def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
+    """helm for charts whose templates are Applications."""
+    from k8s_ucp.gitops.manifests.chart_source import write_files
+    from k8s_ucp.gitops.manifests.helm import template
+
+    def render(chart: str, values: str | None) -> str:
+        with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
+            root = Path(home, "chart")
+            write_files(root, place.below(chart))
+            words: list[str | Path] = ["import", root]
+            words += ["--values", root / values] if values else []
+            return template(helm(), words, home=Path(home), timeout=RENDER_SECONDS)
+
+    return render

@@ -1,0 +1,106 @@
+"""What leaves the clusters with an environment, an app or a team: the lines of `remove --plan`.
+
+From what the core cluster has now. What a removal deletes, and in which order, is in the modules
+that do it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from k8s_ucp import names
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.editing.deletion import open_core
+from k8s_ucp.cli.editing.kind_deletion import foresee_kinds
+from k8s_ucp.cli.editing.namespace_deletion import foresee_namespaces
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.inspect.status import APP
+from k8s_ucp.kube import APPLICATION, Object
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.topology.placement import is_simulated, runs_in_cluster
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import App, Environment, Topology
+
+LATER = "at the next start: the core cluster is not running"
+
+
+def foresee_environment(
+    call: Invocation, topology: Topology, environment: Environment
+) -> Iterator[Foreseen]:
+    """topology: with it."""
+    name, cluster = environment.name, topology.app_cluster(environment.name)
+    provider = environment.cluster.provider
+    core = open_core(call, topology)
+    if core is None:
+        yield Foreseen("wait", f"drain of {cluster}", LATER)
+    else:
+        with contextlib.closing(core):
+            applications = core.list_all(APPLICATION, names.ARGOCD_NAMESPACE)
+        there = [each for each in applications if cluster_of(each) == cluster]
+        yield from foresee_applications(topology, there)
+        yield Foreseen("wait", f"drain of {cluster}", "its Applications leave before it does")
+    for each in topology.spec.databases:
+        if name not in (each.environments or [name]) or runs_in_cluster(each, environment):
+            continue
+        if each.provider != "local":
+            why = "no commit deletes a database: it stays in its cloud until a person deletes it"
+            yield Foreseen("keep", f"database {each.name} of {name}", why)
+    if PROVIDERS[provider].adopts:
+        yield Foreseen("keep", f"cluster {cluster}", "others made it; what ucp put there leaves")
+        return
+    lost = f"everything on {cluster} that no repository has"
+    if not is_simulated(topology, provider):
+        lost += ", with all data in its volumes"
+    yield Foreseen("delete", f"cluster {cluster}", f"it is the one of {name} ({provider})", lost)
+
+
+def foresee_app(
+    call: Invocation, topology: Topology, name: str, declared: App | None
+) -> Iterator[Foreseen]:
+    """topology: with it. declared: as ucp.yaml has it."""
+    core = open_core(call, topology)
+    if core is None:
+        yield Foreseen("delete", f"Applications of {name}", LATER)
+        return
+    with contextlib.closing(core):
+        applications = core.list_all(APPLICATION, names.ARGOCD_NAMESPACE)
+    labels = {APP: name, names.TOPOLOGY: topology.name}
+    own = [
+        each
+        for each in applications
+        if labels.items() <= (each["metadata"].get("labels") or {}).items()
+    ]
+    yield from foresee_applications(topology, own)
+    if declared is not None:
+        yield Foreseen("delete", f"project of {name}", "its Applications are gone by then")
+        yield from foresee_kinds(call, topology, name, applications)
+        without = [each for each in topology.spec.apps if each.name != name]
+        spec = topology.spec.model_copy(update={"apps": tuple(without)})
+        rest = topology.model_copy(update={"spec": spec})
+        yield from foresee_namespaces(call, rest, declared)
+
+
+def foresee_applications(topology: Topology, applications: Iterable[Object]) -> Iterator[Foreseen]:
+    """Each leaves with what it deployed; volumes that it declares take their data with them."""
+    simulated = {
+        topology.app_cluster(each.name)
+        for each in topology.spec.environments
+        if is_simulated(topology, each.cluster.provider)
+    }
+    for each in applications:
+        cluster = cluster_of(each)
+        volumes = [
+            part["name"]
+            for part in (each.get("status") or {}).get("resources") or []
+            if part.get("kind") == "PersistentVolumeClaim" and cluster not in simulated
+        ]
+        lost = f"all data in the volumes {', '.join(volumes)} on {cluster}" if volumes else ""
+        what = f"Application {each['metadata']['name']}"
+        yield Foreseen("delete", what, f"with all that it deployed to {cluster}", lost)
+
+
+def cluster_of(application: Object) -> str:
+    return str(application["spec"].get("destination", {}).get("name", ""))

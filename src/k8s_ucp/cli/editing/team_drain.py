@@ -1,0 +1,197 @@
+"""Takes a team out in an order that loses nothing: claims, Applications, projects, namespaces.
+
+Each wait has a deadline and names what is stuck, with its own last error. What isn't provably the
+team's, or holds anything, stays and is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from k8s_ucp import names
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.editing.namespace_deletion import delete_namespace
+from k8s_ucp.cli.editing.removal_plan import foresee_applications
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.waiting import Cancel, wait_until
+from k8s_ucp.errors import UcpError, some_of
+from k8s_ucp.gitops.refresh import REFRESH
+from k8s_ucp.gitops.render.values.claims import API_VERSION, FOLDER
+from k8s_ucp.gitops.render.values.teams import CLAIMS
+from k8s_ucp.inspect.resource_conditions import stuck
+from k8s_ucp.kube import (
+    APP_PROJECT,
+    APPLICATION,
+    APPLICATION_SET,
+    Kind,
+    Kube,
+    KubeError,
+    NotFound,
+    Object,
+)
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.reconciler.draining import end_sync
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Team, Topology
+
+TEAM = f"{names.GROUP}/team"
+_KEPT = f"{FOLDER}README.md"
+
+
+def without_claims(files: Mapping[str, bytes]) -> dict[str, bytes | None]:
+    """A change of a team's repository: every claim goes, the folder stays."""
+    found = [each for each in files if each.startswith(FOLDER) and each != _KEPT]
+    kept: dict[str, bytes | None] = {} if _KEPT in files or not found else {_KEPT: b"# Claims\n"}
+    return kept | dict.fromkeys(found)
+
+
+def await_claims_gone(kube: Kube, team: Team, *, seconds: float) -> None:
+    """Raises DeadlineExceeded, which names the claims that are left and why."""
+    with contextlib.suppress(KubeError):
+        application = f"{team.namespace}.claims"
+        change = {"metadata": {"annotations": REFRESH}}
+        kube.patch(APPLICATION, application, names.ARGOCD_NAMESPACE, change)
+    kinds = [Kind(API_VERSION, kind, plural) for kind, plural in CLAIMS.items()]
+
+    def look() -> str:
+        try:
+            claims = [each for kind in kinds for each in _list(kube, kind, team.namespace)]
+            return "; ".join(stuck(claims, lambda reference: _find(kube, reference, team)))
+        except KubeError as error:
+            return error.message
+
+    wait_until(
+        f"deletion of the claims of {team.name}",
+        look,
+        seconds=seconds,
+        cancel=Cancel(),
+        pause=1.0,
+        next=f"fix what is named, then run ucp team remove {team.name} again: it continues",
+    )
+
+
+def await_projects_gone(kube: Kube, topology: Topology, team: Team, *, seconds: float) -> None:
+    """Delete the Applications that no set keeps any more, and wait for all that the team had in
+    Argo CD's namespace. Raises DeadlineExceeded."""
+    labels = f"{TEAM}={team.name},{names.TOPOLOGY}={topology.name}"
+    start = f"{team.namespace}."
+
+    def look() -> str:
+        try:
+            sets = [
+                f"ApplicationSet {each['metadata']['name']}"
+                for each in kube.list_all(APPLICATION_SET, names.ARGOCD_NAMESPACE)
+                if each["metadata"]["name"].startswith(start)
+            ]
+            applications = kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
+            for each in applications:
+                # On protected environments a set leaves them; a person asked for it here.
+                if each["metadata"].get("deletionTimestamp"):
+                    end_sync(kube, each)
+                elif not sets:
+                    name, uid = each["metadata"]["name"], each["metadata"]["uid"]
+                    kube.delete(APPLICATION, name, names.ARGOCD_NAMESPACE, uid=uid)
+            left = [
+                *sets,
+                *(f"Application {each['metadata']['name']}" for each in applications),
+                *(
+                    f"AppProject {each['metadata']['name']}"
+                    for each in kube.list_all(APP_PROJECT, names.ARGOCD_NAMESPACE)
+                    if each["metadata"]["name"].startswith(start)
+                ),
+            ]
+            return some_of(left) if left else ""
+        except KubeError as error:
+            return error.message
+
+    wait_until(
+        f"deletion of the Applications and projects of {team.name}",
+        look,
+        seconds=seconds,
+        cancel=Cancel(),
+        pause=0.5,
+        next="ucp status",
+    )
+
+
+def foresee_claims(core: Kube, team: Team, files: Mapping[str, bytes]) -> Iterator[Foreseen]:
+    """What the commit to the team's repository takes away, data included."""
+    for path, content in sorted(without_claims(files).items()):
+        if content is None:
+            yield Foreseen("delete", f"{team.name}: {path}", "the team's claims leave first")
+    for kind in (Kind(API_VERSION, kind, plural) for kind, plural in CLAIMS.items()):
+        for each in _list(core, kind, team.namespace):
+            what = f"{kind.kind} {each['metadata']['name']}"
+            if names.TRACKING_ID in (each["metadata"].get("annotations") or {}):
+                lost = f"{what} of {team.name} with its data"
+                yield Foreseen("delete", what, "its file leaves the team's repository", lost)
+            else:
+                why = "it is not of the team's repository: the removal waits until it is deleted"
+                yield Foreseen("wait", what, why)
+
+
+def foresee_team(topology: Topology, team: Team, core: Kube) -> Iterator[Foreseen]:
+    """What follows the claims."""
+    labels = f"{TEAM}={team.name},{names.TOPOLOGY}={topology.name}"
+    found = core.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
+    yield from foresee_applications(topology, found)
+    for each in core.list_all(APP_PROJECT, names.ARGOCD_NAMESPACE):
+        if (name := each["metadata"]["name"]).startswith(f"{team.namespace}."):
+            yield Foreseen("delete", f"AppProject {name}", f"it is of {team.name}")
+
+    for where in [*(each.name for each in topology.spec.environments), topology.core_cluster]:
+        what = f"namespace {team.namespace} on {where}"
+        yield Foreseen("delete", what, "unless anything of others is left in it then")
+    yield Foreseen("keep", f"repository of team {team.name}", "no removal deletes a repository")
+
+
+def delete_team_namespaces(call: Invocation, topology: Topology, team: Team, core: Kube) -> None:
+    """On every cluster with a kubeconfig here. What stays is said."""
+
+    def ours(found: Object) -> bool:
+        labels = found["metadata"].get("labels") or {}
+        made = labels.get(TEAM) == team.name and labels.get(names.TOPOLOGY) == topology.name
+        return made or labels.get(names.MANAGED_BY) == names.OURS
+
+    state = call.workspace.state(topology.name)
+    for environment in topology.spec.environments:
+        path = state.kubeconfig(topology.app_cluster(environment.name))
+        if not path.exists():
+            continue
+        simulated = PROVIDERS[environment.cluster.provider].simulated
+        application = f"platform-{team.namespace}.{environment.name}"
+        try:
+            with contextlib.closing(Kube.from_file(path)) as kube:
+                why = delete_namespace(
+                    kube, team.namespace, application, volumes_too=simulated, ours=ours
+                )
+        except UcpError as error:
+            why = error.message
+        _tell(call, team, environment.name, why)
+    why = delete_namespace(core, team.namespace, "teams", volumes_too=False, ours=ours)
+    _tell(call, team, topology.core_cluster, why)
+
+
+def _tell(call: Invocation, team: Team, where: str, why: str) -> None:
+    if why:
+        call.console.say(f"note: the namespace {team.namespace} on {where} is retained: {why}")
+
+
+def _list(kube: Kube, kind: Kind, namespace: str) -> list[Object]:
+    try:
+        found = kube.list_all(kind, namespace)
+    except NotFound:
+        return []  # No such kind here: nothing was ever claimed.
+    return [{**each, "kind": kind.kind} for each in found]
+
+
+def _find(kube: Kube, reference: Mapping[str, str], team: Team) -> Object | None:
+    try:
+        kind = kube.kind_of(reference["apiVersion"], reference["kind"])
+        found = kube.find(kind, reference["name"], team.namespace if kind.namespaced else None)
+    except (KubeError, KeyError):
+        return None
+    return None if found is None else {**found, "kind": kind.kind}

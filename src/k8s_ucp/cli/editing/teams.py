@@ -1,0 +1,235 @@
+"""`ucp team`: teams, each with a namespace, a quota and a repository of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    OutputOption,
+    PlanOption,
+    PlanOutputOption,
+    YesOption,
+    declare,
+    invocation,
+    notation,
+    option,
+)
+from k8s_ucp.cli.editing.deletion import how_far, open_core
+from k8s_ucp.cli.editing.team_drain import (
+    await_claims_gone,
+    await_projects_gone,
+    delete_team_namespaces,
+    foresee_claims,
+    foresee_team,
+    without_claims,
+)
+from k8s_ucp.cli.editing.topology_edit import (
+    confirm_removal,
+    edit_topology,
+    plan_edit,
+    read_topology,
+)
+from k8s_ucp.cli.git_credentials import git_credential
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.publish.team_repository import TeamRepository, fill, open_team_repository
+from k8s_ucp.gitops.render.repositories import TeamStart, render_team
+from k8s_ucp.gitops.render.values.claims import FOLDER, ClaimRequest, check_is_composed
+from k8s_ucp.topology import Team, Topology, load
+from k8s_ucp.topology.edit import with_item, without_item
+
+app = declare("List, add and remove teams.")
+APPLICATIONS_SECONDS = 180.0
+
+
+@app.command("list", short_help="List teams with their repositories and claims.")
+def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+    """List the teams of ucp.yaml with their namespaces, repositories and claims."""
+    call = invocation(ctx)
+    topology = load(call.workspace.topology_file)
+    data: list[dict[str, Any]] = []
+    for team in topology.spec.teams:
+        folder = call.workspace.gitops(topology.name)
+        where = team.repo or folder.team_remote(team.name).as_uri()
+        data.append(
+            {
+                "name": team.name,
+                "namespace": team.namespace,
+                "repository": where,
+                "quota": team.quota.model_dump(mode="json"),
+                "claims": _claims(call, topology, team),
+            }
+        )
+    rows = [
+        [each["name"], each["namespace"], ", ".join(each["claims"]), each["repository"]]
+        for each in data
+    ]
+    call.show_list(output, data, ("team", "namespace", "claims", "repository"), rows)
+
+
+@app.command(short_help="Add a team, with a repository of its own.")
+def add(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new team.")],
+    template: Annotated[
+        TeamStart | None,
+        option(
+            "--template", "T", "Initial content of the repository: service, database or compute."
+        ),
+    ] = None,
+    repo: Annotated[
+        str | None,
+        option("--repo", "URL", "Repository of the team. Default: a local one in gitops/."),
+    ] = None,
+    dry_run: Annotated[
+        bool, option("--dry-run", None, "List the files without writing them.")
+    ] = False,
+    output: OutputOption = Output.table,
+) -> None:
+    """Add a team to ucp.yaml and the core repository, push, and fill the team's repository."""
+    call = invocation(ctx)
+    item: dict[str, Any] = {"name": name, **({"repo": repo} if repo else {})}
+
+    def edit(text: str, path: Path) -> tuple[str, Topology]:
+        return with_item(text, "teams", item, path)
+
+    path = call.workspace.topology_file
+    _, topology = edit(read_topology(path), path)
+    team = team_of(topology, name)
+    if template and not topology.spec.environments:
+        raise UsageError(f"--template {template} needs an environment", next="ucp env add NAME")
+    if template in ("database", "compute"):
+        request = ClaimRequest(template, template)
+        check_is_composed(topology, topology.spec.environments[0], request)
+    if dry_run:
+        from k8s_ucp.cli.editing.app_preview import changes
+
+        files, refused = changes(call, edit, [])
+        files += [
+            (f"{name}: {each}", "new") for each in sorted(render_team(topology, team, template))
+        ]
+        data = {
+            "files": [{"path": path, "change": what} for path, what in files],
+            "refused": refused,
+        }
+        if output is not Output.table:
+            call.console.data(notation(data, output))
+            return
+        call.show_list(output, data, ("file", "change"), files)
+        return
+    with _begun(call, topology, team) as repository:
+        fill(repository, topology, team, template)
+        topology = edit_topology(call, edit, subject=f"Add the team {name}")
+    call.console.say(f"its repository: {repository.clone.url()}")
+    call.console.say(f"team {name} added; {how_far(call, topology, 'ucp team list')}")
+
+
+@app.command(short_help="Remove a team: claims, apps, project, namespaces.")
+def remove(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the team.")],
+    wait: Annotated[
+        int, option("--wait", "SECONDS", "How long to wait for the claims to be deleted.")
+    ] = 1200,
+    yes: YesOption = False,
+    plan: PlanOption = False,
+    output: PlanOutputOption = Output.table,
+) -> None:
+    """Remove a team in an order that leaves nothing behind.
+
+    Its claims are deleted first, with their data; then its projects and namespaces. A namespace
+    with objects that ucp did not create is kept, and so is the team's repository.
+    """
+    call = invocation(ctx)
+    topology = load(call.workspace.topology_file)
+    team = team_of(topology, name)
+
+    def edit(text: str, path: Path) -> tuple[str, Topology]:
+        return without_item(text, "teams", name, path)
+
+    started = call.workspace.gitops(topology.name).core.exists()
+    if plan and not started:
+        plan_edit(call, edit, output)
+        return
+    if not plan:
+        confirm_removal(yes, f"the team {name} with its claims and their data")
+    if not started:
+        edit_topology(call, edit)
+        call.console.say(f"team {name} removed")
+        return
+    core = open_core(call, topology)
+    if core is None:
+        raise UcpError(
+            f"the core cluster {topology.core_cluster} is not responding, but is needed to see "
+            f"that the claims of {name} are gone",
+            next=f"ucp start, then: ucp team remove {name}",
+        )
+    with contextlib.closing(core):
+        if plan:
+            claims = {"remove-claims": foresee_claims(core, team, _files(call, topology, team))}
+            leaving = {"await-projects-gone": foresee_team(topology, team, core)}
+            plan_edit(call, edit, output, before=claims, after=leaving)
+            return
+        repository = open_team(call, topology, team)
+        if repository.commit(f"Remove the claims of {name}\n", without_claims):
+            call.console.say(f"the claims of {name} are being deleted")
+        await_claims_gone(core, team, seconds=wait)
+        edit_topology(call, edit, subject=f"Remove the team {name}")
+        await_projects_gone(core, topology, team, seconds=APPLICATIONS_SECONDS)
+        delete_team_namespaces(call, topology, team, core)
+    call.console.say(f"team {name} removed; its repository stays: {repository.clone.url()}")
+
+
+def team_of(topology: Topology, name: str | None) -> Team:
+    """By name, or the only one. Raises UsageError."""
+    teams = {each.name: each for each in topology.spec.teams}
+    if name is None and len(teams) == 1:
+        return next(iter(teams.values()))
+    if name in teams:
+        return teams[name]
+    known = f"; available: {', '.join(teams)}" if teams else ""
+    if name is None:
+        raise UsageError(
+            f"the team is not specified{known}" if teams else "ucp.yaml has no team",
+            next="--team NAME" if teams else "ucp team add NAME",
+        )
+    raise UsageError(f"'{name}' does not exist in teams of ucp.yaml{known}")
+
+
+def open_team(call: Invocation, topology: Topology, team: Team) -> TeamRepository:
+    """The clone of a team's repository. Raises UcpError."""
+    credential = git_credential() if team.repo else None
+    return open_team_repository(topology, team, call.workspace.gitops(topology.name), credential)
+
+
+def _claims(call: Invocation, topology: Topology, team: Team) -> list[str]:
+    found = _files(call, topology, team)
+    return sorted(Path(each).stem for each in found if each.endswith((".yaml", ".yml", ".json")))
+
+
+def _files(call: Invocation, topology: Topology, team: Team) -> dict[str, bytes]:
+    """Claims in its repository; none where this machine has no clone of it."""
+    if not call.workspace.gitops(topology.name).team(team.name).is_dir():
+        return {}
+    return open_team(call, topology, team).files(FOLDER.rstrip("/"))
+
+
+@contextlib.contextmanager
+def _begun(call: Invocation, topology: Topology, team: Team) -> Iterator[TeamRepository]:
+    """Its repository; what was made for it goes again where the team isn't added."""
+    folder = call.workspace.gitops(topology.name)
+    places = [folder.team(team.name), *([] if team.repo else [folder.team_remote(team.name)])]
+    new = [each for each in places if not each.exists()]
+    try:
+        yield open_team(call, topology, team)
+    except BaseException:
+        for each in new:
+            shutil.rmtree(each, ignore_errors=True)
+        raise

@@ -1,0 +1,118 @@
+"""`ucp api render`: what a claim of the platform's own kinds becomes, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from k8s_ucp import yaml_io
+from k8s_ucp.cli.command import Output, declare, invocation, notation, option
+from k8s_ucp.compositions import patch_and_transform, user_code
+from k8s_ucp.compositions.definitions import Definitions
+from k8s_ucp.compositions.function import Function, Request, Response
+from k8s_ucp.compositions.pipeline import render as composed
+from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
+from k8s_ucp.gitops.render.repositories import platform_api
+from k8s_ucp.topology import Topology, default, load
+from k8s_ucp.workspace import Workspace
+
+app = declare("Render the resources of claims (databases and machines).")
+
+_NOT_OBJECTS = "kustomization.yaml"
+
+
+@app.command()
+def render(
+    ctx: typer.Context,
+    claim: Annotated[Path, typer.Argument(metavar="CLAIM.yaml", help="File with the claims.")],
+    file: Annotated[
+        Path | None, option("--file", "F", "Path of the topology file (default: ucp.yaml).")
+    ] = None,
+    output: Annotated[
+        Output, typer.Option("-o", "--output", help="Output format: yaml or json.")
+    ] = Output.yaml,
+) -> None:
+    """Render the resources that Crossplane composes for a claim; nothing is created.
+
+    Definitions and Compositions are the platform's, and those below api/ in the working clone of
+    the core repository, committed or not; so are functions, in api/functions/NAME/main.py.
+    """
+    call = invocation(ctx)
+    if output is Output.table:
+        raise UsageError("output format table is not supported here", next="use -o yaml or -o json")
+    topology = _topology(call.workspace, file)
+    clone = call.workspace.gitops(topology.name).core
+    definitions = Definitions.among(_objects({**platform_api(topology), **_own_api(clone)}))
+    functions = {patch_and_transform.NAME: patch_and_transform.compose, **_own_functions(clone)}
+    try:
+        claims = list(_documents(claim.read_text("utf-8"), str(claim)))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"failed to read {claim}: {error}") from error
+    if not claims:
+        raise UsageError(f"{claim} contains no object")
+    found = [each for one in claims for each in composed(one, definitions, functions)]
+    if output is Output.json:
+        call.console.data(notation(found, output))
+    else:
+        call.console.data("---\n".join(yaml_io.dump(each) for each in found).rstrip("\n"))
+
+
+def _topology(workspace: Workspace, file: Path | None) -> Topology:
+    path = file or workspace.topology_file
+    return load(path) if file or path.exists() else default("demo", (), ())
+
+
+def _own_api(clone: Path) -> dict[str, bytes]:
+    """What people have there, by path; nothing where there is no clone yet."""
+    try:
+        return {
+            path.relative_to(clone).as_posix(): path.read_bytes()
+            for path in sorted((clone / "api").rglob("*"))
+            if path.is_file()
+        }
+    except OSError as error:
+        raise UcpError(f"failed to read {clone / 'api'}: {error.strerror}") from error
+
+
+def _own_functions(clone: Path) -> dict[str, Function]:
+    paths = [path.relative_to(clone).as_posix() for path in (clone / user_code.FOLDER).rglob("*")]
+    names = user_code.names(paths, reserved=patch_and_transform.NAME)
+    return {name: _lazily(clone / user_code.FOLDER / name) for name in names}
+
+
+def _lazily(folder: Path) -> Function:
+    """Crossplane's SDK is needed by claims whose Composition calls such a function alone."""
+
+    def compose(request: Request) -> Response:
+        try:
+            from k8s_ucp.compositions.user_functions import in_folder
+        except ModuleNotFoundError as error:
+            raise ProgramMissing(
+                f"functions in Python need {error.name}, which is not installed",
+                next="pip install 'k8s-ucp[cloud]' (in a checkout: make install-cloud)",
+            ) from None
+        return in_folder(folder)(request)
+
+    return compose
+
+
+def _objects(files: dict[str, bytes]) -> Iterator[Any]:
+    for path, content in sorted(files.items()):
+        if path.startswith(f"{user_code.FOLDER}/"):
+            continue
+        if path.endswith((".yaml", ".yml")) and not path.endswith(_NOT_OBJECTS):
+            yield from _documents(content.decode("utf-8", "replace"), path)
+
+
+def _documents(text: str, source: str) -> Iterator[Any]:
+    try:
+        for each in yaml_io.load_all(text):
+            if isinstance(each, dict):
+                yield each
+            elif each is not None:
+                raise UsageError(f"{source} contains a document that is not an object")
+    except (yaml_io.YAMLError, ValueError) as error:
+        raise UsageError(f"{source} is not valid YAML: {error}") from error

@@ -1,0 +1,171 @@
+"""`ucp events`: what the clusters tell, merged in the order of time."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from k8s_ucp import names
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
+from k8s_ucp.cli.topology_selection import chosen_view
+from k8s_ucp.context import TopologyView
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.inspect.events import EventLine, Filter, Places, merged
+from k8s_ucp.inspect.following import WatchChange, follow
+from k8s_ucp.kube import EVENT, LOCAL_CLUSTER, Kube, Object
+
+app = declare()
+
+LINES = 200
+ANSWER_SECONDS = 5.0
+"""For a page of a cluster's Events; so long is waited for one that doesn't answer."""
+COLUMNS = ("time", "cluster", "app", "about", "type", "reason", "message")
+
+
+@app.command("events")
+def show(
+    ctx: typer.Context,
+    of_app: Annotated[
+        str, option("--app", "NAME", "Only Events about this app.", show_default=False)
+    ] = "",
+    environment: Annotated[
+        str, option("--env", "NAME", "Only Events about this environment.", show_default=False)
+    ] = "",
+    about: Annotated[
+        str,
+        option(
+            "--object",
+            "[KIND/]NAME",
+            "Only Events about this object, such as Application/echo-stage.",
+            show_default=False,
+        ),
+    ] = "",
+    follow_on: Annotated[
+        bool, typer.Option("-f", "--follow", help="Follow the Events until Ctrl-C.")
+    ] = False,
+    lines: Annotated[
+        int, typer.Option("-n", "--lines", min=0, help="Number of Events to print, the newest.")
+    ] = LINES,
+    output: OutputOption = Output.table,
+) -> None:
+    """Print the Events of Argo CD, Crossplane, the reconciler and all clusters, the newest last.
+
+    Clusters that could not be asked are named on stderr, and in `notAsked` of the JSON. With -f, -o
+    json prints an object for each Event.
+    """
+    if follow_on and output is Output.yaml:
+        raise UsageError("--follow does not support -o yaml", next="ucp events -f -o json")
+    call = invocation(ctx)
+    context = chosen_view(call)
+    places, not_asked = _places(context)
+    wanted = Filter(of_app, environment, about)
+    files = {name: context.state.kubeconfig(name) for name in (places.core, *places.environments)}
+    found = {}
+    with ThreadPoolExecutor(16, "events") as pool:
+        asked = {
+            name: pool.submit(_events, path)
+            for name, path in files.items()
+            if name not in not_asked
+        }
+        for name, answer in asked.items():
+            try:
+                found[name] = answer.result()
+            except UcpError as error:
+                not_asked[name] = error.message
+    for name, why in not_asked.items():
+        call.console.say(f"note: failed to list the Events of {name}: {why}")
+    told = [places.line(name, each) for name, events in found.items() for each in events]
+    kept = merged(filter(wanted.keeps, told), lines)
+    if not follow_on:
+        data = {
+            "events": kept,
+            "notAsked": [{"cluster": c, "why": w} for c, w in not_asked.items()],
+        }
+        call.show_list(output, data, COLUMNS, [_row(each) for each in kept])
+        if not found:
+            raise UcpError("no cluster is responding", next="ucp start, or ucp doctor")
+        return
+    for each in kept:
+        _print(call, output, each)
+    known = {name: {_version(each) for each in events} for name, events in found.items()}
+    for name, event in _followed(call, files, known):
+        line = places.line(name, event)
+        if wanted.keeps(line):
+            _print(call, output, line)
+
+
+def _places(context: TopologyView) -> tuple[Places, dict[str, str]]:
+    """With why the core could not be asked; then what is declared is all that is known."""
+    core = context.topology.core_cluster
+    try:
+        clusters = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
+        return Places.of(context.topology, clusters, context.applications()), {}
+    except UcpError as error:
+        return Places.of(context.topology, (), ()), {core: error.message}
+
+
+def _events(kubeconfig: Path) -> list[Object]:
+    """Raises UcpError."""
+    kube = Kube.from_file(kubeconfig)
+    try:
+        return kube.list_with_version(EVENT, timeout=ANSWER_SECONDS)[0]
+    finally:
+        kube.close()
+
+
+def _followed(
+    call: Invocation, files: Mapping[str, Path], known: Mapping[str, set[str]]
+) -> Iterator[tuple[str, Object]]:
+    """What is new, as it comes, with its cluster. known: versions of what was told already."""
+    heard: queue.SimpleQueue[tuple[str, WatchChange]] = queue.SimpleQueue()
+
+    def hear(name: str, path: Path) -> None:
+        for change in follow(partial(Kube.from_file, path), EVENT, None, threading.Event()):
+            heard.put((name, change))
+
+    for name, path in files.items():
+        # Daemons: Ctrl-C ends the command, whatever they wait for.
+        threading.Thread(target=hear, args=(name, path), name=name, daemon=True).start()
+    versions = {name: known.get(name, set()) for name in files}
+    lost = {name for name in files if name not in known}
+    while True:
+        name, change = heard.get()
+        if change.what == "LOST":
+            if name not in lost:
+                call.console.say(f"note: {name} does not respond: {change.why}")
+            lost.add(name)
+            continue
+        if name in lost:
+            lost.discard(name)
+            call.console.say(f"note: {name} responds")
+        for each in change.items:
+            if change.what != "DELETED" and _version(each) not in versions[name]:
+                yield name, each
+        if change.what == "LISTED":
+            versions[name] = set()
+        versions[name] |= {_version(each) for each in change.items}
+
+
+def _version(event: Object) -> str:
+    return f"{event['metadata'].get('uid')} {event['metadata'].get('resourceVersion')}"
+
+
+def _row(line: EventLine) -> list[str]:
+    times = f" (x{line['count']})" if line["count"] > 1 else ""
+    values = {**line, "time": str(line["last"] or "")[:19], "message": f"{line['message']}{times}"}
+    return [str(values[name] or "") for name in COLUMNS]
+
+
+def _print(call: Invocation, output: Output, line: EventLine) -> None:
+    if output is Output.json:
+        call.console.data(json.dumps(line))
+    else:
+        call.console.data("   ".join(" ".join(each.split()) or "-" for each in _row(line)))

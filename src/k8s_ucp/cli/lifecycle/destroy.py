@@ -1,0 +1,89 @@
+"""`ucp destroy`: a topology goes for good, with what it has in clouds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from k8s_ucp.cli.command import (
+    Output,
+    PlanOption,
+    PlanOutputOption,
+    declare,
+    invocation,
+    option,
+)
+from k8s_ucp.cli.git_credentials import credential_of
+from k8s_ucp.cli.plan_runner import run_plan, show_plan
+from k8s_ucp.cli.topology_selection import chosen_context
+from k8s_ucp.credentials import BadCredential
+from k8s_ucp.errors import UsageError, some_of
+
+app = declare()
+
+
+@app.command()
+def destroy(
+    ctx: typer.Context,
+    yes: Annotated[bool, option("--yes", None, "Do not ask for the topology's name.")] = False,
+    delete_data: Annotated[
+        bool,
+        option("--delete-data", None, "Delete databases and machines, too, with their data."),
+    ] = False,
+    plan: PlanOption = False,
+    output: PlanOutputOption = Output.table,
+) -> None:
+    """Delete a topology: its apps, clusters, networks, and the core cluster.
+
+    Environments are drained first. Databases and machines are kept unless --delete-data is given.
+    At the end the clouds are asked what is left of it; leftovers are listed, and the core is kept.
+    The repositories are kept.
+    """
+    call = invocation(ctx)
+    context = chosen_context(call)
+    context.destroys, context.delete_data = True, delete_data
+    name = context.topology.name
+    try:
+        context.git_credential = credential_of(context.topology, call.workspace)
+    except BadCredential as error:
+        call.console.say(f"note: {error.message}")
+    from k8s_ucp import plans
+
+    if plan:
+        show_plan(call, [plans.destroy()], context, output)
+        return
+    if not yes:
+        _confirm(name)
+    seconds = run_plan(plans.destroy(), context, call.console)
+    if context.read_back:
+        seen = "in the cloud itself" if context.simulates_cloud else "on the core cluster"
+        call.console.say(f"{context.read_back} resources were looked for {seen}; none is left")
+    if context.snapshots:
+        call.console.say(
+            f"snapshots that databases left, yours to delete: {some_of(context.snapshots)}"
+        )
+    if context.kept:
+        call.console.say(
+            f"kept, and billed where it is in a cloud: {some_of(context.kept)}\n"
+            f"all else of {name} is deleted ({seconds:.1f} s), and its repositories are kept. "
+            "`ucp start` creates it anew around what is kept."
+        )
+    else:
+        call.console.say(
+            f"{name} is destroyed ({seconds:.1f} s); its repositories are kept. "
+            "`ucp start` creates it anew."
+        )
+
+
+def _confirm(name: str) -> None:
+    """Raises UsageError unless a person types the topology's name."""
+    from k8s_ucp.cli import questions
+
+    if not questions.can_ask():
+        raise UsageError(
+            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+            next="ucp destroy --plan shows what goes; then: ucp destroy --yes",
+        )
+    if questions.typed(f"Type {name} to delete it with everything that it has:") != name:
+        raise UsageError("nothing was deleted")

@@ -1,0 +1,139 @@
+"""What a request to AWS asks for: service, region, operation, parameters.
+
+Operations are found as botocore's models of the services have them, so a new kind of resource
+needs no line here. Signature Version 4 says service and region:
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+READS = ("Describe", "Get", "List", "Head", "Lookup", "Simulate", "Search", "Check", "Decode")
+_SCOPE = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=([^/,\s]+)/\d{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request\b"
+)
+
+
+@dataclass(frozen=True)
+class HttpRequest:
+    """A request as it came. path: without the query, still percent-encoded. headers: lower-case
+    names.
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class ApiCall:
+    """One operation on a service. parameters: by the names that the service's model has."""
+
+    service: str
+    region: str
+    operation: str
+    access_key: str
+    caller: str
+    """User agent."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> bool:
+        """It may change something in the cloud."""
+        return not self.operation.startswith(READS)
+
+
+def read_call(request: HttpRequest) -> ApiCall | None:
+    """The operation that a signed request asks for; None where it is none that we know."""
+    scope = _SCOPE.match(request.headers.get("authorization", ""))
+    if not scope:
+        return None
+    key, region, service = scope.groups()
+    found = _operation(service, request)
+    if found is None:
+        return None
+    operation, parameters = found
+    caller = request.headers.get("user-agent", "")
+    return ApiCall(service, region, operation, key, caller, parameters)
+
+
+def _operation(service: str, request: HttpRequest) -> tuple[str, dict[str, Any]] | None:
+    model = service_model(service)
+    if model is None:
+        return None
+    if model.resolved_protocol in ("query", "ec2"):
+        form = dict(parse_qsl(request.body.decode("utf-8", "replace"), keep_blank_values=True))
+        operation = form.pop("Action", "")
+        return (operation, form) if operation in model.operation_names else None
+    if target := request.headers.get("x-amz-target"):
+        operation = target.rpartition(".")[2]
+        return (operation, _json(request.body)) if operation in model.operation_names else None
+    return _rest_operation(service, request)
+
+
+def _rest_operation(service: str, request: HttpRequest) -> tuple[str, dict[str, Any]] | None:
+    """The operation whose method, path and fixed query keys fit; the most particular one."""
+    query = dict(parse_qsl(request.query, keep_blank_values=True))
+    found: list[tuple[int, str, dict[str, Any]]] = []
+    for name, method, path, fixed in _routes(service):
+        match = path.fullmatch(request.path)
+        fits = match and method == request.method
+        if fits and match and all(query.get(key) == value for key, value in fixed.items()):
+            labels = {key: unquote(value) for key, value in match.groupdict().items() if value}
+            found.append((len(fixed) * 100 - len(labels), name, labels))
+    if not found:
+        return None
+    _, name, labels = max(found, key=lambda each: each[0])
+    kind = request.headers.get("content-type", "")
+    body = _json(request.body) if "json" in kind else {}
+    return name, {**query, **body, **labels}
+
+
+@cache
+def _routes(service: str) -> list[tuple[str, str, re.Pattern[str], dict[str, str]]]:
+    """(operation, method, pattern of its path, fixed query) of a REST service."""
+    model = service_model(service)
+    routes = []
+    for name in model.operation_names if model else ():
+        http = model.operation_model(name).http
+        path, _, query = http["requestUri"].partition("?")
+        parts = re.split(r"\{(\w+)(\+?)\}", path)
+        pattern = "".join(
+            re.escape(text)
+            + (f"(?P<{label}>{'.+' if greedy else '[^/]+'})" if label is not None else "")
+            for text, label, greedy in zip(
+                parts[::3], [*parts[1::3], None], [*parts[2::3], ""], strict=True
+            )
+        )
+        fixed = dict(parse_qsl(query, keep_blank_values=True))
+        routes.append((name, http["method"], re.compile(pattern + "/?"), fixed))
+    return routes
+
+
+@cache
+def service_model(service: str) -> Any:
+    """botocore's model of a service, by the name that signatures have; None for unknown ones."""
+    import botocore.exceptions
+    import botocore.session
+
+    try:
+        return botocore.session.get_session().get_service_model(service)
+    except botocore.exceptions.UnknownServiceError:
+        return None
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        read = json.loads(body or b"{}")
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}

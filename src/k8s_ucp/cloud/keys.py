@@ -1,0 +1,50 @@
+"""Who may call the cloud: one access key for AWS's interface, a token for the layer's own.
+
+Made once for a topology, in a file that only the user can read.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import string
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import make_private_folder, write_private_file
+
+_LETTERS = string.ascii_uppercase + "234567"
+
+
+@dataclass(frozen=True)
+class CloudKeys:
+    """Of one cloud."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    token: str = field(repr=False)
+
+
+def settle_keys(folder: Path) -> CloudKeys:
+    """Those of the cloud whose state is in this folder; made where there are none."""
+    make_private_folder(folder)
+    access_key = "AKIA" + "".join(secrets.choice(_LETTERS) for _ in range(16))
+    new = CloudKeys(access_key, secrets.token_urlsafe(30), secrets.token_urlsafe(32))
+    write_private_file(_file(folder), json.dumps(asdict(new), indent=1) + "\n", replace=False)
+    return read_keys(folder)
+
+
+def read_keys(folder: Path) -> CloudKeys:
+    """Raises UcpError, without what was read."""
+    try:
+        return CloudKeys(**json.loads(_file(folder).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        raise UcpError(
+            f"the keys of the simulated cloud in {_file(folder)} can't be read",
+            next="run `ucp start` again",
+        ) from None
+
+
+def _file(folder: Path) -> Path:
+    return folder / "keys.json"

@@ -1,0 +1,63 @@
+"""`python -m k8s_ucp.cloud.run --folder FOLDER --port PORT`: the cloud as a process, supervised.
+
+It listens once it has replayed what was recorded, so whoever is answered sees all of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+
+from k8s_ucp.cloud.keys import read_keys
+from k8s_ucp.cloud.server import LOG, SimulatedCloud, serve
+from k8s_ucp.errors import UcpError
+from k8s_ucp.locks import locked_now
+
+ADDRESS = "127.0.0.1"
+
+
+def run(folder: Path, port: int) -> None:
+    """Answer until the process ends. Raises UcpError."""
+    keys = read_keys(folder)
+    with locked_now(folder / "lock") as alone:
+        if not alone:
+            raise UcpError(f"another process runs the simulated cloud in {folder}")
+        cloud = SimulatedCloud(folder, keys.access_key, keys.token, _restart)
+        try:
+            listener = socket.create_server((ADDRESS, port))
+        except OSError as error:
+            raise UcpError(f"failed to listen on {ADDRESS}:{port}: {error.strerror}") from error
+        with listener:
+            LOG.info("listening on %s:%d", ADDRESS, port)
+            serve(listener, cloud)
+
+
+def _restart() -> None:
+    """Some moments later, when the answer has left; the process keeps its id."""
+    threading.Timer(0.2, os.execv, (sys.executable, sys.orig_argv)).start()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True, help="folder of the cloud's state")
+    parser.add_argument("--port", type=int, required=True, help="port on the loopback")
+    options = parser.parse_args()
+    logging.basicConfig(
+        stream=sys.stdout, level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s"
+    )
+    LOG.setLevel(logging.INFO)
+    # It would log every look, with an address that may hold what is nobody's business.
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    try:
+        run(options.folder, options.port)
+    except UcpError as error:
+        sys.exit(f"ucp: {error}")
+
+
+if __name__ == "__main__":
+    main()

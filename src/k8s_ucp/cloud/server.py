@@ -1,0 +1,305 @@
+"""The cloud's process: moto behind a layer that keeps the ledger, makes faults and remembers.
+
+One call at a time: the ledger's order is the order in which things happened, and moto's ids follow
+from the number of the call.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.cloud.call import ApiCall, HttpRequest, read_call, service_model
+from k8s_ucp.cloud.faults import CloudFault, as_items, read_faults, take
+from k8s_ucp.cloud.ledger import RESET, CloudLedger, CloudLedgerEntry
+from k8s_ucp.cloud.recording import Recording
+from k8s_ucp.cloud.resources import effect_of, id_of
+from k8s_ucp.errors import UcpError
+
+LOG = logging.getLogger("cloud")
+ADMIN = "/_ucp/"
+HANG = 600.0
+"""Seconds until a hanging call is dropped; clients give up earlier."""
+
+StartResponse = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """moto's, to one request."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class SimulatedCloud:
+    """A WSGI application: AWS's interface, and the layer's own below `/_ucp/`.
+
+    folder: where the ledger and the recording are kept. access_key: the only one that may call;
+    token: for the layer's own interface. restart: has this process begin anew, a moment later.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        access_key: str,
+        token: str,
+        restart: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.ledger = CloudLedger(folder / "ledger.jsonl")
+        self.recording = Recording(folder / "recording.jsonl")
+        self._access_key, self._token, self._restart = access_key, token, restart
+        self._emptied = False
+        self._moto = threading.Lock()
+        self._rules = threading.Lock()
+        self._faults: tuple[CloudFault, ...] = ()
+        self._touched: set[tuple[str, str]] = set()
+        """(service, region): moto makes what a region has from the beginning at its first call."""
+        self._number = max((each.number for each in self.ledger.entries()), default=0)
+        self._application = _moto()
+        self._replay()
+
+    def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        request = _read(environ)
+        if request.path.startswith(ADMIN):
+            return self._administer(request, start)
+        call = read_call(request)
+        if call is None or not hmac.compare_digest(call.access_key, self._access_key):
+            return _refuse(call, 403, "InvalidClientTokenId", "the access key is not valid", start)
+        with self._rules:
+            fault, self._faults = take(self._faults, call)
+        if fault and (answer := _before(fault, call, environ, start)) is not None:
+            return answer
+        if not call.changes:
+            return self._look(call, request, start)
+        return self._change(
+            call, request, environ, start, lost=bool(fault and fault.kind == "lost")
+        )
+
+    def _look(self, call: ApiCall, request: HttpRequest, start: StartResponse) -> Iterable[bytes]:
+        with self._moto:
+            if (call.service, call.region) in self._touched:
+                return self._pass(request, start)
+            self._number += 1
+            self.recording.append(self._number, request)
+            answer = self._played(self._number, call, request)
+        start(f"{answer.status} -", answer.headers)
+        return [answer.body]
+
+    def _change(
+        self,
+        call: ApiCall,
+        request: HttpRequest,
+        environ: Mapping[str, Any],
+        start: StartResponse,
+        *,
+        lost: bool,
+    ) -> Iterable[bytes]:
+        with self._moto:
+            self._number += 1
+            self.recording.append(self._number, request)
+            answer = self._played(self._number, call, request)
+            self._tell(_entry(self._number, call, answer, answered=not lost))
+        if lost:
+            return _drop(environ)
+        start(f"{answer.status} -", answer.headers)
+        return [answer.body]
+
+    def _tell(self, entry: CloudLedgerEntry) -> None:
+        self.ledger.append(entry)
+        what = f"{entry.region} {entry.service}:{entry.operation} {entry.id or '-'}"
+        LOG.info("%d %s %d", entry.number, what, entry.status)
+
+    def _played(self, number: int, call: ApiCall, request: HttpRequest) -> _Answer:
+        from moto.moto_api._internal import mock_random
+
+        self._touched.add((call.service, call.region))
+        mock_random.seed(number)
+        answers: list[tuple[int, list[tuple[str, str]]]] = []
+
+        def note(status: str, headers: list[tuple[str, str]], _: Any = None) -> None:
+            answers.append((int(status.split()[0]), headers))
+
+        body = b"".join(self._pass(request, note))
+        return _Answer(*answers[-1], body)
+
+    def _pass(self, request: HttpRequest, start: StartResponse) -> Iterable[bytes]:
+        from werkzeug.test import EnvironBuilder
+
+        builder = EnvironBuilder(
+            method=request.method,
+            path=request.path,
+            query_string=request.query,
+            headers=list(request.headers.items()),
+            data=request.body,
+        )
+        answer: Iterable[bytes] = self._application(builder.get_environ(), start)
+        return answer
+
+    def _replay(self) -> None:
+        """Make the cloud that was there; what a crash kept out of the ledger is added to it."""
+        told, emptied = set[int](), 0
+        for entry in self.ledger.entries():
+            told.add(entry.number)
+            emptied = entry.number if entry.operation == RESET else emptied
+        for each in self.recording.requests():
+            self._number = max(self._number, each.number)
+            call = read_call(each.request)
+            if call is None or each.number < emptied:
+                continue
+            answer = self._played(each.number, call, each.request)
+            if call.changes and each.number not in told:
+                self._tell(_entry(each.number, call, answer, answered=False))
+
+    def reset(self) -> None:
+        """Empty the cloud; this process does nothing more.
+
+        moto keeps much of what it made through a reset of its own, so that ids would depend on the
+        time before. The ledger notes it first: what was recorded earlier is never played again.
+        Numbers go on, so no id comes again.
+        """
+        self._moto.acquire()
+        self._emptied = True
+        self._tell(CloudLedgerEntry(self._number + 1, time.time(), "", "ucp", RESET, "", 200))
+        self.recording.clear()
+        self._restart()
+
+    def _administer(self, request: HttpRequest, start: StartResponse) -> Iterable[bytes]:
+        what = request.path.removeprefix(ADMIN)
+        if what == "health":
+            return _json(start, 503 if self._emptied else 200, {"number": self._number})
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            return _json(start, 403, {"error": "the token is not valid"})
+        if what == "ledger":
+            return _json(start, 200, [asdict(each) for each in self.ledger.entries()])
+        if what == "reset" and request.method == "POST":
+            self.reset()
+            return _json(start, 200, {})
+        if what == "faults" and request.method in ("PUT", "POST"):
+            try:
+                given_faults = read_faults(json.loads(request.body))
+            except (UcpError, ValueError) as error:
+                return _json(start, 400, {"error": str(error)})
+            with self._rules:
+                kept = self._faults if request.method == "POST" else ()
+                self._faults = (*kept, *given_faults)
+        if what == "faults":
+            return _json(start, 200, as_items(self._faults))
+        return _json(start, 404, {"error": f"nothing is at {request.path}"})
+
+
+def serve(listener: socket.socket, cloud: SimulatedCloud) -> None:
+    """Answer on a socket that listens, until the process ends."""
+    from werkzeug.serving import make_server
+
+    host, port = listener.getsockname()
+    make_server(host, port, cloud, threaded=True, fd=listener.fileno()).serve_forever()
+
+
+def _moto() -> Any:
+    # Roles of EKS take AWS's own policies, which moto knows only when it is told to.
+    os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+    return DomainDispatcherApplication(create_backend_app)
+
+
+def _read(environ: Mapping[str, Any]) -> HttpRequest:
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    headers = {
+        name[5:].replace("_", "-").lower(): value
+        for name, value in environ.items()
+        if name.startswith("HTTP_")
+    }
+    for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
+        if environ.get(name):
+            headers[name.replace("_", "-").lower()] = environ[name]
+    path, _, query = str(environ.get("RAW_URI") or environ["PATH_INFO"]).partition("?")
+    body = environ["wsgi.input"].read(length) if length else b""
+    return HttpRequest(environ["REQUEST_METHOD"], path, query, headers, body)
+
+
+def _before(
+    fault: CloudFault, call: ApiCall, environ: Mapping[str, Any], start: StartResponse
+) -> Iterable[bytes] | None:
+    """The answer of a fault that keeps a call from being done; None where it is to be done."""
+    if fault.kind == "unavailable":
+        return _refuse(call, 503, "ServiceUnavailable", "the service is not available", start)
+    if fault.kind == "throttle":
+        code = "RequestLimitExceeded" if call.service == "ec2" else "Throttling"
+        return _refuse(call, 503 if call.service == "ec2" else 400, code, "rate exceeded", start)
+    if fault.kind == "hang":
+        time.sleep(fault.seconds or HANG)
+        return _drop(environ)
+    time.sleep(fault.seconds)
+    return None
+
+
+def _refuse(
+    call: ApiCall | None, status: int, code: str, message: str, start: StartResponse
+) -> Iterable[bytes]:
+    """An error as the service's protocol has it."""
+    model = service_model(call.service) if call else None
+    protocol = model.resolved_protocol if model else "query"
+    if "json" in protocol:
+        body, kind = json.dumps({"__type": code, "message": message}), "application/json"
+    else:
+        error, kind = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>", "text/xml"
+        if protocol == "ec2":
+            body = f"<Response><Errors>{error}</Errors></Response>"
+        else:
+            body = f"<ErrorResponse>{error}</ErrorResponse>"
+    start(f"{status} -", [("Content-Type", kind), ("x-amzn-ErrorType", code)])
+    return [body.encode()]
+
+
+def _drop(environ: Mapping[str, Any]) -> Iterable[bytes]:
+    """Close the connection without an answer."""
+    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+    raise ConnectionAbortedError("the answer is lost on purpose")
+
+
+def _entry(number: int, call: ApiCall, answer: _Answer, *, answered: bool) -> CloudLedgerEntry:
+    effect = effect_of(call.service, call.operation)
+    return CloudLedgerEntry(
+        number=number,
+        time=time.time(),
+        region=call.region,
+        service=call.service,
+        operation=call.operation,
+        caller=call.caller,
+        status=answer.status,
+        kind=effect.kind if effect else "",
+        id=id_of(effect, call.parameters, _parsed(call, answer)) if effect else "",
+        made=bool(effect and effect.makes),
+        answered=answered,
+    )
+
+
+def _parsed(call: ApiCall, answer: _Answer) -> Any:
+    """The answer as botocore's clients read it; nothing for an error."""
+    from botocore.parsers import create_parser
+
+    model = service_model(call.service)
+    shape = model.operation_model(call.operation).output_shape
+    if answer.status >= 400 or shape is None:
+        return {}
+    headers = {name.lower(): value for name, value in answer.headers}
+    content = {"status_code": answer.status, "headers": headers, "body": answer.body}
+    return create_parser(model.resolved_protocol).parse(content, shape)
+
+
+def _json(start: StartResponse, status: int, content: Any) -> Iterable[bytes]:
+    start(f"{status} -", [("Content-Type", "application/json")])
+    return [json.dumps(content).encode()]

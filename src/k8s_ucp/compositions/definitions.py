@@ -1,0 +1,187 @@
+"""CompositeResourceDefinitions and Compositions: which ones a claim is for, and if it fits. Pure.
+
+The API server judges a claim by the same schema; rules in CEL are left to it.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp.compositions.function import Object
+from k8s_ucp.errors import UsageError, some_of
+
+_API = "apiextensions.crossplane.io/"
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+_CROSSPLANE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""What Crossplane adds to the spec of every kind itself."""
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """definitions, compositions: as they are in files or in a cluster."""
+
+    definitions: tuple[Object, ...]
+    compositions: tuple[Object, ...]
+
+    @classmethod
+    def among(cls, objects: Iterable[Object]) -> Definitions:
+        """Of one name the last one counts."""
+        found: dict[tuple[str, str], Object] = {}
+        for each in objects:
+            kind = str(each.get("kind"))
+            if str(each.get("apiVersion")).startswith(_API):
+                found[kind, each["metadata"]["name"]] = each
+        chosen = [
+            tuple(each for (kind, _), each in found.items() if kind == wanted)
+            for wanted in ("CompositeResourceDefinition", "Composition")
+        ]
+        return cls(*chosen)
+
+    def complete(self, claim: Object) -> dict[str, Any]:
+        """The claim with its kind's defaults. Raises UsageError with all that is wrong in it."""
+        schema = self._schema(claim)
+        found: dict[str, Any] = _with_defaults(copy.deepcopy(dict(claim)), schema)
+        found.setdefault("spec", {}).setdefault("crossplane", {})
+        if wrong := list(_problems(found, schema, "")):
+            raise UsageError(f"{_title(claim)}: {'; '.join(wrong)}")
+        return found
+
+    def composition(self, claim: Object) -> Object:
+        """The one that Crossplane would take. Raises UsageError."""
+        of_kind = [
+            each
+            for each in self.compositions
+            if each["spec"]["compositeTypeRef"]
+            == {"apiVersion": claim["apiVersion"], "kind": claim["kind"]}
+        ]
+        chosen = (claim.get("spec") or {}).get("crossplane") or {}
+        ref = (chosen.get("compositionRef") or {}).get("name")
+        labels = (chosen.get("compositionSelector") or {}).get("matchLabels") or {}
+        fitting = [
+            each
+            for each in of_kind
+            if ref in (None, each["metadata"]["name"])
+            and labels.items() <= (each["metadata"].get("labels") or {}).items()
+        ]
+        if len(fitting) == 1:
+            return fitting[0]
+        known = ", ".join(_described(each) for each in fitting or of_kind) or "none"
+        if fitting:
+            raise UsageError(
+                f"{_title(claim)}: several Compositions are possible: {known}",
+                next="select one in spec.crossplane.compositionSelector.matchLabels",
+            )
+        asked = ref or ", ".join(f"{key}={value}" for key, value in labels.items())
+        raise UsageError(
+            f"{_title(claim)}: there is no Composition {asked}".rstrip() + f"; available: {known}"
+        )
+
+    def _schema(self, claim: Object) -> Mapping[str, Any]:
+        group, _, version = str(claim.get("apiVersion")).rpartition("/")
+        for each in self.definitions:
+            spec = each["spec"]
+            if (spec["group"], spec["names"]["kind"]) != (group, claim.get("kind")):
+                continue
+            served = {v["name"]: v for v in spec["versions"] if v.get("served")}
+            if version not in served:
+                raise UsageError(
+                    f"{_title(claim)}: version {version!r} is not served, but {', '.join(served)}"
+                )
+            schema = copy.deepcopy(served[version]["schema"]["openAPIV3Schema"])
+            properties = schema.setdefault("properties", {})
+            own = properties.setdefault("spec", {"type": "object"})
+            own.setdefault("properties", {})["crossplane"] = _CROSSPLANE
+            return {
+                **schema,
+                "properties": {
+                    **properties,
+                    **{name: {"type": "string"} for name in ("apiVersion", "kind")},
+                    "metadata": _CROSSPLANE,
+                    "status": _CROSSPLANE,
+                },
+            }
+        known = [f"{d['spec']['names']['kind']} of {d['spec']['group']}" for d in self.definitions]
+        raise UsageError(
+            f"no CompositeResourceDefinition defines {claim.get('kind')} of {group}; "
+            f"defined are: {', '.join(known) or 'none'}"
+        )
+
+
+def _title(claim: Object) -> str:
+    return f"{claim.get('kind')} {(claim.get('metadata') or {}).get('name', '')}".strip()
+
+
+def _described(composition: Object) -> str:
+    metadata = composition["metadata"]
+    labels = ", ".join(f"{key}={value}" for key, value in (metadata.get("labels") or {}).items())
+    return f"{metadata['name']} ({labels})" if labels else str(metadata["name"])
+
+
+def _with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
+    if isinstance(value, dict):
+        for name, inner in (schema.get("properties") or {}).items():
+            if name not in value and "default" in inner:
+                value[name] = copy.deepcopy(inner["default"])
+            if name in value:
+                value[name] = _with_defaults(value[name], inner)
+    elif isinstance(value, list):
+        return [_with_defaults(each, schema.get("items") or {}) for each in value]
+    return value
+
+
+def _problems(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    wanted = schema.get("type", "")
+    if wanted and not _is_a(value, wanted):
+        yield f"{path} is not of type {wanted}"
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{path}: {value!r} is not one of {some_of(schema['enum'], 8)}"
+    if isinstance(value, dict):
+        yield from _object_problems(value, schema, path)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _problems(each, schema.get("items") or {}, f"{path}[{number}]")
+    elif isinstance(value, str):
+        if "pattern" in schema and not re.search(schema["pattern"], value):
+            yield f"{path}: {value!r} does not match {schema['pattern']}"
+        if len(value) > schema.get("maxLength", len(value)):
+            yield f"{path} is longer than {schema['maxLength']}"
+    elif isinstance(value, int | float):
+        if value < schema.get("minimum", value):
+            yield f"{path}: {value} is less than {schema['minimum']}"
+        if value > schema.get("maximum", value):
+            yield f"{path}: {value} is more than {schema['maximum']}"
+
+
+def _object_problems(value: Object, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    properties = schema.get("properties") or {}
+    more = schema.get("additionalProperties")
+    required: Sequence[str] = schema.get("required") or ()
+    for name in required:
+        if name not in value:
+            yield f"{path}.{name} is required".lstrip(".")
+    for name, inner in value.items():
+        place = f"{path}.{name}".lstrip(".")
+        if name in properties:
+            yield from _problems(inner, properties[name], place)
+        elif isinstance(more, Mapping):
+            yield from _problems(inner, more, place)
+        elif not more and not schema.get("x-kubernetes-preserve-unknown-fields"):
+            yield f"{place} is not a field; fields are: {some_of(sorted(properties), 12)}"
+
+
+def _is_a(value: Any, wanted: str) -> bool:
+    if isinstance(value, bool) and wanted != "boolean":
+        return False
+    return isinstance(value, _TYPES.get(wanted, (object,)))

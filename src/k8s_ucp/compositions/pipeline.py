@@ -1,0 +1,72 @@
+"""What a claim becomes: its Composition's functions one after another, without a cluster. Pure."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from k8s_ucp.compositions.definitions import Definitions
+from k8s_ucp.compositions.function import (
+    CompositionError,
+    Desired,
+    Function,
+    Object,
+    Observed,
+    Request,
+)
+from k8s_ucp.errors import UsageError
+
+_RESOURCE_NAME = "crossplane.io/composition-resource-name"
+_COMPOSITE = "crossplane.io/composite"
+
+
+def render(
+    claim: Object,
+    definitions: Definitions,
+    functions: Mapping[str, Function],
+    observed: Mapping[str, Observed] | None = None,
+) -> list[dict[str, Any]]:
+    """The composed resources, in the Composition's order. Raises UsageError.
+
+    functions: by the names in `functionRef`. observed: composed resources that are there.
+    """
+    composite = definitions.complete(claim)
+    if not (composite.get("metadata") or {}).get("name"):
+        raise UsageError(f"{composite.get('kind')}: metadata.name is required")
+    composition = definitions.composition(composite)
+    desired: Mapping[str, Desired] = {}
+    environment: Object = {}
+    for step in composition["spec"].get("pipeline") or ():
+        where = f"Composition {composition['metadata']['name']}, step {step['step']}"
+        name = step["functionRef"]["name"]
+        if name not in functions:
+            raise UsageError(
+                f"{where}: function {name} can't run here; available: {', '.join(functions)}"
+            )
+        request = Request(composite, step.get("input") or {}, observed or {}, desired, environment)
+        try:
+            answer = functions[name](request)
+        except CompositionError as error:
+            raise UsageError(f"{where}: {error}") from error
+        desired, environment = answer.resources, answer.environment
+    return [_composed(name, each.object, composite) for name, each in desired.items()]
+
+
+def _composed(name: str, found: Object, composite: Object) -> dict[str, Any]:
+    """With what Crossplane adds to it."""
+    head = composite["metadata"]
+    given = copy.deepcopy(dict(found))
+    metadata = given.pop("metadata", None) or {}
+    if not metadata.get("name"):
+        metadata["generateName"] = f"{head['name']}-"
+    if "namespace" in head:
+        metadata["namespace"] = head["namespace"]
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), _RESOURCE_NAME: name}
+    metadata["labels"] = {**(metadata.get("labels") or {}), _COMPOSITE: head["name"]}
+    return {
+        "apiVersion": given.pop("apiVersion", None),
+        "kind": given.pop("kind", None),
+        "metadata": metadata,
+        **given,
+    }

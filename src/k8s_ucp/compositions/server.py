@@ -1,0 +1,111 @@
+"""Answers Crossplane: composition functions as gRPC servers with mutual TLS on this machine.
+
+`python -m k8s_ucp.compositions.server --address HOST:PORT --certificates DIR`. The folder holds
+tls.crt, tls.key and the ca.crt that also signed Crossplane's client certificate. No request tells
+which function it is for, so each of users has a socket of its own: `--function NAME=PATH`, with
+`--repository` and `--branch` to read its code from, and `--code`, a folder to run it in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+from crossplane.function import runtime
+from crossplane.function.proto.v1.run_function_pb2 import RunFunctionResponse
+from crossplane.function.proto.v1.run_function_pb2_grpc import (
+    FunctionRunnerServiceServicer,
+    add_FunctionRunnerServiceServicer_to_server,
+)
+
+from k8s_ucp.compositions import messages, patch_and_transform
+from k8s_ucp.compositions.function import CompositionError, Function
+from k8s_ucp.compositions.user_functions import CommittedFunction, UserFunction
+from k8s_ucp.git.repository import Repository
+
+Answer = Callable[[Any], Awaitable[Any]]
+"""From a RunFunctionRequest to its response."""
+
+
+class FunctionServer(FunctionRunnerServiceServicer):  # type: ignore[misc]
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    async def RunFunction(self, request: Any, _context: Any) -> Any:  # noqa: N802 (gRPC's name)
+        return await self._answer(request)
+
+
+def answer(request: Any, function: Function) -> Any:
+    """The response to a RunFunctionRequest. A failure is one, too: Crossplane shows its text."""
+    try:
+        return messages.answer(request, function(messages.request_of(request)))
+    except CompositionError as error:
+        return _failure(request, str(error))
+    except Exception as error:  # noqa: BLE001 (one composite's failure is not the others')
+        return _failure(request, f"{type(error).__name__}: {error}")
+
+
+def _failure(request: Any, text: str) -> Any:
+    sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} failed: {text}\n")
+    sys.stdout.flush()
+    return messages.failure(request, text)
+
+
+async def _of_ours(request: Any) -> Any:
+    return answer(request, patch_and_transform.compose)
+
+
+def _of_users(function: CommittedFunction) -> Answer:
+    async def ask(request: Any) -> Any:
+        response = RunFunctionResponse()
+        try:
+            response.ParseFromString(await function.answer(request.SerializeToString()))
+        except CompositionError as error:
+            return _failure(request, f"function {function.name}: {error}")
+        return response
+
+    return ask
+
+
+async def _serve(answers: dict[str, Answer], credentials: Any) -> None:
+    """By address, until SIGTERM."""
+    servers = []
+    for address, each in answers.items():
+        server = grpc.aio.server()
+        add_FunctionRunnerServiceServicer_to_server(FunctionServer(each), server)
+        server.add_secure_port(address, credentials)
+        await server.start()
+        servers.append(server)
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    await ended.wait()
+    await asyncio.gather(*(each.stop(grace=0) for each in servers))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--certificates", required=True)
+    parser.add_argument("--function", action="append", default=[])
+    parser.add_argument("--repository", type=Path)
+    parser.add_argument("--branch")
+    parser.add_argument("--code", type=Path)
+    given = parser.parse_args()
+    answers: dict[str, Answer] = {given.address: _of_ours}
+    for each in given.function:
+        name, _, socket = each.partition("=")
+        process = UserFunction(given.code / name)
+        function = CommittedFunction(name, Repository(given.repository), given.branch, process)
+        answers[f"unix:{socket}"] = _of_users(function)
+    asyncio.run(_serve(answers, runtime.load_credentials(given.certificates)))
+
+
+if __name__ == "__main__":
+    main()

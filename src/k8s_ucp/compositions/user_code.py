@@ -1,0 +1,34 @@
+"""Where users put functions of their own: `api/functions/<name>/main.py` of the core repository."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from k8s_ucp.errors import UsageError
+
+FOLDER = "api/functions"
+MAIN = "main.py"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def names(paths: Iterable[str], *, reserved: str = "") -> list[str]:
+    """The functions among files of the core repository. Raises UsageError.
+
+    reserved: a name that is taken.
+    """
+    below = [PurePosixPath(path) for path in paths if path.startswith(f"{FOLDER}/")]
+    found = sorted(path.parent.name for path in below if path == _main(path.parent.name))
+    for each in found:
+        if each == reserved or not _NAME.fullmatch(each):
+            what = "reserved" if each == reserved else "invalid"
+            raise UsageError(
+                f"{FOLDER}/{each}: {what} name of a function",
+                next="rename the folder: lowercase letters, digits and hyphens",
+            )
+    return found
+
+
+def _main(name: str) -> PurePosixPath:
+    return PurePosixPath(FOLDER, name, MAIN)

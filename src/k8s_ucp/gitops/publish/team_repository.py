@@ -1,0 +1,90 @@
+"""A team's repository: made where it is local, filled where it has nothing, changed by commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.push_loop import push_until_accepted
+from k8s_ucp.git.repository import RefUpdate, Repository
+from k8s_ucp.gitops.render.repositories import TeamStart, render_team
+from k8s_ucp.gitops.render.values.claims import FOLDER
+from k8s_ucp.topology import Team, Topology
+from k8s_ucp.workspace import GitopsFolder
+
+Files = Mapping[str, bytes]
+Change = Callable[[Files], Mapping[str, bytes | None]]
+"""Files of the tip to what changes; None: the file goes. Nothing: no commit."""
+
+
+@dataclass(frozen=True)
+class TeamRepository:
+    """The working clone of a team's repository."""
+
+    clone: Repository
+    branch: str
+
+    def files(self, *under: str) -> dict[str, bytes]:
+        """At the remote's tip. Raises GitFailed."""
+        self.clone.fetch()
+        tip = self._tip()
+        return self.clone.read(tip, *under) if tip else {}
+
+    def commit(self, message: str, change: Change) -> bool:
+        """One commit, pushed; False where there was nothing to change. Raises GitFailed."""
+
+        def attempt(_: int) -> bool:
+            files = self.files()
+            wanted = change(files)
+            if not wanted:
+                return False
+            commit = self.clone.write_commit(message, wanted, parent=self._tip())
+            self.clone.push([RefUpdate(f"refs/heads/{self.branch}", commit)])
+            return True
+
+        pushed = push_until_accepted(attempt)
+        self.clone.fetch()
+        fast_forward(self.clone, branch=self.branch)
+        return pushed
+
+    def _tip(self) -> str | None:
+        return self.clone.resolve(f"refs/remotes/origin/{self.branch}")
+
+
+def open_team_repository(
+    topology: Topology, team: Team, folder: GitopsFolder, credential: Credential | None = None
+) -> TeamRepository:
+    """Its clone, made where it is absent; so is the remote where that is local. Raises UcpError."""
+    branch = topology.spec.git.branch
+    if team.repo is None:
+        make_remote(folder.team_remote(team.name), branch=branch)
+    url = team.repo or folder.team_remote(team.name).as_uri()
+    clone = make_clone(folder.team(team.name), url, branch=branch, credential=credential)
+    return TeamRepository(clone, branch)
+
+
+def fill(
+    repository: TeamRepository, topology: Topology, team: Team, start: TeamStart | None = None
+) -> bool:
+    """Write what it begins with: into an empty one; else the folder that Argo CD reads, if missing.
+
+    Raises GitFailed.
+    """
+    wanted = render_team(topology, team, start)
+
+    def change(files: Files) -> Mapping[str, bytes | None]:
+        if not files:
+            return wanted
+        readme = f"{FOLDER}README.md"
+        return {} if any(each.startswith(FOLDER) for each in files) else {readme: wanted[readme]}
+
+    return repository.commit(f"Begin the repository of the team {team.name}\n", change)
+
+
+def fill_local(topology: Topology, folder: GitopsFolder) -> None:
+    """Make the local repositories that are missing. Raises UcpError."""
+    for team in topology.spec.teams:
+        if team.repo is None:
+            fill(open_team_repository(topology, team, folder), topology, team)

@@ -1,0 +1,114 @@
+"""Claims: what a team asks of the platform, as files of its repository. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.render.values.clouds import (
+    LOCAL,
+    PLATFORM_CLOUDS,
+    claim_providers,
+    region_of,
+    without_zone,
+)
+from k8s_ucp.gitops.render.values.databases import database_region
+from k8s_ucp.names import GROUP
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.topology import Database
+from k8s_ucp.topology.parts import Clouds
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Environment, Team, Topology
+
+API_VERSION = f"{GROUP}/v1alpha1"
+KINDS = {"database": "Postgres", "compute": "Compute"}
+"""Kinds of claims, by the word that people type."""
+FOLDER = "claims/"
+
+
+@dataclass(frozen=True)
+class ClaimRequest:
+    """What a person asks for. provider: a cloud, `local`, or None for that of the environment."""
+
+    kind: str
+    name: str
+    size: str = "small"
+    provider: str | None = None
+    storage: int = 10
+    version: str = "16"
+
+
+def full_name(team: Team, name: str) -> str:
+    """Claims of a team begin with its name: clouds know them by theirs."""
+    start = f"{team.name}-"
+    return name if name.startswith(start) else start + name
+
+
+def claim_path(team: Team, name: str) -> str:
+    """Where a claim is written."""
+    return f"{FOLDER}{full_name(team, name)}.yaml"
+
+
+def claim(team: Team, environment: Environment, request: ClaimRequest) -> Mapping[str, Any]:
+    """The object."""
+    provider = request.provider or provider_of(environment)
+    spec: dict[str, Any] = {
+        "crossplane": {"compositionSelector": {"matchLabels": {f"{GROUP}/cloud": provider}}},
+        "environment": environment.name,
+        "region": _region(environment, provider),
+        "size": request.size,
+    }
+    if request.kind == "database":
+        spec |= {
+            "storageGB": request.storage,
+            "version": request.version,
+            "deletionProtection": environment.deletion_protection,
+        }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KINDS[request.kind],
+        "metadata": {"name": full_name(team, request.name), "namespace": team.namespace},
+        "spec": spec,
+    }
+
+
+def check_is_composed(topology: Topology, environment: Environment, request: ClaimRequest) -> None:
+    """Raises UsageError for what nothing would ever be made of."""
+    provider, known = request.provider or provider_of(environment), claim_providers(topology)
+    if provider != LOCAL:
+        if provider not in known:
+            advice = f"declare an environment on {provider}, or a database there, in ucp.yaml"
+            raise UsageError(
+                f"{topology.name} does not use {provider}: nothing would create the claim",
+                next=f"--provider {'|'.join(known)}, or {advice}" if known else advice,
+            )
+        return
+    if request.kind != "database":
+        raise UsageError(
+            f"provider local makes no {request.kind}: only databases are made on this machine",
+            next=f"name a cloud: --provider {'|'.join(PLATFORM_CLOUDS)}",
+        )
+    if LOCAL not in known:
+        raise UsageError(
+            f"claims with the provider {LOCAL} need a simulated cloud",
+            next=f"set clouds: {{{'|'.join(Clouds.model_fields)}: {{simulated: true}}}} in "
+            "ucp.yaml, or declare the database there: "
+            f"databases: [{{name: NAME, provider: {LOCAL}}}]",
+        )
+
+
+def provider_of(environment: Environment) -> str:
+    """The cloud of an environment's cluster, if the platform's kinds are made there; else local."""
+    cloud = PROVIDERS[environment.cluster.provider].cloud
+    return cloud if cloud in PLATFORM_CLOUDS else LOCAL
+
+
+def _region(environment: Environment, provider: str) -> str:
+    if provider == LOCAL:
+        return LOCAL
+    if PROVIDERS[environment.cluster.provider].cloud == provider:
+        return without_zone(region_of(environment))
+    return database_region(Database(name="claim", provider=provider), environment)

@@ -1,0 +1,97 @@
+"""What is left of the cluster of an environment that was removed, and why it isn't gone yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp import names
+from k8s_ucp.errors import some_of
+from k8s_ucp.inspect.crossplane_objects import environment_resources
+from k8s_ucp.inspect.resource_conditions import last_error
+from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, Object
+
+CLUSTERS = "clusters"
+"""The Application that brings what the clusters of environments are made of."""
+
+
+@dataclass(frozen=True)
+class ClusterDeletion:
+    """One cluster on its way out. resources: what it is made of in a cloud, as it was."""
+
+    kube: Kube
+    cluster: str
+    resources: Sequence[Object] = ()
+
+    def has_begun(self) -> bool:
+        """Somebody has deleted it, or a part of it, already. Raises KubeError."""
+        local = self.kube.find(LOCAL_CLUSTER, self.cluster, names.CLUSTERS_NAMESPACE)
+        there = [*self.resources, *([local] if local else [])]
+        return any("deletionTimestamp" in each["metadata"] for each in there)
+
+    def left(self) -> str:
+        """What is still there, each with its own last error; "" once all is gone.
+
+        Raises KubeError.
+        """
+        found = [*self._local(), *still_there(self.kube, self.resources)]
+        if not found and self.resources and self._is_registered():
+            return f"Argo CD's Secret of {self.cluster} is being deleted"
+        return some_of(found) if found else ""
+
+    def _local(self) -> Iterator[str]:
+        item = self.kube.find(LOCAL_CLUSTER, self.cluster, names.CLUSTERS_NAMESPACE)
+        if item is not None:
+            yield last_error(item) or "it still exists"
+
+    def _is_registered(self) -> bool:
+        secret = names.cluster_secret(self.cluster)
+        return self.kube.find(SECRET, secret, names.ARGOCD_NAMESPACE) is not None
+
+
+def still_there(kube: Kube, items: Iterable[Object]) -> list[str]:
+    """Those of the objects that aren't gone, each with its own last error. Raises KubeError."""
+    found = []
+    for each in items:
+        about = each["metadata"]
+        kind = kube.kind_of(each["apiVersion"], each["kind"])
+        now = kube.find(kind, about["name"], about["namespace"])
+        if now is not None and now["metadata"]["uid"] == about["uid"]:
+            found.append(f"{each['kind']} {about['name']} ({_state(now)})")
+    return sorted(found, key=_is_only_leaving)
+
+
+def cluster_resources(
+    kube: Kube, applications: Iterable[Object], environment: str | None = None
+) -> list[Object]:
+    """What the clusters of environments in clouds are made of, or one of them. Raises KubeError.
+
+    Databases and their networks are none of it: another Application brings them, and they stay.
+    """
+    mine = [each for each in applications if each["metadata"]["name"] == CLUSTERS]
+    declared = {
+        (str(each.get("group")), each["kind"], each.get("name"))
+        for application in mine
+        for each in (application.get("status") or {}).get("resources") or []
+    }
+    return [
+        each
+        for each in environment_resources(kube, mine)
+        if environment in (None, each["metadata"]["labels"][names.ENVIRONMENT])
+        and (each["apiVersion"].partition("/")[0], each["kind"], each["metadata"]["name"])
+        in declared
+    ]
+
+
+_LEAVING = "being deleted"
+_UNTOUCHED = "not deleted yet"
+
+
+def _state(item: Object) -> str:
+    leaving = "deletionTimestamp" in item["metadata"]
+    return last_error(item) or (_LEAVING if leaving else _UNTOUCHED)
+
+
+def _is_only_leaving(words: str) -> bool:
+    """What has failed is told first: the rest may only wait for it."""
+    return words.endswith((f"({_LEAVING})", f"({_UNTOUCHED})"))

@@ -1,0 +1,203 @@
+"""Where topology, repositories and clusters differ: the data of `ucp diff`. Pure.
+
+What people commit is right by itself: tags, holds and edits are no difference to the topology,
+which says them once. What it says and the repositories lack is one, and what these hold and no
+cluster runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from k8s_ucp.inspect import status
+from k8s_ucp.inspect.applications import health_of, is_settled, sync_of
+from k8s_ucp.inspect.status import APP, ClusterSnapshot, environment_of
+from k8s_ucp.kube import Object
+from k8s_ucp.topology import Topology
+
+ABSENT = "-"
+UNKNOWN = "?"
+"""The core cluster doesn't answer."""
+_FOLDERS = re.compile(
+    r"(?:core: clusters|apps: apps/(?P<app>[^/]+))/overlays/(?P<environment>[^/]+)/"
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One object that isn't the same everywhere, and what each of the three says of it."""
+
+    object: str
+    topology: str
+    repository: str
+    cluster: str
+    next: str
+
+    def data(self) -> dict[str, str]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What the repositories hold."""
+
+    environments: Collection[str]
+    versions: Mapping[str, Mapping[str, Sequence[str]]]
+    """{app: {environment: images with versions}}"""
+    changes: Mapping[str, str] = field(default_factory=dict)
+    """{`core: PATH` or `apps: PATH`: create, change or delete}, as `ucp start` would do it."""
+    conflicts: Collection[str] = ()
+    """Files that the render and people changed in the same lines."""
+
+
+def differences(
+    topology: Topology, committed: Committed, seen: ClusterSnapshot
+) -> list[Difference]:
+    """Environments first, then apps, other Applications, files."""
+    environments = list(_environments(topology, committed, seen))
+    apps = list(_apps(topology, committed, seen))
+    told = {each.object for each in (*environments, *apps)}
+    core = topology.core_cluster
+    away = Difference(f"cluster {core}", "declared", "declared", "not responding", "ucp start")
+    return [
+        *([] if seen.core_ready else [away]),
+        *environments,
+        *apps,
+        *_others(seen),
+        *_files(committed, told),
+    ]
+
+
+def _environments(
+    topology: Topology, committed: Committed, seen: ClusterSnapshot
+) -> Iterator[Difference]:
+    declared = {each.name: each for each in topology.spec.environments}
+    there = {environment_of(each): each for each in (*seen.registrations, *seen.clusters)}
+    rows = {each["name"]: each for each in status.summarize(topology, seen)["environments"]}
+    for name in [*rows, *sorted({*committed.environments} - rows.keys())]:
+        said, row = declared.get(name), rows.get(name)
+        provider = row["cluster"]["provider"] if row else ""
+        wanted = said.state == "running" if said else name in committed.environments
+        if not seen.core_ready:
+            cluster, runs = UNKNOWN, wanted
+        elif name in there and row:
+            runs = True
+            cluster = "draining" if row["state"] == "draining" else "running"
+        else:
+            cluster, runs = ABSENT, False
+        if said and name in committed.environments and runs == wanted and cluster != "draining":
+            continue
+        if said is None and name in committed.environments:
+            advice = f"ucp env add {name} --cluster {provider or 'P'} adopts it into ucp.yaml"
+        elif name not in committed.environments and said:
+            advice = "ucp start"
+        else:
+            advice = "ucp status; if it persists: ucp doctor"
+        yield Difference(
+            f"environment {name}",
+            f"{said.cluster.provider}, {said.state}" if said else ABSENT,
+            "declared" if name in committed.environments else ABSENT,
+            cluster,
+            advice,
+        )
+
+
+def _apps(topology: Topology, committed: Committed, seen: ClusterSnapshot) -> Iterator[Difference]:
+    apps = {each.name for each in topology.spec.apps}
+    stopped = {each.name for each in topology.spec.environments if each.state == "stopped"}
+    known = {each.name for each in topology.spec.environments} | {*committed.environments}
+    running = {
+        (str(app), environment): each
+        for each in seen.applications
+        if (app := (each["metadata"].get("labels") or {}).get(APP))
+        and (environment := environment_of(each))
+    }
+    overlays = {
+        (app, env): pins for app, found in committed.versions.items() for env, pins in found.items()
+    }
+    wanted = {(app, env) for app in apps for env in known}
+    for app, env in sorted({*wanted, *overlays, *running}):
+        item, pins = running.get((app, env)), overlays.get((app, env))
+        new = f"apps: apps/{app}/overlays/{env}/"
+        pending = any(each.startswith(new) for each in committed.changes)
+        expected = pins is not None and env in known - stopped
+        same = not seen.core_ready or (item is not None) == expected
+        same = same and (item is None or (is_settled(item) and _runs(pins or (), item)))
+        if same and (app in apps) == (pins is not None):
+            continue
+        if pins is None and app in apps:
+            advice = "ucp start" if pending else f"restore {new[6:]} by a commit, or: ucp app list"
+        elif app not in apps and pins is not None:
+            advice = f"declare {app} in apps of ucp.yaml, or delete apps/{app} by a commit"
+        else:
+            advice = "ucp doctor"
+        yield Difference(
+            f"app {app} on {env}",
+            "declared" if app in apps else ABSENT,
+            ABSENT if pins is None else ", ".join(pins) or "declared",
+            _deployed(item) if seen.core_ready else UNKNOWN,
+            advice,
+        )
+
+
+def _runs(pins: Sequence[str], application: Object) -> bool:
+    """Of each image that a pin names, the cluster has the pinned version."""
+    if (application.get("status") or {}).get("sourceType") == "Helm":
+        # What is pinned is the chart, which may be called like an image.
+        return True
+    images = [_parts(each) for each in _images(application)]
+    for name, version in map(_parts, pins):
+        found = [each for other, each in images if other == name]
+        if found and not any(_same(version, each) for each in found):
+            return False
+    return True
+
+
+def _parts(reference: str) -> tuple[str, str]:
+    """Name and version, `TAG:sha256:...` where it has both."""
+    folder, slash, last = reference.replace("@", ":").rpartition("/")
+    name, _, version = last.partition(":")
+    return f"{folder}{slash}{name}", version
+
+
+def _same(one: str, other: str) -> bool:
+    """kustomize drops a tag beside a digest."""
+    return f":{one}".endswith(f":{other}") or f":{other}".endswith(f":{one}")
+
+
+def _images(application: Object) -> list[str]:
+    return ((application.get("status") or {}).get("summary") or {}).get("images") or []
+
+
+def _deployed(application: Object | None) -> str:
+    if application is None:
+        return ABSENT
+    return ", ".join([*_images(application), sync_of(application), health_of(application)])
+
+
+def _others(seen: ClusterSnapshot) -> Iterator[Difference]:
+    """Applications of the platform."""
+    for each in seen.applications:
+        if not (each["metadata"].get("labels") or {}).get(APP) and not is_settled(each):
+            name = f"Application {each['metadata']['name']}"
+            yield Difference(name, "", "declared", _deployed(each), "ucp doctor")
+
+
+def _files(committed: Committed, told: Collection[str]) -> Iterator[Difference]:
+    """Those that no environment or app in `told` stands for."""
+    for path, change in sorted(committed.changes.items()):
+        found = _FOLDERS.match(path)
+        environment = found["environment"] if found else ""
+        objects = {
+            f"environment {environment}",
+            f"app {found['app'] if found else ''} on {environment}",
+        }
+        if not objects & {*told}:
+            topology = ABSENT if change == "delete" else "rendered"
+            repository = ABSENT if change == "create" else "an earlier render"
+            yield Difference(path, topology, repository, "", "ucp start")
+    for path in sorted(committed.conflicts):
+        advice = f"ucp start --ours '{path}' or --theirs '{path}'"
+        yield Difference(path, "rendered", "changed by hand", "", advice)

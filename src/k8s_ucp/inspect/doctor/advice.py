@@ -1,0 +1,200 @@
+"""What to type next, by the reason that a condition gives; {names} are filled in by doctor.py."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from k8s_ucp import names
+from k8s_ucp.inspect.applications import reason
+from k8s_ucp.inspect.resource_conditions import Cause
+from k8s_ucp.kube import Object
+from k8s_ucp.topology import Topology
+
+NEXT = {
+    "EnvironmentUnknown": "declare {environment} in spec.environments of ucp.yaml, then ucp start",
+    "EnvironmentMissing": "add the label k8s-ucp.io/environment to its owner",
+    "EnvironmentTaken": (
+        "assign another environment to one of the two clusters, or deregister one: ucp "
+        "clusters forget NAME"
+    ),
+    "NameTaken": (
+        "if the Secret is no longer needed: {kubectl} -n argocd delete secret cluster-{cluster}"
+    ),
+    "ClusterTaken": (
+        "use a separate cluster for each topology; if the other topology no longer exists, "
+        "on that cluster: kubectl delete namespace k8s-ucp"
+    ),
+    "IdentityTaken": "delete or rename the object on that cluster, if it is no longer needed",
+    "NamespacesMissing": "list the namespaces in the annotation k8s-ucp.io/namespaces of its owner",
+    "KubeconfigMissing": "wait until its provider writes the Secret; ucp logs reconciler",
+    "KubeconfigInvalid": (
+        "write a kubeconfig to the Secret with one context, an https URL, and a token or a "
+        "client certificate"
+    ),
+    "NotNamedByOwner": (
+        "delete the Secret; or, to use it, remove its ownerReferences and add the label "
+        "k8s-ucp.io/kubeconfig"
+    ),
+    "SourceDiffers": (
+        "find out who changed the Secret named in the message, then delete it: its owner "
+        "recreates it"
+    ),
+    "SourceUnproven": "wait until the owner's status has the endpoint; ucp logs reconciler",
+    "NameReserved": "rename the kubeconfig Secret to <topology>-<environment>",
+    "AddressReserved": "delete the kubeconfig Secret: it refers to the core cluster",
+    "CredentialsMissing": "write the credential to creds/, then ucp start",
+    "CredentialsInvalid": "write a complete credential to creds/, then ucp start",
+    "AuthenticatorMissing": "add a token or a client certificate to the kubeconfig",
+    "ClusterUnknown": (
+        "add the label k8s-ucp.io/region and the annotation crossplane.io/external-name to "
+        "the owner"
+    ),
+    "TokenRefused": "renew the cloud credential in creds/, then ucp start",
+    "AccessDenied": (
+        "grant the kubeconfig's user the right to create ServiceAccounts and roles, or "
+        "write another kubeconfig to the Secret"
+    ),
+    "OwnerUnreadable": "allow the Role k8s-ucp-reconciler-sources to get its kind",
+    "Forgotten": "to register it again: ucp clusters forget {cluster} --undo",
+    "SecretTaken": (
+        "if the Secret is no longer needed: {kubectl} -n ucp-clusters delete secret "
+        "{cluster}-kubeconfig"
+    ),
+    "Unreachable": (
+        "if it runs on this machine: ucp start; if it is permanently unreachable: ucp "
+        "clusters forget {cluster}"
+    ),
+}
+NEXT_BY_KIND = {
+    names.READY: "ucp logs reconciler; ucp start starts stopped components",
+    names.REGISTERED: "ucp logs reconciler",
+    names.REACHABLE: "ucp logs reconciler",
+}
+
+
+def of_application(item: Object, topology: Topology, admin: str) -> str:
+    """What mends an Application that isn't Synced and Healthy: a file or a command.
+
+    admin: file of the core's kubeconfig; those of app clusters lie beside it.
+    """
+    said = reason(item)
+    labels = item["metadata"].get("labels") or {}
+    repository = "apps" if f"{names.GROUP}/app" in labels else "core"
+    path = str((_source(item)).get("path") or ".")
+    words = {
+        "file": f"gitops/{topology.name}/{repository}/{path}".removesuffix("/."),
+        "project": f"gitops/{topology.name}/core/projects/"
+        f"{(item.get('spec') or {}).get('project')}.yaml",
+        "kubectl": _kubectl(item, topology, admin),
+        "branch": topology.spec.git.branch,
+    }
+    found = next((text for pattern, text in _OF_APPLICATION if re.search(pattern, said, re.I)), "")
+    return (found or "{kubectl} get events,pods").format(**words)
+
+
+_OF_APPLICATION = (
+    (
+        r"could not read username|authentication (failed|required)|permission denied \(publickey"
+        r"|repository not found|terminal prompts disabled",
+        (
+            "set a credential with read access to the repository: git.readAuth or git.auth "
+            "in ucp.yaml, or UCP_GIT_TOKEN; then ucp start"
+        ),
+    ),
+    (r"unable to resolve .* to a commit", "push the branch {branch}, or change git.branch"),
+    (
+        r"could not resolve host|connection refused|no route to host|i/o timeout|server misbehaving"
+        r"|failed to get cluster|dial tcp|TLS handshake",
+        (
+            "if the unreachable server runs on this machine: ucp start; otherwise restore "
+            "the network connection to it"
+        ),
+    ),
+    (
+        r"not permitted in project",
+        (
+            "remove the object from {file}, commit and push; {project} lists the kinds "
+            "that apps may contain"
+        ),
+    ),
+    (
+        r"denied (the )?request|denied by|ValidatingAdmissionPolicy|violates PodSecurity",
+        ("change the object in {file} to comply with the policy, or change guardRails in ucp.yaml"),
+    ),
+    (
+        r'no matches for kind "?(Rollout|Experiment|(Cluster)?Analysis(Template|Run))\b',
+        "set addons: {{argo-rollouts: true}} in ucp.yaml, then ucp start",
+    ),
+    (
+        r"no matches for kind|could not find the requested resource"
+        r"|the server could not find",
+        "install the CRD of this kind on the cluster, or remove the object from {file}",
+    ),
+    (
+        r"generate manifest|kustomize|target state|app path does not exist|helm|is invalid"
+        r"|cannot unmarshal|unknown field|immutable|failed to apply|SyncFailed|unable to decode",
+        "fix {file}, commit and push (ucp check finds further problems)",
+    ),
+    (
+        r"forbidden|unauthorized",
+        "ucp logs reconciler; or set access: admin for the environment in ucp.yaml",
+    ),
+)
+"""(what the reason says, what to do). The first that fits counts."""
+
+
+def of_resource(cause: Cause, admin: str) -> str:
+    """What gets a resource in a cloud on. admin: file of the core's kubeconfig."""
+    item, said = cause.resource, cause.message
+    if cause.next:
+        return cause.next
+    if not cause.failed:
+        return "wait until it is created; ucp status shows what it waits for"
+    if found := next((text for pattern, text in _OF_RESOURCE if re.search(pattern, said)), ""):
+        return found
+    metadata = item["metadata"]
+    group = item["apiVersion"].rpartition("/")[0]
+    namespace = f" -n {metadata['namespace']}" if metadata.get("namespace") else ""
+    return (
+        f"kubectl --kubeconfig {admin}{namespace} describe "
+        f"{item['kind'].lower()}.{group} {metadata['name']}"
+    )
+
+
+_OF_RESOURCE = (
+    (r"(?i)could not connect to the endpoint|connection refused", "ucp start; ucp logs cloud"),
+    (
+        r"(?i)access ?denied|not authorized|unauthorized|permission|credential"
+        r"|InvalidClientTokenId|ExpiredToken|SignatureDoesNotMatch",
+        "write a credential to creds/ that may do what the message names, then ucp start",
+    ),
+    (
+        r"(?i)quota|limit ?exceeded",
+        "ask the cloud for a higher limit, or use fewer or smaller resources in ucp.yaml",
+    ),
+    (r"ProviderConfig", "ucp start"),
+)
+"""(what it says, what to do). The first that fits counts."""
+
+
+def _source(item: Object) -> dict[str, object]:
+    spec = item.get("spec") or {}
+    sources = spec.get("sources") or [{}]
+    return dict(spec.get("source") or sources[0])
+
+
+def _kubectl(item: Object, topology: Topology, admin: str) -> str:
+    """kubectl on the cluster and in the namespace that an Application goes to."""
+    goes_to = (item.get("spec") or {}).get("destination") or {}
+    cluster = str(goes_to.get("name") or "in-cluster")
+    if not cluster.startswith(f"{topology.name}-"):
+        cluster = topology.core_cluster
+    namespace = f" -n {goes_to['namespace']}" if goes_to.get("namespace") else ""
+    return f"{kubectl_on(cluster, admin)}{namespace}"
+
+
+def kubectl_on(cluster: str, admin: str) -> str:
+    """kubectl as the admin of a cluster."""
+    file = Path(admin).with_name(f"{cluster}.yaml") if admin.endswith(".yaml") else admin
+    return f"kubectl --kubeconfig {file}"

@@ -1,0 +1,397 @@
+"""What is looked at, and what is found: a function in _CHECKS for each kind of finding.
+
+`collect` asks, on top of what `ucp status` asks for; `findings` is pure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect import status
+from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, sync_of, trouble
+from k8s_ucp.inspect.crossplane_objects import crossplane_objects
+from k8s_ucp.inspect.doctor.advice import (
+    NEXT,
+    NEXT_BY_KIND,
+    kubectl_on,
+    of_application,
+    of_resource,
+)
+from k8s_ucp.inspect.doctor.certificates import Certificate, expiring, read_certificates
+from k8s_ucp.inspect.doctor.finding import Finding, Severity
+from k8s_ucp.inspect.doctor.objects import paused, stuck
+from k8s_ucp.inspect.mirror_status import mirror_rows
+from k8s_ucp.inspect.status import ClusterSnapshot, environment_of
+from k8s_ucp.kube import LEASE, NAMESPACE, Kube, Object
+from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.reconciler.runtime.clock import parse_stamp
+from k8s_ucp.reconciler.runtime.conditions import first_of
+from k8s_ucp.topology import Topology
+
+LEASE_SECONDS = 60.0
+"""A Lease that nobody renewed for so long: nobody works."""
+LATE = 1 / 10
+"""A token that is older than its renewal by this part of its life: renewing fails."""
+DRAIN_SECONDS = 300.0
+_WORST: Mapping[str, int] = {"error": 0, "warning": 1, "info": 2}
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was found. Everything but `topology` may be empty where nothing answered."""
+
+    topology: Topology
+    seen: ClusterSnapshot
+    now: float
+    leases: Sequence[Object] = ()
+    exposed: Sequence[str] = ()
+    """Credential files that others than the user may read."""
+    admin: str = "KUBECONFIG"
+    """The core's kubeconfig, for commands."""
+    not_backed_up: str = ""
+    """Why the backup of passwords is behind what the core made; empty where it isn't."""
+    unfit: Sequence[tuple[str, str]] = ()
+    """What settings of an adopted Argo CD are in our way, and the commands that change them."""
+    lacking: Sequence[str] = ()
+    """What they lack."""
+    machine: Mapping[str, UcpError] = field(default_factory=dict)
+    """What this machine or a remote lacks, by the id of the finding."""
+    objects: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    """By cluster: those that may be stuck or paused."""
+    certificates: Sequence[Certificate] = ()
+
+
+def collect(
+    topology: Topology,
+    seen: ClusterSnapshot,
+    kube: Callable[[], Kube],
+    now: float,
+    *,
+    app_clusters: Mapping[str, Path] | None = None,
+    **more: Any,
+) -> Examined:
+    """Ask the clusters for what status doesn't. Their silence is no error.
+
+    app_clusters: kubeconfig files of those that answer.
+    """
+    if not seen.core_ready:
+        return Examined(topology, seen, now, **more)
+    core = topology.core_cluster
+    with ThreadPoolExecutor(8, "doctor") as pool:
+        leases = pool.submit(_leases, kube)
+        asked = {
+            core: pool.submit(_ask, core, kube, crossplane_objects),
+            **{
+                name: pool.submit(_ask, name, partial(Kube.from_file, path))
+                for name, path in (app_clusters or {}).items()
+            },
+        }
+        answers = {name: each.result() for name, each in asked.items()}
+    objects = {name: found for name, (found, _) in answers.items()}
+    objects[core] = [*objects[core], *seen.applications, *seen.clusters]
+    certificates = [each for _, found in answers.values() for each in found]
+    return Examined(
+        topology, seen, now, leases.result(), objects=objects, certificates=certificates, **more
+    )
+
+
+def _leases(kube: Callable[[], Kube]) -> list[Object]:
+    with contextlib.suppress(UcpError):
+        return kube().list_all(LEASE, names.CLUSTERS_NAMESPACE)
+    return []
+
+
+def _ask(
+    cluster: str, kube: Callable[[], Kube], more: Callable[[Kube], list[Object]] = lambda _: []
+) -> tuple[list[Object], list[Certificate]]:
+    """Namespaces and other objects of a cluster, and its certificates."""
+    objects: list[Object] = []
+    with contextlib.suppress(UcpError):
+        objects += kube().list_all(NAMESPACE)
+    with contextlib.suppress(UcpError):
+        objects += more(kube())
+    with contextlib.suppress(UcpError):
+        return objects, read_certificates(cluster, kube())
+    return objects, []
+
+
+def findings(found: Examined) -> list[Finding]:
+    """The worst first; what only follows from a core that is away is left out."""
+    answer = [each for check in _CHECKS for each in check(found)]
+    if not found.seen.core_ready:
+        answer = [each for each in answer if each.id.startswith(_WITHOUT_CORE)]
+    return sorted(answer, key=lambda each: (_WORST[each.severity], each.id))
+
+
+_WITHOUT_CORE = ("core/", "component/", "credential/", "backup/", "machine/", "remote/")
+
+
+def _core(found: Examined) -> Iterator[Finding]:
+    if not found.seen.core_ready:
+        name = found.topology.core_cluster
+        yield Finding(
+            f"core/{name}", "error", f"core cluster {name} is not responding", "ucp start"
+        )
+
+
+def _components(found: Examined) -> Iterator[Finding]:
+    for each in found.seen.components:
+        if not each.ready:
+            why = f": {each.message}" if each.message else ""
+            stopped = not each.message or each.message == "not running"
+            yield Finding(
+                f"component/{each.name}",
+                "error",
+                f"component {each.name} is not ready{why}",
+                "ucp start" if stopped and not each.adopted else f"ucp logs {each.name}",
+            )
+
+
+def _adopted(found: Examined) -> Iterator[Finding]:
+    """Settings of others that changed after the start, or could be better."""
+    for message, command in found.unfit:
+        yield Finding("adopted/argocd", "error", f"adopted Argo CD: {message}", command)
+    for number, words in enumerate(found.lacking, 1):
+        advice = "see docs/cores.md for the settings to change"
+        yield Finding(f"adopted/argocd/{number}", "info", f"adopted Argo CD: {words}", advice)
+
+
+def _credentials(found: Examined) -> Iterator[Finding]:
+    for each in found.exposed:
+        yield Finding(
+            f"credential/{each}", "error", f"other users can read {each}", f"chmod 600 {each}"
+        )
+
+
+def _machine(found: Examined) -> Iterator[Finding]:
+    for name, error in found.machine.items():
+        yield Finding(name, "warning", error.message, error.next or "ucp start")
+
+
+def _objects(found: Examined) -> Iterator[Finding]:
+    for cluster, objects in found.objects.items():
+        kubectl = kubectl_on(cluster, found.admin)
+        for check in (stuck, paused):
+            yield from check(cluster, kubectl, objects, found.now)
+
+
+def _certificates(found: Examined) -> Iterator[Finding]:
+    yield from expiring(found.certificates, found.now)
+
+
+def _backup(found: Examined) -> Iterator[Finding]:
+    if found.not_backed_up:
+        yield Finding(
+            f"backup/{found.topology.name}",
+            "warning",
+            f"the backup of passwords is out of date: {found.not_backed_up}",
+            "ucp start",
+        )
+
+
+def _claims(found: Examined) -> Iterator[Finding]:
+    """Crossplane's own words: a missing Composition, a function that failed, a field of a child."""
+    for name, cause in status.claim_causes(found.seen).items():
+        if not cause.failed:
+            continue
+        if cause.resource in found.seen.claims:
+            words = f"{name} is not composed: {cause.message}"
+            advice = "correct the claim or its Composition; `ucp api render CLAIM.yaml` shows both"
+        else:
+            words, advice = f"{name}: {cause.title}", of_resource(cause, found.admin)
+        yield Finding(f"claim/{name.replace(' ', '/')}", "error", words, advice)
+
+
+def _cloud_clusters(found: Examined) -> Iterator[Finding]:
+    """In the words of the cloud, or of what creates them there."""
+    for name, cause in status.environment_causes(found.seen).items():
+        yield Finding(
+            f"environment/{name}",
+            "error" if cause.failed else "info",
+            f"environment {name}: {cause.title}",
+            of_resource(cause, found.admin),
+        )
+
+
+def _nobody_works(found: Examined) -> Iterator[Finding]:
+    for lease in found.leases:
+        name = lease["metadata"]["name"]
+        spec = lease.get("spec") or {}
+        renewed = parse_stamp(spec.get("renewTime"))
+        # One without a holder was given back: by a controller that ended, or isn't wanted any more.
+        if not name.startswith("k8s-ucp-") or renewed is None or not spec.get("holderIdentity"):
+            continue
+        silent = found.now - renewed
+        if silent > LEASE_SECONDS:
+            yield Finding(
+                f"lease/{name}",
+                "error",
+                f"controller {name.removeprefix('k8s-ucp-')} has had no leader for {silent:.0f} s",
+                "ucp start; ucp logs reconciler shows why it stopped",
+            )
+
+
+def _clusters(found: Examined) -> Iterator[Finding]:
+    for item in found.seen.clusters:
+        name = item["metadata"]["name"]
+        if item["metadata"].get("deletionTimestamp"):
+            continue
+        if condition := first_of(item, names.CLUSTER_CONDITIONS, "False"):
+            yield _of_condition(found, name, f"LocalCluster {name}", condition)
+
+
+def _other_sources(found: Examined) -> Iterator[Finding]:
+    for note in found.seen.notes.values():
+        owner = note["owner"]
+        if condition := first_of(note, names.CLUSTER_CONDITIONS, "False"):
+            what = f"{owner['kind']} {owner['namespace']}/{owner['name']}"
+            yield _of_condition(found, owner["name"], what, condition)
+
+
+def _of_condition(found: Examined, name: str, what: str, condition: Mapping[str, Any]) -> Finding:
+    reason = condition["reason"]
+    severity: Severity = "info" if reason in ("Forgotten", "Leaving", "Creating") else "error"
+    advice = NEXT.get(reason) or NEXT_BY_KIND[condition["type"]]
+    cluster = name.removesuffix("-kubeconfig")
+    words = {
+        "cluster": cluster,
+        "kubectl": f"kubectl --kubeconfig {found.admin}",
+        "environment": cluster.removeprefix(f"{found.topology.name}-"),
+    }
+    return Finding(
+        f"cluster/{cluster}/{reason}",
+        severity,
+        f"{what}: {condition['message']}",
+        advice.format(**words),
+    )
+
+
+def _registrations(found: Examined) -> Iterator[Finding]:
+    for secret in found.seen.registrations:
+        each = Registration.of(secret)
+        if not each.ours:
+            continue
+        if each.draining:
+            since = parse_stamp(each.draining_since)
+            if since is not None and found.now - since > DRAIN_SECONDS:
+                yield Finding(
+                    f"drain/{each.cluster}",
+                    "warning",
+                    f"{each.cluster} has been draining for {(found.now - since) / 60:.0f} min",
+                    "ucp status lists the remaining Applications; ucp clusters forget "
+                    f"{each.cluster} ends the drain",
+                )
+            continue
+        yield from _token(found, each)
+
+
+def _token(found: Examined, each: Registration) -> Iterator[Finding]:
+    if not each.expires_at:
+        return
+    late = (each.expires_at - each.renew_at) * 3 * LATE
+    if found.now > each.expires_at:
+        minutes = (found.now - each.expires_at) / 60
+        message = f"Argo CD's token for {each.cluster} expired {minutes:.0f} min ago"
+        yield Finding(f"token/{each.cluster}", "error", message, "ucp logs reconciler")
+    elif found.now > each.renew_at + late:
+        message = f"Argo CD's token for {each.cluster} should have been renewed by now"
+        yield Finding(f"token/{each.cluster}", "warning", message, "ucp logs reconciler")
+
+
+def _environments(found: Examined) -> Iterator[Finding]:
+    """Environments that the core repository declares and nothing stands for."""
+    known = {environment_of(each) for each in (*found.seen.clusters, *found.seen.registrations)}
+    known |= {str(each.get("environment")) for each in found.seen.notes.values()}
+    known |= status.environment_causes(found.seen).keys()
+    for name in sorted({*found.seen.environments} - known):
+        yield Finding(
+            f"environment/{name}",
+            "warning",
+            f"environment {name} has no cluster: none has been declared or created for it",
+            "ucp status; if it persists: ucp logs argocd",
+        )
+
+
+def _applications(found: Examined) -> Iterator[Finding]:
+    for each in found.seen.applications:
+        name = each["metadata"]["name"]
+        sync, health = sync_of(each), health_of(each)
+        if each["metadata"].get("deletionTimestamp"):
+            continue
+        if is_settled(each):
+            yield from _kept(name, kept(each))
+            continue
+        if _only_repeats(each, found):
+            continue
+        bad = health == "Degraded" or bool(trouble(each))
+        why = f": {said}" if (said := reason(each)) else ""
+        yield Finding(
+            f"application/{name}",
+            "error" if bad else "warning",
+            f"Application {name} is {sync} and {health}{why}",
+            of_application(each, found.topology, found.admin),
+        )
+
+
+def _only_repeats(item: Object, found: Examined) -> bool:
+    """Its one fault is that something in it isn't well, which has a finding of its own."""
+    if sync_of(item) != "Synced" or trouble(item):
+        return False
+    name = item["metadata"]["name"]
+    if name == "mirrors":
+        return any(not row["ready"] for row in mirror_rows(found.seen.syncers))
+    if name == "root":
+        others = (each for each in found.seen.applications if each is not item)
+        return any(not is_settled(each) for each in others)
+    return False
+
+
+def _kept(application: str, kept: list[str]) -> Iterator[Finding]:
+    if kept:
+        yield Finding(
+            f"application/{application}/kept",
+            "warning",
+            f"{', '.join(kept)}: removed from git, but kept because they contain data",
+            "delete them with kubectl when they are no longer needed",
+        )
+
+
+def _mirrors(found: Examined) -> Iterator[Finding]:
+    for row in mirror_rows(found.seen.syncers):
+        if not row["ready"]:
+            words = status.reasons(found.seen).get(f"mirror {row['name']}")
+            yield Finding(
+                f"mirror/{row['name']}",
+                "error",
+                f"mirror {row['name']}: {words or 'not ready'}",
+                "ucp mirror list; ucp logs reconciler",
+            )
+
+
+_CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
+    _core,
+    _components,
+    _adopted,
+    _credentials,
+    _machine,
+    _backup,
+    _nobody_works,
+    _clusters,
+    _other_sources,
+    _registrations,
+    _cloud_clusters,
+    _environments,
+    _applications,
+    _mirrors,
+    _claims,
+    _objects,
+    _certificates,
+)

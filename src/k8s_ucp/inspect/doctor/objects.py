@@ -1,0 +1,124 @@
+"""Objects that can't leave their cluster, and objects that nobody reconciles. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from k8s_ucp.inspect.doctor.finding import Finding
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler.runtime.clock import parse_stamp
+
+STUCK_SECONDS = 300.0
+"""So long a deletion may take before its finalizers are told."""
+
+_PAUSES = {
+    "crossplane.io/paused": "Crossplane does not reconcile it",
+    "argocd.argoproj.io/skip-reconcile": "Argo CD does not reconcile it",
+}
+"""Annotations that switch a controller off, where they say "true"."""
+
+_OWNERS = (
+    ("resources-finalizer.argocd.argoproj.io", "Argo CD", "ucp logs argocd"),
+    ("finalizer.managedresource.crossplane.io", "its Crossplane provider", ""),
+    ("in-use.crossplane.io", "Crossplane: other objects use it", ""),
+    ("apiextensions.crossplane.io", "Crossplane", "ucp logs crossplane"),
+    ("k8s-ucp.io", "the reconciler", "ucp logs reconciler"),
+    ("foregroundDeletion", "the garbage collector: objects that it owns are still there", ""),
+    ("kubernetes.io/pvc-protection", "Kubernetes: a Pod still uses it", ""),
+    ("kubernetes.io/pv-protection", "Kubernetes: a claim still uses it", ""),
+    ("service.kubernetes.io/load-balancer-cleanup", "the cloud's load-balancer controller", ""),
+    ("customresourcecleanup.apiextensions.k8s.io", "Kubernetes: objects of it are still there", ""),
+)
+"""(end of a finalizer's name or of its domain, who removes it, where that one says why not)."""
+_REMAINING = ("NamespaceContentRemaining", "NamespaceFinalizersRemaining")
+"""Conditions of a namespace that name what holds it up."""
+
+
+def stuck(cluster: str, kubectl: str, objects: Iterable[Object], now: float) -> Iterator[Finding]:
+    """Objects that were deleted long ago and are still there.
+
+    kubectl: the command with the cluster's kubeconfig.
+    """
+    for each in objects:
+        since = parse_stamp(each["metadata"].get("deletionTimestamp"))
+        if since is None or now - since < STUCK_SECONDS:
+            continue
+        owners = [_owner(name) for name in each["metadata"].get("finalizers") or ()]
+        why = _remaining(each) or ", ".join(words for words, _ in owners)
+        logs = next((command for _, command in owners if command), "")
+        yield Finding(
+            f"deletion/{cluster}/{_id(each)}",
+            "error",
+            f"{_words(each)} on {cluster} has been terminating for {_age(now - since)}: "
+            f"{why or 'no finalizer holds it'}",
+            logs or f"{kubectl} {_get('describe', each)}",
+        )
+
+
+def paused(cluster: str, kubectl: str, objects: Iterable[Object], now: float) -> Iterator[Finding]:
+    """Objects that somebody took from their controller."""
+    for each in objects:
+        annotations = each["metadata"].get("annotations") or {}
+        for name, words in _PAUSES.items():
+            if annotations.get(name) != "true":
+                continue
+            manager, since = _set_by(each, name)
+            age = f" for {_age(now - since)}" if since is not None else ""
+            by = f", set by {manager}" if manager else ""
+            yield Finding(
+                f"paused/{cluster}/{_id(each)}",
+                "warning",
+                f"{_words(each)} on {cluster} has been paused{age} ({name}{by}): {words}",
+                f"{kubectl} {_get('annotate', each)} {name}-",
+            )
+
+
+def _owner(finalizer: str) -> tuple[str, str]:
+    for end, owner, command in _OWNERS:
+        if finalizer.partition("/")[0].endswith(end) or finalizer.endswith(end):
+            return f"finalizer {finalizer} of {owner}", command
+    domain = finalizer.partition("/")[0]
+    return f"finalizer {finalizer} of the controller for {domain}", ""
+
+
+def _remaining(item: Object) -> str:
+    found = {
+        str(each.get("type")): str(each.get("message", ""))
+        for each in (item.get("status") or {}).get("conditions") or ()
+        if each.get("status") == "True"
+    }
+    return " ".join(found[name] for name in _REMAINING if found.get(name))
+
+
+def _set_by(item: Object, annotation: str) -> tuple[str, float | None]:
+    """(field manager, when) of the write that last set an annotation; empty if nobody owns it."""
+    for each in item["metadata"].get("managedFields") or ():
+        metadata: Any = (each.get("fieldsV1") or {}).get("f:metadata") or {}
+        if f"f:{annotation}" in (metadata.get("f:annotations") or {}):
+            return str(each.get("manager", "")), parse_stamp(each.get("time"))
+    return "", None
+
+
+def _id(item: Object) -> str:
+    metadata = item["metadata"]
+    return "/".join(filter(None, (item["kind"], metadata.get("namespace"), metadata["name"])))
+
+
+def _words(item: Object) -> str:
+    return _id(item).replace("/", " ", 1)
+
+
+def _get(verb: str, item: Object) -> str:
+    """kubectl's words for a command about an object."""
+    metadata, group = item["metadata"], str(item["apiVersion"]).rpartition("/")[0]
+    kind = item["kind"].lower() + (f".{group}" if group else "")
+    namespace = f" -n {metadata['namespace']}" if metadata.get("namespace") else ""
+    return f"{verb} {kind} {metadata['name']}{namespace}"
+
+
+def _age(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 60:.0f} min"

@@ -1,0 +1,51 @@
+"""Follows the objects of one kind on one API server: listed, then watched, until told to stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Kind, Kube, Object
+
+WATCH_SECONDS = 30.0
+"""A watch lives so long at most after `stop` was set."""
+RETRY_SECONDS = 1.0
+_CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
+
+
+@dataclass(frozen=True)
+class WatchChange:
+    """What an API server told."""
+
+    what: str
+    """LISTED (all objects that exist), ADDED, MODIFIED, DELETED, or LOST (it stopped to answer)."""
+    items: Sequence[Object] = ()
+    why: str = ""
+    """Of LOST."""
+
+
+def follow(
+    connect: Callable[[], Kube], kind: Kind, namespace: str | None, stop: threading.Event
+) -> Iterator[WatchChange]:
+    """Everything that happens, without end; a server that is lost is asked again."""
+    while not stop.is_set():
+        kube = None
+        try:
+            kube = connect()
+            found, version = kube.list_with_version(kind, namespace)
+            yield WatchChange("LISTED", found)
+            for what, item in kube.watch(
+                kind, namespace, since=version, seconds=WATCH_SECONDS, silence=WATCH_SECONDS + 5
+            ):
+                if stop.is_set():
+                    return
+                if what in _CHANGES:
+                    yield WatchChange(what, [item])
+        except UcpError as error:
+            yield WatchChange("LOST", why=error.message)
+            stop.wait(RETRY_SECONDS)
+        finally:
+            if kube is not None:
+                kube.close()

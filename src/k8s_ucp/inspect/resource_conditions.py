@@ -1,0 +1,114 @@
+"""Why a resource of Crossplane's isn't ready, as its conditions say. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from k8s_ucp.errors import NEXT_STEP
+from k8s_ucp.inspect.applications import shortened
+from k8s_ucp.kube import Object
+from k8s_ucp.reconciler.runtime.conditions import find, is_true
+
+_REFERENCE = re.compile(
+    r"cannot resolve references|referenced field was empty|is not in the cloud yet"
+    r"|^\S+ \S+ does not exist$|has no key \S+ yet|^no \S+ .*matches "
+)
+"""It waits for another resource, in the words of Crossplane's providers and of ours."""
+
+
+class _Rank(IntEnum):
+    """The lower, the nearer to the cause."""
+
+    FAILED = 0
+    TELLS_STATE = 1
+    UNDER_WAY = 2
+    REFERS_TO_ANOTHER = 3
+    UNSEEN = 4
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What keeps something from being ready."""
+
+    resource: Object
+    message: str
+    failed: bool
+    """It doesn't just take its time."""
+    next: str = ""
+    """What to type, where the resource itself says so."""
+
+    @property
+    def title(self) -> str:
+        """What, and why."""
+        return f"{self.resource['kind']} {self.resource['metadata']['name']}: {self.message}"
+
+    def __str__(self) -> str:
+        return self.title + (f"{NEXT_STEP}{self.next}" if self.next else "")
+
+
+def first_cause(resources: Iterable[Object]) -> Cause | None:
+    """Of those that aren't ready the one that the others wait for, as far as can be told."""
+    found = [(*said, each) for each in resources if (said := _state(each))]
+    if not found:
+        return None
+    rank, message, resource = min(found, key=lambda each: each[0])
+    failed = rank is _Rank.FAILED or (rank is _Rank.REFERS_TO_ANOTHER and "yet" not in message)
+    what, _, advice = message.partition(NEXT_STEP)
+    return Cause(resource, shortened(what), failed, advice)
+
+
+def _state(item: Object) -> tuple[_Rank, str] | None:
+    """None: it is well."""
+    for type in ("Synced", "LastAsyncOperation"):
+        condition = find(item, type) or {}
+        if condition.get("status") == "False":
+            said = str(condition.get("message") or condition.get("reason"))
+            if condition.get("reason") == "ReconcilePaused":
+                return _Rank.TELLS_STATE, said
+            waits = _REFERENCE.search(said)
+            return _Rank.REFERS_TO_ANOTHER if waits else _Rank.FAILED, said
+    if is_true(item, "Ready"):
+        return None
+    ready = find(item, "Ready")
+    if ready is None:
+        # Crossplane writes both at once.
+        seen = find(item, "Synced") is not None
+        return (_Rank.UNDER_WAY, "not ready yet") if seen else (_Rank.UNSEEN, "not reconciled yet")
+    if said := str(ready.get("message") or ""):
+        return _Rank.FAILED if NEXT_STEP in said else _Rank.TELLS_STATE, said
+    return _Rank.UNDER_WAY, str(ready.get("reason") or "not ready yet")
+
+
+def stuck(
+    claims: Iterable[Object], find: Callable[[Mapping[str, str]], Object | None] = lambda _: None
+) -> Iterator[str]:
+    """What is left, each with what it says itself.
+
+    find: what a claim is made of, by its reference there; None where it is gone.
+    """
+    for each in claims:
+        name = f"{each['kind']} {each['metadata']['name']}"
+        spec = each.get("spec") or {}
+        references = (spec.get("crossplane") or {}).get("resourceRefs") or []
+        parts = [part for part in (find(one) for one in references) if part]
+        words = [
+            f"{part['kind']} {part['metadata']['name']}: {said}"
+            for part in parts
+            if (said := last_error(part))
+        ]
+        if not each["metadata"].get("deletionTimestamp"):
+            words.insert(0, "nobody has deleted it: it isn't of the team's repository")
+        yield f"{name} ({', '.join(words) or last_error(each) or 'it is being deleted'})"
+
+
+def last_error(item: Object) -> str:
+    """What its conditions say that aren't met."""
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return "; ".join(
+        str(each.get("message") or each.get("reason"))
+        for each in conditions
+        if each.get("status") != "True" and (each.get("message") or each.get("type") == "Synced")
+    )

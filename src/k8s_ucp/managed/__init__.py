@@ -1,0 +1,1 @@
+"""Managed resources of Crossplane: what every provider does with one, whatever the cloud."""

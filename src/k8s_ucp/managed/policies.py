@@ -1,0 +1,66 @@
+"""What a managed resource allows its provider to do in the cloud. Pure.
+
+https://docs.crossplane.io/latest/managed-resources/managed-resources/#managementpolicies
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+PAUSED = "crossplane.io/paused"
+
+ACTIONS = ("Observe", "Create", "Update", "Delete", "LateInitialize")
+
+_SUPPORTED = {
+    frozenset(ACTIONS),
+    frozenset(ACTIONS) - {"LateInitialize"},
+    frozenset(ACTIONS) - {"Delete"},
+    frozenset(ACTIONS) - {"Delete", "LateInitialize"},
+    frozenset(ACTIONS) - {"Update"},
+    frozenset(ACTIONS) - {"Update", "LateInitialize"},
+    frozenset(ACTIONS) - {"Update", "Delete"},
+    frozenset({"Observe", "Create"}),
+    frozenset({"Observe", "Update"}),
+    frozenset({"Observe", "Update", "LateInitialize"}),
+    frozenset({"Observe", "Delete"}),
+    frozenset({"Observe", "Update", "Delete"}),
+    frozenset({"Observe"}),
+    frozenset({"Observe", "LateInitialize"}),
+}
+"""Sets that make sense: without Observe nothing else can be done right."""
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What may be done. paused: nothing, not even a look."""
+
+    actions: frozenset[str]
+    paused: bool = False
+
+    @property
+    def supported(self) -> bool:
+        """The set makes sense."""
+        return self.actions in _SUPPORTED
+
+    @property
+    def only_observed(self) -> bool:
+        """Nothing in the cloud may be changed."""
+        return not self.actions & {"Create", "Update", "Delete"}
+
+    def may(self, action: str) -> bool:
+        """One of ACTIONS."""
+        return action in self.actions
+
+
+def policies_of(item: Mapping[str, Any]) -> Policies:
+    """The policies of a managed resource. `deletionPolicy: Orphan` takes Delete away."""
+    spec = item.get("spec") or {}
+    listed = spec.get("managementPolicies")
+    named = frozenset(["*"] if listed is None else listed)
+    actions = frozenset(ACTIONS) if "*" in named else named
+    if spec.get("deletionPolicy") == "Orphan":
+        actions -= {"Delete"}
+    annotations = item["metadata"].get("annotations") or {}
+    return Policies(actions, paused=annotations.get(PAUSED) == "true" or not named)

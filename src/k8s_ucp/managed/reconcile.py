@@ -1,0 +1,246 @@
+"""One look at one managed resource: what is declared, what the cloud has, what to do next.
+
+The order is that of crossplane-runtime's managed reconciler (v2). What matters most in it: a
+resource whose creation may or may not have happened is never made again, because the annotation
+that says "about to create" is in the API server before the cloud is asked.
+https://github.com/crossplane/crossplane-runtime, pkg/reconciler/managed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.managed.external import CloudFailed, Declared, External, ExternalObservation
+from k8s_ucp.managed.policies import Policies, policies_of
+
+FINALIZER = "finalizer.managedresource.crossplane.io"
+EXTERNAL_NAME = "crossplane.io/external-name"
+PENDING = "crossplane.io/external-create-pending"
+SUCCEEDED = "crossplane.io/external-create-succeeded"
+FAILED = "crossplane.io/external-create-failed"
+
+Object = dict[str, Any]
+
+
+class ReferenceMissing(UcpError):
+    """What a field refers to doesn't exist, or has no name in the cloud yet."""
+
+
+class Store(Protocol):
+    """The API server, as far as one managed resource needs it."""
+
+    def annotate(self, item: Object, annotations: Mapping[str, str | None]) -> Object:
+        """Write annotations at once, whatever else changed meanwhile."""
+
+    def set_finalizer(self, item: Object, present: bool) -> Object: ...
+
+    def set_parameters(self, item: Object, parameters: Mapping[str, Any]) -> Object:
+        """Write fields of forProvider."""
+
+    def resolve(self, item: Object) -> Mapping[str, Any]:
+        """forProvider with its references resolved. Raises ReferenceMissing."""
+
+    def publish(self, item: Object, details: Mapping[str, str]) -> None:
+        """Write the connection Secret, where one is asked for."""
+
+    def now(self) -> str:
+        """RFC 3339."""
+
+
+Ready = Literal["True", "False", "Unknown"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What status is to say, and when to look again.
+
+    again: "soon" while something is under way, "poll" when all is well, "backoff" after a failure,
+    "never" until the object changes. event: (reason, message, whether it is a warning).
+    """
+
+    again: Literal["soon", "poll", "backoff", "never"]
+    synced: tuple[str, str, str] | None = None
+    """(status, reason, message) of the condition Synced."""
+    ready: tuple[Ready, str, str] | None = None
+    """Of the condition Ready; None leaves it as it is."""
+    at_provider: Mapping[str, Any] | None = None
+    event: tuple[str, str, bool] | None = None
+    gone: bool = False
+    """The object has no more to do here: its finalizer is off."""
+
+
+_SYNCED = ("True", "ReconcileSuccess", "")
+_CREATING: tuple[Ready, str, str] = ("False", "Creating", "")
+_DELETING: tuple[Ready, str, str] = ("False", "Deleting", "")
+
+
+def reconcile(
+    item: Object,
+    external: External,
+    store: Store,
+    *,
+    connect: Callable[[Object], None] = lambda _: None,
+    disconnect: Callable[[Object], None] = lambda _: None,
+) -> Result:
+    """Do the next thing for a managed resource. connect: raises CloudFailed where the account that
+    it names can't be used. disconnect: it needs the account no more; comes before its finalizer
+    goes.
+    """
+    policies = policies_of(item)
+    if policies.paused:
+        reason = "Reconciliation is paused"
+        return Result("never", ("False", "ReconcilePaused", reason), event=_note("Paused", reason))
+    if not policies.supported:
+        named = ", ".join(sorted(policies.actions))
+        return _failed("never", f"managementPolicies [{named}] can't be obeyed")
+    deleted = "deletionTimestamp" in item["metadata"]
+    if deleted and not policies.may("Delete"):
+        disconnect(item)
+        return _let_go(item, store)
+    if not _annotation(item, EXTERNAL_NAME) and external.named_by_us:
+        item = store.annotate(item, {EXTERNAL_NAME: item["metadata"]["name"]})
+    try:
+        connect(item)
+        if creation_is_uncertain(item):
+            found = external.recover(_declared(item, _initial(item, _parameters(item))))
+            if found is None:
+                return _failed(
+                    "never",
+                    "cannot determine creation result - remove the "
+                    f"{PENDING} annotation if it is safe to proceed",
+                    reason="CannotInitializeManagedResource",
+                )
+            ended = {SUCCEEDED: store.now(), EXTERNAL_NAME: found}
+            item = store.annotate(item, ended if found else {FAILED: store.now()})
+        if not deleted:
+            return _look(item, external, store, policies)
+        result = _delete(item, external)
+        if result is None:
+            disconnect(item)
+            return _let_go(item, store)
+        return result
+    except (CloudFailed, ReferenceMissing) as error:
+        return _failed("backoff", error.message)
+
+
+def _look(item: Object, external: External, store: Store, policies: Policies) -> Result:
+    declared = _declared(item, store.resolve(item))
+    seen = external.observe(declared)
+    if not seen.exists and not policies.may("Create"):
+        return _failed("backoff", "the external resource does not exist")
+    if seen.exists and seen.details:
+        store.publish(item, seen.details)
+    item = store.set_finalizer(item, True)
+    if not seen.exists:
+        return _create(item, external, store, declared)
+    if seen.late and policies.may("LateInitialize"):
+        store.set_parameters(item, seen.late)
+    if not seen.up_to_date and policies.may("Update"):
+        external.update(declared)
+        return replace(_well(seen), again="soon", event=_note("UpdatedExternalResource", ""))
+    return _well(seen)
+
+
+def _create(item: Object, external: External, store: Store, declared: Declared) -> Result:
+    item = store.annotate(item, {PENDING: store.now()})
+    try:
+        name = external.create(replace(declared, parameters=_initial(item, declared.parameters)))
+    except CloudFailed as error:
+        if error.certain:
+            store.annotate(item, {FAILED: store.now()})
+        return replace(
+            _failed("backoff", error.message, reason="CannotCreateExternalResource"),
+            ready=_CREATING,
+        )
+    store.annotate(item, {SUCCEEDED: store.now(), EXTERNAL_NAME: name})
+    note = _note("CreatedExternalResource", "Successfully requested creation of external resource")
+    return Result("soon", _SYNCED, _CREATING, event=note)
+
+
+def _delete(item: Object, external: External) -> Result | None:
+    """None once the cloud has it no more."""
+    declared = _declared(item, _parameters(item))
+    if not external.observe(declared).exists:
+        return None
+    try:
+        external.delete(declared)
+    except CloudFailed as error:
+        failed = _failed("backoff", error.message, reason="CannotDeleteExternalResource")
+        return replace(failed, ready=_DELETING)
+    note = _note("DeletedExternalResource", "Successfully requested deletion of external resource")
+    return Result("soon", _SYNCED, _DELETING, event=note)
+
+
+def _let_go(item: Object, store: Store) -> Result:
+    store.set_finalizer(item, False)
+    return Result("never", gone=True)
+
+
+def creation_is_uncertain(item: Mapping[str, Any]) -> bool:
+    """A creation began, and nobody wrote down how it ended."""
+    pending = _time(item, PENDING)
+    ended = [each for each in (_time(item, SUCCEEDED), _time(item, FAILED)) if each]
+    # Of the same instant may be a failure that came before.
+    return pending is not None and not any(each > pending for each in ended)
+
+
+def _well(seen: ExternalObservation) -> Result:
+    ready: tuple[Ready, str, str] = ("True", "Available", "")
+    if not seen.ready:
+        ready = ("False", "Unavailable", seen.why)
+    again: Literal["poll", "soon"] = "poll" if seen.ready else "soon"
+    return Result(again, _SYNCED, ready, seen.at_provider)
+
+
+def _failed(
+    again: Literal["backoff", "never"], message: str, *, reason: str = "CannotReconcile"
+) -> Result:
+    return Result(again, ("False", "ReconcileError", message), event=(reason, message, True))
+
+
+def _note(reason: str, message: str) -> tuple[str, str, bool]:
+    return reason, message or reason, False
+
+
+def _declared(item: Mapping[str, Any], parameters: Mapping[str, Any]) -> Declared:
+    metadata = item["metadata"]
+    return Declared(
+        parameters,
+        _annotation(item, EXTERNAL_NAME),
+        metadata["name"],
+        metadata.get("namespace", ""),
+        leaving="deletionTimestamp" in metadata,
+    )
+
+
+def _parameters(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (item.get("spec") or {}).get("forProvider") or {}
+
+
+def _initial(item: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Parameters of a creation: with those of initProvider, which later looks leave alone."""
+    return _merged((item.get("spec") or {}).get("initProvider") or {}, parameters)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    return {**below, **above} | {
+        key: _merged(below[key], value)
+        for key, value in above.items()
+        if isinstance(value, Mapping) and isinstance(below.get(key), Mapping)
+    }
+
+
+def _annotation(item: Mapping[str, Any], name: str) -> str:
+    return str((item["metadata"].get("annotations") or {}).get(name, ""))
+
+
+def _time(item: Mapping[str, Any], name: str) -> datetime | None:
+    text = _annotation(item, name)
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None

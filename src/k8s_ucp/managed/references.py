@@ -1,0 +1,130 @@
+"""References of managed resources: `vpcIdRef`, `subnetIdRefs`, `vpcIdSelector` become ids. Pure.
+
+https://docs.crossplane.io/latest/managed-resources/managed-resources/#referencing-other-resources
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from k8s_ucp.kube import Object
+from k8s_ucp.managed.paths import at_path
+from k8s_ucp.managed.reconcile import EXTERNAL_NAME, ReferenceMissing
+
+
+@dataclass(frozen=True)
+class ResourceReference:
+    """A field that may be given by another managed resource. kind: of that resource.
+
+    field: a dotted path below forProvider.
+    """
+
+    field: str
+    kind: str
+
+    @property
+    def many(self) -> bool:
+        """The field is a list of ids."""
+        return self.field.endswith("Ids")
+
+    @property
+    def single(self) -> str:
+        """The field's name as `Ref` and `Selector` are added to it."""
+        return self.field[:-1] if self.many else self.field
+
+
+@dataclass(frozen=True)
+class ReferenceLookup:
+    """What a reference asks for. objects: (namespace, name) of each; None asks by labels in
+    `namespace`, and by the controller where it is not empty.
+    """
+
+    reference: ResourceReference
+    objects: tuple[tuple[str, str], ...] | None
+    namespace: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    controller: str = ""
+
+    def asks_for(self, item: Object) -> bool:
+        """item: of the kind."""
+        metadata = item["metadata"]
+        namespace = metadata.get("namespace", "")
+        if self.objects is not None:
+            return (namespace, metadata["name"]) in self.objects
+        labels = metadata.get("labels") or {}
+        return (
+            namespace == self.namespace
+            and all(labels.get(key) == value for key, value in self.labels.items())
+            and (not self.controller or _controller(item) == self.controller)
+        )
+
+
+def wanted_of(item: Object, references: Iterable[ResourceReference]) -> list[ReferenceLookup]:
+    """References that are to be resolved: fields that have a value are left alone."""
+    parameters = (item.get("spec") or {}).get("forProvider") or {}
+    unresolved = (each for each in references if not at_path(parameters, each.field))
+    return lookups_of(item, unresolved)
+
+
+def lookups_of(item: Object, references: Iterable[ResourceReference]) -> list[ReferenceLookup]:
+    """What an object refers to: in its own namespace unless it names another one."""
+    own = item["metadata"].get("namespace", "")
+    parameters = (item.get("spec") or {}).get("forProvider") or {}
+    found = []
+    for each in references:
+        given = at_path(parameters, f"{each.single}Ref{'s' if each.many else ''}")
+        if given:
+            listed = given if each.many else [given]
+            objects = tuple((ref.get("namespace") or own, ref["name"]) for ref in listed)
+            found.append(ReferenceLookup(each, objects, own))
+        elif selector := at_path(parameters, f"{each.single}Selector"):
+            owner = _controller(item) if selector.get("matchControllerRef") else ""
+            namespace = selector.get("namespace") or own
+            labels = selector.get("matchLabels") or {}
+            found.append(ReferenceLookup(each, None, namespace, labels, owner))
+    return found
+
+
+def resolve(wanted: ReferenceLookup, there: Iterable[Object]) -> Any:
+    """The value of a field: one id, or several. there: objects of the kind, among them all that
+    it asks for.
+
+    Raises ReferenceMissing where one isn't there, or has no id yet.
+    """
+    reference = wanted.reference
+    objects = {
+        (each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in there
+    }
+    if wanted.objects is not None:
+        for place in wanted.objects:
+            if place not in objects:
+                name = place[1] if place[0] == wanted.namespace else "/".join(place)
+                raise ReferenceMissing(f"{reference.kind} {name} does not exist")
+        chosen = [objects[place] for place in wanted.objects]
+    else:
+        chosen = [each for _, each in sorted(objects.items()) if wanted.asks_for(each)]
+        if not chosen:
+            labels = ", ".join(f"{key}={value}" for key, value in wanted.labels.items())
+            where = f" in {wanted.namespace}" if wanted.namespace else ""
+            raise ReferenceMissing(f"no {reference.kind}{where} matches {labels or 'the selector'}")
+    ids = [_id(reference, each) for each in chosen]
+    return ids if reference.many else ids[0]
+
+
+def _controller(item: Object) -> str:
+    """UID of the object's controller; "" where it has none."""
+    owners = item["metadata"].get("ownerReferences") or []
+    return next((each["uid"] for each in owners if each.get("controller")), "")
+
+
+def _id(reference: ResourceReference, item: Object) -> str:
+    status = (item.get("status") or {}).get("atProvider") or {}
+    annotations = item["metadata"].get("annotations") or {}
+    found = status.get("arn") if reference.field.endswith("Arn") else annotations.get(EXTERNAL_NAME)
+    # A name that we give is there before the resource is; its status tells that it was seen.
+    if not found or not item.get("status"):
+        name = item["metadata"]["name"]
+        raise ReferenceMissing(f"{reference.kind} {name} is not in the cloud yet")
+    return str(found)

@@ -1,0 +1,158 @@
+"""The API server as the engine needs it, for the objects of one kind."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from k8s_ucp.kube import SECRET, Conflict, Kind, Kube, Object, controller_reference
+from k8s_ucp.managed.external import CloudFailed
+from k8s_ucp.managed.paths import put_path
+from k8s_ucp.managed.reconcile import FINALIZER, ReferenceMissing, Result
+from k8s_ucp.managed.references import ReferenceLookup, ResourceReference, resolve, wanted_of
+
+CONNECTION_TYPE = "connection.crossplane.io/v1alpha1"
+MANAGER = "k8s-ucp-cloud"
+
+
+@dataclass(frozen=True)
+class KubeStore:
+    """See reconcile.Store. kinds: {name of a kind: itself}, of those that references mean.
+
+    secrets: {field that names a key of a Secret: parameter that its value becomes}.
+    """
+
+    kube: Kube
+    kind: Kind
+    references: tuple[ResourceReference, ...]
+    kinds: Mapping[str, Kind]
+    secrets: Mapping[str, str]
+    clock: Callable[[], float]
+
+    def annotate(self, item: Object, annotations: Mapping[str, str | None]) -> Object:
+        return self._patch(item, {"metadata": {"annotations": dict(annotations)}})
+
+    def set_finalizer(self, item: Object, present: bool) -> Object:
+        """Raises Conflict where the object changed often in between."""
+        for attempt in range(5):
+            there = item["metadata"].get("finalizers") or []
+            if (FINALIZER in there) is present:
+                return item
+            others = [each for each in there if each != FINALIZER]
+            version = item["metadata"]["resourceVersion"]
+            wanted = [*others, FINALIZER] if present else others
+            change = {"metadata": {"resourceVersion": version, "finalizers": wanted}}
+            try:
+                return self._patch(item, change)
+            except Conflict:
+                if attempt == 4:
+                    raise
+                metadata = item["metadata"]
+                item = self.kube.get(self.kind, metadata["name"], metadata.get("namespace"))
+        raise AssertionError("the last attempt returns or raises")
+
+    def set_parameters(self, item: Object, parameters: Mapping[str, Any]) -> Object:
+        return self._patch(item, {"spec": {"forProvider": dict(parameters)}})
+
+    def resolve(self, item: Object) -> Mapping[str, Any]:
+        namespace = item["metadata"].get("namespace")
+        found: Object = {}
+        for wanted in wanted_of(item, self.references):
+            put_path(found, wanted.reference.field, resolve(wanted, self._asked_for(wanted)))
+        if found:
+            item = self.set_parameters(item, found)
+        parameters = item["spec"]["forProvider"]
+        return {**parameters, **self._secret_values(parameters, namespace)}
+
+    def publish(self, item: Object, details: Mapping[str, str]) -> None:
+        """Into the object's own namespace. Raises CloudFailed for a Secret of somebody else's."""
+        ref = (item.get("spec") or {}).get("writeConnectionSecretToRef")
+        if not ref:
+            return
+        metadata = item["metadata"]
+        name, namespace = ref["name"], metadata.get("namespace")
+        there = self.kube.find(SECRET, name, namespace)
+        data = {key: base64.b64encode(each.encode()).decode() for key, each in details.items()}
+        if there:
+            owners = there["metadata"].get("ownerReferences") or []
+            if metadata["uid"] not in (each["uid"] for each in owners if each.get("controller")):
+                raise CloudFailed(
+                    f"connection secret {name} already exists and is not controlled by this object"
+                )
+            if there.get("data") == data:
+                return
+        owners = [controller_reference(item)]
+        secret = SECRET.object(
+            name, namespace, ownerReferences=owners, type=CONNECTION_TYPE, data=data
+        )
+        self.kube.apply(secret, manager=MANAGER)
+
+    def show(self, item: Object, result: Result) -> None:
+        """Write what a look found to the status, where it differs."""
+        status = item.get("status") or {}
+        conditions = {each["type"]: each for each in status.get("conditions") or []}
+        told = {"Synced": result.synced, "Ready": result.ready}
+        for type, condition in told.items():
+            if condition:
+                conditions[type] = _condition(type, condition, conditions.get(type), self.now())
+        wanted: Object = {"conditions": list(conditions.values())}
+        if result.at_provider is not None:
+            wanted["atProvider"] = dict(result.at_provider)
+        if any(status.get(key) != value for key, value in wanted.items()):
+            self._patch(item, {"status": wanted}, subresource="status")
+
+    def now(self) -> str:
+        return datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="microseconds")
+
+    def _asked_for(self, wanted: ReferenceLookup) -> list[Object]:
+        """Named ones one by one: a list grows with everybody else's."""
+        kind = self.kinds[wanted.reference.kind]
+        if wanted.objects is None:
+            labels = ",".join(f"{key}={value}" for key, value in sorted(wanted.labels.items()))
+            return self.kube.list_all(kind, wanted.namespace or None, labels=labels or None)
+        found = (self.kube.find(kind, name, place or None) for place, name in wanted.objects)
+        return [each for each in found if each]
+
+    def _secret_values(
+        self, parameters: Mapping[str, Any], namespace: str | None
+    ) -> dict[str, str]:
+        values = {}
+        for field, parameter in self.secrets.items():
+            ref = parameters.get(field)
+            if not ref:
+                continue
+            name, key = ref["name"], ref["key"]
+            # Of the object's own namespace alone: its author may read no other.
+            secret = self.kube.find(SECRET, name, namespace)
+            data = (secret or {}).get("data") or {}
+            if key not in data:
+                raise ReferenceMissing(f"Secret {name} has no key {key} yet")
+            values[parameter] = base64.b64decode(data[key]).decode()
+        return values
+
+    def _patch(self, item: Object, change: Object, *, subresource: str = "") -> Object:
+        metadata = item["metadata"]
+        return self.kube.patch(
+            self.kind,
+            metadata["name"],
+            metadata.get("namespace"),
+            change,
+            subresource=subresource,
+        )
+
+
+def _condition(
+    type: str, told: tuple[str, str, str], before: Mapping[str, Any] | None, now: str
+) -> Object:
+    status, reason, message = told
+    same = before is not None and before["status"] == status
+    return {
+        "type": type,
+        "status": status,
+        "reason": reason,
+        **({"message": message} if message else {}),
+        "lastTransitionTime": before["lastTransitionTime"] if same and before else now,
+    }

@@ -1,0 +1,1 @@
+"""AWS's resources in the cloud on this machine: what declares them, made and kept there."""

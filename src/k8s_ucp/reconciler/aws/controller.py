@@ -1,0 +1,249 @@
+"""The controller of all kinds of AWS resources: an object, a look, and when to look again."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Mapping
+
+from k8s_ucp.aws import installation
+from k8s_ucp.aws.backing import Backing
+from k8s_ucp.aws.crds import CONFIGS, USAGE
+from k8s_ucp.aws.kind import GROUP, AwsKind
+from k8s_ucp.aws.kinds import eks
+from k8s_ucp.aws.kinds.table import KINDS
+from k8s_ucp.aws.resource import AwsResource
+from k8s_ucp.kube import Kind, Kube, NotFound, Object
+from k8s_ucp.managed.external import CloudFailed
+from k8s_ucp.managed.reconcile import EXTERNAL_NAME, FAILED, PENDING, SUCCEEDED, Result, reconcile
+from k8s_ucp.managed.references import ResourceReference, lookups_of
+from k8s_ucp.managed.store import KubeStore
+from k8s_ucp.reconciler.access.core_client import connect
+from k8s_ucp.reconciler.aws.control_planes import ControlPlanes
+from k8s_ucp.reconciler.aws.usages import Usages
+from k8s_ucp.reconciler.controller import Controller, Runtime
+from k8s_ucp.reconciler.runtime.conditions import is_true
+from k8s_ucp.reconciler.runtime.events import Events
+from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
+from k8s_ucp.reconciler.runtime.settings import MANAGED_RESOURCES
+from k8s_ucp.reconciler.runtime.work_queue import BackOff, RetryRate, WorkQueue
+
+SOON_SECONDS = 1.0
+LONGEST_SECONDS = 15.0
+"""Between two tries: the cloud is on this machine, and no account's limit is to be spared."""
+_OURS = (PENDING, SUCCEEDED, FAILED)
+"""Annotations that are notes of our own: what they change is seen by whoever wrote them."""
+
+
+class AwsController(Controller):
+    """One look at a time at each object, and a few at the objects of one service."""
+
+    name = MANAGED_RESOURCES
+    most = 16
+
+    def __init__(self, runtime: Runtime) -> None:
+        settings, account = runtime.settings, runtime.settings.aws
+        assert account is not None
+        self.queue = WorkQueue(BackOff(start=1.0, cap=LONGEST_SECONDS), lane=_service, width=4)
+        self._runtime = runtime
+        self._kube = connect(
+            settings,
+            runtime.clock,
+            namespace=installation.NAMESPACE,
+            name=installation.NAME,
+        )
+        self._events = Events(self._kube, runtime.metrics, runtime.log, runtime.clock)
+        self._rate = RetryRate(
+            settings.max_reconcile_rate, max(1, int(settings.max_reconcile_rate))
+        )
+        self._rating = threading.Lock()
+        backings = _backings(runtime)
+        self._resources = {
+            name: AwsResource(account, kind, backings.get(kind.backing))
+            for name, kind in KINDS.items()
+        }
+        self._stores = {name: _store(self._kube, runtime, kind) for name, kind in KINDS.items()}
+        self._stopping = threading.Event()
+        self._watches = {name: self._watch(name, kind) for name, kind in KINDS.items()}
+        self._usages = Usages(self._kube, self._watch_usages(), self._events)
+        self._configs = tuple(map(self._watch_config, CONFIGS.values()))
+
+    def watches(self) -> tuple[Informer, ...]:
+        return (*self._watches.values(), *self._configs, self._usages.watch)
+
+    def take_over(self) -> None:
+        """Everything is looked at again."""
+        for name, watch in self._watches.items():
+            for item in watch.store.all():
+                self.queue.add(_key(name, item))
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def reconcile(self, key: str) -> float | None:
+        name, namespace, item_name = key.split("/")
+        if self._stopping.wait(self._delay()):
+            return SOON_SECONDS
+        if config := _CONFIGS.get(name):
+            return self._usages.account(config, item_name, namespace or None)
+        store = self._stores[name]
+        item = self._kube.find(store.kind, item_name, namespace)
+        if item is None:
+            return None
+        result = reconcile(
+            item,
+            self._resources[name],
+            store,
+            connect=self._connect,
+            disconnect=self._usages.release,
+        )
+        if result.event:
+            reason, message, warning = result.event
+            self._events.tell(item, reason, message, warning=warning)
+        if not result.gone:
+            try:
+                store.show(item, result)
+            except NotFound:
+                return None
+        if result.again == "backoff" and result.synced:
+            raise CloudFailed(result.synced[2])
+        return self._seconds(result)
+
+    def _connect(self, item: Object) -> None:
+        """The configuration that an object names must exist, as its provider's would; it is used
+        from now on.
+        """
+        ref = item["spec"].get("providerConfigRef") or {}
+        kind = CONFIGS.get(ref.get("kind", "ClusterProviderConfig"))
+        name = ref.get("name", "default")
+        namespace = item["metadata"]["namespace"]
+        if kind is None or self._kube.find(kind, name, namespace) is None:
+            raise CloudFailed(f"cannot get referenced {ref.get('kind')} {name}: it does not exist")
+        self._usages.track(item, kind, name)
+
+    def _delay(self) -> float:
+        with self._rating:
+            return self._rate.wait(time.monotonic())
+
+    def _seconds(self, result: Result) -> float | None:
+        if result.again == "never":
+            return None
+        if result.again == "poll":
+            spread = random.uniform(0.9, 1.1)  # noqa: S311 (spreads, hides nothing)
+            return self._runtime.settings.cloud_poll_seconds * spread
+        return SOON_SECONDS
+
+    def _watch(self, name: str, kind: AwsKind) -> Informer:
+        watch = self._runtime.watch(WatchSpec(kind.kind, None), on=self._kube)
+
+        def changed(before: Object | None, after: Object | None) -> None:
+            if after is None:
+                return
+            if _is_new(before, after):
+                self.queue.add(_key(name, after))
+            if _progress(after) > (_progress(before) if before else 0):
+                self._wake_dependents(kind, after)
+
+        watch.listen(changed)
+        return watch
+
+    def _watch_config(self, kind: Kind) -> Informer:
+        watch = self._runtime.watch(WatchSpec(kind, None), on=self._kube)
+
+        def changed(before: Object | None, after: Object | None) -> None:
+            if after is not None and _is_new(before, after):
+                self.queue.add(_key(_config_key(kind), after))
+                for name in KINDS:
+                    for each in self._failed(name):
+                        self.queue.add(_key(name, each))
+
+        watch.listen(changed)
+        return watch
+
+    def _watch_usages(self) -> Informer:
+        watch = self._runtime.watch(WatchSpec(USAGE, None), on=self._kube)
+
+        def changed(before: Object | None, after: Object | None) -> None:
+            usage = after or before
+            assert usage is not None
+            ref = usage["providerConfigRef"]
+            if kind := CONFIGS.get(ref["kind"]):
+                namespace = usage["metadata"]["namespace"] if kind.namespaced else ""
+                self.queue.add(f"{_config_key(kind)}/{namespace}/{ref['name']}")
+
+        watch.listen(changed)
+        return watch
+
+    def _wake_dependents(self, kind: AwsKind, item: Object) -> None:
+        named = {kind.kind.kind, _qualified(kind)}
+        for name, store in self._stores.items():
+            references = [each for each in store.references if each.kind in named]
+            for other in self._failed(name) if references else ():
+                if any(each.asks_for(item) for each in lookups_of(other, references)):
+                    self.queue.add(_key(name, other))
+
+    def _failed(self, name: str) -> list[Object]:
+        """Those of a kind that are to be looked at once what was in the way may be gone."""
+        there = self._watches[name].store.all()
+        return [each for each in there if not is_true(each, "Synced")]
+
+
+def _backings(runtime: Runtime) -> Mapping[str, Backing]:
+    """What this machine can run behind resources; without it the cloud's record is all there is."""
+    maker = next((each for each in runtime.providers.values() if each.info.simulated), None)
+    if maker is None:
+        return runtime.backings
+    return {**runtime.backings, eks.CONTROL_PLANE: ControlPlanes(maker, runtime.log, runtime.clock)}
+
+
+def _qualified(kind: AwsKind) -> str:
+    """Its name with its service, such as `Instance.rds`."""
+    return f"{kind.kind.kind}.{kind.kind.group.partition('.')[0]}"
+
+
+def _store(kube: Kube, runtime: Runtime, kind: AwsKind) -> KubeStore:
+    kinds = {
+        name: each.kind for each in KINDS.values() for name in (each.kind.kind, _qualified(each))
+    }
+    references = tuple(ResourceReference(field, named) for field, named in kind.references.items())
+    secrets: Mapping[str, str] = {"passwordSecretRef": "password"}
+    return KubeStore(kube, kind.kind, references, kinds, secrets, runtime.clock)
+
+
+def _service(key: str) -> str:
+    """The service of the object of a key: one that hangs holds up no other."""
+    return key.split("/")[0].split(".")[1]
+
+
+def _progress(item: Object) -> int:
+    """Grows with what others can refer to."""
+    named = EXTERNAL_NAME in (item["metadata"].get("annotations") or {})
+    seen = (item.get("status") or {}).get("atProvider")
+    return named + is_true(item, "Synced") + bool(seen)
+
+
+def _key(name: str, item: Object) -> str:
+    metadata = item["metadata"]
+    return f"{name}/{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def _config_key(kind: Kind) -> str:
+    return f"{kind.kind}.{GROUP}"
+
+
+_CONFIGS = {_config_key(each): each for each in CONFIGS.values()}
+
+
+def _is_new(before: Object | None, after: Object) -> bool:
+    """Something that matters here differs; a change of the status alone is our own."""
+    if before is None:
+        return True
+    return _relevant(before) != _relevant(after)
+
+
+def _relevant(item: Object) -> list[object]:
+    metadata = item["metadata"]
+    annotations = metadata.get("annotations") or {}
+    given = {name: value for name, value in annotations.items() if name not in _OURS}
+    return [given, *(metadata.get(part) for part in ("generation", "labels", "deletionTimestamp"))]

@@ -1,0 +1,160 @@
+"""Which resources use a configuration of the account: while there is one, it stays.
+
+As crossplane-runtime (v2) has it: beside each resource is a ProviderConfigUsage, called by the
+resource's UID; a configuration has their number in its status, and a finalizer.
+https://github.com/crossplane/crossplane-runtime, pkg/reconciler/providerconfig
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from k8s_ucp.aws.crds import USAGE
+from k8s_ucp.errors import some_of
+from k8s_ucp.kube import Kind, Kube, Object, controller_reference
+from k8s_ucp.managed.store import MANAGER
+from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.reconciler.runtime.conditions import Condition, written
+from k8s_ucp.reconciler.runtime.events import Events
+from k8s_ucp.reconciler.runtime.informer import Informer
+
+FINALIZER = "in-use.crossplane.io"
+NAME_LABEL = "crossplane.io/provider-config"
+KIND_LABEL = "crossplane.io/provider-config-kind"
+BLOCKED = "Blocking deletion while usages still exist"
+PAUSE_SECONDS = 2.0
+"""Between two counts of one configuration: many resources come at once."""
+
+
+class Usages:
+    """Safe to share between threads."""
+
+    def __init__(self, kube: Kube, watch: Informer, events: Events) -> None:
+        """watch: on all usages, not started."""
+        self.watch = watch
+        self._kube = kube
+        self._events = events
+        self._lock = threading.Lock()
+        self._counted: dict[tuple[str, str | None, str], float] = {}
+        """When each configuration was, on the monotonic clock."""
+        self._known: dict[str, tuple[str, str]] = {}
+        """Kind and name of the configuration that a UID is known to use."""
+        watch.listen(self._forget)
+
+    def track(self, item: Object, kind: Kind, name: str) -> None:
+        """Write down that a resource uses a configuration; it may have used another one."""
+        metadata = item["metadata"]
+        uid, ref = metadata["uid"], (kind.kind, name)
+        with self._lock:
+            if self._known.get(uid) == ref:
+                return
+        usage = USAGE.object(
+            uid,
+            metadata["namespace"],
+            labels={NAME_LABEL: name, KIND_LABEL: kind.kind},
+            ownerReferences=[controller_reference(item)],
+            providerConfigRef={"kind": kind.kind, "name": name},
+            resourceRef={
+                "apiVersion": item["apiVersion"],
+                "kind": item["kind"],
+                "name": metadata["name"],
+            },
+        )
+        there = self._kube.find(USAGE, uid, metadata["namespace"])
+        if there is None or _differs(there, usage):
+            self._kube.apply(usage, manager=MANAGER)
+        with self._lock:
+            self._known[uid] = ref
+
+    def release(self, item: Object) -> None:
+        """A resource uses no configuration any more."""
+        uid = item["metadata"]["uid"]
+        with self._lock:
+            self._known.pop(uid, None)
+        self._kube.delete(USAGE, uid, item["metadata"]["namespace"])
+
+    def account(self, kind: Kind, name: str, namespace: str | None) -> float | None:
+        """Count who uses a configuration, and keep it or let it go. Returns seconds until the next
+        count is due, if one is. Raises Conflict.
+        """
+        key = (kind.kind, namespace, name)
+        item = self._kube.find(kind, name, namespace)
+        if item is None:
+            with self._lock:
+                self._counted.pop(key, None)
+            return None
+        leaving = "deletionTimestamp" in item["metadata"]
+        with self._lock:
+            wait = self._counted.get(key, -PAUSE_SECONDS) + PAUSE_SECONDS - time.monotonic()
+            if wait > 0 and not leaving:
+                return wait
+            self._counted[key] = time.monotonic()
+        users = self._users(kind, name, namespace)
+        if leaving and not users:
+            self._set_finalizer(item, kind, present=False)
+            return None
+        if not leaving:
+            item = self._set_finalizer(item, kind, present=True)
+        self._show(item, kind, users, leaving=leaving)
+        return None
+
+    def _users(self, kind: Kind, name: str, namespace: str | None) -> list[Object]:
+        labels = f"{NAME_LABEL}={name},{KIND_LABEL}={kind.kind}"
+        found = []
+        for each in self._kube.list_all(USAGE, namespace, labels=labels):
+            metadata = each["metadata"]
+            if any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()):
+                found.append(each)
+            else:
+                # Of a restored backup: who still uses it writes another one.
+                self._kube.delete(USAGE, metadata["name"], metadata["namespace"])
+        return found
+
+    def _set_finalizer(self, item: Object, kind: Kind, *, present: bool) -> Object:
+        metadata = item["metadata"]
+        there = metadata.get("finalizers") or []
+        if (FINALIZER in there) is present:
+            return item
+        others = [each for each in there if each != FINALIZER]
+        change = {
+            "resourceVersion": metadata["resourceVersion"],
+            "finalizers": [*others, FINALIZER] if present else others,
+        }
+        return self._kube.patch(
+            kind, metadata["name"], metadata.get("namespace"), {"metadata": change}
+        )
+
+    def _show(self, item: Object, kind: Kind, users: list[Object], *, leaving: bool) -> None:
+        status = item.get("status") or {}
+        wanted: Object = {"users": len(users)}
+        if leaving:
+            who = [f"{each['resourceRef']['kind']} {_place(each)}" for each in users]
+            message = f"{BLOCKED}: {some_of(who, 3)}"
+            self._events.tell(item, "UsageAccounting", message, warning=True)
+            condition = Condition("Terminating", "True", "InUse", message)
+            wanted["conditions"] = written(item, [condition], stamp(time.time()))
+        if any(status.get(key) != value for key, value in wanted.items()):
+            metadata = item["metadata"]
+            self._kube.patch(
+                kind,
+                metadata["name"],
+                metadata.get("namespace"),
+                {"status": wanted},
+                subresource="status",
+            )
+
+    def _forget(self, before: Object | None, after: Object | None) -> None:
+        """One that somebody deleted is written again at the next look."""
+        if before is not None and after is None:
+            with self._lock:
+                self._known.pop(before["metadata"]["name"], None)
+
+
+def _differs(there: Object, usage: Object) -> bool:
+    parts = ("providerConfigRef", "resourceRef")
+    return any(there.get(each) != usage[each] for each in parts)
+
+
+def _place(usage: Object) -> str:
+    return f"{usage['metadata']['namespace']}/{usage['resourceRef']['name']}"

@@ -1,0 +1,147 @@
+"""Kinds that a new core cluster is made with, kept from the first start with the same pins.
+
+The API server learns kinds that it finds as it starts at half the CPU of kinds that are applied.
+What counts is the manifests in the repository: where the seed isn't of them, they are applied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from k8s_ucp.cluster_provider import Seed, SeedTaker
+from k8s_ucp.clusters import seeds
+from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.components.manifests import Manifest, digest
+from k8s_ucp.context import StartContext
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.repository import RENDERED
+from k8s_ucp.gitops.render.repositories import templates_folder
+from k8s_ucp.kube import FIELD_MANAGER
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.recipe import ProgramSource
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.workspace import cache_folder
+
+TEMPLATES = ("platform/reconciler", "bootstrap")
+"""Our own kinds, and the Applications by which kinds are marked as Argo CD's."""
+PROGRAMS = ("kube-apiserver", "etcd")
+ENGINES = (argocd.NAME, crossplane.NAME)
+TOOLS = ("kubernetes", "etcd", *ENGINES)
+"""That bring these."""
+_MANAGERS = {FIELD_MANAGER, "kube-apiserver"}
+
+
+def find_seed(context: StartContext) -> Seed | None:
+    """For a core cluster that is to be made."""
+    if not context.provider.info.takes_seed:
+        return None
+    if context.topology.core_cluster in context.provider.names():
+        return None
+    return seeds.find(cache_folder(), _key_of(context))
+
+
+def is_seeded(context: StartContext, kinds: Sequence[Manifest]) -> bool:
+    """The core cluster was made with these very kinds."""
+    if not context.provider.info.takes_seed:
+        return False
+    provider = cast(SeedTaker, context.provider)
+    return provider.seeded_with(context.topology.core_cluster) == digest(kinds)
+
+
+def keep_seed(context: StartContext, kinds: Sequence[Manifest]) -> None:
+    """Keep the kinds that were just applied, before anybody else writes to the core.
+
+    Not those that people changed in the repository: other topologies would get them.
+    """
+    if not context.provider.info.takes_seed or _edited(context, kinds):
+        return
+    provider = cast(SeedTaker, context.provider)
+    with contextlib.suppress(UcpError, OSError):  # It is a gain of later starts alone.
+        stored = provider.stored_kinds(context.topology.core_cluster)
+        if settled(stored, {each.name for each in kinds}):
+            seeds.keep(cache_folder(), _key_of(context), Seed(digest(kinds), stored))
+
+
+def prune_seeds(cache: Path) -> list[str]:
+    """Remove the seeds that no start with the installed programs looks for: their files."""
+    return seeds.prune(
+        cache,
+        {
+            key(toolbox, simulated=simulated)
+            for toolbox in _toolboxes(cache)
+            for simulated in (False, True)
+        },
+    )
+
+
+def _toolboxes(cache: Path) -> Iterator[Toolbox]:
+    """What `tools.source` may give a topology without another installation."""
+    for source in ProgramSource:
+        with contextlib.suppress(UcpError):
+            yield Installer(cache, lambda _: None, source=source).find(TOOLS)
+
+
+def settled(stored: Mapping[str, str], names: Collection[str]) -> bool:
+    """A datastore holds these kinds alone, served, and nobody but us wrote them."""
+    return stored.keys() == set(names) and all(
+        _is_settled(json.loads(text)) for text in stored.values()
+    )
+
+
+def _is_settled(kind: Mapping[str, Any]) -> bool:
+    metadata = kind["metadata"]
+    said = {each["type"]: each["status"] for each in kind.get("status", {}).get("conditions") or ()}
+    return (
+        said.get("Established") == "True"
+        and {each["manager"] for each in metadata["managedFields"]} <= _MANAGERS
+        and not metadata.keys() & {"deletionTimestamp", "ownerReferences", "finalizers"}
+    )
+
+
+def _edited(context: StartContext, kinds: Sequence[Manifest]) -> bool:
+    core = context.published.core
+    files = {each.source for each in kinds}
+    rendered = core.clone.read(RENDERED, "platform")
+    there = core.read("platform")
+    return any(there.get(each) != rendered.get(each) for each in files & there.keys())
+
+
+def _key_of(context: StartContext) -> str:
+    return key(context.toolbox, simulated=bool(context.topology.spec.clouds.simulated))
+
+
+def key(toolbox: Toolbox, *, simulated: bool) -> str:
+    """Of everything from which the kinds follow, the programs that store them among it.
+
+    Programs and engines count by the names of their entries in the cache, which never change.
+    """
+    programs = [toolbox.path(each).parent.parent.name for each in PROGRAMS]
+    engines = [toolbox.module(each).parent.name for each in ENGINES]
+    folder = templates_folder() / "core"
+    templates = (
+        path.read_bytes()
+        for each in TEMPLATES
+        for path in sorted((folder / each).rglob("*"))
+        if path.is_file()
+    )
+    parts = (
+        *map(str.encode, (*programs, *engines)),
+        *templates,
+        _simulated() if simulated else b"",
+    )
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(hashlib.sha256(part).digest())
+    return whole.hexdigest()[:32]
+
+
+def _simulated() -> bytes:
+    """The kinds of clouds that are simulated."""
+    from k8s_ucp.aws.crds import crds
+
+    return json.dumps(crds(), sort_keys=True).encode()

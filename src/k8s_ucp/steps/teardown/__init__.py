@@ -1,0 +1,1 @@
+"""Ends everything for good: environments, databases where asked for, and the core."""

@@ -1,0 +1,54 @@
+"""Before a topology is destroyed: nothing is protected, and nothing would be lost unasked."""
+
+from __future__ import annotations
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.errors import UcpError, some_of
+from k8s_ucp.names import PROTECTED
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, all_named, data_in_clusters
+
+
+def check_destroyable(context: StartContext) -> None:
+    """Raises UcpError."""
+    core = context.topology.core_cluster
+    if not context.core_answers():
+        raise UcpError(
+            f"the core cluster {core} is not responding, but knows alone what there is to delete",
+            next="ucp start, then: ucp destroy",
+        )
+    found = OwnedObjects(context)
+    _check_protection(found)
+    if context.delete_data:
+        return
+    if inside := data_in_clusters(context):
+        raise UcpError(
+            f"databases run on clusters that would be deleted with their data: {some_of(inside)}",
+            next="ucp destroy --delete-data",
+        )
+    info = PROVIDERS[context.topology.spec.core.provider]
+    if found.claims and (info.removed_by_stop or info.adopts):
+        raise UcpError(
+            f"{core} would be deleted, and nothing would manage {some_of(all_named(found.claims))} "
+            "after that",
+            next="ucp destroy --delete-data",
+        )
+
+
+def _check_protection(found: OwnedObjects) -> None:
+    """Raises UcpError where a person has forbidden the deletion."""
+    declared = found.context.topology.spec.environments
+    protected = {each.name for each in declared if each.deletion_protection}
+    items = [*found.local_clusters, *found.cloud_clusters, *found.networks]
+    if found.context.delete_data:
+        items += found.claims
+    protected |= {
+        each["metadata"]["name"]
+        for each in items
+        if (each["metadata"].get("labels") or {}).get(PROTECTED) == "true"
+    }
+    if protected:
+        raise UcpError(
+            f"protected from deletion: {', '.join(sorted(protected))}",
+            next="remove deletionProtection from ucp.yaml, run ucp start, then: ucp destroy",
+        )

@@ -1,0 +1,86 @@
+"""What a topology has in clouds, written down before any of it is deleted.
+
+Once its object is gone, the core can't say any more what to look for in the cloud.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Object
+from k8s_ucp.managed.external import Declared
+from k8s_ucp.managed.policies import policies_of
+from k8s_ucp.managed.reconcile import EXTERNAL_NAME
+from k8s_ucp.workspace import write_private_file
+
+
+@dataclass(frozen=True)
+class RecordedResource:
+    """One managed resource. kind: with its group. parameters: its forProvider."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    external_name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, item: Object) -> RecordedResource:
+        about = item["metadata"]
+        return cls(
+            f"{item['kind']}.{item['apiVersion'].partition('/')[0]}",
+            about.get("namespace", ""),
+            about["name"],
+            about["uid"],
+            str((about.get("annotations") or {}).get(EXTERNAL_NAME, "")),
+            (item.get("spec") or {}).get("forProvider") or {},
+        )
+
+    def declared(self) -> Declared:
+        return Declared(self.parameters, self.external_name, self.name, self.namespace)
+
+    @property
+    def region(self) -> str:
+        return str(self.parameters.get("region") or "")
+
+    def __str__(self) -> str:
+        place = f" in {self.region}" if self.region else ""
+        return f"{self.kind.partition('.')[0]} {self.external_name or self.name}{place}"
+
+
+class CloudRecord:
+    """Those of one topology."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def resources(self) -> list[RecordedResource]:
+        """Raises UcpError where the file is damaged."""
+        try:
+            return [RecordedResource(**each) for each in json.loads(self._path.read_text("utf-8"))]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, TypeError) as error:
+            raise UcpError(
+                f"{self._path}, the record of what is deleted in clouds, is corrupt",
+                next=f"rm '{self._path}', then look in the clouds' consoles for what is left",
+            ) from error
+
+    def add(self, items: Iterable[Object]) -> None:
+        """Write down those that the cloud is to lose; what was written before stays."""
+        known = {each.uid: each for each in self.resources()}
+        for each in items:
+            if policies_of(each).may("Delete"):
+                known[each["metadata"]["uid"]] = RecordedResource.of(each)
+        text = json.dumps([asdict(each) for each in known.values()], indent=1)
+        write_private_file(self._path, text + "\n")
+
+    def remove(self) -> None:
+        """All of it was seen gone."""
+        self._path.unlink(missing_ok=True)

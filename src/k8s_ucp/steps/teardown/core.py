@@ -1,0 +1,41 @@
+"""The core cluster itself goes last: it alone knows what is in the clouds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.steps.shutdown.stop import forget_access
+from k8s_ucp.steps.teardown.owned_objects import OwnedObjects
+
+
+def _foresee_core(context: StartContext) -> Iterator[Foreseen]:
+    core = context.topology.core_cluster
+    if not _keeps_data(context):
+        return
+    if not context.delete_data and OwnedObjects(context).claims:
+        why = "it alone manages what is kept; it is stopped, with its data"
+        yield Foreseen("keep", f"cluster {core}", why)
+    else:
+        lost = f"all objects on {core} that no repository has"
+        yield Foreseen("delete", f"cluster {core}", "nothing is left that it manages", lost)
+
+
+@step("Delete the core cluster", foresee=_foresee_core)
+def delete_core(context: StartContext, report: Report) -> None:
+    """Where a stop keeps its data, and nothing is left that it manages."""
+    core = context.topology.core_cluster
+    if not _keeps_data(context):
+        return
+    if context.kept:
+        report(f"kept with its data: it manages {', '.join(context.kept)}")
+        return
+    context.provider.delete(core)
+    forget_access(context, core)
+
+
+def _keeps_data(context: StartContext) -> bool:
+    info = context.provider.info
+    return not (info.removed_by_stop or info.adopts or info.remote)

@@ -1,0 +1,129 @@
+"""Databases where that was asked for, then clusters, then what these stood on.
+
+Only what carries the topology's labels is deleted. Each wait ends with what is stuck, in the
+cloud's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.errors import some_of
+from k8s_ucp.inspect.cluster_deletion import still_there
+from k8s_ucp.inspect.crossplane_objects import resource_of
+from k8s_ucp.inspect.resource_conditions import stuck
+from k8s_ucp.kube import Conflict, Kube, Object
+from k8s_ucp.steps.teardown.cloud_record import CloudRecord
+from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, all_named, data_in_clusters, named
+
+CLAIM_SECONDS = 1800.0
+CLUSTER_SECONDS = 2400.0
+NETWORK_SECONDS = 900.0
+"""A cloud's own minutes: clusters and databases take a quarter of an hour."""
+_STUCK = "fix what is named"
+
+
+def _foresee_record(context: StartContext) -> Iterator[Foreseen]:
+    count = len(OwnedObjects(context).leaving())
+    if count:
+        why = "it is read back from there at the end"
+        yield Foreseen("create", str(context.state.cloud_record.name), f"{count} resources; {why}")
+
+
+@step("Record what the clouds have", foresee=_foresee_record)
+def record_resources(context: StartContext, report: Report) -> None:
+    """Before any of it is deleted: a run that is cut off knows afterwards what to look for."""
+    leaving = OwnedObjects(context).leaving()
+    CloudRecord(context.state.cloud_record).add(leaving)
+    report(f"{len(leaving)} resources")
+
+
+def _foresee_claims(context: StartContext) -> Iterator[Foreseen]:
+    for each in OwnedObjects(context).claims:
+        if context.delete_data:
+            what = named(each)
+            yield Foreseen("delete", what, "--delete-data", f"{what} with its data")
+        else:
+            why = "no data are deleted without --delete-data; it is billed"
+            yield Foreseen("keep", named(each), why)
+
+
+@step("Delete databases and machines", foresee=_foresee_claims)
+def delete_claims(context: StartContext, report: Report) -> None:
+    found = OwnedObjects(context)
+    claims = found.claims
+    if not context.delete_data:
+        context.kept = all_named(claims)
+        report(f"kept: {some_of(context.kept)}" if claims else "")
+        return
+    recorded = {each.uid for each in CloudRecord(context.state.cloud_record).resources()}
+    others = {each["metadata"]["uid"] for each in (*found.cloud_clusters, *found.networks)}
+    parts = [each for each in found.managed if each["metadata"]["uid"] in recorded - others]
+    _delete(context, claims)
+
+    def look() -> str:
+        left = OwnedObjects(context).claims
+        words = [words for each in left for words in _stuck(context.kube, each)]
+        # A claim goes before what it is made of has left the cloud.
+        return "; ".join(words) or some_of(still_there(context.kube, parts))
+
+    what = "deletion of databases and machines"
+    context.wait(what, look, report, seconds=CLAIM_SECONDS, pause=1.0, next=_STUCK)
+
+
+def _stuck(kube: Kube, claim: Object) -> Iterator[str]:
+    return stuck([claim], lambda reference: resource_of(kube, claim, reference))
+
+
+def _foresee_clusters(context: StartContext) -> Iterator[Foreseen]:
+    found = OwnedObjects(context)
+    inside = data_in_clusters(context)
+    for each in (*found.local_clusters, *found.cloud_clusters):
+        lost = ""
+        if each["kind"].endswith("Cluster"):
+            lost = f"everything on {each['metadata']['name']} that no repository has"
+            lost += f", with the data of {some_of(inside)}" if inside else ""
+        yield Foreseen("delete", named(each), f"it is of {context.topology.name}", lost)
+
+
+@step("Delete the clusters", foresee=_foresee_clusters)
+def delete_clusters(context: StartContext, report: Report) -> None:
+    found = OwnedObjects(context)
+    leaving = [*found.local_clusters, *found.cloud_clusters]
+    _delete_all(context, report, "clusters", leaving, CLUSTER_SECONDS)
+
+
+def _foresee_networks(context: StartContext) -> Iterator[Foreseen]:
+    for each in OwnedObjects(context).networks:
+        yield Foreseen("delete", named(each), "the cluster that stood on it is gone by then")
+
+
+@step("Delete networks and roles", foresee=_foresee_networks)
+def delete_networks(context: StartContext, report: Report) -> None:
+    leaving = OwnedObjects(context).networks
+    _delete_all(context, report, "networks and roles", leaving, NETWORK_SECONDS)
+
+
+def _delete_all(
+    context: StartContext, report: Report, what: str, items: Sequence[Object], seconds: float
+) -> None:
+    _delete(context, items)
+
+    def look() -> str:
+        left = still_there(context.kube, items)
+        return some_of(left) if left else ""
+
+    context.wait(f"deletion of {what}", look, report, seconds=seconds, pause=1.0, next=_STUCK)
+
+
+def _delete(context: StartContext, items: Sequence[Object]) -> None:
+    """These very objects. Raises KubeError."""
+    for each in items:
+        about = each["metadata"]
+        kind = context.kube.kind_of(each["apiVersion"], each["kind"])
+        with suppress(Conflict):
+            context.kube.delete(kind, about["name"], about.get("namespace"), uid=about["uid"])

@@ -1,0 +1,124 @@
+"""Argo CD keeps nothing on the core any more; then each environment loses its apps, and its way in.
+
+Apps go first, while the credentials for their clusters work: load balancers and volumes go with
+them. What teardown deletes is not made again meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from k8s_ucp.components import argocd
+from k8s_ucp.components.ownership.tracking import is_on_core
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.errors import some_of
+from k8s_ucp.inspect.applications import reason, trouble
+from k8s_ucp.kube import APPLICATION, Conflict, Kube, NotFound, Object
+from k8s_ucp.reconciler.registration.forced_deregistration import forget, registered
+
+SYNC_SECONDS = 60.0
+DRAIN_SECONDS = 600.0
+ROOT = "root"
+"""The Application that keeps the others."""
+
+
+def _foresee_pause(context: StartContext) -> Iterator[Foreseen]:
+    for each in _keepers(context.applications()):
+        name = each["metadata"]["name"]
+        if name == ROOT:
+            yield Foreseen("delete", f"Application {name}", "what it keeps stays for now")
+        else:
+            yield Foreseen("change", f"Application {name}", "it makes nothing anew from here on")
+
+
+@step("Turn off automation on the core cluster", foresee=_foresee_pause)
+def pause_automation(context: StartContext, report: Report) -> None:
+    """The root goes first: it would turn the others on again, as it does once a start brings it."""
+    for each in _keepers(context.applications()):
+        name = each["metadata"]["name"]
+        report(name)
+        with suppress(NotFound, Conflict):
+            if name == ROOT:
+                # With a finalizer it would take all that it keeps along.
+                _patch(context.kube, name, {"metadata": {"finalizers": None}})
+                uid = each["metadata"]["uid"]
+                context.kube.delete(APPLICATION, name, argocd.NAMESPACE, uid=uid)
+            else:
+                _patch(context.kube, name, {"spec": {"syncPolicy": {"automated": None}}})
+
+    def busy() -> str:
+        running = [
+            each["metadata"]["name"] for each in _keepers(context.applications()) if _syncs(each)
+        ]
+        return some_of(running) if running else ""
+
+    context.wait(
+        "end of running syncs", busy, report, seconds=SYNC_SECONDS, next="see `ucp logs argocd`"
+    )
+
+
+def _foresee_drain(context: StartContext) -> Iterator[Foreseen]:
+    clusters = registered(context.kube)
+    for each in _deployed(context, clusters):
+        cluster = each["spec"]["destination"].get("name")
+        what = f"Application {each['metadata']['name']}"
+        yield Foreseen("delete", what, f"with all that it deployed to {cluster}")
+    for cluster in sorted(clusters):
+        yield Foreseen("wait", f"drain of {cluster}", "its Applications leave before it does")
+        yield Foreseen("delete", f"registration of {cluster}", "Argo CD forgets it once drained")
+
+
+@step("Drain and deregister the environments", foresee=_foresee_drain)
+def drain_environments(context: StartContext, report: Report) -> None:
+    for cluster in sorted(registered(context.kube)):
+        report(cluster)
+        forget(context.kube, cluster)
+
+    def look() -> str:
+        clusters = registered(context.kube)
+        if not clusters:
+            return ""
+        left = [_words(each) for each in _deployed(context, clusters)]
+        return f"{some_of(sorted(clusters))}: {some_of(left) if left else 'being deregistered'}"
+
+    context.wait(
+        "drain of the environments",
+        look,
+        report,
+        seconds=DRAIN_SECONDS,
+        next="fix what is named (ucp doctor, ucp logs reconciler)",
+    )
+
+
+def _patch(kube: Kube, name: str, change: Object) -> None:
+    kube.patch(APPLICATION, name, argocd.NAMESPACE, change)
+
+
+def _keepers(applications: Iterable[Object]) -> list[Object]:
+    """Those that keep objects on the core, the root first."""
+    found = [each for each in applications if is_on_core(each)]
+    return sorted(found, key=lambda each: each["metadata"]["name"] != ROOT)
+
+
+def _deployed(context: StartContext, clusters: Iterable[str]) -> list[Object]:
+    """Applications on these clusters."""
+    names = set(clusters)
+    return [
+        each
+        for each in context.applications()
+        if (each["spec"].get("destination") or {}).get("name") in names
+    ]
+
+
+def _words(application: Object) -> str:
+    why = trouble(application) or reason(application)
+    name = f"Application {application['metadata']['name']}"
+    return f"{name} ({why})" if why else name
+
+
+def _syncs(application: Object) -> bool:
+    operation = (application.get("status") or {}).get("operationState") or {}
+    return "operation" in application or operation.get("phase") == "Running"

@@ -1,0 +1,145 @@
+"""What belongs to a topology on its core cluster: clusters, what they are made of, claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+from k8s_ucp import names
+from k8s_ucp.components import crossplane
+from k8s_ucp.components.ownership.tracking import tracker
+from k8s_ucp.context import StartContext
+from k8s_ucp.inspect.cluster_deletion import cluster_resources
+from k8s_ucp.inspect.crossplane_objects import composites
+from k8s_ucp.kube import CRD, LOCAL_CLUSTER, Object
+from k8s_ucp.names import CLUSTERS_NAMESPACE, ENVIRONMENT, GROUP, TOPOLOGY
+from k8s_ucp.preflight.orphans import managed_kinds
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
+from k8s_ucp.topology.placement import runs_in_cluster
+
+CLOUD = f"{GROUP}/cloud"
+"""Label by which a claim chooses its Composition."""
+_CLUSTER_GROUPS = {each.managed.group for each in PROVIDERS.values() if each.managed}
+
+
+@dataclass(frozen=True)
+class OwnedObjects:
+    """As the core has them now. Every property raises KubeError."""
+
+    context: StartContext
+
+    @cached_property
+    def local_clusters(self) -> list[Object]:
+        """Of this topology, by its label."""
+        label = f"{TOPOLOGY}={self.context.topology.name}"
+        return self.context.kube.list_all(LOCAL_CLUSTER, CLUSTERS_NAMESPACE, labels=label)
+
+    @cached_property
+    def claims(self) -> list[Object]:
+        """Databases of ucp.yaml, by their label, and what teams' repositories claim."""
+        topology = self.context.topology
+        teams = {each.namespace for each in topology.spec.teams}
+        found = []
+        for each in composites(self.context.kube):
+            about = each["metadata"]
+            labels, space = about.get("labels") or {}, about.get("namespace")
+            claimed = tracker(each) == f"{space}.claims"
+            if labels.get(TOPOLOGY) == topology.name or (space in teams and claimed):
+                found.append(each)
+        return found
+
+    @cached_property
+    def cloud_clusters(self) -> list[Object]:
+        """Clusters in clouds: what their provider's own service has."""
+        return [each for each in self._resources if _group(each) in _CLUSTER_GROUPS]
+
+    @cached_property
+    def networks(self) -> list[Object]:
+        """What these clusters stand on: networks, roles; without what kept claims are in."""
+        kept = () if self.context.delete_data else self.claims
+        used = set(map(_place, kept))
+        return [
+            each
+            for each in self._resources
+            if _group(each) not in _CLUSTER_GROUPS and not _is_used(each, used)
+        ]
+
+    @cached_property
+    def managed(self) -> list[Object]:
+        """All managed resources on the core, but for those that others have there."""
+        others_too = self.context.adopts(crossplane.NAME)
+        kube = self.context.kube
+        with ThreadPoolExecutor(8, "managed") as pool:
+            listed = pool.map(kube.list_all, managed_kinds(kube.list_all(CRD)))
+            return [
+                each
+                for some in listed
+                for each in some
+                if not others_too or is_declared_by_us(each)
+            ]
+
+    @cached_property
+    def _resources(self) -> list[Object]:
+        return cluster_resources(self.context.kube, self.context.applications())
+
+    def leaving(self) -> list[Object]:
+        """Managed resources that a teardown deletes, with those that claims are made of."""
+        mine = {each["metadata"]["uid"] for each in (*self.cloud_clusters, *self.networks)}
+        claimed = {each["metadata"]["uid"] for each in self.claims if self.context.delete_data}
+        return [
+            each
+            for each in self.managed
+            if each["metadata"]["uid"] in mine or claimed & set(_owners(each))
+        ]
+
+
+def data_in_clusters(context: StartContext) -> list[str]:
+    """Databases whose data go with the cluster that they run in."""
+    topology = context.topology
+    return [
+        f"{each.name} of {environment.name}"
+        for each in topology.spec.databases
+        for environment in topology.spec.environments
+        if environment.name in (each.environments or [environment.name])
+        and runs_in_cluster(each, environment)
+        and not PROVIDERS[environment.cluster.provider].simulated
+    ]
+
+
+def named(item: Object) -> str:
+    """In words."""
+    space = item["metadata"].get("namespace")
+    where = f"{space}/" if space and space != names.CLUSTERS_NAMESPACE else ""
+    return f"{item['kind']} {where}{item['metadata']['name']}"
+
+
+def all_named(items: Sequence[Object]) -> list[str]:
+    return [named(each) for each in items]
+
+
+def _owners(item: Object) -> Iterator[str]:
+    for each in item["metadata"].get("ownerReferences") or []:
+        yield each["uid"]
+
+
+def _group(item: Object) -> str:
+    return str(item["apiVersion"]).partition("/")[0]
+
+
+def _place(claim: Object) -> tuple[str, str]:
+    """Its environment and its cloud; "" where it doesn't say."""
+    spec = claim.get("spec") or {}
+    chosen = ((spec.get("crossplane") or {}).get("compositionSelector") or {}).get("matchLabels")
+    return str(spec.get("environment") or ""), str((chosen or {}).get(CLOUD) or "")
+
+
+def _is_used(item: Object, places: set[tuple[str, str]]) -> bool:
+    """A kept claim may be in it."""
+    environment = item["metadata"]["labels"][ENVIRONMENT]
+    return any(
+        place in ("", environment) and (not cloud or f".{cloud}." in f".{_group(item)}")
+        for place, cloud in places
+    )

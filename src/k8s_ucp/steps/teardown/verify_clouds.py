@@ -1,0 +1,78 @@
+"""Looks for what should be gone, on the core and in the clouds themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from k8s_ucp.aws.client import AwsAccount
+from k8s_ucp.aws.read_back import last_snapshot, still_there, tagged
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.resource_conditions import last_error
+from k8s_ucp.kube import Object
+from k8s_ucp.managed.reconcile import EXTERNAL_NAME
+from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
+from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, named
+
+SHOWN = 20
+
+
+def _foresee_verification(context: StartContext) -> Iterator[Foreseen]:
+    if OwnedObjects(context).managed or CloudRecord(context.state.cloud_record).resources():
+        where = "the simulated cloud" if context.simulates_cloud else "the core cluster"
+        yield Foreseen("wait", "empty clouds", f"{where} is asked whether anything is left")
+
+
+@step("Verify that nothing is left in the clouds", foresee=_foresee_verification)
+def verify_clouds_empty(context: StartContext, report: Report) -> None:
+    """Raises UcpError that lists what is left, with its own last error."""
+    record = CloudRecord(context.state.cloud_record)
+    recorded = record.resources()
+    managed = OwnedObjects(context).managed
+    known = {each.uid for each in recorded}
+    left = [
+        f"{named(each)}: {last_error(each) or 'it is still on the core cluster'}"
+        for each in managed
+        if each["metadata"]["uid"] in known
+    ]
+    others = [each for each in managed if each["metadata"]["uid"] not in known]
+    if context.simulates_cloud:
+        account = context.cloud.account()
+        taken = (last_snapshot(account, each.kind, each.declared()) for each in recorded)
+        context.snapshots = [each for each in taken if each]
+        left += _left_in_aws(account, recorded, others)
+    if left:
+        more = [f"and {len(left) - SHOWN} more"] if len(left) > SHOWN else []
+        raise UcpError(
+            "\n  ".join(["still there:", *left[:SHOWN], *more]),
+            next="fix what is named, or delete it in its cloud",
+        )
+    record.remove()
+    # What claims are made of goes and stays with them.
+    context.kept += [named(each) for each in others if not each["metadata"].get("ownerReferences")]
+    context.read_back = len(recorded)
+    report(f"{len(recorded)} resources were looked for; none is left")
+
+
+def _left_in_aws(
+    account: AwsAccount,
+    recorded: Sequence[RecordedResource],
+    kept: Sequence[Object],
+) -> Iterator[str]:
+    """By the names of what was deleted, and by the tags of whatever else may have been made."""
+    seen = set()
+    for each in recorded:
+        declared = each.declared()
+        if declared.name and (why := still_there(account, each.kind, declared)):
+            seen.add(each.external_name)
+            yield f"{each}: {why}"
+    stays = {(item["metadata"].get("annotations") or {}).get(EXTERNAL_NAME) for item in kept}
+    regions = {each.region for each in recorded if each.region}
+    namespaces = {each.namespace for each in recorded if each.namespace}
+    if not namespaces:
+        return
+    for kind, owner, id in tagged(account, regions, namespaces):
+        if id not in stays | seen:
+            yield f"{kind} {id}: the cloud still has it, with the tag of {owner}"

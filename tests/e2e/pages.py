@@ -1,0 +1,39 @@
+"""The pages of docs/walkthroughs, followed as they stand."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.e2e.world import World
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "walkthroughs"
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```sh\n(.*?)```", (FOLDER / f"{page}.md").read_text("utf-8"), re.S)
+
+
+def lines(page: str) -> list[str]:
+    """The commands of a page, in order."""
+    return [line for each in blocks(page) for line in each.splitlines() if line.startswith("ucp ")]
+
+
+def follow(
+    world: World, page: str, before: Mapping[str, Callable[[], None]] | None = None
+) -> dict[str, str]:
+    """Type every command of a page: {command: what it said}. before: a look ahead of a command."""
+    found = {}
+    for line in lines(page):
+        if before and line in before:
+            before[line]()
+        done = world.ucp(*shlex.split(line)[1:], timeout=400)
+        found[line] = done.stdout + done.stderr
+    return found
+
+
+def healthy(world: World, name: str) -> bool:
+    found = world.application(name)
+    return found is not None and (found["sync"], found["health"]) == ("Synced", "Healthy")

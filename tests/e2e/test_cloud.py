@@ -1,0 +1,194 @@
+"""Environments on EKS in the simulated AWS: the first start, another one, and the end of one."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+
+import psutil
+import pytest
+
+from k8s_ucp import yaml_io
+from k8s_ucp.aws.account import read_account
+from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
+from k8s_ucp.kube import NAMESPACE, SECRET, Kind, Kube
+from k8s_ucp.names import CLUSTERS_NAMESPACE
+from tests.e2e.pages import follow, healthy
+from tests.e2e.world import World, until
+from tests.postgres_client import psql
+from tests.unit.compositions import own_kinds
+
+OTHERS = "others"
+"""Who called, as the ledger has it."""
+
+
+@pytest.mark.timeout(1200)
+def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) -> None:
+    """As docs/walkthroughs/aws-without-an-account.md goes, with looks between its lines."""
+    made: dict[tuple[str, str, str], int] = {}
+
+    def they_are_there() -> None:
+        until("everything is well", lambda: world.is_well(clusters="registered", applications=10))
+        clusters = [each["cluster"] for each in world.status()["environments"]]
+        assert all((each["provider"], each["simulated"]) == ("eks", True) for each in clusters)
+        config = json.loads(world.ucp("kubeconfig", "stage").stdout)
+        assert config["current-context"] == clusters[0]["name"], "Crossplane's, from the core"
+        refused = world.ucp("kubeconfig", "other", expect=2).stderr
+        assert "available: demo-core, demo-prod, demo-stage" in refused
+        made.update(left(world))
+        assert by_kind(made)["cluster"] == by_kind(made)["node-group"] == 2
+
+    def all_comes_back() -> None:
+        connection = the_database_opens(world)
+        kept = left(world)
+        with world.commit("core", "Have stores, by a function of ours") as clone:
+            own_kinds.commit_to(clone)
+        world.ucp("stop", "--yes")
+        world.ucp("start", "--yes", timeout=300)
+        until("all is well again", lambda: world.is_well(clusters="registered", applications=12))
+        assert left(world) == kept
+        a_function_of_users_composes(world)
+        a_database_keeps_its_rows(world, connection)
+        until("the claim is ready", lambda: claims(world) == [("ready", "")])
+        assert healthy(world, "team-shop.shop.stage")
+
+    def the_team_is_gone() -> None:
+        assert json.loads(teams(world)) == []
+        until("its namespace is gone", lambda: not world.kube("core").find(NAMESPACE, "team-shop"))
+        assert left(world) == made
+        assert database_servers(world) == []
+        assert not list(world.database_folder.glob("*"))
+
+    def prod_is_gone() -> None:
+        half = Counter({kind: number // 2 for kind, number in by_kind(made).items()})
+        assert by_kind(left(world)) == half, "removed means gone from the cloud"
+        assert left(world).items() <= made.items()
+        until("stage is well", lambda: world.is_well(clusters="registered", applications=9))
+
+    def all_is_gone() -> None:
+        theirs = of_others(world, 20)
+        assert "none is left" in world.ucp("destroy", "--yes", "--delete-data", timeout=300).stderr
+        ledger = (world.state / "components/cloud/ledger.jsonl").read_text("utf-8")
+        entries = [CloudLedgerEntry(**json.loads(line)) for line in ledger.splitlines()]
+        assert {id for _, _, id in remaining(entries)} == theirs
+        assert all(each.caller.endswith(OTHERS) for each in entries if each.id in theirs)
+
+    looks = {
+        "ucp team add shop --template service": they_are_there,
+        "ucp claim list": all_comes_back,
+        "ucp team remove shop": partial(a_team_that_is_stuck_stays, world),
+        "ucp env remove prod": the_team_is_gone,
+        "ucp cloud ledger": prod_is_gone,
+        "ucp stop --yes": all_is_gone,
+    }
+    said = follow(world, "aws-without-an-account", looks)
+    assert looks.keys() <= said.keys()
+    assert " ready" in said["ucp claim list"]
+    assert "DeleteCluster" in said["ucp cloud ledger"]
+
+
+def of_others(world: World, count: int) -> set[str]:
+    """Ids of networks that somebody else makes in the same cloud."""
+    account = read_account(world.state / "components/reconciler/aws-account.json")
+    assert account
+    theirs = replace(account, caller=OTHERS)
+    blocks = (f"10.{100 + number}.0.0/16" for number in range(count))
+    made = [theirs.call("ec2", "eu-west-3", "CreateVpc", CidrBlock=each) for each in blocks]
+    return {each["Vpc"]["VpcId"] for each in made}
+
+
+def a_function_of_users_composes(world: World) -> None:
+    core = world.kube("core")
+    stores = Kind("example.org/v1", "Store", "stores")
+    core.apply(yaml_io.load(own_kinds.files()["store.yaml"]))
+
+    def is_ready() -> bool:
+        status = core.get(stores, "photos", CLUSTERS_NAMESPACE).get("status") or {}
+        ready = [each for each in status.get("conditions", []) if each["type"] == "Ready"]
+        return [each["status"] for each in ready] == ["True"]
+
+    until("the store is ready", is_ready)
+    assert by_kind(left(world))["bucket"] == 1
+    core.delete(stores, "photos", CLUSTERS_NAMESPACE)
+    until("its bucket is gone", lambda: by_kind(left(world))["bucket"] == 0)
+
+
+def the_database_opens(world: World) -> dict[str, str]:
+    """Its connection, as the mirror gives it to the environment's apps; there is a row in it."""
+    stage = Kube(json.loads(world.ucp("kubeconfig", "stage").stdout))
+    name = "shop-orders-connection"
+
+    def opened() -> dict[str, str] | None:
+        found = stage.get(SECRET, name, "team-shop")["data"]
+        given = {key: base64.b64decode(value).decode() for key, value in found.items()}
+        return given if psql(given, "select 1") == "1" else None
+
+    connection: dict[str, str] = until("its connection opens a database", opened, 240)
+    until("its claim is ready", lambda: claims(world) == [("ready", "")])
+    listed = [each["name"] for each in world.status()["applications"]]
+    assert "team-shop.claims" in listed
+    psql(connection, "create table orders (what text); insert into orders values ('tea')")
+    return connection
+
+
+def a_database_keeps_its_rows(world: World, connection: dict[str, str]) -> None:
+    """Through a stop and a start, and when its server is killed."""
+    rows = partial(psql, connection, "select * from orders")
+    until("the row is there", lambda: rows() == "tea", 60)
+    (server,) = database_servers(world)
+    server.send_signal(signal.SIGKILL)
+    server.wait(10)
+    until("it is there again", lambda: rows() == "tea", 60)
+
+
+def a_team_that_is_stuck_stays(world: World) -> None:
+    """A claim that can't be deleted is named with the cloud's own words, and keeps the team."""
+    until("both run the new version", lambda: versions(world) == {"echo-stage", "echo-prod"})
+    world.ucp("cloud", "fault", "add", "unavailable", "--service", "rds", "--operation", "Delete*")
+    said = world.ucp("team", "remove", "shop", "--wait", "45", expect=1, timeout=120).stderr
+    assert "Postgres shop-orders (Instance" in said
+    assert "ServiceUnavailable" in said
+    assert "team-shop" in {e["namespace"] for e in json.loads(teams(world))}
+    world.ucp("cloud", "fault", "clear")
+
+
+def versions(world: World) -> set[str]:
+    """Applications of echo that run what was promoted."""
+    return {
+        each["name"]
+        for each in world.status()["applications"]
+        if each["name"].startswith("echo-") and any(":0.9.3" in one for one in each["images"])
+    }
+
+
+def database_servers(world: World) -> list[psutil.Process]:
+    """Without the processes that each has of its own."""
+    found = {each.pid: each for each in world.processes() if each.name() == "postgres"}
+    return [each for each in found.values() if each.ppid() not in found]
+
+
+def claims(world: World) -> list[tuple[str, str]]:
+    """How each is, and why."""
+    listed = json.loads(world.ucp("claim", "list", "-o", "json").stdout)
+    return [(each["state"], each["why"]) for each in listed]
+
+
+def teams(world: World) -> str:
+    return world.ucp("team", "list", "-o", "json").stdout
+
+
+def left(world: World) -> dict[tuple[str, str, str], int]:
+    """What was made more often than deleted: region, kind and id."""
+    told = json.loads(world.ucp("cloud", "ledger", "-o", "json").stdout)
+    return dict(remaining([CloudLedgerEntry(**each) for each in told]))
+
+
+def by_kind(resources: dict[tuple[str, str, str], int]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for (_, kind, _), number in resources.items():
+        found[kind] += number
+    return found

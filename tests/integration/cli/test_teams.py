@@ -1,0 +1,112 @@
+"""`ucp team` and `ucp claim` in a workspace that was never started, and the page about them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.cli.main import run
+from k8s_ucp.git.repository import Repository
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "teams.md"
+TOPOLOGY = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+  clouds: {aws: {simulated: true}}
+  environments:
+    - {name: stage}
+    - {name: prod, promotesFrom: stage}
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "ucp.yaml").write_text(TOPOLOGY, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ucp(line: str) -> int:
+    return run(shlex.split(line))
+
+
+def files(workspace: Path, team: str = "shop") -> set[str]:
+    return set(Repository(workspace / f"gitops/demo/team-{team}.git").listing("main"))
+
+
+def test_the_page_is_followed(workspace: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.S)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert len(lines) > 5
+    for line in lines:
+        assert ucp(line.removeprefix("ucp ")) == 0, line
+    assert "teams" not in (workspace / "ucp.yaml").read_text("utf-8")
+    # What the team wrote stays its own.
+    assert "apps/shop/base/deployment.yaml" in files(workspace)
+
+
+def test_claims_come_and_go(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ucp("team add shop") == 0
+    before = files(workspace)
+    assert ucp("claim new database shop-orders --size large --storage 20 --env prod") == 0
+    assert ucp("claim new database orders") == 2, "the name is taken"
+    assert ucp("claim new compute box --env nowhere") == 2
+    assert ucp("claim new compute Box") == 2
+    capsys.readouterr()
+    assert ucp("claim list -o json") == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["kind"], found["environment"], found["size"]) == (
+        *("shop-orders", "Postgres", "prod", "large"),
+    )
+    assert (found["state"], found["why"]) == ("unknown", "the core cluster is not responding")
+    assert ucp("claim remove orders --team shop") == 0
+    assert files(workspace) == before
+    assert "claims/README.md" in before, "Argo CD reads the folder"
+    assert ucp("claim remove orders") == 2
+
+
+def test_what_nothing_would_be_made_of_is_refused(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ucp("team add machines --template compute") == 2
+    assert "only databases are made on this machine" in capsys.readouterr().err
+    (workspace / "ucp.yaml").write_text(TOPOLOGY.replace("simulated: true", ""), "utf-8")
+    assert ucp("team add shop --template database") == 2
+    assert not (workspace / "gitops").exists()
+    assert ucp("team add shop") == 0
+    before = files(workspace)
+    assert ucp("claim new database orders") == 2
+    assert "need a simulated cloud" in capsys.readouterr().err
+    assert ucp("claim new database orders --provider gcp") == 2
+    assert "demo does not use gcp: nothing would create the claim" in capsys.readouterr().err
+    assert files(workspace) == before
+
+
+def test_a_dry_run_and_a_refused_team_leave_nothing(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ucp("team add demo") == 2, "called like the topology"
+    assert ucp("team add shop --repo https://me:pass@g.example.org/x") == 2
+    assert not (workspace / "gitops").exists()
+    assert (workspace / "ucp.yaml").read_text("utf-8") == TOPOLOGY
+    assert ucp("claim new database orders") == 2, "there is no team"
+    assert ucp("team remove shop") == 2
+    assert "does not exist in teams" in capsys.readouterr().err
+
+
+def test_a_repository_that_has_something_gets_the_folder_alone(workspace: Path) -> None:
+    theirs = workspace / "theirs.git"
+    assert ucp("team add first") == 0
+    first = workspace / "gitops/demo/team-first.git"
+    first.rename(theirs)
+    clone = Repository(workspace / "gitops/demo/team-first")
+    commit = clone.write_commit("Mine\n", {"mine.txt": b"mine\n"}, parent=None)
+    Repository(theirs).git("fetch", "--quiet", str(clone.folder), f"+{commit}:refs/heads/main")
+    assert ucp(f"team add shop --template service --repo {theirs.as_uri()}") == 0
+    assert set(Repository(theirs).listing("main")) == {"mine.txt", "claims/README.md"}

@@ -1,0 +1,106 @@
+"""The cloud's process: what it made is there again, whatever ended it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.aws.client import AwsAccount
+from k8s_ucp.cloud.admin import CloudAdmin
+from k8s_ucp.cloud.faults import CloudFault
+from k8s_ucp.cloud.keys import CloudKeys, settle_keys
+from k8s_ucp.cloud.ledger import RESET, remaining
+from k8s_ucp.cloud.run import run
+from k8s_ucp.components.component import probe
+from k8s_ucp.errors import UcpError
+from k8s_ucp.managed.external import CloudFailed
+
+REGION = "eu-west-3"
+
+
+@contextmanager
+def running(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    """The process, once it answers; killed as by the kernel in the end."""
+    command = ["-P", "-m", "k8s_ucp.cloud.run", "--folder", str(folder), "--port", str(port)]
+    with (folder / "log").open("a") as log:
+        process = subprocess.Popen(
+            [sys.executable, *command], stdout=log, stderr=subprocess.STDOUT, text=True
+        )
+    try:
+        until = time.monotonic() + 60
+        while not (health := probe(port, "/_ucp/health")).ready:
+            assert process.poll() is None and time.monotonic() < until, health.message
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def account_of(keys: CloudKeys, port: int) -> AwsAccount:
+    return AwsAccount(f"http://127.0.0.1:{port}", keys.access_key, keys.secret_key, "ucp/demo")
+
+
+def test_ids_and_ledger_survive_a_kill_and_a_reset_empties_the_cloud(tmp_path: Path) -> None:
+    folder, port = tmp_path / "cloud", free_port()
+    keys = settle_keys(folder)
+    account, admin = account_of(keys, port), CloudAdmin(port, keys.token)
+
+    def vpcs() -> set[str]:
+        found = account.call("ec2", REGION, "DescribeVpcs")["Vpcs"]
+        return {each["VpcId"] for each in found}
+
+    def make_vpc() -> str:
+        made = account.call("ec2", REGION, "CreateVpc", CidrBlock="10.0.0.0/16")
+        return str(made["Vpc"]["VpcId"])
+
+    with running(folder, port):
+        emptied = make_vpc()
+        with pytest.raises(UcpError, match="the token is not valid"):
+            CloudAdmin(port, "guessed").reset()
+        admin.reset()
+        # moto makes the default VPC at the first look, with an id of its own.
+        before = vpcs()
+        made = make_vpc()
+        assert vpcs() == before | {made}
+        assert made != emptied and emptied not in before
+        with pytest.raises(UcpError, match="another process runs the simulated cloud"):
+            run(folder, free_port())
+
+    with running(folder, port):
+        assert vpcs() == before | {made}
+        entries = admin.ledger()
+        assert [each.operation for each in entries] == ["CreateVpc", RESET, "CreateVpc"]
+        assert remaining(entries) == {(REGION, "vpc", made): 1}
+        assert "ucp/demo" in entries[-1].caller
+        assert admin.ledger(since=entries[1].number) == entries[2:]
+
+        admin.add_fault(CloudFault("throttle", operation="DeleteVpc", times=1))
+        admin.add_fault(CloudFault("unavailable", service="rds"))
+        with pytest.raises(CloudFailed, match="RequestLimitExceeded"):
+            account.call("ec2", REGION, "DeleteVpc", VpcId=made)
+        assert [each.kind for each in admin.faults()] == ["unavailable"]
+        admin.clear_faults()
+        assert admin.faults() == ()
+
+    private = [each for each in folder.iterdir() if each.name not in ("lock", "log")]
+    assert len(private) == 3
+    assert all(each.stat().st_mode & 0o077 == 0 for each in private)
+    log = (folder / "log").read_text()
+    assert f"ec2:CreateVpc {made} 200" in log
+    assert "HTTP" not in log
+    assert not any(secret in log for secret in (keys.secret_key, keys.token, keys.access_key))

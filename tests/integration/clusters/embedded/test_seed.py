@@ -1,0 +1,88 @@
+"""Clusters that are made with kinds in them, on real control planes."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cluster_provider import ClusterRequest, Seed
+from k8s_ucp.clusters import seeds
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
+from k8s_ucp.components import argocd
+from k8s_ucp.components.manifests import apply_all, digest, read, wait_served
+from k8s_ucp.kube import CRD, NAMESPACE, Kube
+from k8s_ucp.steps.startup.seed import settled
+from tests.control_planes import ControlPlanes, eventually, quiet
+
+if TYPE_CHECKING:
+    from k8s_ucp.tools.toolbox import Toolbox
+
+
+def versions(kube: Kube) -> dict[str, str]:
+    return {
+        each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in kube.list_all(CRD)
+    }
+
+
+def identity(kube: Kube, folder: ClusterFolder) -> set[object]:
+    """What tells a cluster from others."""
+    keys = [path.read_bytes() for path in (folder.home / "pki").iterdir() if path.is_file()]
+    # The API server makes the last of them some time after it is ready.
+    eventually(lambda: len(kube.list_all(NAMESPACE)) > 3)
+    spaces = [each["metadata"]["uid"] for each in kube.list_all(NAMESPACE)]
+    assert len(keys) > 3
+    return {*spaces, *keys, *etcd_identity(folder)}
+
+
+def etcd_identity(folder: ClusterFolder) -> list[str]:
+    """As etcd writes it into its log when it starts."""
+    lines = map(json.loads, folder.log("etcd").read_text("utf-8").splitlines())
+    found = next(each for each in lines if "cluster-id" in each and "local-member-id" in each)
+    return [found["cluster-id"], found["local-member-id"]]
+
+
+def test_a_seed_gives_kinds_and_no_identity(
+    planes: ControlPlanes, provider: EmbeddedProvider, toolbox: Toolbox, tmp_path: Path
+) -> None:
+    kinds = read({"crds": argocd.engine_manifests(toolbox.module(argocd.NAME))[argocd.CRDS]})
+    names = {each.name for each in kinds}
+
+    def made(name: str, seed: Seed | None) -> Kube:
+        provider.create(replace(ClusterRequest(name), seed=seed), quiet)
+        return Kube(provider.kubeconfig(name))
+
+    # A file that is cut off is none: the kinds are applied.
+    seeds.keep(tmp_path, "key", Seed("digest", {"x": "{}"}))
+    file = tmp_path / "seeds" / "key.json"
+    file.write_bytes(file.read_bytes()[:-1])
+    first = made("first", seeds.find(tmp_path, "key"))
+    assert provider.seeded_with("first") == ""
+    apply_all(first, kinds)
+    wait_served(first, kinds)
+    stored = provider.stored_kinds("first")
+    assert settled(stored, names)
+    seeds.keep(tmp_path, "key", Seed(digest(kinds), stored))
+    seed = seeds.find(tmp_path, "key")
+    assert seed
+
+    with ThreadPoolExecutor() as pool:
+        one, other = pool.map(made, ("one", "other"), (seed, seed))
+    for name, kube in (("one", one), ("other", other)):
+        assert provider.seeded_with(name) == digest(kinds)
+        wait_served(kube, kinds)
+        before = versions(kube)
+        assert before.keys() == names
+        apply_all(kube, kinds)
+        assert versions(kube) == before
+        assert dict(provider.stored_kinds(name)) == dict(stored)
+    found = [
+        identity(kube, ClusterFolder(planes.folder(), name))
+        for name, kube in (("first", first), ("one", one), ("other", other))
+    ]
+    assert len(set.union(*found)) == sum(map(len, found))
+    for each in (first, one, other):
+        each.close()

@@ -1,0 +1,28 @@
+"""The reconciler as a process of its own: `python -m ... KUBECONFIG ACCOUNT NAMESPACE`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from k8s_ucp.aws.account import read_account
+from k8s_ucp.reconciler.manager import run
+from k8s_ucp.reconciler.runtime.settings import MANAGED_RESOURCES, PASSWORDS, Settings
+
+
+def main(kubeconfig: str, account: str, namespace: str) -> None:
+    """Makes in the cloud what the core declares, and passwords in one namespace."""
+    settings = Settings(
+        Path(kubeconfig),
+        "here",
+        "demo",
+        limited=False,
+        password_namespaces=(namespace,),
+        controllers=frozenset({MANAGED_RESOURCES, PASSWORDS}),
+        aws=read_account(Path(account)),
+    )
+    run(settings, {})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

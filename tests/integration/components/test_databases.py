@@ -1,0 +1,168 @@
+"""A Postgres behind an RDS instance, from its first start to its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.aws.backing import SIMULATED, BackedResource, BackingState
+from k8s_ucp.clusters.ports import Ports
+from k8s_ucp.components.databases import Databases, server_name
+from k8s_ucp.components.host import postgres
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.inspect.doctor.advice import of_resource
+from k8s_ucp.inspect.resource_conditions import Cause, first_cause
+from k8s_ucp.managed.external import CloudFailed
+from tests.postgres_client import psql
+
+from .conftest import wait_until
+
+DECLARED = {
+    "engine": "postgres",
+    "engineVersion": "16",
+    "username": "quotes",
+    "dbName": "quotes",
+    "password": 'it\'s "secret" \\',
+}
+INSTANCE = BackedResource("eu-west-3", "demo-Quotes", DECLARED)
+PROGRAM = server_name(INSTANCE.region, INSTANCE.name)
+
+
+@pytest.fixture(autouse=True)
+def of_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Where data of root's lies: a folder of the test's own, which other users get into."""
+    folder = Path(tempfile.mkdtemp(prefix="ucp-t"))
+    folder.chmod(0o755)
+    monkeypatch.setattr(postgres, "OF_ROOT", folder)
+    yield
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def connection(databases: Databases, instance: BackedResource = INSTANCE) -> dict[str, str]:
+    """Of the instance, once it is ready."""
+    wait_until(lambda: databases.bring_up(instance).ready, seconds=60)
+    endpoint = databases.state(instance).told["Endpoint"]
+    return {
+        "endpoint": endpoint["Address"],
+        "port": str(endpoint["Port"]),
+        "username": instance.parameters["username"],
+        "password": instance.parameters["password"],
+        "database": instance.parameters["dbName"],
+    }
+
+
+@pytest.mark.timeout(180)
+def test_an_instance_keeps_its_rows_and_its_port_and_leaves_nothing(
+    placement: HostPlacement, tmp_path: Path
+) -> None:
+    databases = Databases(placement, Ports(tmp_path / "ports.json"))
+    placement.ensure_running()
+    given = connection(databases)
+    psql(given, "create table quote (text text); insert into quote values ('one')")
+
+    for wrong in ({"password": "another"}, {"username": "rdsadmin", "password": ""}):
+        with pytest.raises(ConnectionError):
+            psql({**given, **wrong}, "select 1")
+    with pytest.raises(ConnectionError, match="COPY"):
+        psql(given, "copy quote from program 'id'")
+
+    os.kill(placement.states()[PROGRAM].pid, signal.SIGKILL)
+    wait_until(lambda: databases.bring_up(INSTANCE).ready, seconds=30)
+    assert psql(given, "select * from quote") == "one"
+
+    placement.stop_all()
+    state = databases.state(INSTANCE)
+    assert not state.ready
+    assert PROGRAM in state.why
+    placement.ensure_running()
+    assert connection(databases) == given
+    assert psql(given, "select * from quote") == "one"
+
+    renewed = replace(INSTANCE, parameters={**DECLARED, "password": "renewed"})
+    after = connection(databases, renewed)
+    assert after == {**given, "password": "renewed"}
+    assert psql(after, "select * from quote") == "one"
+    with pytest.raises(ConnectionError):
+        psql(given, "select 1")
+
+    databases.remove(INSTANCE)
+    assert not databases.exists(INSTANCE)
+    assert PROGRAM not in placement.states()
+    assert not list((placement.state.components / "databases").iterdir())
+    assert Ports(tmp_path / "ports.json").owners() == []
+
+
+@pytest.mark.timeout(180)
+def test_a_server_that_crashes_again_and_again_is_told_of_until_it_is_back(
+    placement: HostPlacement, tmp_path: Path
+) -> None:
+    databases = Databases(placement, Ports(tmp_path / "ports.json"))
+    placement.ensure_running()
+    given = connection(databases)
+    psql(given, "create table quote (text text); insert into quote values ('one')")
+    homes = (postgres.OF_ROOT, placement.state.root)
+    (control,) = [each for home in homes for each in home.rglob("pg_control")]
+    aside = control.rename(control.with_name("aside"))
+    os.kill(placement.states()[PROGRAM].pid, signal.SIGKILL)
+
+    wait_until(lambda: "crashed" in databases.bring_up(INSTANCE).why, seconds=30)
+
+    cause = claim_of(databases.state(INSTANCE))
+    assert cause.failed
+    assert "Postgres crashed and is being started again" in str(cause), "as `ucp status` has it"
+    assert of_resource(cause, "admin.yaml") == f"ucp logs {PROGRAM}", "what `ucp doctor` advises"
+
+    aside.rename(control)
+
+    def is_back() -> bool:
+        placement.restart_given_up()  # The watcher does.
+        return databases.bring_up(INSTANCE).ready
+
+    wait_until(is_back, seconds=60)
+    assert psql(given, "select * from quote") == "one"
+    databases.remove(INSTANCE)
+
+
+def claim_of(state: BackingState) -> Cause:
+    """Why a claim isn't ready that this is behind."""
+    condition = {"type": "Ready", "status": "False", "reason": "Unavailable", "message": state.why}
+    synced = {"type": "Synced", "status": "True", "reason": "ReconcileSuccess"}
+    metadata = {"name": "orders-instance", "namespace": "team-a"}
+    head = {"apiVersion": "rds.aws.m.upbound.io/v1beta1", "kind": "Instance", "metadata": metadata}
+    cause = first_cause([{**head, "status": {"conditions": [condition, synced]}}])
+    assert cause is not None
+    return cause
+
+
+def test_what_cannot_be_run_says_so(placement: HostPlacement, tmp_path: Path) -> None:
+    databases = Databases(placement, Ports(tmp_path / "ports.json"), installed=list)
+    full = Databases(placement, Ports(tmp_path / "ports.json"), most=0)
+    assert "no more than 0" in full.bring_up(INSTANCE).told[SIMULATED]
+    for parameters, why in (
+        (DECLARED, "no Postgres to run"),
+        ({**DECLARED, "engine": "mysql"}, "no mysql is run"),
+        ({**DECLARED, "password": ""}, "no username and password"),
+    ):
+        state = databases.bring_up(replace(INSTANCE, parameters=parameters))
+        assert state.ready
+        assert "nothing answers at this endpoint" in state.told[SIMULATED]
+        assert why in state.told[SIMULATED]
+    assert not databases.exists(INSTANCE)
+
+
+def test_names_that_postgres_could_misread_are_refused(
+    placement: HostPlacement, tmp_path: Path
+) -> None:
+    databases = Databases(placement, Ports(tmp_path / "ports.json"))
+    instance = replace(INSTANCE, parameters={**DECLARED, "username": 'a"\ncreate role b'})
+    with pytest.raises(CloudFailed, match="not a valid name"):
+        databases.bring_up(instance)
+    assert not any(placement.state.components.rglob("PG_VERSION"))
+    assert not placement.states()

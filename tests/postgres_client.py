@@ -1,0 +1,27 @@
+"""A Postgres seen by its users: psql, with a connection Secret as apps have it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+
+from k8s_ucp.components.host.postgres import installed_programs
+
+
+def psql(connection: Mapping[str, str], sql: str) -> str:
+    """What it prints. connection: endpoint, port, username, password, database."""
+    environment = {
+        "PGHOST": connection["endpoint"],
+        "PGPORT": connection["port"],
+        "PGUSER": connection["username"],
+        "PGPASSWORD": connection["password"],
+        "PGDATABASE": connection["database"],
+    }
+    program = installed_programs()[0].folder / "psql"
+    words = (program, "--no-psqlrc", "--quiet", "-At", "--set", "ON_ERROR_STOP=1", "-c", sql)
+    done = subprocess.run(
+        words, env=environment, capture_output=True, text=True, timeout=20, check=False, cwd="/"
+    )
+    if done.returncode:
+        raise ConnectionError(done.stderr)
+    return done.stdout.strip()

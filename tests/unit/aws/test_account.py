@@ -1,0 +1,39 @@
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.aws.account import account_file, read_account, write_account
+from k8s_ucp.aws.client import AwsAccount
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import StateFolder
+
+ACCOUNT = AwsAccount("http://127.0.0.1:4566", "AKIAKEY", "a-secret", "ucp/demo")
+
+
+def test_an_account_is_read_as_it_was_written(tmp_path: Path) -> None:
+    file = account_file(StateFolder(tmp_path / "demo"))
+
+    write_account(file, ACCOUNT)
+
+    assert read_account(file) == ACCOUNT
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_without_a_cloud_there_is_no_account(tmp_path: Path) -> None:
+    assert read_account(tmp_path / "aws-account.json") is None
+
+
+@pytest.mark.parametrize("text", ['{"secret_key": "a-secret"}', "a-secret", "[]"])
+def test_a_broken_file_is_named_and_not_quoted(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "aws-account.json"
+    file.write_text(text)
+
+    with pytest.raises(UcpError, match="aws-account") as caught:
+        read_account(file)
+
+    assert "a-secret" not in f"{caught.value}"
+
+
+def test_the_secret_is_in_no_text_of_an_account() -> None:
+    assert "a-secret" not in repr(ACCOUNT)

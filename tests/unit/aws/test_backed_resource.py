@@ -1,0 +1,185 @@
+"""An EKS cluster with something behind it: the two come and go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from k8s_ucp.aws.backing import BackedResource, BackingState
+from k8s_ucp.aws.client import AwsAccount, ResourceNotFound
+from k8s_ucp.aws.kinds import eks
+from k8s_ucp.aws.resource import AwsResource
+from k8s_ucp.managed.external import CloudFailed, Declared
+
+PARAMETERS = {"region": "eu-west-3", "vpcConfig": {"subnetIds": ["s-1"], "subnetIdRefs": [{}]}}
+
+
+@dataclass
+class Cloud:
+    """Clusters by name, as EKS answers of them."""
+
+    clusters: dict[str, dict[str, Any]] = field(default_factory=dict)
+    in_use: bool = False
+
+    def call(self, _service: str, _region: str, operation: str, **asked: Any) -> dict[str, Any]:
+        name = asked["name"]
+        if operation == "CreateCluster":
+            record = {"status": "ACTIVE", "endpoint": "https://made-up", "arn": f"arn:{name}"}
+            self.clusters[name] = {**asked, **record}
+        if name not in self.clusters:
+            raise ResourceNotFound(f"No cluster found for name: {name}.")
+        if operation == "DeleteCluster":
+            if self.in_use:
+                raise CloudFailed("Cluster has nodegroups attached")
+            return {"cluster": self.clusters.pop(name)}
+        return {"cluster": self.clusters[name]}
+
+
+@dataclass
+class Programs:
+    """Implements Backing: answers with the second look."""
+
+    running: dict[str, int] = field(default_factory=dict)
+
+    def bring_up(self, resource: BackedResource) -> BackingState:
+        self.running[resource.name] = self.running.get(resource.name, 0) + 1
+        return self.state(resource)
+
+    def state(self, resource: BackedResource) -> BackingState:
+        if self.running.get(resource.name, 0) < 2:
+            told = {"status": "CREATING", "endpoint": None}
+            return BackingState(False, "not responding", told)
+        access = {"kubeconfig": "a way in", "certificateAuthority": {"data": "Q0E="}}
+        return BackingState(True, told={"endpoint": "https://127.0.0.1:1", **access})
+
+    def exists(self, resource: BackedResource) -> bool:
+        return resource.name in self.running
+
+    def remove(self, resource: BackedResource) -> None:
+        self.running.pop(resource.name, None)
+
+
+@dataclass
+class Setting:
+    cloud: Cloud = field(default_factory=Cloud)
+    programs: Programs = field(default_factory=Programs)
+
+    def resource(self, kind: Any = eks.CLUSTER) -> AwsResource:
+        return AwsResource(cast(AwsAccount, self.cloud), kind, self.programs)
+
+    def made(self) -> AwsResource:
+        """A cluster that is up."""
+        resource = self.resource()
+        resource.create(declared())
+        resource.observe(declared())
+        assert resource.observe(declared()).ready
+        return resource
+
+
+def declared(name: str = "demo-stage", *, leaving: bool = False, **more: Any) -> Declared:
+    return Declared({**PARAMETERS, **more}, name, name, leaving=leaving)
+
+
+def test_a_cluster_is_ready_with_what_runs_behind_it() -> None:
+    setting = Setting()
+    resource = setting.resource()
+    assert not resource.observe(declared()).exists
+
+    resource.create(declared())
+    early, up = resource.observe(declared()), resource.observe(declared())
+
+    assert setting.cloud.clusters["demo-stage"]["resourcesVpcConfig"] == {"subnetIds": ["s-1"]}
+    assert (early.exists, early.ready, early.why) == (True, False, "not responding")
+    assert "endpoint" not in early.at_provider
+    assert up.ready
+    assert up.at_provider["endpoint"] == "https://127.0.0.1:1"
+    assert up.at_provider["arn"] == "arn:demo-stage"
+
+
+def test_an_endpoint_behind_which_nothing_runs_says_so() -> None:
+    setting = Setting()
+    resource = AwsResource(cast(AwsAccount, setting.cloud), eks.CLUSTER)
+    resource.create(declared())
+
+    seen = resource.observe(declared())
+
+    assert seen.ready
+    assert seen.at_provider["simulated"] == "nothing answers at this endpoint"
+
+
+def test_what_the_cloud_will_not_delete_runs_on() -> None:
+    setting = Setting()
+    resource = setting.made()
+    setting.cloud.in_use = True
+
+    with pytest.raises(CloudFailed, match="nodegroups"):
+        resource.delete(declared(leaving=True))
+    assert setting.programs.running
+
+    setting.cloud.in_use = False
+    resource.delete(declared(leaving=True))
+    assert not setting.programs.running
+    assert not resource.observe(declared(leaving=True)).exists
+
+
+def test_a_protected_cluster_is_not_deleted() -> None:
+    setting = Setting()
+    resource = setting.made()
+
+    with pytest.raises(CloudFailed, match="deletion protection"):
+        resource.delete(declared(leaving=True, deletionProtection=True))
+
+    assert setting.programs.running
+    assert setting.cloud.clusters
+
+
+def test_a_leaving_cluster_is_not_brought_up_again() -> None:
+    setting = Setting()
+    resource = setting.made()
+    setting.programs.running.clear()
+
+    assert resource.observe(declared(leaving=True)).exists
+    assert not setting.programs.running
+
+
+def test_what_a_cut_off_deletion_left_running_is_ended() -> None:
+    setting = Setting()
+    resource = setting.made()
+    setting.cloud.clusters.clear()
+
+    assert resource.observe(declared(leaving=True)).exists
+    resource.delete(declared(leaving=True))
+
+    assert not setting.programs.running
+    assert not resource.observe(declared(leaving=True)).exists
+
+
+def test_a_cluster_that_is_made_again_begins_empty() -> None:
+    setting = Setting()
+    resource = setting.made()
+    setting.cloud.clusters.clear()
+
+    assert not resource.observe(declared()).exists
+    resource.create(declared())
+
+    assert not setting.programs.running
+
+
+def test_access_is_told_by_what_makes_nothing() -> None:
+    setting = Setting()
+    access = setting.resource(eks.CLUSTER_AUTH)
+    named = declared("access", clusterName="demo-stage")
+    with pytest.raises(CloudFailed, match="demo-stage"):
+        access.observe(named)
+
+    setting.made()
+
+    assert access.observe(named).details == {
+        "kubeconfig": "a way in",
+        "endpoint": "https://127.0.0.1:1",
+        "clusterCA": "Q0E=",
+    }
+    assert not access.observe(declared("access", leaving=True, clusterName="demo-stage")).exists
+    assert setting.programs.running

@@ -1,0 +1,110 @@
+"""What people write after the name in `ucp app add`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.cli.editing.app_source import flags_of, with_source
+from k8s_ucp.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("source", "flags"),
+    [
+        ("nginx:1.27", {"image": "nginx", "tag": "1.27"}),
+        ("ghcr.io/a/b:v1", {"image": "ghcr.io/a/b", "tag": "v1"}),
+        ("localhost:5000/a:1", {"image": "localhost:5000/a", "tag": "1"}),
+        ("oci://ghcr.io/a/charts/b", {"chart": "oci://ghcr.io/a/charts/b"}),
+        ("oci://host:5000/b:1.2.3", {"chart": "oci://host:5000/b", "version": "1.2.3"}),
+        ("https://git.example/a/b.git", {"repo": "https://git.example/a/b.git"}),
+        ("git@git.example:a/b.git", {"repo": "git@git.example:a/b.git"}),
+        ("file:///srv/git/b", {"repo": "file:///srv/git/b"}),
+        (
+            "https://github.com/a/b/tree/v1/deploy/k8s",
+            {"repo": "https://github.com/a/b", "revision": "v1", "path": "deploy/k8s"},
+        ),
+        (
+            "https://gitlab.com/a/b/-/tree/main/k8s/",
+            {"repo": "https://gitlab.com/a/b", "revision": "main", "path": "k8s"},
+        ),
+        (
+            "https://github.com/a/b/blob/v1/deploy/web.yaml",
+            {"repo": "https://github.com/a/b", "revision": "v1", "path": "deploy/web.yaml"},
+        ),
+        (
+            "https://gitlab.com/a/b/-/blob/main/k8s/Chart.yaml?ref_type=heads",
+            {"repo": "https://gitlab.com/a/b", "revision": "main", "path": "k8s"},
+        ),
+        (
+            "https://raw.githubusercontent.com/a/b/refs/heads/main/web.yaml",
+            {"repo": "https://github.com/a/b", "revision": "main", "path": "web.yaml"},
+        ),
+        (
+            "https://raw.githubusercontent.com/a/b/v1/kustomization.yaml",
+            {"repo": "https://github.com/a/b", "revision": "v1", "path": "."},
+        ),
+        (
+            "https://github.com/a/b//deploy?ref=v1",
+            {"repo": "https://github.com/a/b", "path": "deploy", "revision": "v1"},
+        ),
+        (
+            "ssh://git@host/a/b.git?ref=v2",
+            {"repo": "ssh://git@host/a/b.git", "revision": "v2"},
+        ),
+    ],
+)
+def test_a_source_says_what_it_is(source: str, flags: dict[str, str]) -> None:
+    assert flags_of("shop", source) == flags
+
+
+def test_a_folder_comes_before_an_image_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop:1").mkdir()
+    assert flags_of("shop", "shop:1") == {"path": "shop:1"}
+
+
+@pytest.mark.parametrize("source", ["nginx", "./away", "/no/such:folder", "~/no:1"])
+def test_what_can_be_nothing_is_refused(source: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        flags_of("shop", source)
+    assert source in refused.value.message
+    assert "ucp app add shop" in str(refused.value.next)
+
+
+def test_a_file_is_a_source_and_stands_for_its_folder_where_it_describes_it(
+    tmp_path: Path,
+) -> None:
+    for name in ("web.yaml", "Chart.yaml", "kustomization.yml"):
+        (tmp_path / name).touch()
+    web = str(tmp_path / "web.yaml")
+    assert flags_of("shop", web) == {"path": web}
+    for name in ("Chart.yaml", "kustomization.yml"):
+        assert flags_of("shop", str(tmp_path / name)) == {"path": str(tmp_path)}
+
+
+def test_a_file_of_the_web_is_downloaded_by_its_user() -> None:
+    with pytest.raises(UsageError) as refused:
+        flags_of("shop", "https://shop.example/v1/install.yaml")
+    assert "curl -fLO 'https://shop.example/v1/install.yaml'" in str(refused.value.next)
+    assert str(refused.value.next).endswith("ucp app add shop install.yaml")
+
+
+def test_flags_say_more_about_a_source_or_contradict_it() -> None:
+    nothing = dict.fromkeys(("image", "path", "repo", "revision", "chart", "version"))
+    charts = "https://charts.example"
+    assert with_source("shop", charts, {**nothing, "chart": "shop", "version": "1"}) == {
+        **nothing,
+        "repo": charts,
+        "chart": "shop",
+        "version": "1",
+    }
+    for source, flag in (("a:1", "tag"), ("a:1", "path"), (charts, "image"), ("oci://a/b", "repo")):
+        with pytest.raises(UsageError, match=f"--{flag}"):
+            with_source("shop", source, {**nothing, flag: "x"})
+    named = "https://github.com/a/b//deploy?ref=v1"
+    with pytest.raises(UsageError, match="--revision"):
+        with_source("shop", named, {**nothing, "revision": "v2"})

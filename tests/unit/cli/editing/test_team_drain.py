@@ -1,0 +1,49 @@
+"""What `ucp team remove` removes by commit, and what it says of claims that stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from k8s_ucp.cli.editing.team_drain import without_claims
+from k8s_ucp.inspect.resource_conditions import stuck
+
+
+def claim(**metadata: Any) -> dict[str, Any]:
+    reference = {"apiVersion": "rds.aws.m.upbound.io/v1beta1", "kind": "Instance", "name": "db"}
+    return {
+        "kind": "Postgres",
+        "metadata": {"name": "shop-orders", **metadata},
+        "spec": {"crossplane": {"resourceRefs": [reference]}},
+    }
+
+
+def test_claims_go_and_the_folder_stays() -> None:
+    files = {"claims/README.md": b"", "claims/a.yaml": b"", "apps/x.yaml": b"", "README.md": b""}
+    assert without_claims(files) == {"claims/a.yaml": None}
+    assert without_claims({"claims/a/b.yaml": b""}) == {
+        "claims/README.md": b"# Claims\n",
+        "claims/a/b.yaml": None,
+    }
+    assert without_claims({"apps/x.yaml": b""}) == {}
+
+
+def test_what_is_stuck_says_its_own_last_error() -> None:
+    instance = {
+        "kind": "Instance",
+        "metadata": {"name": "db"},
+        "status": {
+            "conditions": [
+                {"type": "Ready", "status": "True", "message": "fine"},
+                {"type": "Synced", "status": "False", "message": "deletion protection is on"},
+            ]
+        },
+    }
+    (words,) = stuck([claim(deletionTimestamp="now")], lambda _: instance)
+    assert words == "Postgres shop-orders (Instance db: deletion protection is on)"
+
+
+def test_a_claim_that_nobody_deleted_is_told_apart() -> None:
+    (words,) = stuck([claim()])
+    assert "nobody has deleted it" in words
+    (words,) = stuck([claim(deletionTimestamp="now")])
+    assert words == "Postgres shop-orders (it is being deleted)"

@@ -1,0 +1,62 @@
+"""Reading the ends of logs."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from k8s_ucp.cli.inspection.logs import find_logs, tail
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import Workspace
+
+
+@given(
+    lines=st.lists(
+        st.text(
+            st.characters(codec="ascii", exclude_characters="\n\r\x0b\x0c\x1c\x1d\x1e"),
+            max_size=300,
+        ),
+        max_size=60,
+    ),
+    wanted=st.integers(0, 70),
+    ended=st.booleans(),
+)
+def test_tail_is_the_end_of_the_file(lines: list[str], wanted: int, ended: bool) -> None:
+    text = "\n".join(lines) + ("\n" if ended else "")
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(text.encode())
+        file.flush()
+        found, end = tail(Path(file.name), wanted)
+    assert end == len(text.encode())
+    assert found == "\n".join(
+        text.split("\n")[: -1 if text.endswith("\n") or not text else None][-wanted:]
+        if wanted
+        else []
+    )
+
+
+def test_a_log_longer_than_a_block(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("".join(f"{number:01000}\n" for number in range(500)))
+    text, _ = tail(path, 200)
+    assert [int(line) for line in text.splitlines()] == list(range(300, 500))
+
+
+def test_a_log_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(UcpError, match="failed to read"):
+        tail(tmp_path / "log", 1)
+
+
+@pytest.mark.parametrize("name", ["backup", "local-clusters"])
+def test_controllers_of_this_machine_write_to_the_reconcilers_log(
+    tmp_path: Path, name: str
+) -> None:
+    state = Workspace.at(tmp_path).state("demo")
+    state.logs.mkdir(parents=True)
+    for each in ("backup", "reconciler"):  # the first one by an older version
+        (state.logs / f"{each}.log").touch()
+    assert find_logs(state, name) == {"reconciler": state.logs / "reconciler.log"}

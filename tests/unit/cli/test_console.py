@@ -1,0 +1,50 @@
+"""Tables, and what is said of steps where nobody looks."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.cli.console import Console, PlainSteps, table
+from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
+
+
+def test_columns_are_aligned_and_nothing_is_empty() -> None:
+    assert table(("a", "name"), [["1", None], ["long", "x"]]) == "A      NAME\n1      -\nlong   x"
+
+
+def test_a_table_fits_the_terminal_and_its_widest_cells_are_cut() -> None:
+    columns = ("name", "images", "why")
+    images = " ".join(f"registry.example.org/image-{number}:1.0" for number in range(13))
+    rows = [["a-name-of-24-characters-x", images, "because " * 40], ["b", "c:1", ""]]
+    for width in (80, 120, 200):
+        lines = table(columns, rows, width=width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert lines[1].startswith("a-name-of-24-characters-x   registry.example.org/")
+        assert lines[1].endswith("...")
+        assert lines[2].split() == ["b", "c:1", "-"]
+    # Nothing is cut to nothing, and nothing at all where a program reads.
+    assert "a-name-of..." in table(columns, rows, width=20)
+    assert images in table(columns, rows)
+    assert "one two" in table(("a",), [["one\ntwo"]])
+
+
+def test_where_nobody_looks_a_step_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    view = PlainSteps(Console())
+    step = StepRun("a", "Do it", StepState.RUNNING)
+    view.hear(StepEvent(step, [step]))
+    step.message, step.seconds = "half way", 3.0
+    view.hear(StepEvent(step, [step]))
+    step.state, step.seconds = StepState.DONE, 12.34
+    view.hear(StepEvent(step, [step]))
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "   12.3 s  Do it\n"
+
+
+def test_quiet_means_errors_only(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console(quiet=True)
+    console.say("words")
+    step = StepRun("a", "Do it", StepState.DONE)
+    console.steps().hear(StepEvent(step, [step]))
+    console.data("data")
+    assert capsys.readouterr() == ("data\n", "")

@@ -1,0 +1,15 @@
+"""What people type where they are asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.cli.questions import split_names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("stage, prod", ["stage", "prod"]), (" a  b,,c ", ["a", "b", "c"]), ("", []), (" , ", [])],
+)
+def test_names_as_people_type_them(text: str, names: list[str]) -> None:
+    assert split_names(text) == names

@@ -1,0 +1,46 @@
+"""Which topology a command is about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.topology_selection import chosen_name, chosen_topology, remember
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.topology import default
+from k8s_ucp.topology.text import topology_text
+from k8s_ucp.workspace import Workspace
+
+
+def start(root: Path, *names: str) -> None:
+    for name in names:
+        remember(Workspace.at(root), name, topology_text(default(name, ["dev"])))
+
+
+def test_the_only_topology_needs_no_name(tmp_path: Path) -> None:
+    with pytest.raises(UcpError, match="nothing was started"):
+        chosen_name(Invocation(tmp_path))
+    start(tmp_path, "one")
+    assert chosen_name(Invocation(tmp_path)) == "one"
+    assert chosen_topology(Invocation(tmp_path)) == default("one", ["dev"])
+
+
+def test_of_several_one_must_be_said_or_be_that_of_the_file(tmp_path: Path) -> None:
+    start(tmp_path, "one", "two")
+    with pytest.raises(UsageError, match="one, two"):
+        chosen_name(Invocation(tmp_path))
+    assert chosen_name(Invocation(tmp_path, topology="two")) == "two"
+    with pytest.raises(UsageError, match="no topology three"):
+        chosen_name(Invocation(tmp_path, topology="three"))
+    (tmp_path / "ucp.yaml").write_text(topology_text(default("one")))
+    assert chosen_name(Invocation(tmp_path)) == "one"
+
+
+def test_repositories_without_state_are_a_topology_too(tmp_path: Path) -> None:
+    (tmp_path / "gitops" / "demo" / "core").mkdir(parents=True)
+    assert chosen_name(Invocation(tmp_path)) == "demo"
+    assert chosen_topology(Invocation(tmp_path)) == default("demo", (), ())
+    (tmp_path / "ucp.yaml").write_text(topology_text(default("demo")))
+    assert chosen_topology(Invocation(tmp_path)) == default("demo")

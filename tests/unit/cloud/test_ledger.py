@@ -1,0 +1,56 @@
+"""The ledger's arithmetic, and files that a crash has cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from k8s_ucp.cloud.call import HttpRequest
+from k8s_ucp.cloud.ledger import CloudLedger, CloudLedgerEntry, remaining
+from k8s_ucp.cloud.recording import Recording
+
+
+def entry(number: int, id: str, *, made: bool, status: int = 200) -> CloudLedgerEntry:
+    operation = "CreateVpc" if made else "DeleteVpc"
+    return CloudLedgerEntry(
+        number, 1.0, "eu-west-1", "ec2", operation, "ucp", status, "vpc", id, made=made
+    )
+
+
+def test_what_was_made_and_not_deleted_remains() -> None:
+    entries = [
+        entry(1, "vpc-1", made=True),
+        entry(2, "vpc-2", made=True),
+        entry(3, "vpc-1", made=False, status=503),
+        entry(4, "vpc-2", made=False),
+        entry(5, "vpc-3", made=True, status=400),
+        CloudLedgerEntry(6, 1.0, "eu-west-1", "ec2", "CreateTags", "ucp", 200),
+    ]
+
+    assert remaining(entries) == {("eu-west-1", "vpc", "vpc-1"): 1}
+
+
+def test_a_line_that_a_crash_cut_off_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.jsonl"
+    ledger = CloudLedger(file)
+    assert list(ledger.entries()) == []
+    ledger.append(entry(1, "vpc-1", made=True))
+    with file.open("a") as torn:
+        torn.write('{"number":2,"ti')
+
+    again = CloudLedger(file)
+    assert [each.number for each in again.entries()] == [1]
+    again.append(entry(2, "vpc-2", made=True))
+    assert [each.number for each in again.entries()] == [1, 2]
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_request_comes_back_as_it_was(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "recording.jsonl")
+    headers = {"authorization": "a", "content-type": "b"}
+    request = HttpRequest("PUT", "/a%2Fb", "x=1", headers, b"\x00\xff")
+
+    recording.append(7, request)
+
+    (found,) = recording.requests()
+    assert (found.number, found.request) == (7, request)
+    assert (tmp_path / "recording.jsonl").stat().st_mode & 0o777 == 0o600

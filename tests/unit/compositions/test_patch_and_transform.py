@@ -1,0 +1,221 @@
+"""The input of function-patch-and-transform, read by us."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s_ucp.compositions.field_paths import FieldMissing, get, put
+from k8s_ucp.compositions.function import CompositionError, Desired, Observed, Request, Response
+from k8s_ucp.compositions.patch_and_transform import INPUT, compose
+from k8s_ucp.compositions.transforms import formatted, transformed
+
+COMPOSITE = {
+    "metadata": {"name": "one", "namespace": "team"},
+    "spec": {"crossplane": {}, "size": "small", "labels": {"a.b/c": "d"}, "ports": [1, 2]},
+}
+
+
+def run(*patches: Any, observed: Any = None, **template: Any) -> Response:
+    base = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"kept": "yes"}}
+    resource = {"name": "map", "base": base, "patches": list(patches), **template}
+    return compose(
+        Request(
+            COMPOSITE,
+            {"apiVersion": INPUT[0], "kind": INPUT[1], "resources": [resource]},
+            {"map": Observed(observed)} if observed else {},
+        )
+    )
+
+
+def patched(*patches: Any) -> Any:
+    return run(*patches).resources["map"].object
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.size", "small"),
+        ('spec.labels["a.b/c"]', "d"),
+        ("spec.labels[a.b/c]", "d"),
+        ("spec.ports[1]", 2),
+    ],
+)
+def test_a_field_path_is_read(path: str, value: object) -> None:
+    assert get(COMPOSITE, path) == value
+
+
+def test_a_field_path_is_written_with_all_that_leads_to_it() -> None:
+    found: dict[str, Any] = {}
+    put(found, 'a[1].b["x.y"]', 1)
+    put(found, "a[0]", 2)
+    assert found == {"a": [2, {"b": {"x.y": 1}}]}
+
+
+@pytest.mark.parametrize("path", ["", ".a", "a[", "a[*].b", "a[100000]", "a..b"])
+def test_a_field_path_that_cannot_be_read_is_refused(path: str) -> None:
+    with pytest.raises(CompositionError, match="is not supported"):
+        put({}, path, 1)
+
+
+def test_a_missing_field_is_told_apart() -> None:
+    with pytest.raises(FieldMissing):
+        get(COMPOSITE, "spec.none")
+
+
+@pytest.mark.parametrize(
+    ("policy", "result"),
+    [
+        ("Replace", {"b": 3, "l": [2]}),
+        ("MergeObjects", {"a": 1, "b": 2, "l": [2]}),
+        ("ForceMergeObjects", {"a": 1, "b": 3, "l": [2]}),
+        ("ForceMergeObjectsAppendArrays", {"a": 1, "b": 3, "l": [1, 2]}),
+    ],
+)
+def test_objects_are_merged_as_the_policy_says(policy: str, result: object) -> None:
+    found: dict[str, Any] = {"at": {"a": 1, "b": 2, "l": [1]}}
+    put(found, "at", {"b": 3, "l": [2]}, policy)
+    assert found["at"] == result
+
+
+@pytest.mark.parametrize(
+    ("value", "transform", "result"),
+    [
+        ("small", {"type": "map", "map": {"small": "t3"}}, "t3"),
+        (2, {"type": "math", "math": {"multiply": 1024}}, 2048),
+        (2, {"type": "math", "math": {"type": "ClampMin", "clampMin": 5}}, 5),
+        ("one", {"type": "string", "string": {"fmt": "%s-x"}}, "one-x"),
+        (7, {"type": "string", "string": {"fmt": "%03d"}}, "007"),
+        (True, {"type": "string", "string": {"fmt": "%v"}}, "true"),
+        ("Ab", {"type": "string", "string": {"type": "Convert", "convert": "ToLower"}}, "ab"),
+        ("ab", {"type": "string", "string": {"type": "TrimPrefix", "trim": "a"}}, "b"),
+        (
+            ["a", "b"],
+            {"type": "string", "string": {"type": "Join", "join": {"separator": "-"}}},
+            "a-b",
+        ),
+        (
+            "eu-west-3a",
+            {
+                "type": "string",
+                "string": {"type": "Regexp", "regexp": {"match": "(.*)[a-z]$", "group": 1}},
+            },
+            "eu-west-3",
+        ),
+        ("20", {"type": "convert", "convert": {"toType": "int"}}, 20),
+        ("2Gi", {"type": "convert", "convert": {"toType": "float64", "format": "quantity"}}, 2**31),
+        (
+            "b",
+            {
+                "type": "match",
+                "match": {
+                    "patterns": [{"type": "literal", "literal": "a", "result": 1}],
+                    "fallbackTo": "Input",
+                },
+            },
+            "b",
+        ),
+    ],
+)
+def test_a_value_is_transformed(value: object, transform: Any, result: object) -> None:
+    assert transformed(value, [transform]) == result
+
+
+@pytest.mark.parametrize(
+    ("value", "transform"),
+    [
+        ("huge", {"type": "map", "map": {"small": "t3"}}),
+        ("one", {"type": "string", "string": {"fmt": "%d"}}),
+        ("one", {"type": "shout"}),
+        ("one", {"type": "math", "math": {"multiply": 2}}),
+        ("one", {"type": "string", "string": {"type": "Trim"}}),
+    ],
+)
+def test_a_transform_that_does_not_go_with_its_value_is_an_error(
+    value: object, transform: Any
+) -> None:
+    with pytest.raises(CompositionError, match="transform 0"):
+        transformed(value, [transform])
+
+
+def test_formats_use_each_value_once() -> None:
+    assert formatted("%s/%d%%", ["a", 5]) == "a/5%"
+    for values in (["a"], ["a", 5, 6]):
+        with pytest.raises(CompositionError):
+            formatted("%s/%d", values)
+
+
+def test_an_optional_field_that_is_missing_changes_nothing() -> None:
+    assert patched({"fromFieldPath": "spec.none", "toFieldPath": "data.x"})["data"] == {
+        "kept": "yes"
+    }
+
+
+def test_a_required_field_that_is_missing_holds_the_resource_back() -> None:
+    patch = {"fromFieldPath": "spec.none", "policy": {"fromFieldPath": "Required"}}
+    found = run(patch)
+    assert not found.resources
+    assert found.unready
+    assert found.warnings == ["not composing 'map' yet: it requires spec.none"]
+
+
+def test_a_patch_names_itself_in_its_error() -> None:
+    with pytest.raises(CompositionError, match=r"resource 'map', patch 0: .*'small'"):
+        patched({"fromFieldPath": "spec.size", "transforms": [{"type": "map", "map": {"size": 1}}]})
+
+
+def test_fields_of_a_resource_reach_the_composite() -> None:
+    patch = {
+        "type": "ToCompositeFieldPath",
+        "fromFieldPath": "status.id",
+        "toFieldPath": "status.machine",
+    }
+    assert run(patch, observed={"status": {"id": "i-1"}}).composite == {
+        "status": {"machine": "i-1"}
+    }
+
+
+def test_an_existing_resource_keeps_its_name() -> None:
+    found = run(observed={"metadata": {"name": "one-x7k2p", "namespace": "team"}})
+    assert found.resources["map"].object["metadata"] == {"name": "one-x7k2p", "namespace": "team"}
+
+
+@pytest.mark.parametrize(
+    ("checks", "status", "ready"),
+    [
+        (None, {"conditions": [{"type": "Ready", "status": "True"}]}, True),
+        (None, {"conditions": [{"type": "Ready", "status": "False"}]}, False),
+        ([{"type": "None"}], {}, True),
+        ([{"type": "NonEmpty", "fieldPath": "status.id"}], {"id": "x"}, True),
+        ([{"type": "NonEmpty", "fieldPath": "status.id"}], {}, False),
+        (
+            [{"type": "MatchString", "fieldPath": "status.id", "matchString": "y"}],
+            {"id": "x"},
+            False,
+        ),
+        ([{"type": "MatchTrue", "fieldPath": "status.id"}], {"id": True}, True),
+    ],
+)
+def test_readiness(checks: Any, status: Any, ready: bool) -> None:
+    template = {"readinessChecks": checks} if checks else {}
+    assert run(observed={"status": status}, **template).resources["map"].ready is ready
+
+
+def test_resources_of_functions_before_are_kept() -> None:
+    before = {"other": Desired({"kind": "Secret"})}
+    head = {"apiVersion": INPUT[0], "kind": INPUT[1]}
+    assert compose(Request(COMPOSITE, head, desired=before)).resources == before
+
+
+@pytest.mark.parametrize(
+    "input",
+    [
+        {"apiVersion": "example.org/v1", "kind": "Resources"},
+        {"apiVersion": INPUT[0], "kind": INPUT[1], "environment": {"patches": []}},
+        {"apiVersion": INPUT[0], "kind": INPUT[1], "resources": [{"name": "x"}]},
+    ],
+)
+def test_what_is_not_supported_is_an_error(input: Any) -> None:
+    with pytest.raises(CompositionError):
+        compose(Request(COMPOSITE, input))

@@ -1,0 +1,88 @@
+"""Messages of Crossplane, and what our function answers to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import crossplane.function.proto.v1.run_function_pb2 as messages
+from crossplane.function import resource
+
+from k8s_ucp.compositions.function import CompositionError, Desired, Request, Response
+from k8s_ucp.compositions.patch_and_transform import compose
+from k8s_ucp.compositions.server import answer
+from tests.unit.compositions.platform import claim, definitions
+
+ENVIRONMENT = "apiextensions.crossplane.io/environment"
+
+
+def asked(of: dict[str, Any]) -> Any:
+    complete = definitions().complete(of)
+    (step,) = definitions().composition(complete)["spec"]["pipeline"]
+    request = messages.RunFunctionRequest()
+    request.meta.tag = "tag"
+    request.observed.composite.resource.update(complete)
+    request.input.update(step["input"])
+    return request
+
+
+def test_a_claim_is_answered_with_its_children() -> None:
+    response = answer(asked(claim()), compose)
+    assert response.meta.tag == "tag"
+    assert not response.results
+    database = resource.struct_to_dict(response.desired.resources["instance"].resource)
+    assert database["spec"]["forProvider"]["allocatedStorage"] == 20
+    assert database["spec"]["forProvider"]["deletionProtection"] is False
+
+
+def test_readiness_and_connection_go_back() -> None:
+    request = asked(claim())
+    for name in ("subnets", "firewall", "inside", "instance", "password"):
+        ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        request.observed.resources[name].resource.update(ready)
+    request.observed.resources["instance"].connection_details["host"] = b"db"
+    response = answer(request, compose)
+    assert {each.ready for each in response.desired.resources.values()} == {messages.READY_TRUE}
+    assert dict(response.desired.composite.connection_details)["endpoint"] == b"db"
+
+
+def test_what_functions_before_made_is_kept() -> None:
+    request = asked(claim())
+    request.desired.composite.resource.update({"status": {"a": 1}})
+    request.desired.resources["other"].resource.update({"kind": "Secret"})
+    response = answer(request, compose)
+    assert "other" in response.desired.resources
+    assert resource.struct_to_dict(response.desired.composite.resource) == {"status": {"a": 1}}
+
+
+def test_the_environment_is_handed_on() -> None:
+    request = asked(claim())
+    request.context.update({"other": 1, ENVIRONMENT: {"zone": "a"}})
+    named = {"metadata": {"annotations": {"crossplane.io/external-name": "demo-orders"}}}
+    request.observed.resources["subnets"].resource.update(named)
+    context = resource.struct_to_dict(answer(request, compose).context)
+    assert context == {"other": 1, ENVIRONMENT: {"zone": "a", "externalName": "demo-orders"}}
+
+
+def test_numbers_stay_whole() -> None:
+    seen: list[Request] = []
+
+    def look(request: Request) -> Response:
+        seen.append(request)
+        return Response({"one": Desired({"n": 5, "f": 0.5})}, warnings=["careful"])
+
+    response = answer(asked(claim()), look)
+    storage = seen[0].composite["spec"]["storageGB"]
+    assert (storage, type(storage)) == (20, int)
+    assert response.results[0].severity == messages.SEVERITY_WARNING
+
+
+def test_a_failure_is_an_answer_with_its_reason() -> None:
+    def refuse(_: Request) -> Response:
+        raise CompositionError("no such size")
+
+    def break_down(_: Request) -> Response:
+        raise ZeroDivisionError("oh")
+
+    for function, text in ((refuse, "no such size"), (break_down, "ZeroDivisionError: oh")):
+        (result,) = answer(asked(claim()), function).results
+        assert (result.severity, result.message) == (messages.SEVERITY_FATAL, text)

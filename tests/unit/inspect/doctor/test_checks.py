@@ -1,0 +1,317 @@
+"""Findings: what each kind of trouble is called, how bad it is, and what to type next."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from k8s_ucp.inspect.doctor.advice import NEXT
+from k8s_ucp.inspect.doctor.checks import Examined, findings
+from k8s_ucp.inspect.status import ComponentStatus
+from k8s_ucp.reconciler.runtime.clock import stamp
+from tests.unit.inspect.test_status import TOPOLOGY, WELL, cluster
+
+NOW = 1_800_000_000.0
+BASE = dataclasses.replace(WELL, registrations=[], applications=[], components=[])
+
+
+def examined(*, notes: Any = None, leases: Any = (), exposed: Any = (), **seen: Any) -> Examined:
+    return Examined(
+        TOPOLOGY,
+        dataclasses.replace(
+            BASE, **{"environments": [], "clusters": [], "notes": notes or {}, **seen}
+        ),
+        NOW,
+        leases,
+        exposed,
+        "/w/core.yaml",
+    )
+
+
+def only(found: Examined) -> tuple[str, str, str]:
+    (one,) = findings(found)
+    return one.id, one.severity, one.next
+
+
+def refused(reason: str, kind: str = "Registered") -> dict[str, Any]:
+    condition = {"type": kind, "status": "False", "reason": reason, "message": "because"}
+    return {**cluster("stage"), "status": {"conditions": [condition]}}
+
+
+def registration(**annotations: str) -> dict[str, Any]:
+    notes = {"k8s-ucp.io/source": "ucp-clusters/demo-stage-kubeconfig"}
+    notes |= {f"k8s-ucp.io/{name.replace('_', '-')}": text for name, text in annotations.items()}
+    return {
+        "metadata": {
+            "name": "cluster-demo-stage",
+            "uid": "1",
+            "labels": {
+                "app.kubernetes.io/managed-by": "k8s-ucp",
+                "k8s-ucp.io/environment": "stage",
+            },
+            "annotations": notes,
+        },
+        "data": {"name": "ZGVtby1zdGFnZQ=="},
+    }
+
+
+def test_where_all_is_well_nothing_is_found() -> None:
+    assert findings(examined()) == []
+
+
+def test_a_core_that_is_away_is_the_one_cause() -> None:
+    found = examined(core_ready=False, environments=["stage"])
+    assert only(found) == ("core/demo-core", "error", "ucp start")
+
+
+@pytest.mark.parametrize(
+    ("message", "next"), [("not running", "ucp start"), ("no redis", "ucp logs argocd")]
+)
+def test_components(message: str, next: str) -> None:
+    broken = ComponentStatus("argocd", "v1", ready=False, placement="host", message=message)
+    assert only(examined(components=[broken])) == ("component/argocd", "error", next)
+
+
+def test_an_adopted_component_is_not_started_and_its_settings_are_told() -> None:
+    broken = ComponentStatus("argocd", "v1", False, "pods", adopted=True)
+    assert only(examined(components=[broken])) == ("component/argocd", "error", "ucp logs argocd")
+    seen = examined()
+    wrong = dataclasses.replace(seen, unfit=[("it marks by label", "kubectl patch")])
+    assert only(wrong) == ("adopted/argocd", "error", "kubectl patch")
+    name, severity, next = only(dataclasses.replace(seen, lacking=["it polls seldom"]))
+    assert (name, severity) == ("adopted/argocd/1", "info")
+    assert "docs/cores.md" in next
+
+
+@pytest.mark.parametrize("reason", sorted(NEXT))
+def test_every_reason_has_a_next_command_that_is_whole(reason: str) -> None:
+    name, _, next = only(examined(clusters=[refused(reason)]))
+    assert name == f"cluster/demo-stage/{reason}"
+    assert next
+    assert "{" not in next
+
+
+def test_a_reason_that_nobody_foresaw_points_to_the_logs() -> None:
+    _, severity, next = only(examined(clusters=[refused("Odd")]))
+    assert (severity, next) == ("error", "ucp logs reconciler")
+
+
+def test_the_deepest_cause_is_told_alone() -> None:
+    item = refused("CreateFailed", "Ready")
+    item["status"]["conditions"] += refused("Unreachable", "Reachable")["status"]["conditions"]
+    assert only(examined(clusters=[item]))[0] == "cluster/demo-stage/CreateFailed"
+
+
+def test_sources_that_are_no_local_clusters_are_told_too() -> None:
+    owner = {"kind": "Secret", "namespace": "crossplane-system", "name": "eu-kubeconfig"}
+    note = {"owner": owner, "environment": "eu", "status": refused("EnvironmentUnknown")["status"]}
+    found = findings(examined(notes={"crossplane-system/eu-kubeconfig": note}))[0]
+    assert found.id == "cluster/eu/EnvironmentUnknown"
+    assert "spec.environments" in found.next
+
+
+def test_a_forgotten_cluster_is_no_error() -> None:
+    _, severity, next = only(examined(clusters=[refused("Forgotten")]))
+    assert severity == "info"
+    assert next.endswith("ucp clusters forget demo-stage --undo")
+
+
+@pytest.mark.parametrize(
+    ("age", "severity"), [(0.5, None), (0.68, None), (0.8, "warning"), (1.1, "error")]
+)
+def test_tokens(age: float, severity: str | None) -> None:
+    issued = NOW - age * 86_400
+    secret = registration(token_issued_at=stamp(issued), token_expires_at=stamp(issued + 86_400))
+    found = findings(examined(registrations=[secret]))
+    assert [each.severity for each in found] == ([severity] if severity else [])
+
+
+def test_a_drain_that_takes_too_long() -> None:
+    secret = registration(draining_since=stamp(NOW - 900))
+    secret["metadata"]["labels"]["k8s-ucp.io/draining"] = "stage"
+    found = findings(examined(registrations=[secret]))
+    assert found[0].id == "drain/demo-stage"
+
+
+def test_a_lease_that_nobody_renews() -> None:
+    lease = {
+        "metadata": {"name": "k8s-ucp-registration"},
+        "spec": {"renewTime": stamp(NOW - 90), "holderIdentity": "here"},
+    }
+    assert only(examined(leases=[lease]))[:2] == ("lease/k8s-ucp-registration", "error")
+    given_back = {**lease, "spec": {**lease["spec"], "holderIdentity": ""}}
+    assert findings(examined(leases=[given_back])) == [], "it ended in order, or isn't wanted"
+    lease["spec"]["renewTime"] = stamp(NOW - 5)
+    assert findings(examined(leases=[lease])) == []
+
+
+def test_an_environment_that_nothing_stands_for() -> None:
+    found = examined(environments=["stage", "prod"], clusters=[cluster("stage")])
+    assert only(found)[:2] == ("environment/prod", "warning")
+
+
+def test_applications() -> None:
+    application = {
+        "metadata": {"name": "echo-stage"},
+        "status": {
+            "sync": {"status": "OutOfSync"},
+            "health": {"status": "Healthy"},
+            "conditions": [{"message": "no such path"}],
+        },
+    }
+    (found,) = findings(examined(applications=[application]))
+    assert (found.id, found.severity) == ("application/echo-stage", "error")
+    assert "no such path" in found.message
+
+
+def test_what_stays_on_purpose_is_no_error() -> None:
+    place = {"group": "", "kind": "Namespace", "namespace": "", "name": "data"}
+    application = {
+        "metadata": {"name": "mirrors"},
+        "status": {
+            "sync": {"status": "OutOfSync"},
+            "health": {"status": "Healthy"},
+            "resources": [{**place, "status": "OutOfSync", "requiresPruning": True}],
+            "operationState": {"syncResult": {"resources": [{**place, "status": "PruneSkipped"}]}},
+        },
+    }
+    (found,) = findings(examined(applications=[application]))
+    assert (found.id, found.severity) == ("application/mirrors/kept", "warning")
+    assert "Namespace data" in found.message
+
+
+def test_a_mirror_that_is_not_ready() -> None:
+    condition = {"type": "Ready", "status": "False", "reason": "Refused", "message": "taken"}
+    syncer = {
+        "metadata": {"name": "db", "namespace": "ucp-clusters"},
+        "spec": {"data": []},
+        "status": {"conditions": [condition]},
+    }
+    (found,) = findings(examined(syncers=[syncer]))
+    assert (found.id, found.severity) == ("mirror/db", "error")
+    assert "Refused: taken" in found.message
+
+
+def test_credentials_that_others_can_read() -> None:
+    found = examined(exposed=["/w/creds/gcp.json"], core_ready=False)
+    assert [each.id for each in findings(found)] == [
+        "core/demo-core",
+        "credential//w/creds/gcp.json",
+    ]
+
+
+def test_a_backup_that_is_behind() -> None:
+    for ready in (True, False):
+        found = examined(core_ready=ready)
+        behind = dataclasses.replace(found, not_backed_up="the remote wants a credential")
+        (one,) = [each for each in findings(behind) if each.id.startswith("backup/")]
+        assert (one.id, one.severity, one.next) == ("backup/demo", "warning", "ucp start")
+        assert "the remote wants a credential" in one.message
+
+
+def test_the_worst_comes_first() -> None:
+    found = examined(environments=["prod"], clusters=[refused("Forgotten"), refused("Odd")])
+    assert [each.severity for each in findings(found)] == ["error", "warning", "info"]
+
+
+REFUSED = "ClusterRole is not permitted in project applications"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            REFUSED,
+            "remove the object from gitops/demo/apps/apps/web/overlays/stage, commit and push; "
+            "gitops/demo/core/projects/applications.yaml lists the kinds that apps may contain",
+        ),
+        (
+            "Deployment.apps is invalid: spec.replicas: must be greater than or equal to 0",
+            "fix gitops/demo/apps/apps/web/overlays/stage, commit and push",
+        ),
+        (
+            "admission webhook denied the request: image is not pinned",
+            "change the object in gitops/demo/apps/apps/web/overlays/stage to comply",
+        ),
+        (
+            'no matches for kind "Rollout" in version "argoproj.io/v1alpha1"',
+            "set addons: {argo-rollouts: true} in ucp.yaml, then ucp start",
+        ),
+        (
+            'no matches for kind "Certificate" in version "cert-manager.io/v1"',
+            "install the CRD of this kind on the cluster, or remove the object",
+        ),
+        ("back-off restarting", "kubectl --kubeconfig /w/demo-stage.yaml -n web get events,pods"),
+    ],
+)
+def test_an_application_leads_to_the_file_or_the_cluster(message: str, expected: str) -> None:
+    """Its sync is tried again for ever: Argo CD calls that Running."""
+    failed = {"kind": "ClusterRole", "name": "a", "status": "SyncFailed", "message": message}
+    operation = {"phase": "Running", "retryCount": 2, "syncResult": {"resources": [failed]}}
+    item = {
+        "metadata": {"name": "web-stage", "labels": {"k8s-ucp.io/app": "web"}},
+        "spec": {
+            "project": "applications",
+            "source": {"path": "apps/web/overlays/stage"},
+            "destination": {"name": "demo-stage", "namespace": "web"},
+        },
+        "status": {
+            "sync": {"status": "OutOfSync"},
+            "health": {"status": "Missing"},
+            "operationState": operation,
+        },
+    }
+    (found,) = findings(examined(applications=[item]))
+    assert (found.id, found.severity) == ("application/web-stage", "error")
+    assert f"ClusterRole a: {message}" in found.message
+    assert found.next.startswith(expected)
+
+
+def test_a_broken_mirror_is_one_finding() -> None:
+    """The Applications that hold it are unwell for no other reason."""
+
+    def progressing(name: str, sync: str = "Synced") -> dict[str, Any]:
+        status = {"sync": {"status": sync}, "health": {"status": "Progressing"}}
+        return {"metadata": {"name": name}, "status": status}
+
+    condition = {"type": "Ready", "status": "False", "reason": "Taken", "message": "m"}
+    syncer = {
+        "metadata": {"name": "db", "namespace": "ucp-clusters"},
+        "status": {"conditions": [condition]},
+    }
+    applications = [progressing("root"), progressing("mirrors")]
+    found = findings(examined(syncers=[syncer], applications=applications))
+    assert [each.id for each in found] == ["mirror/db"]
+    # Whatever else is wrong with them is told.
+    applications = [progressing("root"), progressing("mirrors", "OutOfSync")]
+    found = findings(examined(syncers=[syncer], applications=applications))
+    assert {each.id for each in found} == {"mirror/db", "application/mirrors"}
+    assert [each.id for each in findings(examined(applications=[progressing("root")]))] == [
+        "application/root"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "found"),
+    [
+        ("False", "ReconcileError", ["claim/Postgres/team-a/orders"]),
+        ("False", "ReconcilePaused", []),
+        ("True", "ReconcileSuccess", []),
+    ],
+)
+def test_a_claim_that_is_not_composed_is_told_in_crossplanes_words(
+    status: str, reason: str, found: list[str]
+) -> None:
+    condition = {"type": "Synced", "status": status, "reason": reason, "message": "no such size"}
+    claim = {
+        "kind": "Postgres",
+        "metadata": {"name": "orders", "namespace": "team-a"},
+        "status": {"conditions": [condition]},
+    }
+    told = findings(examined(claims=[claim]))
+    assert [each.id for each in told] == found
+    assert all(
+        each.message == "Postgres team-a/orders is not composed: no such size" for each in told
+    )

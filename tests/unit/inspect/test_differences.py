@@ -1,0 +1,151 @@
+"""What differs between topology, repositories and clusters, and what doesn't."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from k8s_ucp.inspect.differences import Committed, Difference, differences
+from k8s_ucp.inspect.overlay_versions import versions_in
+from k8s_ucp.inspect.status import ClusterSnapshot
+from tests.unit.inspect.test_status import TOPOLOGY, cluster, registration
+
+
+def application(app: str, env: str, *images: str, sync: str = "Synced") -> dict[str, Any]:
+    labels = {"k8s-ucp.io/app": app, "k8s-ucp.io/environment": env} if app else {}
+    return {
+        "metadata": {"name": f"{app}-{env}", "labels": labels},
+        "status": {
+            "sync": {"status": sync},
+            "health": {"status": "Healthy"},
+            "summary": {"images": list(images)},
+        },
+    }
+
+
+ECHO = "ealen/echo-server"
+SEEN = ClusterSnapshot(
+    core_ready=True,
+    environments=["prod", "stage"],
+    clusters=[cluster("stage", Ready="True"), cluster("prod", Ready="True")],
+    registrations=[registration("stage"), registration("prod")],
+    applications=[
+        application("echo", "stage", f"{ECHO}:0.9.3"),
+        application("echo", "prod", f"{ECHO}:0.9.2"),
+        application("", "root"),
+    ],
+)
+COMMITTED = Committed(
+    ["stage", "prod"], {"echo": {"stage": [f"{ECHO}:0.9.3"], "prod": [f"{ECHO}:0.9.2"]}}
+)
+
+
+def found(committed: Committed = COMMITTED, seen: ClusterSnapshot = SEEN) -> dict[str, Difference]:
+    return {each.object: each for each in differences(TOPOLOGY, committed, seen)}
+
+
+def columns(each: Difference) -> tuple[str, str, str]:
+    return each.topology, each.repository, each.cluster
+
+
+def test_promoted_tags_are_no_difference() -> None:
+    assert found() == {}
+
+
+def test_an_environment_that_somebody_committed_is_offered_for_adoption() -> None:
+    lab = replace(COMMITTED, environments=["stage", "prod", "lab"])
+    seen = replace(
+        SEEN,
+        environments=["lab", *SEEN.environments],
+        clusters=[*SEEN.clusters, cluster("lab")],
+        registrations=[*SEEN.registrations, registration("lab")],
+    )
+    differing = found(lab, seen)["environment lab"]
+    assert columns(differing) == ("-", "declared", "running")
+    assert differing.next.startswith("ucp env add lab --cluster embedded")
+
+
+def test_what_is_declared_and_not_committed_is_one_line_and_not_a_line_a_file() -> None:
+    committed = Committed(
+        ["stage"],
+        {"echo": {"stage": [f"{ECHO}:0.9.3"]}},
+        {
+            "core: clusters/overlays/prod/kustomization.yaml": "create",
+            "apps: apps/echo/overlays/prod/kustomization.yaml": "create",
+            "core: ucp.yaml": "change",
+        },
+    )
+    seen = replace(
+        SEEN,
+        environments=["stage"],
+        clusters=SEEN.clusters[:1],
+        registrations=SEEN.registrations[:1],
+        applications=SEEN.applications[:1],
+    )
+    differing = found(committed, seen)
+    assert list(differing) == ["environment prod", "app echo on prod", "core: ucp.yaml"]
+    assert {each.next for each in differing.values()} == {"ucp start"}
+    assert columns(differing["environment prod"]) == ("embedded, running", "-", "-")
+    assert columns(differing["core: ucp.yaml"]) == ("rendered", "an earlier render", "")
+
+
+def test_a_cluster_that_runs_another_tag_than_the_repository_says() -> None:
+    late = [application("echo", "stage", f"{ECHO}:0.9.2"), *SEEN.applications[1:]]
+    differing = found(seen=replace(SEEN, applications=late))["app echo on stage"]
+    assert differing.repository == f"{ECHO}:0.9.3"
+    assert differing.cluster == f"{ECHO}:0.9.2, Synced, Healthy"
+
+
+def test_what_only_the_cluster_lacks() -> None:
+    gone = replace(SEEN, clusters=SEEN.clusters[:1], registrations=SEEN.registrations[:1])
+    assert columns(found(seen=gone)["environment prod"]) == ("embedded, running", "declared", "-")
+    unsynced = [*SEEN.applications[:2], application("", "root", sync="OutOfSync")]
+    (name,) = found(seen=replace(SEEN, applications=unsynced))
+    assert name == "Application -root"
+
+
+def test_an_app_that_only_the_repository_knows() -> None:
+    committed = replace(COMMITTED, versions={**COMMITTED.versions, "own": {"stage": []}})
+    seen = replace(SEEN, applications=[*SEEN.applications, application("own", "stage")])
+    assert columns(found(committed, seen)["app own on stage"])[:2] == ("-", "declared")
+
+
+def test_a_core_that_is_away_is_the_one_thing_said_of_clusters() -> None:
+    assert list(found(seen=ClusterSnapshot(core_ready=False))) == ["cluster demo-core"]
+
+
+def test_a_conflict_names_both_ways_out() -> None:
+    (differing,) = found(replace(COMMITTED, conflicts=["core:x.yaml"])).values()
+    assert differing.next == "ucp start --ours 'core:x.yaml' or --theirs 'core:x.yaml'"
+
+
+@pytest.mark.parametrize(
+    ("pinned", "deployed"),
+    [
+        ("registry.local:5000/shop:1.0", "registry.local:5000/shop:1.0"),
+        ("shop:sha256:aa", "shop@sha256:aa"),
+        ("shop:1.0@sha256:aa", "shop@sha256:aa"),
+    ],
+)
+def test_the_pinned_image_is_the_deployed_one(pinned: str, deployed: str) -> None:
+    committed = replace(COMMITTED, versions={"echo": {"stage": [pinned], "prod": []}})
+    apps = [application("echo", "stage", deployed), *SEEN.applications[1:]]
+    assert found(committed, replace(SEEN, applications=apps)) == {}
+
+
+def test_a_tag_that_ends_like_the_pinned_one_is_another() -> None:
+    apps = [application("echo", "stage", f"{ECHO}:10.9.3"), *SEEN.applications[1:]]
+    assert list(found(seen=replace(SEEN, applications=apps))) == ["app echo on stage"]
+
+
+def test_a_chart_may_be_called_like_an_image() -> None:
+    item = application("echo", "stage", "shop:2")
+    item["status"]["sourceType"] = "Helm"
+    committed = replace(COMMITTED, versions={"echo": {"stage": ["shop:0.1.0"], "prod": []}})
+    assert found(committed, replace(SEEN, applications=[item, *SEEN.applications[1:]])) == {}
+
+
+def test_an_overlay_of_plain_manifests_is_there_without_a_version() -> None:
+    assert versions_in({"apps/own/overlays/stage/deployment.yaml": b""}) == {"own": {"stage": []}}

@@ -1,0 +1,105 @@
+"""Events of several clusters: their order, what they are about, and which are wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s_ucp.inspect.events import Filter, Places, merged, newest
+from tests.unit.inspect.test_status import TOPOLOGY
+
+
+def event(kind: str, name: str, namespace: str = "", **parts: Any) -> dict[str, Any]:
+    about = {"kind": kind, "name": name, "namespace": namespace}
+    created = {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    return {"metadata": created, "involvedObject": about, "message": "", **parts}
+
+
+PLACES = Places.of(
+    TOPOLOGY,
+    [{"metadata": {"name": "demo-lab", "labels": {"k8s-ucp.io/environment": "lab"}}}],
+    [
+        {
+            "metadata": {
+                "name": "shop-lab",
+                "labels": {"k8s-ucp.io/app": "shop", "k8s-ucp.io/environment": "lab"},
+            }
+        }
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "about", "app", "environment"),
+    [
+        ("demo-core", ("Application", "echo-stage", "argocd"), "echo", "stage"),
+        ("demo-core", ("Application", "shop-lab", "argocd"), "shop", "lab"),
+        ("demo-core", ("Application", "root", "argocd"), None, None),
+        ("demo-core", ("LocalCluster", "demo-prod", "ucp-clusters"), None, "prod"),
+        ("demo-core", ("Secret", "demo-prod-kubeconfig", "ucp-clusters"), None, "prod"),
+        ("demo-core", ("Secret", "demo-production", "ucp-clusters"), None, None),
+        ("demo-prod", ("Pod", "echo-abc", "echo"), "echo", "prod"),
+        ("demo-lab", ("Node", "node-0", ""), None, "lab"),
+    ],
+)
+def test_what_an_event_is_about(
+    cluster: str, about: tuple[str, str, str], app: str | None, environment: str | None
+) -> None:
+    line = PLACES.line(cluster, event(*about))
+    assert (line["cluster"], line["app"], line["environment"]) == (cluster, app, environment)
+
+
+def test_the_order_of_time_across_notations() -> None:
+    lines = [
+        PLACES.line("demo-core", event("Pod", "third", lastTimestamp="2026-01-01T10:00:02Z")),
+        PLACES.line("demo-prod", event("Pod", "first", eventTime="2026-01-01T10:00:01.500000Z")),
+        PLACES.line("demo-stage", event("Pod", "oldest")),
+        PLACES.line(
+            "demo-stage",
+            event(
+                "Pod",
+                "second",
+                eventTime="2026-01-01T09:00:00.000000Z",
+                series={"count": 7, "lastObservedTime": "2026-01-01T10:00:01.900000Z"},
+            ),
+        ),
+    ]
+    kept = merged(lines, 3)
+    assert [each["about"] for each in kept] == ["Pod /first", "Pod /second", "Pod /third"]
+    assert [each["count"] for each in kept] == [1, 7, 1]
+
+
+def test_the_newest_are_kept() -> None:
+    events = [event("Pod", str(n), lastTimestamp=f"2026-01-01T00:00:0{n}Z") for n in range(5)]
+    assert [each["involvedObject"]["name"] for each in newest(events, 2)] == ["4", "3"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kept"),
+    [
+        (Filter(), True),
+        (Filter(app="echo", environment="prod"), True),
+        (Filter(app="quote"), False),
+        (Filter(environment="stage"), False),
+        (Filter(object="echo-abc"), True),
+        (Filter(object="pod/echo-abc"), True),
+        (Filter(object="echo/echo-abc"), True),
+        (Filter(object="Pod/echo/echo-abc"), True),
+        (Filter(object="echo"), False),
+        (Filter(object="Node/echo-abc"), False),
+    ],
+)
+def test_filters(wanted: Filter, kept: bool) -> None:
+    line = PLACES.line("demo-prod", event("Pod", "echo-abc", "echo"))
+    assert wanted.keeps(line) is kept
+
+
+def test_an_object_without_namespace_is_found_by_its_kind() -> None:
+    line = PLACES.line("demo-prod", event("Node", "node-0"))
+    assert Filter(object="Node/node-0").keeps(line)
+
+
+def test_secrets_in_messages_are_blanked_out() -> None:
+    found = event("Pod", "p") | {"message": "GET https://user:hunter2@example.org failed"}
+    assert "hunter2" not in PLACES.line("demo-core", found)["message"]

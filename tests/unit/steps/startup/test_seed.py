@@ -1,0 +1,93 @@
+"""Which kinds of a datastore may be given to other clusters, and which seeds may go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.cluster_provider import Seed
+from k8s_ucp.clusters import seeds
+from k8s_ucp.kube import FIELD_MANAGER
+from k8s_ucp.steps.startup.seed import ENGINES, TOOLS, key, prune_seeds, settled
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.recipe import MODULES, ProgramSource, ways
+from k8s_ucp.tools.store import StoreEntry, ToolStore
+from k8s_ucp.tools.toolbox import Toolbox
+
+
+def stored(conditions: Mapping[str, str], managers: list[str], **metadata: Any) -> dict[str, str]:
+    found = {
+        "metadata": {"managedFields": [{"manager": each} for each in managers], **metadata},
+        "status": {
+            "conditions": [{"type": type, "status": said} for type, said in conditions.items()]
+        },
+    }
+    return {"widgets.example.org": json.dumps(found)}
+
+
+NAMES = ["widgets.example.org"]
+WELL = {"NamesAccepted": "True", "Established": "True"}
+OURS = [FIELD_MANAGER, "kube-apiserver"]
+
+
+def test_kinds_that_only_the_start_applied() -> None:
+    assert settled(stored(WELL, OURS), NAMES)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {},
+        stored({"Established": "False"}, OURS),
+        stored({}, OURS),
+        stored(WELL, [*OURS, "argocd-controller"]),
+        stored(WELL, OURS, deletionTimestamp="2026-01-01T00:00:00Z"),
+        stored(WELL, OURS, ownerReferences=[{"kind": "ProviderRevision"}]),
+    ],
+)
+def test_kinds_that_are_not_there_yet_or_that_others_wrote(kinds: Mapping[str, str]) -> None:
+    assert not settled(kinds, NAMES)
+
+
+def test_a_kind_that_came_from_elsewhere() -> None:
+    assert not settled(stored(WELL, OURS), [])
+
+
+def installed(cache: Path) -> Toolbox:
+    """The tools from which kinds follow, as the shipped catalogue has them, without content."""
+    store = ToolStore(cache)
+    store.make()
+    for tool in TOOLS:
+        recipe = ways(CATALOGUE[tool], ProgramSource.SOURCES, MODULES)[0]
+        name = recipe.entry_name(None)
+        partial = store.new_partial(name, lambda _: None)
+        (partial / "bin").mkdir()
+        for program in recipe.programs:
+            (partial / "bin" / program).touch(0o755)
+        programs = dict.fromkeys(recipe.programs, "")
+        entry = StoreEntry(
+            name, tool, "1", recipe.digest, "", 1.0, programs, keeps_module=tool in ENGINES
+        )
+        store.publish(entry, partial)
+    return Installer(cache, lambda _: None).find(TOOLS)
+
+
+def test_seeds_that_installed_programs_lead_to_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("k8s_ucp.tools.installer.find_compiler", lambda _: None)
+    toolbox = installed(tmp_path)
+    of_others = key(
+        Toolbox({**toolbox.programs, "etcd": Path("/etcd-0/bin/etcd")}, toolbox.modules),
+        simulated=False,
+    )
+    wanted = [key(toolbox, simulated=each) for each in (False, True)]
+    for each in (*wanted, of_others):
+        seeds.keep(tmp_path, each, Seed("digest", {}))
+    assert prune_seeds(tmp_path) == [f"seeds/{of_others}.json"]
+    assert all(seeds.find(tmp_path, each) for each in wanted)

@@ -1,0 +1,122 @@
+"""What a teardown takes for the topology's own, and what it leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Object
+from k8s_ucp.steps.teardown import checks, owned_objects
+from k8s_ucp.steps.teardown.checks import check_destroyable
+from k8s_ucp.steps.teardown.cloud_record import CloudRecord
+from k8s_ucp.steps.teardown.owned_objects import OwnedObjects
+from k8s_ucp.topology import Team, Topology, default
+from k8s_ucp.workspace import Workspace
+
+EKS, EC2 = "eks.aws.m.upbound.io/v1beta1", "ec2.aws.m.upbound.io/v1beta1"
+
+
+def item(api_version: str, kind: str, name: str, **labels: str) -> Object:
+    about = {"name": name, "namespace": "ucp-clusters", "uid": f"{kind}-{name}"}
+    named = {f"k8s-ucp.io/{key}": value for key, value in labels.items()}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {**about, "labels": named},
+        "spec": {"forProvider": {"region": "eu-west-3"}},
+    }
+
+
+CLUSTER = item(EKS, "Cluster", "demo-stage", environment="stage")
+VPC = item(EC2, "VPC", "demo-stage", environment="stage")
+OTHER_VPC = item(EC2, "VPC", "demo-prod", environment="prod")
+CLAIM = item("k8s-ucp.io/v1alpha1", "Postgres", "orders-stage", topology="demo")
+CLAIM["spec"] = {
+    "environment": "stage",
+    "crossplane": {"compositionSelector": {"matchLabels": {"k8s-ucp.io/cloud": "aws"}}},
+}
+FOREIGN = item("example.org/v1", "Store", "photos")
+INSTANCE = item("rds.aws.m.upbound.io/v1beta1", "Instance", "orders-stage")
+INSTANCE["metadata"]["ownerReferences"] = [{"uid": CLAIM["metadata"]["uid"]}]
+
+
+class Core:
+    """The core cluster's API."""
+
+    def list_all(self, kind: Any, *_: Any, **__: Any) -> list[Object]:
+        every = (CLUSTER, VPC, OTHER_VPC, INSTANCE)
+        return [each for each in every if each["kind"] == getattr(kind, "kind", "")]
+
+    def ready(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartContext:
+    found = StartContext(workspace=Workspace.at(tmp_path), topology=default())
+    vars(found)["kube"] = Core()
+    monkeypatch.setattr(owned_objects, "composites", lambda _: [CLAIM, FOREIGN])
+    monkeypatch.setattr(owned_objects, "cluster_resources", lambda *_: [CLUSTER, VPC, OTHER_VPC])
+    kinds = [type("K", (), {"kind": each}) for each in ("Cluster", "VPC", "Instance")]
+    monkeypatch.setattr(owned_objects, "managed_kinds", lambda _: kinds)
+    return found
+
+
+def names(items: list[Object]) -> list[str]:
+    return [f"{each['kind']} {each['metadata']['name']}" for each in items]
+
+
+def test_a_kept_database_keeps_the_network_that_it_is_in(context: StartContext) -> None:
+    found = OwnedObjects(context)
+    assert found.claims == [CLAIM], "nobody's label claims the other"
+    assert found.cloud_clusters == [CLUSTER]
+    assert names(found.networks) == ["VPC demo-prod"]
+    assert names(found.leaving()) == ["Cluster demo-stage", "VPC demo-prod"]
+
+
+def test_with_its_data_all_of_it_goes(context: StartContext) -> None:
+    context.delete_data = True
+    found = OwnedObjects(context)
+    assert found.networks == [VPC, OTHER_VPC]
+    assert INSTANCE in found.leaving()
+
+
+def test_claims_of_teams_are_those_that_their_repositories_brought(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team = Team(name="shop")
+    spec = context.topology.spec.model_copy(update={"teams": (team,)})
+    context.topology = cast(Topology, context.topology.model_copy(update={"spec": spec}))
+    mine, by_hand = (item("k8s-ucp.io/v1alpha1", "Postgres", name) for name in ("a", "b"))
+    for each in (mine, by_hand):
+        each["metadata"]["namespace"] = team.namespace
+    tracking = f"{team.namespace}.claims:k8s-ucp.io/Postgres:{team.namespace}/a"
+    mine["metadata"]["annotations"] = {"argocd.argoproj.io/tracking-id": tracking}
+    monkeypatch.setattr(owned_objects, "composites", lambda _: [mine, by_hand])
+    assert OwnedObjects(context).claims == [mine]
+
+
+def test_the_record_keeps_what_an_earlier_run_wrote(tmp_path: Path) -> None:
+    record = CloudRecord(tmp_path / "cloud-resources.json")
+    observed = {**OTHER_VPC, "spec": {"managementPolicies": ["Observe"]}}
+    record.add([CLUSTER, observed])
+    record.add([VPC])
+    assert [each.name for each in record.resources()] == ["demo-stage", "demo-stage"]
+    assert str(record.resources()[1]) == "VPC demo-stage in eu-west-3"
+    record.remove()
+    assert record.resources() == []
+
+
+def test_what_is_protected_refuses_a_teardown(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks.OwnedObjects, "local_clusters", [])
+    check_destroyable(context)
+    protected = item(EKS, "Cluster", "demo-prod", environment="prod", protected="true")
+    monkeypatch.setattr(owned_objects, "cluster_resources", lambda *_: [CLUSTER, protected])
+    with pytest.raises(UcpError, match="protected from deletion: demo-prod"):
+        check_destroyable(context)

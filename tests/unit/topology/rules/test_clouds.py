@@ -1,0 +1,69 @@
+"""`clouds` of the topology: what is simulated, and what an embedded core can start then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.render.values.clouds import clouds, clouds_with_accounts
+from k8s_ucp.topology import Topology, default, parse
+from k8s_ucp.topology.parts import Clouds
+from k8s_ucp.topology.placement import is_simulated
+from k8s_ucp.topology.rules.combinations import find_unstartable
+from k8s_ucp.topology.text import topology_text
+
+TEXT = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+  core: {provider: CORE}
+  clouds: CLOUDS
+  environments: [{name: stage, cluster: {provider: eks}}]
+  databases: [{name: orders, provider: aws}]
+"""
+
+
+def topology(clouds: str, core: str = "embedded") -> Topology:
+    return parse(TEXT.replace("CLOUDS", clouds).replace("CORE", core), Path("ucp.yaml"))
+
+
+def test_an_embedded_core_starts_what_a_simulated_cloud_makes() -> None:
+    simulated = topology("{aws: {simulated: true}}")
+    assert not list(find_unstartable(simulated))
+    assert clouds(simulated) == ["aws"]
+    assert not clouds_with_accounts(simulated)
+    assert is_simulated(simulated, "eks")
+    assert not is_simulated(simulated, "gke")
+
+
+def test_without_it_the_refusal_names_it() -> None:
+    real = topology("{}")
+    messages = [each.message for each in find_unstartable(real)]
+    assert len(messages) == 2
+    assert all("clouds: {aws: {simulated: true}}" in each for each in messages)
+    assert clouds_with_accounts(real) == ["aws"]
+    assert not is_simulated(real, "eks")
+
+
+@pytest.mark.parametrize(
+    ("clouds", "core", "words"),
+    [
+        ("{gcp: {simulated: true}}", "embedded", "unknown key 'gcp' in spec.clouds"),
+        ("{aws: {simulate: true}}", "embedded", "did you mean 'simulated'?"),
+        ("{aws: true}", "embedded", "spec.clouds.aws must be a mapping"),
+        ("{aws: {simulated: true}}", "kind", "a simulated aws is not supported with a kind core"),
+    ],
+)
+def test_refused(clouds: str, core: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        topology(clouds, core)
+    assert words in caught.value.message
+    assert "ucp.yaml:6: " in caught.value.message
+
+
+def test_a_new_file_says_it() -> None:
+    chosen = default(clouds=Clouds.model_validate({"aws": {"simulated": True}}))
+    assert parse(topology_text(chosen), Path("ucp.yaml")) == chosen
