@@ -53,7 +53,7 @@ def address() -> Iterator[str]:
 def test_crossplane_composes_what_is_rendered(toolbox: Toolbox, address: str) -> None:
     for asked in (claim(), claim("gcp"), claim("local"), machine(), machine("gcp")):
         _, children = crossplane(toolbox, address, asked)
-        rendered = composed(asked)
+        rendered = composed(created(asked))
         assert {key(each): each.get("spec") for each in children} == {
             key(each): each.get("spec") for each in rendered
         }
@@ -96,15 +96,19 @@ def test_a_failed_function_is_told_in_its_words(toolbox: Toolbox, address: str) 
         crossplane(toolbox, address, claim(), **odd)
 
 
+def created(asked: dict[str, Any]) -> dict[str, Any]:
+    """It as an API server has it: names in the cloud are made of its UID, too."""
+    return {**asked, "metadata": {**asked["metadata"], "uid": UID}}
+
+
 def crossplane(
     toolbox: Toolbox, address: str, asked: dict[str, Any], observed: Any = (), **step: Any
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The composite and what is composed."""
-    complete = definitions().complete(asked)
+    complete = definitions().complete(created(asked))
     composition = dict(definitions().composition(complete))
     pipeline = [{**each, **step} for each in composition["spec"]["pipeline"]]
     composition["spec"] = {**composition["spec"], "pipeline": pipeline}
-    complete["metadata"] = {**complete["metadata"], "uid": UID}
     function = field(1, NAME.encode()) + field(2, address.encode())
     message = field(1, struct(complete)) + field(2, struct(composition)) + field(3, function)
     message += b"".join(field(4, struct(each)) for each in observed)

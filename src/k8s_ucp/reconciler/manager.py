@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
@@ -156,23 +157,31 @@ class Manager:
         with self._turning:
             self._stopping.set()
         until = time.monotonic() + seconds
-        for controller in self.controllers:
-            controller.queue.stop()
-        for each in self.watches():
-            each.stop()
-        for controller in self.controllers:
-            controller.stop()
+        with contextlib.ExitStack() as afterwards:
+            # Whatever fails here: a Lease that were renewed for ever would hold up every successor.
+            afterwards.callback(self._let_go, until)
+            for controller in self.controllers:
+                controller.queue.stop()
+            for each in self.watches():
+                each.stop()
+            for controller in self.controllers:
+                controller.stop()
+            if self._working.is_set():
+                for workers in self._workers.values():
+                    if not workers.join(max(0.05, until - time.monotonic())):
+                        self.log.warning(
+                            "shut down with unfinished work; it resumes at the next start"
+                        )
+        self.log.info("stopped")
+
+    def _let_go(self, until: float) -> None:
         if self._working.is_set():
-            for workers in self._workers.values():
-                if not workers.join(max(0.05, until - time.monotonic())):
-                    self.log.warning("shut down with unfinished work; it resumes at the next start")
             for election in self._elections:
                 election.stop(max(0.05, until - time.monotonic()))
         if self._health:
             self._health.stop()
         self.runtime.registered_clusters.close()
         self.kube.close()
-        self.log.info("stopped")
 
     def unhealthy(self) -> list[str]:
         """What only a restart of this process would heal."""

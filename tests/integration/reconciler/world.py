@@ -160,9 +160,10 @@ class World:
         return reconciler
 
     def stop(self) -> None:
-        for each in self.running:
-            each.stop(5)
-        self.running.clear()
+        with contextlib.ExitStack() as ends:
+            for each in self.running:
+                ends.callback(each.stop, 5)
+            self.running.clear()
 
     def list_environments(self, *environments: str) -> None:
         self.core.apply(

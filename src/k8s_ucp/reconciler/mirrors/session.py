@@ -258,9 +258,10 @@ class Session:
                 self._ready.discard((namespace, kind))
 
     def _drop_watches(self) -> None:
-        for watch in self._watches.values():
+        # Exchanged before they are gone through: a stop comes while others add to them.
+        watches, self._watches, self._ready = self._watches, {}, set()
+        for watch in list(watches.values()):
             watch.stop()
-        self._watches, self._ready = {}, set()
         with self._lock:
             self._held.clear()
 

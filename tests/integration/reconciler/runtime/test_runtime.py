@@ -25,20 +25,47 @@ def leads(reconciler: Manager) -> bool:
     )
 
 
+def await_leading(world: World, reconciler: Manager) -> None:
+    try:
+        eventually(lambda: leads(reconciler), f"{reconciler.settings.place} to lead")
+    except AssertionError as error:
+        holders = {
+            each["metadata"]["name"]: each["spec"].get("holderIdentity")
+            for each in world.core.list_all(LEASE, CLUSTERS)
+        }
+        raise AssertionError(f"{error}; {holders}\n{world.logs.getvalue()[-3000:]}") from None
+
+
 def test_one_works_and_hands_over_when_it_ends(world: World) -> None:
     first = world.start(place="a", lease_seconds=3)
-    eventually(lambda: leads(first), "the first one to lead")
+    await_leading(world, first)
     second = world.start(place="b", lease_seconds=3)
     world.declare("stage")
     world.await_registered()
     assert not leads(second)
     eventually(lambda: not second.unready(), "one that waits for its turn to be well")
     first.stop(5)
-    eventually(lambda: leads(second), "the second one to lead")
+    await_leading(world, second)
     world.declare("prod")
     world.await_registered("demo-prod")
     lease = world.core.get(LEASE, "k8s-ucp-registration", CLUSTERS)
     assert lease["spec"]["holderIdentity"].startswith("b/")
+
+
+def test_a_stop_that_fails_gives_the_leases_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = world.start(place="a")
+    await_leading(world, first)
+
+    def fail() -> None:
+        raise RuntimeError("this one can't stop")
+
+    monkeypatch.setattr(first.controllers[0], "stop", fail)
+    with pytest.raises(RuntimeError, match="can't stop"):
+        first.stop(5)
+    world.running.clear()
+    await_leading(world, world.start(place="b"))
 
 
 def test_a_leader_that_lost_the_core_stops_before_another_takes_over(world: World) -> None:
@@ -47,7 +74,7 @@ def test_a_leader_that_lost_the_core_stops_before_another_takes_over(world: Worl
         config: dict[str, Any] = json.loads(json.dumps(world.core_config))
         config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
         first = world.start(config=config, place="a", lease_seconds=9)
-        eventually(lambda: leads(first), "the first one to lead")
+        await_leading(world, first)
         second = world.start(place="b", lease_seconds=9)
         proxy.deaf(True)
         proxy.silence()
