@@ -11,6 +11,7 @@ import time
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -21,10 +22,13 @@ from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import initial_credentials
 from k8s_ucp.components.host.certificates import Certificates
+from k8s_ucp.inspect import status
 from k8s_ucp.inspect.crossplane_objects import composites, resources_of_claims
+from k8s_ucp.inspect.doctor import checks
 from k8s_ucp.inspect.status import ClusterSnapshot, reasons
 from k8s_ucp.kube import CRD, SECRET, Kind, Kube, KubeError, Object
 from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import default
 from tests.control_planes import control_planes, eventually
 from tests.unit.compositions import own_kinds
 from tests.unit.compositions.platform import claim, composed, definitions
@@ -228,7 +232,7 @@ def test_a_claim_is_composed_and_becomes_ready(running: Stack) -> None:
     }
 
 
-def test_why_a_claim_is_not_composed_is_in_its_status(running: Stack) -> None:
+def test_why_a_claim_is_not_composed_is_told_by_status_and_doctor(running: Stack) -> None:
     kube = running.kube
     serve_platform_api(kube)
     kube.apply(claim("azure", name="nowhere", namespace="team-a"))
@@ -249,14 +253,23 @@ def test_why_a_claim_is_not_composed_is_in_its_status(running: Stack) -> None:
         ("wrong", "spec.forProvider"),
     ):
         eventually(
-            lambda name=name, reason=reason: (
-                reason in conditions(kube, name).get("Synced", ("", ""))[1]
-            ),
-            lambda name=name: conditions(kube, name),
+            partial(both_tell, running, name, reason),
+            partial(told, running, name),
             60,
         )
-        told = reasons(ClusterSnapshot(True, claims=composites(kube)))
-        assert reason in told[f"claim Postgres team-a/{name}"]
+
+
+def both_tell(running: Stack, claim_name: str, reason: str) -> bool:
+    return all(reason in each for each in told(running, claim_name))
+
+
+def told(running: Stack, claim_name: str) -> tuple[str, str]:
+    """What `ucp status` and `ucp doctor` say of a claim."""
+    topology = default("demo", ())
+    seen = status.collect(topology, lambda _: running.host.kubeconfig, list)
+    found = checks.findings(checks.collect(topology, seen, lambda: running.kube, time.time()))
+    words = [each.message for each in found if each.id.endswith(f"/team-a/{claim_name}")]
+    return reasons(seen).get(f"claim Postgres team-a/{claim_name}", ""), "\n".join(words)
 
 
 def test_the_probes_of_the_function_leave_its_log_alone(running: Stack) -> None:
