@@ -51,7 +51,14 @@ def address() -> Iterator[str]:
 
 
 def test_crossplane_composes_what_is_rendered(toolbox: Toolbox, address: str) -> None:
-    for asked in (claim(), claim("gcp"), claim("local"), machine(), machine("gcp")):
+    for asked in (
+        claim(),
+        claim("gcp"),
+        claim("local"),
+        machine(),
+        machine("gcp"),
+        machine("local"),
+    ):
         _, children = crossplane(toolbox, address, asked)
         rendered = composed(created(asked))
         assert {key(each): each.get("spec") for each in children} == {

@@ -35,7 +35,7 @@ from tests.contracts.provider_desk import (
     ref_to,
 )
 from tests.control_planes import eventually
-from tests.unit.compositions.platform import claim, composed
+from tests.unit.compositions.platform import claim, composed, machine
 
 pytestmark = pytest.mark.engines
 
@@ -94,6 +94,16 @@ def test_a_look_at_what_is_well_changes_nothing(desk: Desk) -> None:
     assert desk.settle(VPC, "calm") == there
     assert desk.cloud.number == before
     desk.remove(VPC, "calm")
+
+
+def test_a_machine_of_this_machine_needs_no_network_of_ours(desk: Desk) -> None:
+    (composed_machine,) = composed(machine("local"))
+    desk.declare("Instance.ec2", "box", composed_machine["spec"]["forProvider"])
+
+    there = desk.settle("Instance.ec2", "box")
+
+    assert condition(there, "Ready")[:2] == ("True", "Available")
+    desk.remove("Instance.ec2", "box")
 
 
 def test_what_has_the_name_already_is_taken_over(desk: Desk) -> None:

@@ -66,6 +66,9 @@ def test_claims_come_and_go(workspace: Path, capsys: pytest.CaptureFixture[str])
     )
     assert (found["state"], found["why"]) == ("unknown", "the core cluster is not responding")
     assert ucp("claim remove orders --team shop") == 0
+    assert ucp("claim new compute box") == 0
+    assert "claims/shop-box.yaml" in files(workspace)
+    assert ucp("claim remove box") == 0
     assert files(workspace) == before
     assert "claims/README.md" in before, "Argo CD reads the folder"
     assert ucp("claim remove orders") == 2
@@ -74,14 +77,14 @@ def test_claims_come_and_go(workspace: Path, capsys: pytest.CaptureFixture[str])
 def test_what_nothing_would_be_made_of_is_refused(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ucp("team add machines --template compute") == 2
-    assert "only databases are made on this machine" in capsys.readouterr().err
     (workspace / "ucp.yaml").write_text(TOPOLOGY.replace("simulated: true", ""), "utf-8")
     assert ucp("team add shop --template database") == 2
     assert not (workspace / "gitops").exists()
     assert ucp("team add shop") == 0
     before = files(workspace)
     assert ucp("claim new database orders") == 2
+    assert "need a simulated cloud" in capsys.readouterr().err
+    assert ucp("claim new compute box") == 2
     assert "need a simulated cloud" in capsys.readouterr().err
     assert ucp("claim new database orders --provider gcp") == 2
     assert "demo does not use gcp: nothing would create the claim" in capsys.readouterr().err

@@ -77,7 +77,7 @@ def with_external_name(item: dict[str, Any], name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("kind", "cloud"),
-    [*product(("Postgres", "Compute"), ("aws", "gcp")), ("Postgres", "local")],
+    list(product(("Postgres", "Compute"), ("aws", "gcp", "local"))),
 )
 def test_every_child_has_a_name_of_its_own(kind: str, cloud: str) -> None:
     children = composed(claim(cloud) if kind == "Postgres" else machine(cloud))
@@ -190,10 +190,13 @@ def test_a_local_database_needs_no_network_and_leaves_no_snapshot() -> None:
     assert not [each for each in instance["forProvider"] if each.endswith("Selector")]
 
 
-def test_no_machine_is_made_here() -> None:
-    with pytest.raises(UsageError) as error:
-        composed(machine("local"))
-    assert "available: compute-aws" in error.value.message
+def test_a_local_machine_needs_no_network_of_an_environment() -> None:
+    (found,) = composed(machine("local"))
+    assert found["spec"]["forProvider"] == {
+        "region": "eu-west-3",
+        "instanceType": "t3.large",
+        "ami": "resolve:ssm:/aws/service/debian/release/12/latest/amd64",
+    }
 
 
 def test_several_compositions_are_a_choice() -> None:

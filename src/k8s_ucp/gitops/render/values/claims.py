@@ -86,11 +86,6 @@ def check_is_composed(topology: Topology, environment: Environment, request: Cla
                 next=f"--provider {'|'.join(known)}, or {advice}" if known else advice,
             )
         return
-    if request.kind != "database":
-        raise UsageError(
-            f"provider local makes no {request.kind}: only databases are made on this machine",
-            next=f"name a cloud: --provider {'|'.join(PLATFORM_CLOUDS)}",
-        )
     if LOCAL not in known:
         raise UsageError(
             f"claims with the provider {LOCAL} need a simulated cloud",

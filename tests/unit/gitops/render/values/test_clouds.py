@@ -163,6 +163,7 @@ def test_claims_are_composed_on_this_machine_where_a_cloud_is_simulated() -> Non
         "api/compute/definition.yaml",
         "api/postgres/definition.yaml",
         "api/postgres/local.yaml",
+        "api/compute/local.yaml",
     }
     assert "bootstrap/embedded/api.yaml" in core
     pods = render(on_clouds(), FACTS).core
