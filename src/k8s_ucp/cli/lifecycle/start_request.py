@@ -145,7 +145,7 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
         wanted = _new(name, flags, path)
         if flags.core is None and (best := _choices()[0][0]) != DEFAULT:
             call.console.say(
-                f"use an {DEFAULT} core (its pods are simulated), or a {best} core: "
+                f"The core is {DEFAULT}: its pods are simulated. For real pods: "
                 f"ucp start --core {best}"
             )
         return wanted
