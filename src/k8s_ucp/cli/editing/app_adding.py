@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -182,7 +182,7 @@ def _detected(
         files = read()
     except SeveralFolders as error:
         if not error.environments:
-            error.next = _choice(wanted, error.folders[0])
+            error.next = _choice(wanted, _likeliest(wanted.name, error.folders))
             raise
         name = str(item["name"])
         found["overlays"] = _environment_overlays(name, error.environments, environments)
@@ -193,6 +193,11 @@ def _detected(
         named = found.get("overlays") or item.get("overlays", ())
         found["as"] = find_form(files, named=named).form
     return found
+
+
+def _likeliest(name: str, folders: Sequence[str]) -> str:
+    """One that is called like the app, else the first."""
+    return next((each for each in folders if each.rpartition("/")[2] == name), folders[0])
 
 
 def _choice(wanted: AppFlags, folder: str) -> str:

@@ -22,6 +22,14 @@ _OVERLAY = re.compile(r"overlays/([^/]+)/(?:kustomization\.ya?ml|Kustomization)"
 _ENVIRONMENT = re.compile(r"(?:envs?|environments)/([^/]+)")
 _PART = {"base", "bases", "components", "env", "environments", "envs", "overlays"}
 """Folders of a kustomization, below the one that it is called by."""
+_USUAL = {"chart", "charts", "deploy", "helm", "k8s", "kubernetes", "kubernetes-manifests"} | {
+    *("kustomize", "manifests")
+}
+_ASIDE = {"ci", "doc", "docs", "e2e", "hack", "iac", "infra", "scripts", "test", "tests"} | {
+    *("archive", "contrib", "example", "examples", "extra", "extras", "sample", "samples"),
+    *("sample-manifests", "terraform", "tools"),
+}
+"""Where repositories have what they deploy by; and what is no app of theirs, mostly."""
 _SHOWN = 8
 _TOOL = re.compile(
     r"skaffold/|(?:kind\.x-k8s|k3d|backstage|garden|eksctl|ctlptl|kubeadm\.k8s"
@@ -48,15 +56,24 @@ class SeveralFolders(UsageError):
 
 
 def _named_by(folders: Collection[str]) -> list[str]:
-    """The folders that a person would name: a kustomization's for its bases and overlays."""
+    """The folders that a person would name: a kustomization's for its bases and overlays.
+
+    The likeliest come first.
+    """
     found = set()
     for each in folders:
         parts = each.split("/")
         end = next((at for at, name in enumerate(parts) if at and name in _PART), len(parts))
         found.add("/".join(parts[:end]))
     return sorted(
-        each for each in found if not any(each.startswith(f"{other}/") for other in found)
+        (each for each in found if not any(each.startswith(f"{other}/") for other in found)),
+        key=_unlikely,
     )
+
+
+def _unlikely(folder: str) -> tuple[bool, bool, int, str]:
+    parts = folder.lower().split("/")
+    return not _ASIDE.isdisjoint(parts), parts[0] not in _USUAL, len(parts), folder
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,15 @@ def test_folders_below_are_told_as_a_person_names_them() -> None:
         find_form(many)
 
 
+def test_the_likeliest_folder_is_named_first() -> None:
+    folders = ("extras/apigee", "hack", "cmd/kubernetes", "kubernetes-manifests", "src/web")
+    with pytest.raises(UsageError) as refused:
+        find_form({f"{each}/Chart.yaml": CHART for each in folders})
+    assert refused.value.message.endswith(
+        "below: kubernetes-manifests, cmd/kubernetes, src/web, hack, extras/apigee"
+    )
+
+
 def test_data_beside_manifests_need_not_be_yaml() -> None:
     files = {"web.yaml": SERVICE, "src/lines.json": b'{"rating": 4}\n{"rating": 5}\n'}
     assert manifest_files(files) == ["web.yaml"]
