@@ -423,8 +423,9 @@ _ALL = (
         "Secret or ConfigMap that does not exist",
         "A pod reads a Secret or ConfigMap that neither the overlay nor a mirror brings.",
         _DANGLING,
-        "Add it, mirror it (`ucp mirror add`), or say with the annotation "
-        "`k8s-ucp.io/from-outside: Secret/NAME` on the workload that something else creates it.",
+        "Add it, mirror it (`ucp mirror add`), or say that something else creates it: by "
+        "`fromOutside: [Secret/NAME]` of the app in ucp.yaml, or the annotation "
+        "`k8s-ucp.io/from-outside: Secret/NAME` of the workload.",
     ),
     Rule(
         "reference-missing-port",

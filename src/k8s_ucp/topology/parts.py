@@ -200,6 +200,8 @@ class App(Part):
     """Further namespaces that it may write to."""
     cluster_kinds: tuple[Kind, ...] = Field((), alias="clusterKinds")
     """Kinds outside of namespaces that it may bring, such as ClusterRole; none without it."""
+    from_outside: tuple[ObjectKey, ...] = Field((), alias="fromOutside")
+    """Secrets and ConfigMaps that something else creates in its namespace, as Kind/name."""
     hosts: tuple[Host, ...] = ()
     """Host names, prefixed to <environment>.<domain>."""
     replicas: int = Field(1, ge=0, le=1000)

@@ -593,3 +593,18 @@ def _apart(workspace: Path, git: Path, *words: str) -> str:
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout + ended.stderr
+
+
+def test_what_something_else_creates_is_declared_once(workspace: Path, tmp_path: Path) -> None:
+    """For all workloads of an app and all of its environments."""
+    reads = 'image: "example.org/web:1.0.0", envFrom: [{secretRef: {name: key}}]}'
+    text = DEPLOYMENT.replace('image: "example.org/web:1.0.0"}', reads)
+    folder = write(tmp_path / "theirs", {"a.yaml": text, "b.yaml": text.replace("web}", "job}")})
+    ucp(workspace, "app", "add", "web", str(folder))
+    with pytest.raises(UcpError, match="add Secret/key to `fromOutside` of the app") as refused:
+        ucp(workspace, "check")
+    assert refused.value.message.count("references the Secret key") == 4
+    ucp(workspace, "app", "remove", "web", "--yes")
+    ucp(workspace, "app", "add", "web", str(folder), "--from-outside", "Secret/key")
+    assert load(workspace / "ucp.yaml").spec.apps[-1].from_outside == ("Secret/key",)
+    ucp(workspace, "check")

@@ -158,6 +158,14 @@ def add(
             "Cluster-scoped kind that the app may create, such as ClusterRole; repeatable.",
         ),
     ] = None,
+    from_outside: Annotated[
+        list[str] | None,
+        option(
+            "--from-outside",
+            "KIND/NAME",
+            "Secret or ConfigMap that something else creates in the app's namespace; repeatable.",
+        ),
+    ] = None,
     auth: AuthOption = None,
     host: Annotated[
         list[str] | None,
@@ -211,6 +219,7 @@ def add(
         "namespace": namespace,
         "namespaces": list(also_namespace or ()),
         "clusterKinds": list(cluster_kind or ()),
+        "fromOutside": list(from_outside or ()),
         "hosts": list(host or ()),
         "replicas": replicas,
         "database": database,

@@ -34,6 +34,11 @@ class Mirrored:
 
     keys: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
+    def and_also(self, objects: Iterable[str]) -> Mirrored:
+        """With others that something brings there, as `Kind/name`; their keys aren't known."""
+        others = [each.split("/", 1) for each in objects]
+        return Mirrored({(kind, name): frozenset[str]() for kind, name in others} | {**self.keys})
+
 
 def find_faults(
     objects: Sequence[Object], mirrored: Mirrored | None, *, whole: bool = True
@@ -181,8 +186,8 @@ def _dangling_of_pod(
         if keys is None:
             words = (
                 f"references the {kind} {name}, which neither the overlay nor a mirror "
-                f"provides; if it is created elsewhere, add the annotation {OUTSIDE}: "
-                f"{kind}/{name}"
+                f"provides; if it is created elsewhere, add {kind}/{name} to `fromOutside` of "
+                "the app in ucp.yaml (--from-outside)"
             )
             yield Fault("reference-missing-object", words, value=name)
         elif key is not None and keys and key not in keys:

@@ -45,6 +45,8 @@ class Permission:
     declared: bool = True
     """The topology has the app; one that it hasn't may write to every namespace but `others`."""
     others: frozenset[str] = frozenset()
+    brought: frozenset[str] = frozenset()
+    """What something else creates in its namespace, as `Kind/name`."""
 
     @property
     def home(self) -> str:
@@ -57,7 +59,12 @@ class Permissions:
     def __init__(self, topology: Topology | None) -> None:
         apps = topology.spec.apps if topology else ()
         self._known = {
-            each.name: Permission(each.name, namespaces_of(each), frozenset(each.cluster_kinds))
+            each.name: Permission(
+                each.name,
+                namespaces_of(each),
+                frozenset(each.cluster_kinds),
+                brought=frozenset(each.from_outside),
+            )
             for each in apps
         }
         self._taken = frozenset(taken_namespaces(topology)) if topology else frozenset()

@@ -287,8 +287,9 @@ def _overlay_faults(
 ) -> Iterator[Fault]:
     known = None
     if core_objects is not None and permissions and folder in apps:
-        home = permissions.of(apps[folder]).home
-        known = mirrored_in(core_objects, home, folder.rpartition("/")[2])
+        app = permissions.of(apps[folder])
+        known = mirrored_in(core_objects, app.home, folder.rpartition("/")[2])
+        known = known.and_also(app.brought) if known else None
     refused = permissions.faults(apps[folder], found) if permissions and folder in apps else ()
     yield from (replace(each, path=folder) for each in chain(find_faults(found, known), refused))
 

@@ -176,6 +176,9 @@ def test_secrets_that_nobody_brings() -> None:
         "name: web}\nspec", "name: web, annotations: {k8s-ucp.io/from-outside: Secret/s}}\nspec", 1
     )
     assert not faults(outside, Mirrored())
+    assert not faults(DEPLOYMENT, Mirrored().and_also(["Secret/s"]))
+    assert faults(DEPLOYMENT, Mirrored().and_also(["ConfigMap/s"]))
+    assert faults(DEPLOYMENT, brought.and_also(["Secret/s"])), "its keys are known"
     own = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {other: x}\n"
     assert "which has other" in faults(DEPLOYMENT + own)[0]
     external = (

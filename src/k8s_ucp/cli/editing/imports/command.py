@@ -86,6 +86,14 @@ def import_apps(
             "Cluster-scoped kind that an app may create, such as ClusterRole; repeatable.",
         ),
     ] = None,
+    from_outside: Annotated[
+        list[str] | None,
+        option(
+            "--from-outside",
+            "APP=KIND/NAME",
+            "Secret or ConfigMap that something else creates in an app's namespace; repeatable.",
+        ),
+    ] = None,
     keep_history: Annotated[
         bool,
         option(
@@ -108,6 +116,7 @@ def import_apps(
     mapping = _mapping(map_ or (), skip_env or (), ours)
     flags = {
         "clusterKinds": _by_app(cluster_kind or (), "--cluster-kind"),
+        "fromOutside": _by_app(from_outside or (), "--from-outside"),
         "namespaces": _by_app(also_namespace or (), "--also-namespace"),
         "namespace": _by_app(namespace or (), "--namespace"),
     }
