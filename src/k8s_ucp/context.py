@@ -292,6 +292,8 @@ class StartContext(TopologyView):
     """Resources that a teardown looked for, and that are gone."""
     no_orphans: bool = False
     """The core has said that Crossplane keeps nothing."""
+    only: frozenset[str] = frozenset()
+    """Environments that are waited for; empty: all that run."""
     notes: list[str] = field(default_factory=list)
     """What the checks found that is no reason to stop, and that people should know."""
     argocd_since: float = 0.0

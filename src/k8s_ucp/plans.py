@@ -176,6 +176,20 @@ def publish() -> Plan[StartContext]:
     )
 
 
+def bring_back(topology: Topology) -> Plan[StartContext]:
+    """Environments that were stopped run again: git has them, the core makes them, we wait."""
+    return Plan(
+        "recreate",
+        tasks=(
+            Task(install_tools),
+            Task(publish_repositories, after=("install-tools",)),
+            Task(await_environments, after=("publish-repositories",)),
+            Task(start_rollouts, after=("await-environments",), when=bool(with_rollouts(topology))),
+            Task(await_applications, after=("await-environments",)),
+        ),
+    )
+
+
 def stop() -> Plan[StartContext]:
     """Everything ends: no drain, since all of it goes and comes together.
 

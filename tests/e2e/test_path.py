@@ -500,6 +500,32 @@ def test_an_environment_leaves_by_commit(demo: World) -> None:
     assert not (demo.state / "kubeconfigs" / f"{cluster}.yaml").exists()
 
 
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+def test_an_environment_stops_and_comes_back_alone(demo: World) -> None:
+    def others() -> dict[str, str]:
+        """What must not be made anew: all but what belongs to stage."""
+        return {
+            place: uid
+            for place, uid in demo.uids("core", "prod").items()
+            if not place.endswith("-stage")
+        }
+
+    before, old = others(), demo.uids("stage")
+    demo.ucp("stop", "--env", "moon", "--yes", expect=2)
+    told = demo.ucp("stop", "--env", "stage", "--yes").stderr
+    assert f"lost for good: everything on {demo.topology}-stage" in told
+    assert f"{demo.topology}-stage" not in demo.clusters()
+    states = {each["name"]: each["state"] for each in demo.status()["environments"]}
+    assert states == {"stage": "stopped", "prod": "running"}
+    assert demo.application("echo-stage") is None
+    demo.ucp("recreate", "--env", "stage", "--yes")
+    assert healthy(demo, "echo-stage", "0.9.3")
+    assert image(demo.kube("stage")) == "ealen/echo-server:0.9.3"
+    assert not set(demo.uids("stage").values()) & set(old.values())
+    assert others() == before
+    assert demo.ucp("diff").stdout == "no differences\n"
+
+
 def test_every_listener_is_on_loopback(demo: World) -> None:
     listening = {
         (each.laddr.ip, each.laddr.port)

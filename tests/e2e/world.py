@@ -199,10 +199,10 @@ class World:
             if each.running and each.cluster.startswith(f"{self.topology}-")
         }
 
-    def uids(self) -> dict[str, str]:
+    def uids(self, *clusters: str) -> dict[str, str]:
         """Of objects that would have others if a cluster, or what is in it, were made anew."""
         found = {}
-        for cluster in ("core", "stage", "prod"):
+        for cluster in clusters or ("core", "stage", "prod"):
             kube = self.kube(cluster)
             kinds = (NAMESPACE, APPLICATION, LOCAL_CLUSTER) if cluster == "core" else (NAMESPACE,)
             for kind in kinds:

@@ -41,6 +41,10 @@ COMMANDS: dict[str, CommandEntry] = {
     "stop": CommandEntry(
         "k8s_ucp.cli.lifecycle.stop", "Stop everything that runs; repositories and data are kept."
     ),
+    "recreate": CommandEntry(
+        "k8s_ucp.cli.lifecycle.recreate",
+        "Recreate an environment, or a lost core cluster from git and backup.",
+    ),
     "destroy": CommandEntry(
         "k8s_ucp.cli.lifecycle.destroy", "Delete a topology with everything it has in clouds."
     ),

@@ -106,6 +106,49 @@ def without_environment(text: str, name: str, path: Path) -> tuple[str, Topology
     return _changed(text, path, change, take_out)
 
 
+def with_state(text: str, names: Iterable[str], state: str, path: Path) -> tuple[str, Topology]:
+    """Set `state` of environments; running, as the default, is not written.
+
+    Raises UsageError where there is none of such a name.
+    """
+    wanted, known = list(names), _names(text, "environments")
+    if unknown := [each for each in wanted if each not in known]:
+        available = f"; available: {', '.join(map(str, known))}" if known else ""
+        raise UsageError(
+            f"'{unknown[0]}' does not exist in environments of {path.name}{available}",
+            next="ucp env list",
+        )
+    places = [known.index(each) for each in wanted]
+
+    def change(content: Any, _: Callable[[], Any]) -> None:
+        for place in places:
+            item = content["spec"]["environments"][place]
+            item.pop("state", None)
+            if state != "running":
+                item["state"] = state
+
+    def put_in(text: str) -> str:
+        if text and not text.endswith("\n"):
+            text += line_end(text)
+        for place in places:
+            text = _with_state_at(text, place, state)
+        return text
+
+    return _changed(text, path, change, put_in)
+
+
+def _with_state_at(text: str, place: int, state: str) -> str:
+    way = ("spec", "environments")
+    item = items_of(_at(text, way))[place]
+    if child(item, "state", missing=None) is not None:
+        if item.value[0][0].value == "state":
+            raise LookupError("it shares the line of the item's hyphen")
+        text = remove_key(text, item, "state")
+        item = items_of(_at(text, way))[place]
+    line = f"state: {state}"
+    return text if state == "running" else append_key(text, item, [line], line)
+
+
 def with_words(
     text: str, key: tuple[str, str], words: Iterable[str], path: Path
 ) -> tuple[str, Topology]:

@@ -8,7 +8,13 @@ import pytest
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import default
-from k8s_ucp.topology.edit import with_item, with_words, without_environment, without_item
+from k8s_ucp.topology.edit import (
+    with_item,
+    with_state,
+    with_words,
+    without_environment,
+    without_item,
+)
 from k8s_ucp.topology.text import topology_text
 
 FILE = Path("ucp.yaml")
@@ -198,5 +204,40 @@ spec:
       path: api
 """
     )
-    with pytest.raises(UsageError, match="'qa' does not exist in environments"):
+    with pytest.raises(UsageError, match=r"'qa' does not exist in environments"):
         without_environment(text, "qa", FILE)
+
+
+STATES = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+  environments:
+    - {name: stage}   # ours
+    # the next one
+    - name: prod
+      promotesFrom: stage
+      cluster:
+        provider: embedded
+"""
+
+
+@pytest.mark.parametrize("names", [["stage"], ["prod"], ["stage", "prod"]])
+def test_environments_stop_and_run_again_without_a_trace(names: list[str]) -> None:
+    stopped, topology = with_state(STATES, names, "stopped", FILE)
+    assert [each.name for each in topology.spec.environments if each.state == "stopped"] == names
+    assert "# the next one" in stopped
+    assert with_state(stopped, names, "stopped", FILE)[0] == stopped
+    assert with_state(stopped, names, "running", FILE)[0] == STATES
+
+
+def test_a_state_beside_the_hyphen_is_replaced() -> None:
+    text = STATES.replace("- name: prod", "- state: running\n      name: prod")
+    topology = with_state(text, ["prod"], "stopped", FILE)[1]
+    assert [each.state for each in topology.spec.environments] == ["running", "stopped"]
+
+
+def test_no_state_for_an_unknown_environment() -> None:
+    with pytest.raises(UsageError, match=r"'qa' does not exist.*available: stage, prod"):
+        with_state(STATES, ["qa"], "stopped", FILE)

@@ -35,13 +35,16 @@ def deletion_of(call: Invocation, topology: Topology, environment: str) -> Clust
     return ClusterDeletion(kube, topology.app_cluster(environment), resources)
 
 
-def await_cluster_gone(deletion: ClusterDeletion, environment: str, *, seconds: float) -> None:
-    """Wait for an environment's cluster to be gone, drain included. Raises DeadlineExceeded."""
+def await_cluster_gone(deletion: ClusterDeletion, again: str, *, seconds: float) -> None:
+    """Wait for an environment's cluster to be gone, drain included. Raises DeadlineExceeded.
+
+    again: the command that goes on waiting.
+    """
     _wait(
         f"deletion of cluster {deletion.cluster}",
         deletion.left,
         seconds=seconds,
-        next=f"fix what is named, then run ucp env remove {environment} again: it continues",
+        next=f"fix what is named, then run {again} again: it continues",
     )
 
 

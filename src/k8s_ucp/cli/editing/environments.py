@@ -180,7 +180,7 @@ def remove(
     elif not wait:
         how = f"; its cluster is being deleted: `ucp env remove {name}` waits for the end"
     else:
-        await_cluster_gone(deletion, name, seconds=wait)
+        await_cluster_gone(deletion, f"ucp env remove {name}", seconds=wait)
         how = ""
     call.console.say(f"environment {name} removed{how}")
 

@@ -88,28 +88,30 @@ def plan_edit(
     removed: Scope = EMPTY_SCOPE,
     before: Foreseeings | None = None,
     after: Foreseeings | None = None,
+    why: str = "its entry goes",
 ) -> None:
     """Print what an edit would change, and what is done around it; change nothing.
 
-    Raises UcpError, UsageError.
+    why: the file changes. Raises UcpError, UsageError.
     """
     from k8s_ucp import plans
     from k8s_ucp.context import StartContext
 
     path = call.workspace.topology_file
     text, topology = edit(read_topology(path), path)
-    said = {**(before or {}), "write-topology": [Foreseen("change", path.name, "its entry goes")]}
+    said = {**(before or {}), "write-topology": [Foreseen("change", path.name, why)]}
     if call.workspace.gitops(topology.name).core.exists():
-        context = _context(call, topology, text, removed=removed)
+        context = context_of(call, topology, text, removed=removed)
         show_plan(call, [plans.publish()], context, output, said, after)
     else:
         context = StartContext(workspace=call.workspace, topology=topology)
         show_plan(call, [], context, output, said)
 
 
-def _context(
+def context_of(
     call: Invocation, topology: Topology, text: str, *, removed: Scope = EMPTY_SCOPE
 ) -> StartContext:
+    """What the steps of an edited topology need. text: of its file. Raises UcpError."""
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.context import StartContext
     from k8s_ucp.gitops.render.app_manifests import read_manifests
@@ -140,7 +142,7 @@ def _edit_and_publish(
     path = call.workspace.topology_file
     before = read_topology(path)
     text, topology = edit(before, path)
-    context = _context(call, topology, text, removed=removed)
+    context = context_of(call, topology, text, removed=removed)
     started = call.workspace.state(topology.name).root / STARTED
     started_before = started.read_text("utf-8") if started.exists() else None
     written = False

@@ -1,4 +1,4 @@
-"""`ucp stop`: everything that runs ends; repositories and data stay."""
+"""`ucp stop`: everything that runs ends, or an environment; repositories and data stay."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from k8s_ucp.cli.command import (
     option,
 )
 from k8s_ucp.cli.git_credentials import credential_of
+from k8s_ucp.cli.lifecycle.environment_states import WAIT_SECONDS, stop_environments
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
 from k8s_ucp.cli.topology_selection import chosen_context
 from k8s_ucp.credentials import BadCredential
@@ -28,6 +29,24 @@ app = declare()
 def stop(
     ctx: typer.Context,
     yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.")] = False,
+    env: Annotated[
+        list[str] | None,
+        option(
+            "--env",
+            "NAME",
+            "Stop this environment only: its cluster is deleted, its declaration and its "
+            "databases are kept; repeatable.",
+        ),
+    ] = None,
+    wait: Annotated[
+        int,
+        option(
+            "--wait",
+            "SECONDS",
+            "With --env: how long to wait for the cluster to be deleted. 0: don't wait.",
+            min=0,
+        ),
+    ] = WAIT_SECONDS,
     abandon: Annotated[
         str | None,
         option(
@@ -46,8 +65,16 @@ def stop(
     clusters are deleted with their workloads; a kind core is first checked for data that exists
     nowhere else. A GKE cluster is scaled to zero nodes. From an existing core cluster, the objects
     of ucp are removed. `ucp start` restores the same state from the repositories.
+
+    With --env, commits `state: stopped` for environments, whose clusters are then drained and
+    deleted; `ucp recreate --env NAME` brings them back.
     """
     call = invocation(ctx)
+    if env:
+        if abandon is not None:
+            raise UsageError("--env and --abandon are mutually exclusive")
+        stop_environments(call, env, yes=yes, wait=wait, plan=plan, output=output)
+        return
     context = chosen_context(call)
     core = context.topology.core_cluster
     if abandon not in (None, core):

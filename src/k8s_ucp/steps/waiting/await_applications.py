@@ -55,11 +55,13 @@ def await_applications(context: StartContext, report: Report) -> None:
         running_environments(context),
     )
 
-    moved = sets_have_moved(context)
+    moved = not context.only and sets_have_moved(context)
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
 
     def look() -> str:
         items = context.applications()
+        if context.only:
+            items = [each for each in items if each["metadata"]["name"] in wanted]
         waiting = not_yet(wanted, items, since=context.argocd_since)
         missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
         if missing:

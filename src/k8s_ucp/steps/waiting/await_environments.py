@@ -158,9 +158,16 @@ def pulls_images(context: StartContext) -> bool:
 
 
 def running_environments(context: StartContext) -> list[str]:
-    """Those with an overlay in the core repository, but for those that the topology stops."""
+    """Those with an overlay in the core repository that the topology does not stop.
+
+    Where a command is about some environments only, those of them.
+    """
     stopped = {each.name for each in context.topology.spec.environments if each.state == "stopped"}
-    return [each for each in all_environments(context) if each not in stopped]
+    return [
+        each
+        for each in all_environments(context)
+        if each not in stopped and (not context.only or each in context.only)
+    ]
 
 
 def all_environments(context: StartContext) -> list[str]:

@@ -1,0 +1,150 @@
+"""Environments stop and come back: `state` in ucp.yaml, and what the core cluster makes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.command import Invocation, Output
+from k8s_ucp.cli.editing.deletion import await_cluster_gone, deletion_of
+from k8s_ucp.cli.editing.removal_plan import foresee_environment
+from k8s_ucp.cli.editing.topology_edit import Edit, edit_topology, plan_edit
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.errors import UsageError
+from k8s_ucp.inspect.cluster_deletion import ClusterDeletion
+from k8s_ucp.topology import load
+from k8s_ucp.topology.edit import with_state
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Environment, Topology
+
+WAIT_SECONDS = 1200
+
+
+def stop_environments(
+    call: Invocation, names: Sequence[str], *, yes: bool, wait: int, plan: bool, output: Output
+) -> None:
+    """Commit that environments stop, and wait until their clusters are gone.
+
+    Raises UcpError, UsageError, DeadlineExceeded.
+    """
+    topology = load(call.workspace.topology_file)
+    chosen = chosen_environments(topology, names)
+    words = ", ".join(each.name for each in chosen)
+    leaving = [each for each in chosen if each.state == "running"]
+    refuse_protected(leaving, call.workspace.topology_file)
+    foreseen = foresee_stop(call, topology, leaving)
+    if plan:
+        after = {"await-cluster-gone": foreseen}
+        why = f"state: stopped is set for {words}"
+        plan_edit(call, editor_of(leaving, "stopped"), output, after=after, why=why)
+        return
+    deletions = deletions_of(call, topology, chosen)
+    for each in chosen:
+        return_note(call, topology, each.name).unlink(missing_ok=True)
+    if leaving:
+        confirm_loss(call, foreseen, f"Stop {', '.join(each.name for each in leaving)}?", yes=yes)
+        commit_state(call, leaving, "stopped")
+    if len(deletions) < len(chosen):
+        how = "; the core cluster is not running: its cluster is deleted at the next start"
+    elif not wait:
+        how = f"; its cluster is being deleted: `ucp stop {env_flags(chosen)}` waits for the end"
+    else:
+        await_gone(deletions, f"ucp stop {env_flags(chosen)}", seconds=wait)
+        how = ""
+    call.console.say(
+        f"environment {words} stopped{how}\nbring it back with `ucp recreate {env_flags(chosen)}`"
+    )
+
+
+def chosen_environments(topology: Topology, names: Iterable[str]) -> list[Environment]:
+    """Each once, in the order of the topology. Raises UsageError."""
+    wanted = set(names)
+    known = [each.name for each in topology.spec.environments]
+    if unknown := sorted(wanted - set(known)):
+        raise UsageError(
+            f"the environment {unknown[0]} is not in ucp.yaml; available: {', '.join(known)}",
+            next="ucp env list",
+        )
+    return [each for each in topology.spec.environments if each.name in wanted]
+
+
+def refuse_protected(environments: Iterable[Environment], path: Path) -> None:
+    """Argo CD never prunes a protected cluster. Raises UsageError."""
+    for each in environments:
+        if each.deletion_protection:
+            raise UsageError(
+                f"the environment {each.name} is protected from deletion",
+                next=(
+                    f"remove its deletionProtection from {path}, run ucp start, then "
+                    "run the command again"
+                ),
+            )
+
+
+def foresee_stop(
+    call: Invocation, topology: Topology, environments: Iterable[Environment]
+) -> list[Foreseen]:
+    """What leaves with their clusters."""
+    return [line for each in environments for line in foresee_environment(call, topology, each)]
+
+
+def confirm_loss(
+    call: Invocation, foreseen: Iterable[Foreseen], question: str, *, yes: bool
+) -> None:
+    """Say what is lost for good and what is kept; ask on a terminal. Raises UsageError."""
+    for line in _losses(foreseen):
+        call.console.say(line)
+    from k8s_ucp.cli import questions
+
+    if not yes and questions.can_ask() and not questions.confirm(question, default=False):
+        raise UsageError("nothing was stopped")
+
+
+def _losses(foreseen: Iterable[Foreseen]) -> Iterator[str]:
+    for each in foreseen:
+        if each.lost:
+            yield f"lost for good: {each.lost}"
+        elif each.action == "keep":
+            yield f"kept: {each.object}"
+
+
+def editor_of(environments: Iterable[Environment], state: str) -> Edit:
+    """The edit of ucp.yaml that sets the state of environments."""
+    names = [each.name for each in environments]
+    return lambda text, path: with_state(text, names, state, path)
+
+
+def commit_state(call: Invocation, environments: Sequence[Environment], state: str) -> Topology:
+    """Write it to ucp.yaml and the repositories. Raises UcpError, UsageError."""
+    verb = "Stop" if state == "stopped" else "Bring back"
+    words = ", ".join(each.name for each in environments)
+    return edit_topology(
+        call, editor_of(environments, state), subject=f"{verb} the environment {words}"
+    )
+
+
+def deletions_of(
+    call: Invocation, topology: Topology, environments: Iterable[Environment]
+) -> dict[str, ClusterDeletion]:
+    """How their clusters go, by environment; none where the core cluster isn't running."""
+    found = ((each.name, deletion_of(call, topology, each.name)) for each in environments)
+    return {name: deletion for name, deletion in found if deletion}
+
+
+def await_gone(deletions: Mapping[str, ClusterDeletion], again: str, *, seconds: float) -> None:
+    """Wait until all clusters are gone; they go side by side. Raises DeadlineExceeded."""
+    until = time.monotonic() + seconds
+    for each in deletions.values():
+        await_cluster_gone(each, again, seconds=max(1.0, until - time.monotonic()))
+
+
+def return_note(call: Invocation, topology: Topology, environment: str) -> Path:
+    """It exists while `ucp recreate` brings an environment back: a rerun then only waits."""
+    return call.workspace.state(topology.name).root / f"bringing-back-{environment}"
+
+
+def env_flags(environments: Iterable[Environment]) -> str:
+    return " ".join(f"--env {each.name}" for each in environments)

@@ -1,0 +1,209 @@
+"""`ucp recreate`: environments, or the core cluster, anew from what git and the backup hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    PlanOption,
+    PlanOutputOption,
+    YesOption,
+    declare,
+    invocation,
+    option,
+)
+from k8s_ucp.cli.editing.deletion import open_core
+from k8s_ucp.cli.editing.topology_edit import context_of, plan_edit, read_topology
+from k8s_ucp.cli.lifecycle.environment_states import (
+    WAIT_SECONDS,
+    await_gone,
+    chosen_environments,
+    commit_state,
+    confirm_loss,
+    deletions_of,
+    editor_of,
+    env_flags,
+    foresee_stop,
+    refuse_protected,
+    return_note,
+)
+from k8s_ucp.cli.plan_runner import run_plan, show_plan
+from k8s_ucp.errors import UcpError
+from k8s_ucp.topology import load
+from k8s_ucp.workspace import write_private_file
+
+if TYPE_CHECKING:
+    from k8s_ucp.context import StartContext
+    from k8s_ucp.topology import Environment, Topology
+
+app = declare()
+
+
+class Remaining(Enum):
+    """What is left to do for an environment."""
+
+    tear_down = "it runs"
+    bring_back = "it is stopped, or on its way to it"
+    wait = "an earlier run has committed that it comes back"
+
+
+def next_of(state: str, *, coming_back: bool) -> Remaining:
+    """coming_back: a run that was cut off has torn it down, and says so in a note."""
+    if state == "stopped":
+        return Remaining.bring_back
+    return Remaining.wait if coming_back else Remaining.tear_down
+
+
+@app.command()
+def recreate(
+    ctx: typer.Context,
+    env: Annotated[
+        list[str] | None,
+        option(
+            "--env",
+            "NAME",
+            "Recreate the cluster of this environment; repeatable. Default: the core cluster.",
+        ),
+    ] = None,
+    wait: Annotated[
+        int,
+        option(
+            "--wait",
+            "SECONDS",
+            "With --env: how long to wait for the cluster to be deleted.",
+            min=1,
+        ),
+    ] = WAIT_SECONDS,
+    yes: YesOption = False,
+    plan: PlanOption = False,
+    output: PlanOutputOption = Output.table,
+) -> None:
+    """Recreate environments, or a core cluster whose state was lost.
+
+    With --env, a stopped environment is brought back; a running one is torn down first. The app
+    repository says which versions come back. A run that was interrupted is finished by the next.
+
+    Without --env, the core cluster is created from the repositories, creds/ and the backup, such
+    as after .ucp was deleted or on another machine.
+    """
+    call = invocation(ctx)
+    if env:
+        _recreate_environments(call, env, yes=yes, wait=wait, plan=plan, output=output)
+    else:
+        _recreate_core(call, plan=plan, output=output)
+
+
+def _recreate_environments(
+    call: Invocation, names: Sequence[str], *, yes: bool, wait: int, plan: bool, output: Output
+) -> None:
+    path = call.workspace.topology_file
+    topology = load(path)
+    chosen = chosen_environments(topology, names)
+    todo = {
+        each.name: next_of(each.state, coming_back=return_note(call, topology, each.name).exists())
+        for each in chosen
+    }
+    leaving = [each for each in chosen if todo[each.name] is Remaining.tear_down]
+    returning = [each for each in chosen if todo[each.name] is not Remaining.wait]
+    refuse_protected(leaving, path)
+    again = f"ucp recreate {env_flags(chosen)}"
+    core = open_core(call, topology)
+    if core is None:
+        raise UcpError(
+            f"the core cluster {topology.core_cluster} is not responding; nothing was changed",
+            next=f"ucp start, then: {again}",
+        )
+    core.close()
+    foreseen = foresee_stop(call, topology, leaving)
+    if plan:
+        why = f"state: running is set for {', '.join(each.name for each in chosen)}"
+        before = {"await-cluster-gone": foreseen}
+        plan_edit(call, editor_of(chosen, "running"), output, before=before, why=why)
+        return
+    deletions = deletions_of(call, topology, returning)
+    if leaving:
+        question = f"Tear down and recreate {', '.join(each.name for each in leaving)}?"
+        confirm_loss(call, foreseen, question, yes=yes)
+        commit_state(call, leaving, "stopped")
+    await_gone(deletions, again, seconds=wait)
+    if returning:
+        _bring_back(call, topology, returning)
+    context = _context(call)
+    context.only = frozenset(each.name for each in chosen)
+    _forget_rollouts(context, returning)
+    from k8s_ucp import plans
+
+    seconds = run_plan(plans.bring_back(context.topology), context, call.console)
+    for each in chosen:
+        return_note(call, topology, each.name).unlink(missing_ok=True)
+    for each in chosen:
+        how = (
+            "finished an earlier ucp recreate" if todo[each.name] is Remaining.wait else "recreated"
+        )
+        call.console.say(f"environment {each.name} runs: {how} ({seconds:.1f} s)")
+
+
+def _bring_back(call: Invocation, topology: Topology, environments: Sequence[Environment]) -> None:
+    """The note comes first: cut off between the two, the next run finds them stopped."""
+    for each in environments:
+        write_private_file(return_note(call, topology, each.name), "")
+    commit_state(call, environments, "running")
+
+
+def _context(call: Invocation) -> StartContext:
+    path = call.workspace.topology_file
+    return context_of(call, load(path), read_topology(path))
+
+
+def _forget_rollouts(context: StartContext, environments: Iterable[Environment]) -> None:
+    """Their controllers hold kubeconfigs of clusters that are gone."""
+    there = context.placement.states()
+    old = [name for each in environments if (name := f"rollouts-{each.name}") in there]
+    if old:
+        context.placement.remove(old)
+
+
+def _recreate_core(call: Invocation, *, plan: bool, output: Output) -> None:
+    """As `ucp start` does it, which finds no core and gives it the backup. Raises UcpError."""
+    from k8s_ucp import plans
+    from k8s_ucp.cli.git_credentials import read_credential_of
+    from k8s_ucp.cli.lifecycle.start_summary import summary_table
+    from k8s_ucp.cli.topology_selection import remember
+
+    context = _context(call)
+    topology = context.topology
+    _refuse_without_loss(call, context)
+    context.git_read_credential = read_credential_of(topology, call.workspace)
+    if plan:
+        show_plan(call, [plans.start(topology)], context, output)
+        return
+    text = context.topology_file.decode()
+    seconds = run_plan(
+        plans.start(topology),
+        context,
+        call.console,
+        before=lambda: remember(call.workspace, topology.name, text),
+    )
+    call.console.say(summary_table(context, seconds))
+
+
+def _refuse_without_loss(call: Invocation, context: StartContext) -> None:
+    """Raises UcpError where the core exists, or where there is nothing to make it from."""
+    topology = context.topology
+    core, gitops = topology.core_cluster, call.workspace.gitops(topology.name)
+    if core in context.provider.names():
+        raise UcpError(
+            f"the core cluster {core} exists; nothing was changed",
+            next="ucp start repairs it; ucp recreate --env NAME recreates an environment",
+        )
+    if topology.spec.git.provider == "local" and not gitops.core_remote.exists():
+        raise UcpError(
+            f"the repository {gitops.core_remote} to recreate {core} from does not exist",
+            next=f"put your copy of {gitops.root} back, or run ucp start to begin anew",
+        )

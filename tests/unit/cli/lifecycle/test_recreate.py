@@ -1,0 +1,63 @@
+"""What `ucp stop --env` and `ucp recreate` decide and refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.cli.lifecycle.environment_states import chosen_environments, refuse_protected
+from k8s_ucp.cli.lifecycle.recreate import Remaining, next_of
+from k8s_ucp.cli.main import run
+from k8s_ucp.errors import UsageError
+from k8s_ucp.topology import default
+from k8s_ucp.topology.text import topology_text
+
+
+@pytest.mark.parametrize(
+    ("state", "coming_back", "wanted"),
+    [
+        ("running", False, Remaining.tear_down),
+        ("stopped", False, Remaining.bring_back),
+        # Cut off between the note and the commit.
+        ("stopped", True, Remaining.bring_back),
+        ("running", True, Remaining.wait),
+    ],
+)
+def test_a_rerun_goes_on_where_the_last_one_was_cut_off(
+    state: str, coming_back: bool, wanted: Remaining
+) -> None:
+    assert next_of(state, coming_back=coming_back) is wanted
+
+
+def test_environments_are_chosen_once_in_the_topology_s_order() -> None:
+    chosen = chosen_environments(default(), ["prod", "stage", "prod"])
+    assert [each.name for each in chosen] == ["stage", "prod"]
+
+
+def test_a_protected_environment_is_refused() -> None:
+    (stage, *_) = default().spec.environments
+    protected = stage.model_copy(update={"deletion_protection": True})
+    with pytest.raises(UsageError, match="stage is protected from deletion"):
+        refuse_protected([stage, protected], Path("ucp.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["stop", "--env", "moon", "--yes"], "the environment moon is not in ucp.yaml"),
+        (["recreate", "--env", "moon", "--yes"], "the environment moon is not in ucp.yaml"),
+        (["stop", "--env", "stage", "--abandon", "demo-core"], "mutually exclusive"),
+        (["recreate", "--env", "stage", "--yes"], "is not responding; nothing was changed"),
+        (["recreate"], "to recreate demo-core from does not exist"),
+    ],
+)
+def test_refused_before_the_first_change(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ucp.yaml"
+    file.write_text(topology_text(default()))
+    assert run(["--workspace", str(tmp_path), *words]) in (1, 2)
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert file.read_text() == topology_text(default())
+    assert [each.name for each in tmp_path.iterdir()] == ["ucp.yaml"]
