@@ -90,6 +90,8 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
         "branch": topology.spec.git.branch,
     }
     found = next((text for pattern, text in _OF_APPLICATION if re.search(pattern, said, re.I)), "")
+    if not found and said.startswith("out of sync with git") and _is_kustomized(item):
+        found = "{kubectl} diff -k {file} (what differs, where that folder is up to date)"
     return (found or "{kubectl} get events,pods").format(**words)
 
 
@@ -182,6 +184,10 @@ def _source(item: Object) -> dict[str, object]:
     spec = item.get("spec") or {}
     sources = spec.get("sources") or [{}]
     return dict(spec.get("source") or sources[0])
+
+
+def _is_kustomized(item: Object) -> bool:
+    return (item.get("status") or {}).get("sourceType") == "Kustomize"
 
 
 def _kubectl(item: Object, topology: Topology, admin: str) -> str:

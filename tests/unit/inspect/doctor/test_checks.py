@@ -269,6 +269,34 @@ def test_an_application_leads_to_the_file_or_the_cluster(message: str, expected:
     assert found.next.startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("Kustomize", " diff -k gitops/demo/apps/apps/web/overlays/stage (what differs"),
+        ("Helm", " get events,pods"),
+    ],
+)
+def test_an_application_that_stays_out_of_sync_leads_to_what_differs(
+    source: str, expected: str
+) -> None:
+    differs = {"kind": "StatefulSet", "namespace": "web", "name": "db", "status": "OutOfSync"}
+    status = {
+        "sync": {"status": "OutOfSync"},
+        "health": {"status": "Healthy"},
+        "sourceType": source,
+        "resources": [differs],
+    }
+    spec = {
+        "source": {"path": "apps/web/overlays/stage"},
+        "destination": {"name": "demo-stage", "namespace": "web"},
+    }
+    metadata = {"name": "web-stage", "labels": {"k8s-ucp.io/app": "web"}}
+    (found,) = findings(
+        examined(applications=[{"metadata": metadata, "spec": spec, "status": status}])
+    )
+    assert found.next.startswith("kubectl --kubeconfig /w/demo-stage.yaml -n web" + expected)
+
+
 def test_a_broken_mirror_is_one_finding() -> None:
     """The Applications that hold it are unwell for no other reason."""
 
