@@ -54,7 +54,7 @@ from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, ON_MACHINES
 from k8s_ucp.tools.toolbox import Toolbox
-from k8s_ucp.topology import Topology
+from k8s_ucp.topology import App, Topology
 from k8s_ucp.topology.parts import CorePorts
 from k8s_ucp.topology.placement import in_pods
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
@@ -265,6 +265,8 @@ class StartContext(TopologyView):
     """Of the commits in both repositories; without it they name the topology."""
     removed: Scope = EMPTY_SCOPE
     """Environments and apps whose folders go, with what people added there."""
+    departing: tuple[App, ...] = ()
+    """Apps whose projects stay though ucp.yaml has them no more: Applications are still leaving."""
     before_push: Callable[[], None] = lambda: None
     """Called once everything that can be checked was, before anything is pushed."""
     whole: bool = False

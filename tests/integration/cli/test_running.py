@@ -295,6 +295,21 @@ def test_a_rerun_writes_nothing(running: World) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
+def test_a_removal_that_was_cut_off_goes_on(running: World) -> None:
+    """After the first of its two pushes, which is also what a start makes of a deleted entry."""
+    file = running.workspace / "ucp.yaml"
+    before = file.read_text()
+    running.ucp("app", "add", "web", "--image", "example.org/web", "--tag", "1.0.0")
+    file.write_text(before)
+    running.ucp("start", "--yes")
+    project = running.gitops / "core" / "projects" / "ucp-web.yaml"
+    assert project.exists()
+    said = running.ucp("app", "remove", "web", "--yes").stderr
+    assert "web is no longer in ucp.yaml: its removal is continued" in said
+    assert not project.exists()
+    assert "does not exist" in running.ucp("app", "remove", "web", "--yes", expect=2).stderr
+
+
 def test_a_stop_backs_up_a_password_made_after_the_start(running: World) -> None:
     running.kube("core").apply(BY_HAND, manager="argocd-controller")
     until("a password made after the start", lambda: password(running, "byhand"))

@@ -23,6 +23,7 @@ from k8s_ucp.cli.editing.app_preview import grant, preview, tell
 from k8s_ucp.cli.editing.app_source import with_source
 from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.editing.imports.command import import_apps
+from k8s_ucp.cli.editing.interrupted_removal import half_removed
 from k8s_ucp.cli.editing.kind_deletion import delete_kinds, kinds_brought
 from k8s_ucp.cli.editing.namespace_deletion import delete_namespaces
 from k8s_ucp.cli.editing.removal_plan import foresee_app
@@ -285,30 +286,36 @@ def remove(
     """Remove an app from ucp.yaml, the app repository and all environments."""
     call = invocation(ctx)
     before = load(call.workspace.topology_file)
-    declared = {each.name: each for each in before.spec.apps}
-
-    def edit(text: str, file: Path) -> tuple[str, Topology]:
-        edited = without_item(text, "apps", name, file)
-        check_core_answers(call, edited[1], name)
-        return edited
+    declared = next((each for each in before.spec.apps if each.name == name), None)
+    interrupted = None if declared else half_removed(call, before, name)
+    leaving = declared or interrupted
 
     def as_it_is(text: str, file: Path) -> tuple[str, Topology]:
         return text, parse(text, file)
 
+    def edit(text: str, file: Path) -> tuple[str, Topology]:
+        edited = as_it_is(text, file) if interrupted else without_item(text, "apps", name, file)
+        check_core_answers(call, edited[1], name)
+        return edited
+
     removed = Scope(frozenset(), frozenset([name]))
     if plan:
-        leaving = {"delete-applications": foresee_app(call, before, name, declared.get(name))}
-        plan_edit(call, edit, output, removed=removed, after=leaving)
+        after = {"delete-applications": foresee_app(call, before, name, leaving)}
+        plan_edit(call, edit, output, removed=removed, after=after)
         return
     confirm_removal(yes, f"the app {name} from every environment")
-    kinds = kinds_brought(call, before, name) if name in declared else {}
-    topology = edit_topology(call, edit, subject=f"Remove the app {name}", removed=removed)
+    if interrupted:
+        call.console.say(f"{name} is no longer in ucp.yaml: its removal is continued")
+    kinds = kinds_brought(call, before, name) if leaving else {}
+    departing = (interrupted,) if interrupted else ()
+    subject = f"Remove the app {name}"
+    topology = edit_topology(call, edit, subject=subject, removed=removed, departing=departing)
     if remove_applications(call, topology, name):
         # Its project stayed until its Applications were gone.
         edit_topology(call, as_it_is, subject=f"Remove the project of the app {name}")
         delete_kinds(call, topology, kinds)
-        if name in declared:
-            delete_namespaces(call, topology, declared[name])
+        if leaving:
+            delete_namespaces(call, topology, leaving)
     copy = f"{COPIES}/{name}"
     kept = f"; its files stay in {copy}" if (call.workspace.root / copy).exists() else ""
     call.console.say(f"app {name} removed{kept}")

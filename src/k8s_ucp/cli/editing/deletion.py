@@ -98,7 +98,8 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
                 kube.delete(APPLICATION, each["metadata"]["name"], "argocd")
         return ", ".join(each["metadata"]["name"] for each in there)
 
-    _wait(f"deletion of the Applications of {app}", look, next="ucp status")
+    again = f"ucp status says why; then ucp app remove {app} again: it continues"
+    _wait(f"deletion of the Applications of {app}", look, next=again)
     return True
 
 

@@ -25,7 +25,7 @@ from k8s_ucp.workspace import replace_file, write_private_file
 
 if TYPE_CHECKING:
     from k8s_ucp.context import StartContext
-    from k8s_ucp.topology import Topology
+    from k8s_ucp.topology import App, Topology
 
 Edit = Callable[[str, Path], tuple[str, "Topology"]]
 """(text, path) of ucp.yaml to (text, what it says). Raises UsageError."""
@@ -45,6 +45,7 @@ def edit_topology(
     *,
     subject: str = "",
     removed: Scope = EMPTY_SCOPE,
+    departing: tuple[App, ...] = (),
     merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
 ) -> Topology:
     """Change ucp.yaml; where the topology was started, render, commit and push too.
@@ -52,8 +53,8 @@ def edit_topology(
     An edit lands whole or leaves nothing: locks are held from the reading of the file to the end,
     it is written once everything that can be checked was, and after a refused push or Ctrl-C file
     and repositories are as before. subject: of the commits. removed: environments and apps whose
-    folders in the repositories go with all that is in them. merged_into_apps: commits that the
-    app repository's new one merges.
+    folders in the repositories go with all that is in them. departing: apps that it has no more,
+    whose projects stay. merged_into_apps: commits that the app repository's new one merges.
     Returns the new topology. Raises UcpError, UsageError, EditKept.
     """
     from k8s_ucp.topology import load
@@ -63,7 +64,7 @@ def edit_topology(
         name = load(path).name
         if call.workspace.gitops(name).core.exists():
             with alone(call.workspace, name):
-                return _edit_and_publish(call, edit, subject, removed, merged_into_apps)
+                return _edit_and_publish(call, edit, subject, removed, departing, merged_into_apps)
         text, topology = edit(read_topology(path), path)
         _write(path, text)
     call.console.say(f"wrote {path.name}; run `ucp start` to apply it")
@@ -134,6 +135,7 @@ def _edit_and_publish(
     edit: Edit,
     subject: str,
     removed: Scope,
+    departing: tuple[App, ...],
     merged_into_apps: Callable[[Repository], Sequence[str]],
 ) -> Topology:
     """The topology's lock is held."""
@@ -154,7 +156,7 @@ def _edit_and_publish(
         _write(path, text)
         remember(call.workspace, topology.name, context.topology_file.decode())
 
-    context.subject, context.whole = subject, True
+    context.subject, context.whole, context.departing = subject, True, departing
     context.before_push, context.merged_into_apps = write, merged_into_apps
     try:
         run_plan(plans.publish(), context, call.console, locked=True)

@@ -35,13 +35,14 @@ from k8s_ucp.topology import Topology
 
 def render_checked(context: StartContext) -> tuple[Rendered, CheckResult]:
     """Both repositories, and the warnings of their check. Raises UcpError where it finds errors."""
+    departing = (*departing_apps(context.topology, context.gitops), *context.departing)
     rendered = render_all(
         context.workspace,
         context.topology,
         context.topology_file,
         context.manifests,
         context.toolbox,
-        departing=departing_apps(context.topology, context.gitops),
+        departing=tuple({each.name: each for each in departing}.values()),
     )
     checked = check_rendered(
         context.toolbox.path("kustomize"),

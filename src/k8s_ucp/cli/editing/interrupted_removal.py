@@ -1,0 +1,64 @@
+"""Finds an app that is in ucp.yaml no more, and whose removal did not come to its end."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp import names
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.editing.deletion import open_core
+from k8s_ucp.cli.editing.topology_edit import up_to_date
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.render.values.permissions import project_of
+from k8s_ucp.inspect.status import APP
+from k8s_ucp.kube import APPLICATION, KubeError
+from k8s_ucp.topology import App, parse
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
+
+
+def half_removed(call: Invocation, topology: Topology, name: str) -> App | None:
+    """The app as ucp.yaml had it last; None where nothing of it is left, or it never was there.
+
+    What is left of it is its own project in the core repository, or Applications in that project:
+    apps that people have by a commit are in another one.
+    """
+    folder = call.workspace.gitops(topology.name).core
+    if not folder.is_dir():
+        return None
+    clone = up_to_date(call, topology, folder)
+    tip = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
+    app = _last_declared(clone, tip, name) if tip else None
+    if app is None or tip is None:
+        return None
+    project = project_of(app).name
+    listed = clone.listing(tip, f"projects/{project}.yaml")
+    return app if listed or _applications(call, topology, name, project) else None
+
+
+def _last_declared(clone: Repository, tip: str, name: str) -> App | None:
+    for commit in clone.history(tip, "ucp.yaml"):
+        text = clone.read(commit.id, "ucp.yaml").get("ucp.yaml", b"")
+        if name.encode() not in text:
+            continue
+        # What an older version wrote, or somebody by hand, may be none that is valid today.
+        with contextlib.suppress(UcpError, UnicodeDecodeError):
+            for each in parse(text.decode("utf-8"), Path("ucp.yaml")).spec.apps:
+                if each.name == name:
+                    return each
+    return None
+
+
+def _applications(call: Invocation, topology: Topology, name: str, project: str) -> list[str]:
+    kube = open_core(call, topology)
+    if kube is None:
+        return []
+    labels = f"{APP}={name},{names.TOPOLOGY}={topology.name}"
+    with contextlib.closing(kube), contextlib.suppress(KubeError):
+        there = kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
+        return [e["metadata"]["name"] for e in there if e["spec"].get("project") == project]
+    return []
