@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -22,14 +22,17 @@ from k8s_ucp.tools.store import StoreEntry, ToolStore, file_hash
 MODULES_DEADLINE = 1800.0
 """Seconds to fetch the modules of one tool."""
 
+EACH_PACKAGE = 10_000
+"""What a package takes by itself, in bytes of source that take as long: imports, an export file."""
+
 BUILD_DEADLINE = 3600.0
 """Seconds to compile one tool; the longest takes three minutes on two free cores."""
 
 
 class Heard(Protocol):
-    """Told of a phase, a detail of it, and how many packages were compiled or begun."""
+    """Told of a phase, a detail of it, and how many kilobytes were compiled or begun."""
 
-    def __call__(self, phase: Phase, detail: str, packages: int = 0) -> None: ...
+    def __call__(self, phase: Phase, detail: str, kilobytes: int = 0) -> None: ...
 
 
 def copy_wheel(recipe: Recipe, folder: Path) -> None:
@@ -97,25 +100,30 @@ class _Run:
         folder = self._go(["list", "-m", "-f", "{{.Dir}}", self.tool.module], MODULES_DEADLINE)
         return Path(folder.strip())
 
-    def packages(self, heard: Heard) -> frozenset[str]:
-        """All packages to compile. Listing them fetches the modules they are in."""
+    def packages(self, heard: Heard) -> Mapping[str, int]:
+        """The weight of each package to compile. Listing them fetches the modules they are in."""
 
         def line(text: str) -> None:
             if text.startswith("go: downloading "):
                 heard(Phase.MODULES, text.removeprefix("go: downloading "))
 
-        out = self._go(["list", "-deps", *self.tool.programs.values()], MODULES_DEADLINE, line)
-        return frozenset(out.split())
+        fields = r'{{.ImportPath}}{{"\t"}}{{.Dir}}{{range .GoFiles}}{{"\t"}}{{.}}{{end}}'
+        listed = ["list", "-deps", "-f", fields, *self.tool.programs.values()]
+        lines = self._go(listed, MODULES_DEADLINE, line).splitlines()
+        return {
+            package: weight([Path(folder, name) for name in names])
+            for package, folder, *names in (each.split("\t") for each in lines if "\t" in each)
+        }
 
-    def compile(self, folder: Path, packages: frozenset[str], heard: Heard) -> None:
+    def compile(self, folder: Path, packages: Mapping[str, int], heard: Heard) -> None:
         """Compile all programs of the tool into `folder`, under their own names."""
         begun: set[str] = set()
 
         def line(text: str) -> None:
             if text in packages:
                 begun.add(text)
-                count = len(begun)
-                heard(Phase.COMPILING, f"{count} of {len(packages)} packages", count)
+                told = f"{len(begun)} of {len(packages)} packages"
+                heard(Phase.COMPILING, told, sum(packages[each] for each in begun) // 1000)
 
         self._go(
             [
@@ -163,6 +171,11 @@ class _Run:
         except CommandFailed as error:
             log = self.builder.store.log(self.partial.name.removesuffix(".partial"))
             raise explain(error, self.tool, self.builder.source, log) from error
+
+
+def weight(sources: Iterable[Path]) -> int:
+    """How long a package takes to compile beside others: as bytes of source."""
+    return EACH_PACKAGE + sum(each.stat().st_size for each in sources)
 
 
 def go_environment(build: Path, temporary: Path) -> dict[str, str]:

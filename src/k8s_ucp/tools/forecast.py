@@ -9,29 +9,29 @@ from k8s_ucp.tools.recipe import Phase, ToolProgress
 SOON = 30.0
 """Seconds of compiling after which the speed of the machine is known well enough to tell."""
 
-LINKING = 0.15
-"""What it takes after the last package was begun, as a part of compiling all: the last ones are
-large, and the programs are linked."""
+LINKING = 0.1
+"""What it takes after the last package was begun, as a part of compiling all: the last ones still
+compile, and the programs are linked."""
 
-LATER = 1.1
-"""Packages that come late import more: compiling a part of them takes that part to this power."""
+LATER = 1.15
+"""What comes late imports more: compiling a part of the source takes that part to this power."""
 
 SHORT = 150.0
 """Seconds left that are told as less than the next minute: the end is least certain."""
 
 
 class Forecast:
-    """How long builds still take, by the packages they compile and how fast that goes.
+    """How long builds still take, by the source they compile and how fast that goes.
 
-    The packages of a tool take about as long as those of another, and what else runs on the machine
+    A kilobyte of one tool takes about as long as that of another, and what else runs on the machine
     counts by itself. Whoever calls sees to one call at a time.
     """
 
-    def __init__(self, packages: Mapping[str, tuple[int, int]]) -> None:
-        """packages: `Tool.packages` by tool, in the order in which the builds begin."""
+    def __init__(self, kilobytes: Mapping[str, tuple[int, int]]) -> None:
+        """kilobytes: `Tool.kilobytes` by tool, in the order in which the builds begin."""
         self._work = {
             name: (after_others if place else alone) * (1 + LINKING)
-            for place, (name, (alone, after_others)) in enumerate(packages.items())
+            for place, (name, (alone, after_others)) in enumerate(kilobytes.items())
         }
         self._done: dict[str, float] = {}
         self._since: float | None = None
@@ -46,7 +46,7 @@ class Forecast:
             if self._since is None:
                 self._since = now
             compiling = work / (1 + LINKING)
-            self._done[progress.tool] = compiling * min(progress.packages / compiling, 1) ** LATER
+            self._done[progress.tool] = compiling * min(progress.kilobytes / compiling, 1) ** LATER
 
     def left(self, now: float) -> float | None:
         """Seconds from now; None as long as nobody knows how fast this machine is."""

@@ -110,7 +110,7 @@ class Maker:
     def make_all(self, order: Mapping[str, tuple[Recipe, ...]]) -> dict[str, StoreEntry]:
         """Install all; the first failure, or Ctrl-C, ends the others."""
         self._forecast = Forecast(
-            {name: ways[0].tool.packages for name, ways in order.items() if ways[0].is_built}
+            {name: ways[0].tool.kilobytes for name, ways in order.items() if ways[0].is_built}
         )
         with ThreadPoolExecutor(SIDE_BY_SIDE, "install") as pool:
             jobs = {pool.submit(self._one, each): name for name, each in order.items()}
@@ -176,13 +176,13 @@ class Maker:
         """A callback for one tool: every change of phase is told, details now and then."""
         last: list[tuple[Phase, float]] = []
 
-        def heard(phase: Phase, detail: str, packages: int = 0) -> None:
+        def heard(phase: Phase, detail: str, kilobytes: int = 0) -> None:
             now = time.monotonic()
             if last and last[0][0] == phase and now - last[0][1] < REPORT_PAUSE:
                 return
             last[:] = [(phase, now)]
             told = ToolProgress(
-                recipe.tool.name, recipe.version, phase, now - since, detail, packages
+                recipe.tool.name, recipe.version, phase, now - since, detail, kilobytes
             )
             with self._report_lock:
                 self._forecast.note(told, now)

@@ -56,8 +56,8 @@ class ToolProgress:
     phase: Phase
     elapsed: float
     detail: str = ""
-    packages: int = 0
-    """That were compiled or begun."""
+    kilobytes: int = 0
+    """Of source that were compiled or begun, as `Tool.kilobytes` counts."""
     left: float | None = None
     """Seconds until all tools are built; None as long as nobody knows."""
 

@@ -103,8 +103,8 @@ def test_names_are_unique_and_the_embedded_set_is_known() -> None:
 
 
 def test_every_tool_that_may_be_built_says_how_much_there_is_to_compile() -> None:
-    unsaid = {field.name: field.default for field in fields(Tool)}["packages"]
-    assert [each.name for each in CATALOGUE.values() if each.packages == unsaid] == []
+    unsaid = {field.name: field.default for field in fields(Tool)}["kilobytes"]
+    assert [each.name for each in CATALOGUE.values() if each.kilobytes == unsaid] == []
     for each in CATALOGUE.values():
-        alone, after_others = each.packages
+        alone, after_others = each.kilobytes
         assert 0 < after_others <= alone
