@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 
 import psutil
 import pytest
 
+from k8s_ucp import yaml_io
+from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.kube import APPLICATION, NAMESPACE, SECRET, Kind
+from k8s_ucp.gitops.render.repositories import render
+from k8s_ucp.gitops.render.values import function_package
+from k8s_ucp.kube import APPLICATION, DEPLOYMENT, NAMESPACE, SECRET, Kind, Object
 from tests.docker_restart import COMMAND, DockerRestart
 from tests.e2e.kind_world import containers_of
 from tests.e2e.test_mirrors import SYNCER, connection, password
 from tests.e2e.test_path import answer
 from tests.e2e.world import World, until
+from tests.integration.components.platform_api import POSTGRES, serve_platform_api
+from tests.unit.compositions.platform import claim, composed
+from tests.unit.gitops.topologies import FACTS, on_clouds
 
 pytestmark = [pytest.mark.kind, pytest.mark.parametrize("demo", ["kind"], indirect=True)]
 
 POD = Kind("v1", "Pod", "pods")
+FUNCTION = Kind("pkg.crossplane.io/v1", "Function", "functions", namespaced=False)
 SECONDS = 420
 
 PODS = [
@@ -84,6 +93,38 @@ def test_mirrors_work_from_a_pod(demo: World) -> None:
     until("prod lets go", lambda: password(demo, "prod") is None, SECONDS)
     core.delete(SECRET, "quotes-conn", "crossplane-system")
     core.close()
+
+
+def test_a_claim_is_composed_by_our_function_s_package(demo: World) -> None:
+    """The same Compositions as on a host; what they are made of in a cloud has no provider here."""
+    core = demo.kube("core")
+    deployment = core.get(DEPLOYMENT, "reconciler", "ucp-clusters")
+    image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    files = render(on_clouds(), replace(FACTS, reconciler_image=image)).core
+    for each in yaml_io.load_all(files["api/functions.yaml"].decode()):
+        core.apply(each)
+    until("it is healthy", lambda: is_healthy(core.get(FUNCTION, function_package.NAME)), SECONDS)
+    serve_platform_api(core)
+    core.apply(claim())
+
+    def children() -> set[tuple[str, str]]:
+        found = [each.kind for each in KINDS.values()]
+        labels = "crossplane.io/composite=orders"
+        there = [item for kind in found for item in core.list_all(kind, "team-a", labels=labels)]
+        return {(each["kind"], each["metadata"]["name"]) for each in there}
+
+    wanted = {(each["kind"], each["metadata"]["name"]) for each in composed(claim())}
+    wanted = {each for each in wanted if each[0] != "Secret"}
+    until("it is composed", lambda: children() == wanted, SECONDS)
+    core.delete(POSTGRES, "orders", "team-a")
+    until("it is gone", lambda: not children(), SECONDS)
+    core.delete(FUNCTION, function_package.NAME)
+    core.close()
+
+
+def is_healthy(item: Object) -> bool:
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return any(each["type"] == "Healthy" and each["status"] == "True" for each in conditions)
 
 
 @pytest.mark.parametrize(("namespace", "name"), PODS)

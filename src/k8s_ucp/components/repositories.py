@@ -22,7 +22,7 @@ from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.needed import refuse_other_versions
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Topology, parse
-from k8s_ucp.topology.placement import in_pods
+from k8s_ucp.topology.placement import can_load_images, in_pods
 from k8s_ucp.workspace import GitopsFolder, Workspace
 
 
@@ -97,6 +97,7 @@ def engine_manifests(topology: Topology, toolbox: Toolbox) -> dict[str, dict[str
             modules[crossplane.NAME],
             CATALOGUE[crossplane.NAME].version,
             topology.spec.crossplane,
+            own_function=can_load_images(topology),
             mirror=mirror,
         )
     return found

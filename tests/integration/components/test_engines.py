@@ -22,11 +22,12 @@ from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import initial_credentials
 from k8s_ucp.components.host.certificates import Certificates
+from k8s_ucp.gitops.render.values import function_package
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.crossplane_objects import composites, resources_of_claims
 from k8s_ucp.inspect.doctor import checks
 from k8s_ucp.inspect.status import ClusterSnapshot, reasons
-from k8s_ucp.kube import CRD, SECRET, Kind, Kube, KubeError, Object
+from k8s_ucp.kube import CRD, FUNCTION_REVISION, SECRET, Kind, Kube, KubeError, Object
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import default
 from tests.control_planes import control_planes, eventually
@@ -38,6 +39,7 @@ from .stack import PROGRAMS, Stack, stack
 
 pytestmark = pytest.mark.engines
 
+FUNCTION = Kind("pkg.crossplane.io/v1", "Function", "functions", namespaced=False)
 BACK_SECONDS = 60.0
 """Generous: how fast it is on an idle machine is for the benchmarks to say."""
 
@@ -230,6 +232,27 @@ def test_a_claim_is_composed_and_becomes_ready(running: Stack) -> None:
         "password": "quiet",
         "database": "app",
     }
+
+
+def test_a_package_in_the_cache_needs_no_registry(running: Stack) -> None:
+    """As a core of pods has our function's; here nothing runs for it."""
+    kube, name = running.kube, "in-the-cache"
+    revisions = partial(
+        kube.list_all, FUNCTION_REVISION, labels=f"pkg.crossplane.io/package={name}"
+    )
+    (content,) = yaml_io.load(function_package.config_map("any"))["binaryData"].values()
+    cache = running.host.folder("crossplane", "packages")
+    (cache / function_package.FILE).write_bytes(b64decode(content))
+    spec = {"package": function_package.REFERENCE, "packagePullPolicy": "Never"}
+    kube.apply(FUNCTION.object(name, spec=spec))
+
+    def is_read() -> bool:
+        found = [each.get("status") or {} for each in revisions()]
+        return [each.get("capabilities") for each in found] == [["composition"]]
+
+    eventually(is_read, revisions, 60)
+    kube.delete(FUNCTION, name)
+    eventually(lambda: not revisions(), revisions, 60)
 
 
 def test_why_a_claim_is_not_composed_is_told_by_status_and_doctor(running: Stack) -> None:

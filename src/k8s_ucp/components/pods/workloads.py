@@ -6,6 +6,7 @@ CD afterwards. Argo CD runs the same parts as on a host, so without dex and noti
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from k8s_ucp.clusters.images import from_mirror
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.helm import template
+from k8s_ucp.gitops.render.values import function_package
 from k8s_ucp.process import RunningPrograms
 from k8s_ucp.topology import CrossplaneSettings
 
@@ -70,12 +72,14 @@ def of_crossplane(
     version: str,
     settings: CrossplaneSettings,
     *,
+    own_function: bool = False,
     mirror: str | None = None,
     programs: RunningPrograms | None = None,
 ) -> bytes:
     """Crossplane's chart, rendered. version: of the image, such as `2.4.0`.
 
-    programs: where helm is noted while it runs. Raises HelmFailed.
+    own_function: its cache holds the package of our composition function. programs: where helm is
+    noted while it runs. Raises HelmFailed.
     """
     arguments = (
         f"--sync-interval={settings.sync_interval}",
@@ -92,6 +96,11 @@ def of_crossplane(
     limits = {"cpu": settings.limits.cpu, "memory": settings.limits.memory}
     values |= {f"resourcesCrossplane.limits.{key}": value for key, value in limits.items() if value}
     words = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+    if own_function:
+        for name, value in zip(
+            ("Volumes", "VolumeMounts"), function_package.volumes(), strict=True
+        ):
+            words += ["--set-json", f"extra{name}Crossplane={json.dumps(value)}"]
     with tempfile.TemporaryDirectory(prefix="ucp-charts-") as home:
         text = template(
             helm,
@@ -104,6 +113,8 @@ def of_crossplane(
             programs=programs,
         )
     documents = [each for each in re.split(r"^---\n", text, flags=re.M) if _KIND.search(each)]
+    if own_function:
+        documents.append(function_package.config_map(crossplane.NAMESPACE))
     return from_mirror(with_version(_joined(documents), version), mirror).encode()
 
 

@@ -10,6 +10,7 @@ from k8s_ucp.gitops.render.values import (
     addons,
     clouds,
     databases,
+    function_package,
     local_databases,
     mirrors,
     permissions,
@@ -19,7 +20,7 @@ from k8s_ucp.gitops.render.values import (
 )
 from k8s_ucp.gitops.render.values.cluster_overlays import cluster_overlay
 from k8s_ucp.providers import local_providers
-from k8s_ucp.topology.placement import in_pods, needs_git_server
+from k8s_ucp.topology.placement import can_load_images, in_pods, needs_git_server
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Environment, Topology
@@ -191,7 +192,14 @@ def _api(path: str, topology: Topology) -> Iterator[Place]:
         return  # A process of this machine is the function there.
     others = {*clouds.PLATFORM_CLOUDS, clouds.LOCAL}.difference(providers)
     if providers and provider not in others:
-        yield path, {"claim_providers": providers, "functions": clouds.FUNCTIONS}
+        yield (
+            path,
+            {
+                "claim_providers": providers,
+                "functions": clouds.FUNCTIONS,
+                "own_function": function_package.REFERENCE if can_load_images(topology) else "",
+            },
+        )
 
 
 def _databases(path: str, topology: Topology) -> Iterator[Place]:

@@ -124,6 +124,7 @@ def platform_api(topology: Topology) -> dict[str, bytes]:
     values = {
         "claim_providers": (*clouds.PLATFORM_CLOUDS, clouds.LOCAL),
         "functions": clouds.FUNCTIONS,
+        "own_function": "",
         "pods": True,
     }
     return {
