@@ -74,7 +74,9 @@ class Witness(Protocol):
     kind: Kind
     configs: Kind
     config_spec: Object
-    kube: Kube
+
+    @property
+    def kube(self) -> Kube: ...
 
     def start(self) -> None: ...
 

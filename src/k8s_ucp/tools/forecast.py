@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 
-from k8s_ucp.tools.recipe import Phase, ToolProgress
+from k8s_ucp.tools.recipe import Phase, TimeLeft, ToolProgress
 
 SOON = 30.0
 """Seconds of compiling after which the speed of the machine is known well enough to tell."""
@@ -15,6 +16,10 @@ compile, and the programs are linked."""
 
 LATER = 1.15
 """What comes late imports more: compiling a part of the source takes that part to this power."""
+
+LATELY = 120.0
+"""Seconds whose pace is compared with that of the whole: another one means that what else runs on
+the machine came or went."""
 
 SHORT = 150.0
 """Seconds left that are told as less than the next minute: the end is least certain."""
@@ -35,6 +40,8 @@ class Forecast:
         }
         self._done: dict[str, float] = {}
         self._since: float | None = None
+        self._lately: deque[tuple[float, float]] = deque()
+        """When, and how much was done by then; of the last seconds, and one before them."""
 
     def note(self, progress: ToolProgress, now: float) -> None:
         """Something was heard of a tool."""
@@ -48,14 +55,30 @@ class Forecast:
             compiling = work / (1 + LINKING)
             self._done[progress.tool] = compiling * min(progress.kilobytes / compiling, 1) ** LATER
 
-    def left(self, now: float) -> float | None:
-        """Seconds from now; None as long as nobody knows how fast this machine is."""
+    def left(self, now: float) -> TimeLeft | None:
+        """From now; None as long as nobody knows how fast this machine is."""
         done = sum(self._done.values())
         if self._since is None or now - self._since < SOON or not done:
             return None
-        return (sum(self._work.values()) - done) * (now - self._since) / done
+        to_do = sum(self._work.values()) - done
+        overall = done / (now - self._since)
+        return TimeLeft(to_do / overall, to_do / (self._pace_lately(done, now) or overall))
+
+    def _pace_lately(self, done: float, now: float) -> float:
+        """0 where nothing was done lately, as while programs are linked."""
+        marks = self._lately
+        marks.append((now, done))
+        while len(marks) > 1 and marks[1][0] <= now - LATELY:
+            marks.popleft()
+        began, before = marks[0]
+        return (done - before) / (now - began) if now - began >= LATELY else 0.0
 
 
-def about(seconds: float) -> str:
-    """A time left, no more exact than it is known."""
-    return f"about {round(seconds / 60)} min left" if seconds >= SHORT else "less than 3 min left"
+def about(left: TimeLeft) -> str:
+    """A time left, no more exact than it is known: a range while the machine's pace changes."""
+    first, last = sorted((left.overall, left.lately))
+    if last > first * 4 / 3 and last >= SHORT:
+        return f"{max(1, round(first / 60))} to {round(last / 60)} min left"
+    if left.overall < SHORT:
+        return "less than 3 min left"
+    return f"about {round(left.overall / 60)} min left"

@@ -48,6 +48,14 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True)
+class TimeLeft:
+    """Seconds until all tools are built, at the pace since the beginning and at that of lately."""
+
+    overall: float
+    lately: float
+
+
+@dataclass(frozen=True)
 class ToolProgress:
     """One tool's state; elapsed: seconds since its installation began."""
 
@@ -58,8 +66,8 @@ class ToolProgress:
     detail: str = ""
     kilobytes: int = 0
     """Of source that were compiled or begun, as `Tool.kilobytes` counts."""
-    left: float | None = None
-    """Seconds until all tools are built; None as long as nobody knows."""
+    left: TimeLeft | None = None
+    """Until all tools are built; None as long as nobody knows."""
 
 
 @dataclass(frozen=True)
