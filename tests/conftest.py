@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,11 @@ settings.load_profile("ucp")
 # A shell that starts this in the background has it ignore Ctrl-C, and with it all that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Images of containers often say that nothing compiled is kept. Each `ucp` that a test runs would
+# then compile this project anew, 0.5 s of CPU, and each worker all tests.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Fixed before any test gives itself another HOME: the built programs are shared by all of them.
 CACHE = Path(

@@ -30,6 +30,12 @@ PACKAGE = "code.gitea.io/gitea"
 TAGS = "sqlite sqlite_unlock_notify"
 EXPERIMENT = "nojsonv2"
 """Gitea 1.26 was written for Go 1.26: this is the JSON it knows."""
+UNOPTIMIZED = {
+    "GOFLAGS": "-mod=readonly -modcacherw -trimpath '-gcflags=all=-N -l -dwarf=false'",
+    "CGO_CFLAGS": "-O0",
+    "GOGC": "400",
+}
+"""It serves a few requests: what it costs is its build."""
 USER, PASSWORD = "octo", "a-long-password-1"
 
 
@@ -52,7 +58,7 @@ def build(cache: Path) -> Built:
     """Gitea from the cache; built where it is missing, by one process at a time."""
     compiler = find_compiler(needed_compiler(MODULE))
     assert compiler, "no Go compiler; see `ucp tools install`"
-    seed = f"{compiler.version} {EXPERIMENT} {TAGS}".encode() + b"".join(
+    seed = f"{compiler.version} {EXPERIMENT} {TAGS} {UNOPTIMIZED}".encode() + b"".join(
         (MODULE / name).read_bytes() for name in ("go.mod", "go.sum")
     )
     folder = built_once(cache, "gitea", seed, lambda partial: _compile(compiler.program, partial))
@@ -66,8 +72,8 @@ def _compile(go: Path, partial: Path) -> None:
         shutil.copyfile(MODULE / name, work / name)
     environment = {
         **os.environ,
+        **UNOPTIMIZED,
         "CGO_ENABLED": "1",
-        "GOFLAGS": "-mod=readonly -modcacherw -trimpath",
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
         "GOEXPERIMENT": EXPERIMENT,
