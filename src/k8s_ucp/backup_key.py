@@ -113,7 +113,8 @@ def missing(path: Path) -> BadKey:
         f"the core repository has a backup of passwords, but its key {path} is missing",
         next=(
             f"restore your copy of the key to {path}; without a copy the passwords are "
-            "lost: delete backup/state.age from the core repository by a commit to have "
-            "new ones generated"
+            "lost, and so are the names of cloud resources, which would be created a second time: "
+            "delete backup/state.age from the core repository by a commit to have new ones "
+            "generated"
         ),
     )

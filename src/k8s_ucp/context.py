@@ -292,6 +292,12 @@ class StartContext(TopologyView):
     """What databases that a teardown deleted have left in a cloud."""
     read_back: int = 0
     """Resources that a teardown looked for, and that are gone."""
+    adopted: int = 0
+    """Cloud resources of an old core that this run found again, and manages now."""
+    differing: list[str] = field(default_factory=list)
+    """Those of them that the cloud has otherwise than git declares, in words."""
+    recreated: list[str] = field(default_factory=list)
+    """What git declares and no cloud has any more, in words."""
     no_orphans: bool = False
     """The core has said that Crossplane keeps nothing."""
     only: frozenset[str] = frozenset()

@@ -30,6 +30,7 @@ from k8s_ucp.preflight.machine import (
 )
 from k8s_ucp.preflight.orphans import check_orphans
 from k8s_ucp.preflight.removal import check_existing_core
+from k8s_ucp.steps.backup.adopt_resources import adopt_resources
 from k8s_ucp.steps.backup.back_up import back_up, back_up_before_stop, restore_backup
 from k8s_ucp.steps.backup.restore_external_names import restore_external_names
 from k8s_ucp.steps.preparation.publish_repositories import publish_repositories
@@ -103,6 +104,7 @@ def start(topology: Topology) -> Plan[StartContext]:
     """
     pods, adopted = in_pods(topology), topology.spec.core.adopt
     images, ingress = can_load_images(topology), leads_to_argocd(topology)
+    simulates = bool(topology.spec.clouds.simulated)
     # Argo CD in pods brings the reconciler too: what that would make anew has to be back before.
     ready = ("restore-backup", "load-images") if pods else ("apply-foundation", "start-supervisor")
     argocd, crossplane, reconciler = start_argocd, start_crossplane, start_reconciler
@@ -122,7 +124,7 @@ def start(topology: Topology) -> Plan[StartContext]:
             Task(
                 start_cloud,
                 after=("start-supervisor",),
-                when=bool(topology.spec.clouds.simulated),
+                when=simulates,
             ),
             Task(build_images, after=("install-tools",), when=images),
             Task(save_images, after=("build-images", "publish-repositories"), when=images),
@@ -137,15 +139,20 @@ def start(topology: Topology) -> Plan[StartContext]:
             Task(start_local_clusters, after=("apply-foundation",), when=pods),
             Task(start_pods("git-server"), after=ready, when=needs_git_server(topology)),
             Task(argocd, after=ready),
-            # Without a credential no provider makes anything: names that it had come first.
-            Task(restore_external_names, after=("start-argocd",), when=pods),
+            # Without an account no provider makes anything: names that it had come first.
+            Task(restore_external_names, after=("start-argocd",), when=pods or simulates),
             Task(
                 apply_credentials,
                 after=("apply-foundation", "restore-external-names"),
-                when=pods or bool(clouds_with_accounts(topology)),
+                when=pods or simulates or bool(clouds_with_accounts(topology)),
             ),
             Task(reconciler, after=(*ready, "restore-backup", "start-cloud")),
             Task(crossplane, after=ready),
+            Task(
+                adopt_resources,
+                after=("apply-credentials", "start-reconciler", "start-crossplane"),
+                when=pods or simulates,
+            ),
             Task(await_ingress, after=("start-argocd", "start-local-clusters"), when=ingress),
             Task(
                 forward_argocd,
@@ -161,7 +168,9 @@ def start(topology: Topology) -> Plan[StartContext]:
                 ),
             ),
             Task(start_rollouts, after=("await-environments",), when=bool(with_rollouts(topology))),
-            Task(await_applications, after=("await-environments", "start-argocd")),
+            Task(
+                await_applications, after=("await-environments", "start-argocd", "adopt-resources")
+            ),
             Task(back_up, after=("await-applications",)),
         ),
     )

@@ -18,6 +18,8 @@ STARTS = {
     for place, provider in (("host", "embedded"), ("pods", "kind"))
 }
 
+SIMULATED = Clouds.model_validate({"aws": {"simulated": True}})
+
 
 def before(plan: Plan[StartContext], step: str) -> set[str]:
     """Everything that is done when a step begins."""
@@ -41,7 +43,10 @@ def test_the_backup_is_written_when_all_is_there(place: str) -> None:
 
 
 def test_names_in_clouds_come_before_their_credentials() -> None:
-    assert "restore-external-names" in before(STARTS["pods"], "apply-credentials")
+    for plan in (STARTS["pods"], plans.start(default(clouds=SIMULATED))):
+        assert "restore-external-names" in before(plan, "apply-credentials")
+        assert "apply-credentials" in before(plan, "adopt-resources")
+        assert "adopt-resources" in before(plan, "back-up")
 
 
 def test_a_stop_backs_up_before_anything_ends() -> None:
@@ -59,12 +64,16 @@ def test_a_teardown_knows_what_to_look_for_and_looks_before_the_core_ends() -> N
 
 
 def test_a_simulated_cloud_is_there_before_what_calls_it() -> None:
-    simulated = Clouds.model_validate({"aws": {"simulated": True}})
-    plan = plans.start(default(clouds=simulated))
+    plan = plans.start(default(clouds=SIMULATED))
     assert "start-supervisor" in before(plan, "start-cloud")
     assert "start-cloud" in before(plan, "start-reconciler")
     ids = {each.step.id for each in plan.tasks}
-    assert ids - {each.step.id for each in STARTS["host"].tasks} == {"start-cloud"}
+    assert ids - {each.step.id for each in STARTS["host"].tasks} == {
+        "start-cloud",
+        "restore-external-names",
+        "apply-credentials",
+        "adopt-resources",
+    }
 
 
 def test_what_a_topology_does_not_ask_for_is_no_step() -> None:

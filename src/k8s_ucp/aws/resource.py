@@ -59,15 +59,7 @@ class AwsResource:
                 if name not in declared.parameters and (value := at_path(found, path)) is not None
             },
             details=self._details(declared, found),
-            at_provider={
-                "id": declared.name,
-                **{
-                    name: value
-                    for name, path in self.kind.at_provider.items()
-                    if (value := at_path(found, path)) is not None
-                },
-                **({SIMULATED: found[SIMULATED]} if SIMULATED in found else {}),
-            },
+            at_provider=self._told(declared, found),
         )
 
     def create(self, declared: Declared) -> str:
@@ -133,6 +125,16 @@ class AwsResource:
         # After the cloud agreed: it refuses to delete what is in use.
         if self.backing:
             self.backing.remove(self._backed(declared))
+
+    def _told(self, declared: Declared, found: Found) -> Mapping[str, Any]:
+        """For status, fields that can be compared with the declaration among it."""
+        told: dict[str, Any] = {"id": declared.name}
+        for name, path in (*self.kind.compared.items(), *self.kind.at_provider.items()):
+            if (value := at_path(found, path)) is not None:
+                put_path(told, name, value)
+        if SIMULATED in found:
+            told[SIMULATED] = found[SIMULATED]
+        return told
 
     def _runs(self, declared: Declared) -> BackingState:
         if self.backing is None:

@@ -12,7 +12,7 @@ from k8s_ucp.inspect.applications import shortened
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.runtime.conditions import find, is_true
 
-_REFERENCE = re.compile(
+WAITS_FOR_ANOTHER = re.compile(
     r"cannot resolve references|referenced field was empty|is not in the cloud yet"
     r"|^\S+ \S+ does not exist$|has no key \S+ yet|^no \S+ .*matches "
 )
@@ -68,7 +68,7 @@ def _state(item: Object) -> tuple[_Rank, str] | None:
             said = str(condition.get("message") or condition.get("reason"))
             if condition.get("reason") == "ReconcilePaused":
                 return _Rank.TELLS_STATE, said
-            waits = _REFERENCE.search(said)
+            waits = WAITS_FOR_ANOTHER.search(said)
             return _Rank.REFERS_TO_ANOTHER if waits else _Rank.FAILED, said
     if is_true(item, "Ready"):
         return None

@@ -24,15 +24,15 @@ def check_cloud_credentials(context: StartContext) -> None:
 def check_backup_key(context: StartContext) -> None:
     """A backup has its key; without a backup, a key is a key. Raises BadKey."""
     key = load_key(context.workspace.backup_key)
-    sealed = _sealed(context, fetch=key is None)
+    sealed = sealed_backup(context, fetch=key is None)
     if sealed and key is None:
         raise missing(context.workspace.backup_key)
     if sealed and key:
         key.open(sealed)
 
 
-def _sealed(context: StartContext, *, fetch: bool) -> bytes | None:
-    """The backup, as far as it can be seen from here.
+def sealed_backup(context: StartContext, *, fetch: bool) -> bytes | None:
+    """The backup, as far as it can be seen from here. Raises UcpError.
 
     fetch: ask a remote elsewhere too, where it was never cloned. What this does not see is looked
     at again before a password is made.

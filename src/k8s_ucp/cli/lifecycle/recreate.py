@@ -34,7 +34,8 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     return_note,
 )
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError, some_of
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import write_private_file
 
@@ -96,7 +97,7 @@ def recreate(
     if env:
         _recreate_environments(call, env, yes=yes, wait=wait, plan=plan, output=output)
     else:
-        _recreate_core(call, plan=plan, output=output)
+        _recreate_core(call, yes=yes, plan=plan, output=output)
 
 
 def _recreate_environments(
@@ -169,7 +170,7 @@ def _forget_rollouts(context: StartContext, environments: Iterable[Environment])
         context.placement.remove(old)
 
 
-def _recreate_core(call: Invocation, *, plan: bool, output: Output) -> None:
+def _recreate_core(call: Invocation, *, yes: bool, plan: bool, output: Output) -> None:
     """As `ucp start` does it, which finds no core and gives it the backup. Raises UcpError."""
     from k8s_ucp import plans
     from k8s_ucp.cli.git_credentials import read_credential_of
@@ -180,6 +181,10 @@ def _recreate_core(call: Invocation, *, plan: bool, output: Output) -> None:
     topology = context.topology
     _refuse_without_loss(call, context)
     context.git_read_credential = read_credential_of(topology, call.workspace)
+    if lost := _lost_without_backup(context):
+        call.console.say("\n".join(f"lost for good: {each}" for each in lost))
+        if not plan:
+            _accept(yes=yes)
     if plan:
         show_plan(call, [plans.start(topology)], context, output)
         return
@@ -207,3 +212,43 @@ def _refuse_without_loss(call: Invocation, context: StartContext) -> None:
             f"the repository {gitops.core_remote} to recreate {core} from does not exist",
             next=f"put your copy of {gitops.root} back, or run ucp start to begin anew",
         )
+
+
+def _lost_without_backup(context: StartContext) -> list[str]:
+    """What a new core can't have again; nothing where the repository has a backup.
+
+    Raises UcpError where that can't be seen.
+    """
+    from k8s_ucp.preflight.credentials import sealed_backup
+
+    if sealed_backup(context, fetch=True):
+        return []
+    spec = context.topology.spec
+    clouds = [
+        f"environment {each.name} ({each.cluster.provider})"
+        for each in spec.environments
+        if PROVIDERS[each.cluster.provider].managed
+    ]
+    clouds += [f"database {each.name}" for each in spec.databases if each.provider != "local"]
+    lost = ["generated passwords (the core repository has no backup/state.age)"]
+    if clouds:
+        lost.append(
+            f"the names of what exists in clouds ({some_of(clouds)}): it stays there, is billed, "
+            "and is created a second time unless it is deleted there first"
+        )
+    return lost
+
+
+def _accept(*, yes: bool) -> None:
+    """Raises UsageError."""
+    from k8s_ucp.cli import questions
+
+    if yes:
+        return
+    if not questions.can_ask():
+        raise UsageError(
+            "the core repository has no backup, and nothing confirms that the loss is accepted",
+            next="git log -- backup/state.age shows older versions; or: ucp recreate --yes",
+        )
+    if not questions.confirm("Recreate the core cluster without its backup?", default=False):
+        raise UsageError("nothing was created")

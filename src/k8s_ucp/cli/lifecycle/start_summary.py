@@ -5,6 +5,7 @@ from __future__ import annotations
 from k8s_ucp.cli.console import table
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import StartContext
+from k8s_ucp.errors import some_of
 from k8s_ucp.providers import DEFAULT
 from k8s_ucp.steps.waiting.await_environments import all_environments
 from k8s_ucp.topology import Topology
@@ -44,6 +45,7 @@ def summary_table(context: StartContext, seconds: float) -> str:
         how = {_how(topology, providers.get(each, DEFAULT)) for each in places}
         rows.append([f"app {app}", ", ".join(places), "; ".join(sorted(how))])
     lines = [
+        *_adopted(context),
         "",
         table(("what", "where", "how"), rows),
         "",
@@ -64,6 +66,20 @@ def summary_table(context: StartContext, seconds: float) -> str:
     lines.append("               it opens the backup of passwords in the core repository")
     lines.append("  end it       ucp stop")
     return "\n".join(lines)
+
+
+def _adopted(context: StartContext) -> list[str]:
+    """What a new core found of an old one's."""
+    lines = []
+    if context.adopted:
+        lines.append(f"{context.adopted} cloud resources of the core before were found and adopted")
+    for words, found in (
+        ("differed from git, which counts from now on", context.differing),
+        ("did not exist any more and are created again", context.recreated),
+    ):
+        if found:
+            lines.append(f"{len(found)} {words}: {some_of(found)}")
+    return ["", *lines] if lines else []
 
 
 def _overlays(context: StartContext) -> set[tuple[str, str]]:

@@ -123,6 +123,13 @@ class CoreState:
                 missing |= {key} if named else set()
         return frozenset(missing)
 
+    def managed(self) -> Iterator[tuple[str, Kind, Object]]:
+        """(`<kind>.<group>`, kind, object) of the managed resources that are ours."""
+        for label, kind in self._managed().items():
+            for each in self.kube.list_all(kind):
+                if not self.others_too or is_declared_by_us(each):
+                    yield label, kind, each
+
     def _declared(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """The managed resource of that name, as `_declared_name` tells it."""
         there = self.kube.find(kind, name, namespace)
@@ -182,14 +189,12 @@ class CoreState:
                 )
 
     def _external_names(self) -> Iterator[tuple[str, str]]:
-        for label, kind in self._managed().items():
-            for each in self.kube.list_all(kind):
-                metadata = each["metadata"]
-                name = (metadata.get("annotations") or {}).get(EXTERNAL_NAME)
-                ours = not self.others_too or is_declared_by_us(each)
-                if name and ours and "deletionTimestamp" not in metadata:
-                    place = f"{metadata.get('namespace', '')}/{_declared_name(each)}"
-                    yield f"{label}/{place}", name
+        for label, _, each in self.managed():
+            metadata = each["metadata"]
+            name = (metadata.get("annotations") or {}).get(EXTERNAL_NAME)
+            if name and "deletionTimestamp" not in metadata:
+                place = f"{metadata.get('namespace', '')}/{_declared_name(each)}"
+                yield f"{label}/{place}", name
 
     def _managed(self) -> dict[str, Kind]:
         """Kinds of managed resources that are served: {`<kind>.<group>`: kind}."""

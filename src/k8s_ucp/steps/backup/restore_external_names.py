@@ -1,7 +1,7 @@
 """Tell a new core by which names an old one's resources are known in the clouds.
 
-It comes before Crossplane is handed the clouds' credentials: until then no provider can make
-anything, so none of them makes a second network before it was told of the first.
+It comes before the clouds' accounts are handed out: until then no provider can make anything, so
+none of them makes a second network before it was told of the first.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from k8s_ucp.gitops.render.values.databases import PARTS
 from k8s_ucp.kube import APPLICATION, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
+from k8s_ucp.steps.backup.adopt_resources import begin_observing, has_account, has_begun
 
 SECONDS = 600.0
 """The providers bring the kinds, and their packages may have to be pulled."""
@@ -31,34 +32,46 @@ def _foresee_names(context: StartContext) -> Iterator[Foreseen]:
     ):
         return
     for name, external in sorted(_backed_up_names(context).items()):
-        yield Foreseen("keep", name, f"it is known in the cloud as {external}: adopted, not made")
+        yield Foreseen("keep", name, f"the cloud has it as {external}: adopted, not created")
 
 
 @step("Restore names of existing cloud resources", foresee=_foresee_names)
 def restore_external_names(context: StartContext, report: Report) -> None:
+    """What was named may only be observed from here on, until it was compared."""
     state = context.core_state
     if EXTERNAL_NAMES in state.restored():
         return
     names = _backed_up_names(context)
-    if names:
-        folder = f"bootstrap/{context.topology.spec.core.provider}"
-        there = context.published.core.clone.listing(context.published.core.commit, folder)
-        wanted = [each for each in APPLICATIONS if f"{folder}/{each}.yaml" in there]
+    if not names or (has_account(context) and not has_begun(context)):
+        # Nothing to find, or made by this core itself, before it knew of backups of names.
+        state.note_restored("restore-external-names", EXTERNAL_NAMES)
+        return
+    folder = f"bootstrap/{context.topology.spec.core.provider}"
+    there = context.published.core.clone.listing(context.published.core.commit, folder)
+    wanted = [each for each in APPLICATIONS if f"{folder}/{each}.yaml" in there]
+    wanted += _claims_of_teams(context, names)
 
-        def look() -> str:
-            missing = state.put_back_names(names)
-            items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
-            return "; ".join(not_yet(missing, wanted, items))
+    def look() -> str:
+        missing = state.put_back_names(names)
+        items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
+        return "; ".join(not_yet(missing, wanted, items))
 
-        context.wait(
-            "restored managed resources",
-            look,
-            report,
-            seconds=SECONDS,
-            pause=PAUSE,
-            next="see `ucp status` and `ucp open argocd`",
-        )
-    state.note_restored("restore-external-names", EXTERNAL_NAMES)
+    context.wait(
+        "restored managed resources",
+        look,
+        report,
+        seconds=SECONDS,
+        pause=PAUSE,
+        next="see `ucp status` and `ucp open argocd`",
+    )
+    begin_observing(context, wanted)
+
+
+def _claims_of_teams(context: StartContext, names: Iterable[str]) -> list[str]:
+    """Applications of teams that have something in a cloud."""
+    used = {each.split("/")[1] for each in names}
+    spaces = [each.namespace for each in context.topology.spec.teams]
+    return [f"{each}.claims" for each in spaces if each in used]
 
 
 def _backed_up_names(context: StartContext) -> Mapping[str, str]:

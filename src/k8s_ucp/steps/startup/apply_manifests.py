@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from k8s_ucp.aws.installation import configuration
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import (
@@ -59,11 +60,9 @@ def _foundation(
         ),
     )
     if context.topology.spec.clouds.simulated:
-        from k8s_ucp.aws.installation import configuration, manifests
+        from k8s_ucp.aws.installation import manifests
 
-        place = "the cloud on this machine"
-        kinds += [written(each, place) for each in manifests()]
-        later.append(written(configuration(), place))
+        kinds += [written(each, "the cloud on this machine") for each in manifests()]
     settings = read_marked(
         context,
         _only(
@@ -186,7 +185,9 @@ def _foresee_credentials(context: StartContext) -> Iterator[Foreseen]:
 @step("Write cloud credentials for Crossplane", foresee=_foresee_credentials)
 @persistent
 def apply_credentials(context: StartContext, report: Report) -> None:
-    """Hand Crossplane the credentials of the clouds in use."""
+    """Hand Crossplane the credentials of the clouds in use, and the simulated one its account."""
+    if context.simulates_cloud:
+        context.kube.apply(configuration())
     for cloud in clouds_with_accounts(context.topology):
         text = load(cloud, place_of(context.topology, context.workspace, cloud))
         report(cloud)

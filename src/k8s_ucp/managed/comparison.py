@@ -1,0 +1,35 @@
+"""Where the cloud has another value than a managed resource declares. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_REFERENCES = ("Ref", "Refs", "Selector")
+"""Ends of fields that name other objects: the field that they fill in is compared."""
+
+
+def differences(item: Mapping[str, Any]) -> list[str]:
+    """`field: declared X, the cloud has Y` of each. What the cloud doesn't tell is none."""
+    declared = (item.get("spec") or {}).get("forProvider") or {}
+    told = (item.get("status") or {}).get("atProvider") or {}
+    return list(_between(declared, told))
+
+
+def _between(declared: Mapping[str, Any], told: Mapping[str, Any], at: str = "") -> Iterator[str]:
+    for name, value in declared.items():
+        other = told.get(name)
+        if name.endswith(_REFERENCES) or other is None or value is None:
+            continue
+        if isinstance(value, Mapping) and isinstance(other, Mapping):
+            yield from _between(value, other, f"{at}{name}.")
+        elif (one := _plain(value)) is not None and (two := _plain(other)) not in (None, one):
+            yield f"{at}{name}: declared {', '.join(one)}, the cloud has {', '.join(two or ())}"
+
+
+def _plain(value: Any) -> list[str] | None:
+    """In words, whatever the order; None: too deep to be compared."""
+    values = value if isinstance(value, list) else [value]
+    if any(isinstance(each, list | Mapping) for each in values):
+        return None
+    return sorted(str(each).lower() if isinstance(each, bool) else str(each) for each in values)

@@ -1,0 +1,187 @@
+"""A new core looks at what an old one made in clouds before it may change any of it.
+
+Until all of it was observed and compared with its declaration, every managed resource may only be
+observed, and nothing declares others: Argo CD and Crossplane rest on what keeps them. An annotation
+says what each was allowed before, so a run that is cut off goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from k8s_ucp.aws.crds import CLUSTER_PROVIDER_CONFIG
+from k8s_ucp.backup import EXTERNAL_NAMES
+from k8s_ucp.context import StartContext, persistent
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.errors import some_of
+from k8s_ucp.inspect.crossplane_objects import composites
+from k8s_ucp.inspect.resource_conditions import WAITS_FOR_ANOTHER
+from k8s_ucp.kube import APPLICATION, Kind, Kube, Object
+from k8s_ucp.managed.comparison import differences
+from k8s_ucp.managed.policies import PAUSED, policies_of
+from k8s_ucp.managed.reconcile import EXTERNAL_NAME
+from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP
+from k8s_ucp.reconciler.runtime.conditions import find
+
+ADOPTING = f"{GROUP}/adopting"
+"""Annotation of what is only observed for now, or rests: what it was before, as JSON."""
+RESTS = "argocd.argoproj.io/skip-reconcile"
+"""Annotation by which Argo CD leaves an Application alone."""
+SECONDS = 600.0
+SETTLE_SECONDS = 20.0
+"""What waits for something that isn't in the cloud is given so long after all else was seen."""
+_ABSENT = re.compile(r"external resource does not exist")
+
+
+def begin_observing(context: StartContext, applications: Iterable[str]) -> None:
+    """Before any provider has the account. applications: those that declare managed resources."""
+    kube = context.kube
+    for name in applications:
+        _rest(kube, APPLICATION, name, ARGOCD_NAMESPACE, RESTS)
+    for each in composites(kube):
+        about = each["metadata"]
+        kind = kube.kind_of(each["apiVersion"], each["kind"])
+        if PAUSED not in (about.get("annotations") or {}):
+            _rest(kube, kind, about["name"], about.get("namespace"), PAUSED)
+    for _, kind, item in context.core_state.managed():
+        policies = policies_of(item)
+        if is_adopting(item) or policies.only_observed or policies.paused:
+            continue
+        about, listed = item["metadata"], item["spec"].get("managementPolicies")
+        change = {
+            "metadata": {"annotations": {ADOPTING: json.dumps(listed)}},
+            "spec": {"managementPolicies": ["Observe"]},
+        }
+        kube.patch(kind, about["name"], about.get("namespace"), change)
+
+
+def has_begun(context: StartContext) -> bool:
+    """An earlier run was cut off while it observed. Raises KubeError."""
+    return any(is_adopting(each) for _, _, each in context.core_state.managed())
+
+
+def has_account(context: StartContext) -> bool:
+    """The simulated cloud's provider may act already. Raises KubeError."""
+    return context.simulates_cloud and (
+        context.kube.find(CLUSTER_PROVIDER_CONFIG, "default") is not None
+    )
+
+
+def _foresee_adoption(context: StartContext) -> Iterator[Foreseen]:
+    if context.core_answers() and EXTERNAL_NAMES in context.core_state.restored():
+        return
+    why = "each is observed and compared with its declaration before it may be changed"
+    yield Foreseen("wait", "existing cloud resources", why)
+
+
+@step("Compare existing cloud resources, then manage them", foresee=_foresee_adoption)
+@persistent
+def adopt_resources(context: StartContext, report: Report) -> None:
+    """Raises DeadlineExceeded that names what can't be observed."""
+    state = context.core_state
+    if EXTERNAL_NAMES in state.restored():
+        return
+    watch = _Observation(context)
+    if watch.look():
+        context.wait(
+            "observation of existing cloud resources",
+            watch.look,
+            report,
+            seconds=SECONDS,
+            pause=0.5,
+            next="fix what is named (ucp doctor)",
+        )
+    found = [each for _, each in watch.seen if _is_synced(each)]
+    context.adopted = len(found)
+    for each in found:
+        if words := differences(each):
+            context.differing.append(f"{_named(each)} ({'; '.join(words)})")
+    for each in (item for _, item in watch.seen if not _is_synced(item)):
+        context.recreated.append(_named(each))
+    told = f"; {len(context.differing)} differ from git" if context.differing else ""
+    report(f"{len(found)} adopted{told}")
+    _own(context, watch.seen)
+    state.note_restored("restore-external-names", EXTERNAL_NAMES)
+
+
+@dataclass
+class _Observation:
+    """Of all resources that may only be observed for now."""
+
+    context: StartContext
+    seen: list[tuple[Kind, Object]] = field(default_factory=list)
+    _only_references_since: float | None = None
+
+    def look(self) -> str:
+        """What isn't seen yet, in words. Raises KubeError."""
+        managed = self.context.core_state.managed()
+        self.seen = [(kind, each) for _, kind, each in managed if is_adopting(each)]
+        waiting = {
+            f"{_named(each)}: {why}": bool(WAITS_FOR_ANOTHER.search(why))
+            for _, each in self.seen
+            if (why := unseen(each))
+        }
+        if not waiting or not all(waiting.values()):
+            self._only_references_since = None
+        else:
+            now = time.monotonic()
+            self._only_references_since = self._only_references_since or now
+            if now - self._only_references_since > SETTLE_SECONDS:
+                return ""
+        return some_of(sorted(waiting)) if waiting else ""
+
+
+def is_adopting(item: Object) -> bool:
+    return ADOPTING in (item["metadata"].get("annotations") or {})
+
+
+def unseen(item: Object) -> str:
+    """Why it isn't known yet what the cloud has of a resource; "": it is. Pure."""
+    condition = find(item, "Synced")
+    if condition is None:
+        return "not observed yet"
+    said = str(condition.get("message") or condition.get("reason") or "")
+    if condition["status"] == "True" or _ABSENT.search(said):
+        return ""
+    return said or "not observed yet"
+
+
+def _is_synced(item: Object) -> bool:
+    return (find(item, "Synced") or {}).get("status") == "True"
+
+
+def _own(context: StartContext, observed: Iterable[tuple[Kind, Object]]) -> None:
+    """The resources first: what keeps them would undo it meanwhile."""
+    kube = context.kube
+    for kind, item in observed:
+        before = json.loads(item["metadata"]["annotations"][ADOPTING])
+        # What a kind has as its default belongs to nobody.
+        spec = {"managementPolicies": None if before == ["*"] else before}
+        change = {"metadata": {"annotations": {ADOPTING: None}}, "spec": spec}
+        kube.patch(kind, item["metadata"]["name"], item["metadata"].get("namespace"), change)
+    for each in filter(is_adopting, composites(kube)):
+        kind = kube.kind_of(each["apiVersion"], each["kind"])
+        _wake(kube, kind, each, PAUSED)
+    for each in filter(is_adopting, kube.list_all(APPLICATION, ARGOCD_NAMESPACE)):
+        _wake(kube, APPLICATION, each, RESTS)
+
+
+def _rest(kube: Kube, kind: Kind, name: str, namespace: str | None, annotation: str) -> None:
+    change = {"metadata": {"annotations": {annotation: "true", ADOPTING: "null"}}}
+    kube.patch(kind, name, namespace, change)
+
+
+def _wake(kube: Kube, kind: Kind, item: Object, annotation: str) -> None:
+    about = item["metadata"]
+    change = {"metadata": {"annotations": {annotation: None, ADOPTING: None}}}
+    kube.patch(kind, about["name"], about.get("namespace"), change)
+
+
+def _named(item: Object) -> str:
+    name = (item["metadata"].get("annotations") or {}).get(EXTERNAL_NAME, "")
+    return f"{item['kind']} {name or item['metadata']['name']}"
