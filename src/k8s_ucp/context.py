@@ -278,14 +278,16 @@ class StartContext(TopologyView):
     git_read_credential: Credential | None = None
     """What Argo CD reads them with; without it, the one that pushes."""
     cancel: Cancel = field(default_factory=Cancel)
-    abandon: str = ""
-    """A core cluster that may go though it can't be asked what is lost with it."""
+    abandon: frozenset[str] = frozenset()
+    """Names of what is given up if it can't be deleted; the core cluster's, where it is silent."""
+    longest_wait: float | None = None
+    """Seconds that each wait of a teardown may take; None: as long as clouds take."""
     unasked: list[str] = field(default_factory=list)
     """What may be lost with a core that could not be asked."""
     destroys: bool = False
     """This run is a teardown: nothing that ends is to come back."""
     delete_data: bool = False
-    """A teardown takes databases and machines, too."""
+    """A teardown takes databases and machines, too; a stop what clusters of this machine keep."""
     kept: list[str] = field(default_factory=list)
     """What a teardown leaves in clouds, in words."""
     snapshots: list[str] = field(default_factory=list)

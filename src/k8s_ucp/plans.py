@@ -29,7 +29,7 @@ from k8s_ucp.preflight.machine import (
     check_versions,
 )
 from k8s_ucp.preflight.orphans import check_orphans
-from k8s_ucp.preflight.removal import check_existing_core
+from k8s_ucp.preflight.removal import check_data, check_existing_core
 from k8s_ucp.steps.backup.adopt_resources import adopt_resources
 from k8s_ucp.steps.backup.back_up import back_up, back_up_before_stop, restore_backup
 from k8s_ucp.steps.backup.restore_external_names import restore_external_names
@@ -41,7 +41,12 @@ from k8s_ucp.steps.preparation.tools_and_images import (
     save_images,
 )
 from k8s_ucp.steps.shutdown.remove_from_core import remove_from_core
-from k8s_ucp.steps.shutdown.stop import check_stopped, stop_clusters, stop_components
+from k8s_ucp.steps.shutdown.stop import (
+    check_stopped,
+    delete_repositories,
+    stop_clusters,
+    stop_components,
+)
 from k8s_ucp.steps.startup.apply_manifests import apply_credentials, apply_foundation
 from k8s_ucp.steps.startup.claim_core import claim_core
 from k8s_ucp.steps.startup.clusters import make_app_clusters, start_core
@@ -57,7 +62,7 @@ from k8s_ucp.steps.startup.start_on_host import (
     with_rollouts,
 )
 from k8s_ucp.steps.teardown.checks import check_destroyable
-from k8s_ucp.steps.teardown.core import delete_core
+from k8s_ucp.steps.teardown.core import delete_core, give_up_core
 from k8s_ucp.steps.teardown.deletion import (
     delete_claims,
     delete_clusters,
@@ -199,43 +204,46 @@ def bring_back(topology: Topology) -> Plan[StartContext]:
     )
 
 
-def stop() -> Plan[StartContext]:
+def stop(*, delete_repos: bool = False) -> Plan[StartContext]:
     """Everything ends: no drain, since all of it goes and comes together.
 
-    What git and the data folders hold stays; kind's clusters are made anew from it. From a core
-    that others made everything of ours is taken away, and comes back from git as well.
+    What git and the data folders hold stays unless it is given up; kind's clusters are made anew
+    from it. From a core that others made everything of ours is taken away, and comes back from git
+    as well.
     """
     return Plan(
         "stop",
-        checks=(check_orphans, check_existing_core),
+        checks=(check_orphans, check_data, check_existing_core),
         tasks=(
             Task(back_up_before_stop),
             Task(stop_components, after=("back-up",)),
             Task(remove_from_core, after=("stop-components",)),
             Task(stop_clusters, after=("remove-from-core",)),
             Task(check_stopped, after=("stop-clusters",)),
+            Task(delete_repositories, after=("check-stopped",), when=delete_repos),
         ),
     )
 
 
-def destroy() -> Plan[StartContext]:
+def destroy(*, core_answers: bool = True) -> Plan[StartContext]:
     """Everything goes for good, in the order in which it lets go of each other.
 
-    The core is the last to know what is in the clouds: it ends once they were seen empty. The
-    repositories stay.
+    The core is the last to know what is in the clouds: it ends once they were seen empty. One that
+    is silent, and that a person gives up, takes its knowledge along. The repositories stay.
     """
     return Plan(
         "destroy",
         checks=(check_destroyable, check_existing_core),
         tasks=(
-            Task(record_resources),
-            Task(pause_automation, after=("record-resources",)),
-            Task(drain_environments, after=("pause-automation",)),
-            Task(delete_claims, after=("drain-environments",)),
-            Task(delete_clusters, after=("delete-claims",)),
-            Task(delete_networks, after=("delete-clusters",)),
-            Task(verify_clouds_empty, after=("delete-networks",)),
-            Task(back_up_before_stop, after=("verify-clouds-empty",)),
+            Task(record_resources, when=core_answers),
+            Task(pause_automation, after=("record-resources",), when=core_answers),
+            Task(drain_environments, after=("pause-automation",), when=core_answers),
+            Task(delete_claims, after=("drain-environments",), when=core_answers),
+            Task(delete_clusters, after=("delete-claims",), when=core_answers),
+            Task(delete_networks, after=("delete-clusters",), when=core_answers),
+            Task(verify_clouds_empty, after=("delete-networks",), when=core_answers),
+            Task(give_up_core, when=not core_answers),
+            Task(back_up_before_stop, after=("verify-clouds-empty", "give-up-core")),
             Task(stop_components, after=("back-up",)),
             Task(remove_from_core, after=("stop-components",)),
             Task(stop_clusters, after=("remove-from-core",)),

@@ -63,6 +63,11 @@ class StateFolder:
         return self.root / "cloud-resources.json"
 
     @property
+    def abandoned(self) -> Path:
+        """What could not be deleted in clouds and was given up."""
+        return self.root / "abandoned.json"
+
+    @property
     def components(self) -> Path:
         """Working files of the components that run as host processes."""
         return self.root / "components"

@@ -5,11 +5,14 @@ Counts come from the cloud's ledger, which ucp doesn't write.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import tempfile
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ import pytest
 from k8s_ucp.aws.account import read_account
 from k8s_ucp.aws.client import AwsAccount
 from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
-from k8s_ucp.kube import SECRET
+from k8s_ucp.kube import SECRET, SERVICE, Kube
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from tests.e2e.world import World, until
 from tests.evidence import table, write
@@ -64,6 +67,15 @@ class Cloud:
 
     def ids(self) -> set[tuple[str, str, str]]:
         return set(remaining(self.entries()))
+
+    def foreign(self, count: int) -> set[tuple[str, str, str]]:
+        """Networks that somebody else makes in both regions."""
+        before = self.ids()
+        for number in range(count):
+            region = ("eu-west-3", "us-east-1")[number % 2]
+            block = f"10.{number // 250 + 100}.{number % 250}.0/24"
+            self.others.call("ec2", region, "CreateVpc", CidrBlock=block)
+        return self.ids() - before
 
     def last(self) -> int:
         return max((each.number for each in self.entries()), default=0)
@@ -118,6 +130,183 @@ def test_a_core_that_lost_everything_finds_its_clouds_again(world: World) -> Non
     assert again <= 1.5 * first
 
 
+LEAVING = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+  clouds: {aws: {simulated: true}}
+  environments:
+    - {name: stage, cluster: {provider: eks}}
+    - {name: prod, cluster: {provider: eks}, promotesFrom: stage}
+    - {name: far, cluster: {provider: eks, region: us-east-1}, promotesFrom: prod}
+  apps:
+    - {name: web, path: web}
+  databases:
+    - {name: quotes, provider: aws, environments: [stage]}
+    - {name: orders, provider: aws, environments: [far]}
+"""
+WEB = {
+    "kustomization.yaml": "resources: [service.yaml]\n",
+    "service.yaml": """\
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  type: LoadBalancer
+  selector: {app: web}
+  ports: [{port: 80}]
+""",
+}
+FOREIGN = 500
+WAIT = "60"
+"""Seconds that each step of a teardown may take here: nothing in this cloud takes minutes."""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(5400)
+def test_what_can_not_be_deleted_is_exactly_what_is_reported(world: World) -> None:
+    (world.workspace / "ucp.yaml").write_text(LEAVING)
+    (world.workspace / "web").mkdir()
+    for name, text in WEB.items():
+        (world.workspace / "web" / name).write_text(text)
+    with giving_addresses(world, ("stage", "prod", "far")):
+        start(world)
+        wait_until_well(world, 3)
+    cloud = Cloud(world)
+    mine = cloud.ids()
+    theirs = {id for _, _, id in cloud.foreign(FOREIGN)}
+    hold_finalizer(world, "Subnet", "stage")
+    world.ucp("cloud", "fault", "add", "unavailable", "--region", "us-east-1")
+    destroy = ("destroy", "--yes", "--delete-data", "--wait", WAIT)
+    said = []
+    plan = json.loads(world.ucp(*destroy, "--plan", "-o", "json").stdout)
+    with dead(world, "prod"):
+        given_up: list[str] = []
+        for more in ((), ("demo-prod",), ("orders-far",), ("demo-far",), ("demo-stage",)):
+            given_up += more
+            flags = [word for each in given_up for word in ("--abandon", each)]
+            done = world.ucp_any(*destroy, *flags, timeout=900)
+            said.append((" ".join(flags) or "none", done.returncode, done.stderr))
+            print(said[-1], flush=True)
+            if done.returncode == 0:
+                break
+    assert said[-1][1] == 0, said
+    assert len(said) > 1, "what is stuck was named first"
+    reported = json.loads((world.state / "abandoned.json").read_text())
+    words = {word for each in reported for word in each["what"].split()}
+    left = {place for place in cloud.ids() if place[2] not in theirs}
+    assert {id for _, _, id in left} <= words, "nothing is left that was not reported"
+    assert {region for region, _, _ in left} <= {"us-east-1"}, "only what could not be deleted"
+    touched = [each for each in cloud.entries() if each.id in theirs and each.caller != "others"]
+    assert [each for each in touched if not each.caller.endswith("others")] == []
+    assert theirs <= {id for _, _, id in cloud.ids()}
+    shown = world.ucp("status").stdout
+    assert "may still be billed" in shown
+    write(
+        "destroy",
+        "The end of a topology, with what can't be deleted",
+        {
+            "What was counted": table(
+                ("", ""),
+                [
+                    ("resources of the topology before", len(mine)),
+                    ("lines of `ucp destroy --plan` that delete", deletions(plan)),
+                    ("left in the cloud by its ledger", f"{len(left)}, all of them reported"),
+                    ("of these in regions that answer", 0),
+                    ("others' resources beside ours", len(theirs)),
+                    ("touched of these", len(touched)),
+                ],
+            ),
+            "Runs": table(
+                ("given up", "exit code", "says"),
+                [(flags, code, f"`{first_words(words)}`") for flags, code, words in said],
+            ),
+            "How": (
+                "Three environments on EKS, one in a region that refuses every call, one whose API "
+                "server is killed whenever it starts; two databases, a load balancer in each "
+                "environment, and a finalizer of somebody else's on a subnet. `ucp destroy` runs "
+                f"with `--delete-data --wait {WAIT}`, and gives up what it names, one by one. "
+                "Counts are the cloud's own ledger's."
+            ),
+        },
+        command="make soak ARGS=tests/e2e/test_leaving.py",
+    )
+
+
+def deletions(plan: dict[str, Any]) -> int:
+    return sum(each["action"] == "delete" for each in plan["steps"])
+
+
+def first_words(said: str) -> str:
+    lines = [
+        each for each in said.splitlines() if "not reached within" in each or "destroy" in each
+    ]
+    return (lines or [""])[0].strip().replace("|", "/")[:160]
+
+
+def hold_finalizer(world: World, kind: str, environment: str) -> None:
+    """Somebody else's, on one managed resource of an environment."""
+    core = world.kube("core")
+    found = core.kind_of("ec2.aws.m.upbound.io/v1beta1", kind)
+    labels = f"k8s-ucp.io/environment={environment}"
+    item = core.list_all(found, CLUSTERS_NAMESPACE, labels=labels)[0]["metadata"]
+    finalizers = [*(item.get("finalizers") or ()), "example.org/hold"]
+    core.patch(found, item["name"], CLUSTERS_NAMESPACE, {"metadata": {"finalizers": finalizers}})
+    core.close()
+
+
+@contextmanager
+def repeatedly(act: Callable[[], None], seconds: float) -> Iterator[None]:
+    """Beside what happens inside."""
+    ended = threading.Event()
+
+    def loop() -> None:
+        while not ended.wait(seconds):
+            with contextlib.suppress(Exception):
+                act()
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def dead(world: World, environment: str) -> AbstractContextManager[None]:
+    """The API server of a cluster in the cloud, killed whenever it starts."""
+
+    def kill() -> None:
+        for each in world.processes():
+            words = " ".join(each.cmdline())
+            if f"eks-demo-{environment}-" in words and "kube-apiserver" in words.split()[0]:
+                each.kill()
+
+    kill()
+    return repeatedly(kill, 1.0)
+
+
+def giving_addresses(world: World, environments: Sequence[str]) -> AbstractContextManager[None]:
+    """What a cloud's controller does: each load balancer gets an address."""
+
+    def give() -> None:
+        for each in environments:
+            kube = Kube(json.loads(world.ucp("kubeconfig", each).stdout))
+            address = {"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}}
+            for item in kube.list_all(SERVICE):
+                given = (item.get("status") or {}).get("loadBalancer") or {}
+                if item["spec"].get("type") == "LoadBalancer" and not given.get("ingress"):
+                    about = item["metadata"]
+                    kube.patch(
+                        SERVICE, about["name"], about["namespace"], address, subresource="status"
+                    )
+            kube.close()
+
+    return repeatedly(give, 5.0)
+
+
 def start(world: World) -> float:
     began = time.monotonic()
     world.ucp("start", "--yes", timeout=900)
@@ -149,7 +338,7 @@ def lose_core(world: World) -> None:
     """A machine that went: all but what is AWS's."""
     world.kill_everything()
     with tempfile.TemporaryDirectory(prefix="ucp-kept-") as folder:
-        kept = []
+        kept: list[tuple[Path, Path]] = []
         for pattern in KEPT:
             for each in world.state.glob(pattern):
                 place = Path(folder) / str(len(kept))
@@ -166,7 +355,3 @@ def journal_times(world: World) -> dict[str, float]:
     journal = json.loads((world.state / "journal.json").read_text())
     began = time.mktime(time.strptime(journal["began"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
     return {each["id"]: began + each["began"] + each["seconds"] for each in journal["steps"]}
-
-
-def names(items: Iterable[tuple[str, str, str]]) -> list[str]:
-    return sorted(f"{kind} {id}" for _, kind, id in items)

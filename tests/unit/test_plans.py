@@ -63,6 +63,18 @@ def test_a_teardown_knows_what_to_look_for_and_looks_before_the_core_ends() -> N
         assert earlier in before(plan, later)
 
 
+def test_a_core_that_is_given_up_is_asked_nothing() -> None:
+    plan = plans.destroy(core_answers=False)
+    ids = [each.step.id for each in plan.tasks]
+    assert ids[:2] == ["give-up-core", "back-up"]
+    assert "give-up-core" not in [each.step.id for each in plans.destroy().tasks]
+
+
+def test_repositories_go_last_and_only_where_they_are_given_up() -> None:
+    assert plans.stop(delete_repos=True).tasks[-1].step.id == "delete-repositories"
+    assert "delete-repositories" not in {each.step.id for each in plans.stop().tasks}
+
+
 def test_a_simulated_cloud_is_there_before_what_calls_it() -> None:
     plan = plans.start(default(clouds=SIMULATED))
     assert "start-supervisor" in before(plan, "start-cloud")
@@ -87,7 +99,17 @@ def test_what_a_topology_does_not_ask_for_is_no_step() -> None:
     assert steps(rollouts) - steps(plain) == {"start-rollouts"}
 
 
-@pytest.mark.parametrize("plan", [*STARTS.values(), plans.stop(), plans.destroy(), plans.publish()])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        *STARTS.values(),
+        plans.start(default(clouds=SIMULATED)),
+        plans.stop(delete_repos=True),
+        plans.destroy(),
+        plans.destroy(core_answers=False),
+        plans.publish(),
+    ],
+)
 def test_every_step_says_what_it_would_do(plan: Plan[StartContext]) -> None:
     """The lines of --plan come from the steps: one that says nothing would be missing there."""
     silent = Step("", "", lambda *_: None).foresee

@@ -34,6 +34,17 @@ def credential_of(topology: Topology, workspace: Workspace) -> Credential | None
     return named_credential(name, topology, workspace)
 
 
+def credential_or_note(call: Invocation, topology: Topology) -> Credential | None:
+    """The same, of a command that goes on without one: the step that can't push says what lacks."""
+    from k8s_ucp.credentials import BadCredential
+
+    try:
+        return credential_of(topology, call.workspace)
+    except BadCredential as error:
+        call.console.say(f"note: {error.message}")
+        return None
+
+
 def read_credential_of(topology: Topology, workspace: Workspace) -> Credential | None:
     """What `spec.git.readAuth` names, for Argo CD; None: it reads with what pushes.
 

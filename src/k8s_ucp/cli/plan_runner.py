@@ -20,7 +20,9 @@ from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import Plan, RunInterrupted, Step, StepEvent, Task, foresee
 from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.costs import costs_of
 from k8s_ucp.redaction import without_secrets
+from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace
 
 LOG_BYTES = 1024 * 1024
@@ -135,21 +137,29 @@ def show_plan(
     output: Output,
     before: Foreseeings | None = None,
     after: Foreseeings | None = None,
+    now: Topology | None = None,
 ) -> None:
     """Print what plans would do, and do none of it. before, after: what is done around them.
 
-    Raises UcpError where the checks of one would refuse it.
+    now: ucp.yaml as it is, where the plans are for another one: prices are taken from both. Raises
+    UcpError where the checks of one would refuse it.
     """
     for plan in plans:
         pipeline.preflight(plan, context)
     with tempfile.TemporaryDirectory(prefix="ucp-plan-") as folder:
         context.scratch = Path(folder)
         data = foresee([_around(before or {}), *plans, _around(after or {})], context)
+    costs = costs_of([*([now] if now else []), context.topology], data["steps"])
+    if costs:
+        data["costs"] = [each.data() for each in costs]
     rows = [[each[name] for name in ("action", "object", "reason", "id")] for each in data["steps"]]
     call.show_list(output, data, ("action", "object", "reason", "step"), rows)
     for each in context.notes:
         call.console.say(f"note: {each}")
     if output is Output.table:
+        if costs:
+            words = [f"  {each}" for each in costs]
+            call.console.data("\n".join(["", "costs, by the prices in ucp.yaml:", *words]))
         lost = [f"  {each}" for each in data["lost"]] or ["  nothing"]
         call.console.data("\n".join(["", "lost for good:", *lost]))
 

@@ -51,14 +51,24 @@ class ClusterDeletion:
 
 def still_there(kube: Kube, items: Iterable[Object]) -> list[str]:
     """Those of the objects that aren't gone, each with its own last error. Raises KubeError."""
+    return list(map(in_words, remaining(kube, items)))
+
+
+def remaining(kube: Kube, items: Iterable[Object]) -> list[Object]:
+    """Those of the objects that aren't gone, as they are now. Raises KubeError."""
     found = []
     for each in items:
         about = each["metadata"]
         kind = kube.kind_of(each["apiVersion"], each["kind"])
         now = kube.find(kind, about["name"], about["namespace"])
         if now is not None and now["metadata"]["uid"] == about["uid"]:
-            found.append(f"{each['kind']} {about['name']} ({_state(now)})")
-    return sorted(found, key=_is_only_leaving)
+            found.append(now)
+    return sorted(found, key=lambda now: _is_only_leaving(in_words(now)))
+
+
+def in_words(item: Object) -> str:
+    """An object that is to go, and why it hasn't."""
+    return f"{item['kind']} {item['metadata']['name']} ({_state(item)})"
 
 
 def cluster_resources(

@@ -104,6 +104,14 @@ def stuck(
         yield f"{name} ({', '.join(words) or last_error(each) or 'it is being deleted'})"
 
 
+def kubectl_words(verb: str, item: Object) -> str:
+    """kubectl's words for a command about an object, without the program and its kubeconfig."""
+    metadata, group = item["metadata"], str(item["apiVersion"]).rpartition("/")[0]
+    kind = item["kind"].lower() + (f".{group}" if group else "")
+    namespace = f" -n {metadata['namespace']}" if metadata.get("namespace") else ""
+    return f"{verb} {kind} {metadata['name']}{namespace}"
+
+
 def last_error(item: Object) -> str:
     """What its conditions say that aren't met."""
     conditions = (item.get("status") or {}).get("conditions") or []

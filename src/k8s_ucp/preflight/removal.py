@@ -40,6 +40,26 @@ def check_existing_core(context: StartContext) -> None:
         )
 
 
+def check_data(context: StartContext) -> None:
+    """A stop that gives up data gives up none that something outside depends on. Raises UcpError.
+
+    Nothing is asked of a core without clouds.
+    """
+    if not context.delete_data or context.destroys:
+        return
+    core, info = context.topology.core_cluster, context.provider.info
+    if info.adopts or info.remote:
+        raise UcpError(
+            f"--delete-data: {core} ({info.name}) does not keep its data on this machine",
+            next="ucp stop; or, to delete all that the topology has: ucp destroy",
+        )
+    if context.simulates_cloud:
+        raise UcpError(
+            f"{core} manages resources of a cloud, which nothing would manage without its data",
+            next="ucp destroy --delete-data",
+        )
+
+
 def check_tracking(inventory: Inventory) -> None:
     """An Argo CD that stays still says what it keeps for us. Raises UcpError."""
     if not inventory.argocd_stays:

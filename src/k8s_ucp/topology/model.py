@@ -14,6 +14,7 @@ from k8s_ucp.topology.parts import (
     Ci,
     Clouds,
     CoreCluster,
+    Costs,
     Credentials,
     CrossplaneSettings,
     Database,
@@ -54,6 +55,7 @@ class Spec(Part):
     clouds: Clouds = Clouds()
     images: Images = Images()
     checks: Checks = Checks()
+    costs: Costs | None = None
     ci: Ci | None = None
     tools: Tools = Tools()
 

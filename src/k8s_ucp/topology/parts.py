@@ -491,6 +491,28 @@ class Checks(Part):
     """Findings that do not count, each with the reason."""
 
 
+class Price(Part):
+    """What one cluster or database costs. The line that says most of an object counts."""
+
+    provider: Word
+    """As the cluster or the database says it."""
+    size: Word | None = None
+    """Default: any."""
+    region: Word | None = None
+    """Default: any."""
+    monthly: float = Field(ge=0)
+    """Price of a month, in the currency."""
+
+
+class Costs(Part):
+    """Prices for the cost lines of --plan. Without them no cost is shown: none is guessed."""
+
+    currency: Word = "USD"
+    clusters: tuple[Price, ...] = ()
+    """Of clusters in clouds, with their nodes and networks."""
+    databases: tuple[Price, ...] = ()
+
+
 class Ci(Part):
     """CI pipelines that are rendered to the app repository."""
 

@@ -129,8 +129,7 @@ def test_of_a_cluster_that_is_up_only_failures_are_told() -> None:
         (
             ASYNC,
             "error",
-            "kubectl --kubeconfig /w/core.yaml -n ucp-clusters describe "
-            "cluster.eks.aws.m.upbound.io demo-stage",
+            "kubectl --kubeconfig /w/core.yaml describe cluster.eks.aws.m.upbound.io demo-stage",
         ),
     ],
 )

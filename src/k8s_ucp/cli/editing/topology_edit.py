@@ -97,13 +97,15 @@ def plan_edit(
     """
     from k8s_ucp import plans
     from k8s_ucp.context import StartContext
+    from k8s_ucp.topology import load
 
     path = call.workspace.topology_file
     text, topology = edit(read_topology(path), path)
     said = {**(before or {}), "write-topology": [Foreseen("change", path.name, why)]}
     if call.workspace.gitops(topology.name).core.exists():
         context = context_of(call, topology, text, removed=removed)
-        show_plan(call, [plans.publish()], context, output, said, after)
+        now = load(path)
+        show_plan(call, [plans.publish()], context, output, said, after, now)
     else:
         context = StartContext(workspace=call.workspace, topology=topology)
         show_plan(call, [], context, output, said)

@@ -11,18 +11,30 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, placed
+from k8s_ucp.cli.command import (
+    Output,
+    OutputOption,
+    declare,
+    invocation,
+    notation,
+    option,
+    placed,
+)
 from k8s_ucp.cli.git_credentials import credential_of
+from k8s_ucp.cli.inspection.doctor_fixes import fix as fix_findings
 from k8s_ucp.cli.inspection.status import collect
 from k8s_ucp.cli.topology_selection import chosen_view
+from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import TopologyView
 from k8s_ucp.credentials import exposed_files
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.inspect.abandoned import AbandonedRecord
 from k8s_ucp.inspect.doctor import checks
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.preflight.adoption import adopted_settings
 from k8s_ucp.preflight.machine import check_folders, check_limits
+from k8s_ucp.reconciler.aws.control_planes import is_plane_name
 from k8s_ucp.reconciler.backup.writer import failure
 
 app = declare()
@@ -41,6 +53,17 @@ def examine(
             help="Write a support bundle (tar.gz, without secrets) to a new file.",
         ),
     ] = None,
+    fix: Annotated[
+        bool,
+        typer.Option(
+            "--fix",
+            help=(
+                "Restart stopped components, write missing kubeconfigs and make credential files "
+                "private. Nothing is deleted."
+            ),
+        ),
+    ] = False,
+    yes: Annotated[bool, option("--yes", None, "With --fix: do not ask.")] = False,
     output: OutputOption = Output.table,
 ) -> None:
     """Find problems and print the next command for each.
@@ -61,7 +84,8 @@ def examine(
         call.console.data(_page(found))
     else:
         call.console.data(notation({"findings": [each.data() for each in found]}, output))
-    if any(each.severity == "error" for each in found):
+    fixed = fix_findings(call, context, found, yes=yes) if fix else set()
+    if any(each.severity == "error" and each.id not in fixed for each in found):
         raise typer.Exit(1)
 
 
@@ -79,9 +103,32 @@ def examined(context: TopologyView) -> checks.Examined:
         unfit=unfit,
         lacking=lacking,
         machine=dict(_lacks(context)),
+        startable=_startable(context),
+        without_kubeconfig=list(_without_kubeconfig(context)),
+        abandoned=AbandonedRecord(context.state.abandoned).resources(),
+        abandoned_file=str(context.state.abandoned),
         app_clusters={name: context.state.kubeconfig(name) for name in seen.answering},
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),
     )
+
+
+def _startable(context: TopologyView) -> set[str]:
+    """Components whose programs this machine has, unless they were stopped on purpose."""
+    placement = context.placement
+    if context.in_pods or placement.is_stopping() or not context.state.supervisor_config.exists():
+        return set()
+    return {argocd.NAME, crossplane.NAME, reconciler.NAME, cloud.NAME}
+
+
+def _without_kubeconfig(context: TopologyView) -> Iterator[str]:
+    for maker in context.providers.values():
+        if maker.info.adopts or maker.info.remote:
+            continue
+        for name in maker.names():
+            if is_plane_name(name) or context.state.kubeconfig(name).exists():
+                continue
+            if maker.state(name).ready:
+                yield name
 
 
 def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
@@ -110,5 +157,7 @@ def _page(found: list[Finding]) -> str:
     if not found:
         return "no problems found"
     return "\n".join(
-        f"{_SIGNS[each.severity]}  {each.message}\n         next: {each.next}" for each in found
+        f"{_SIGNS[each.severity]}  {each.message}\n         next: {each.next}"
+        + (f"\n         ucp doctor --fix: {each.fix}" if each.fix else "")
+        for each in found
     )

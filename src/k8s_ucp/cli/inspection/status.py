@@ -18,6 +18,7 @@ from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.inspect import status
+from k8s_ucp.inspect.abandoned import AbandonedRecord
 from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology.placement import NO_DATA, simulated_databases
@@ -58,6 +59,8 @@ def show(
     while True:
         seen = collect(context)
         summary = status.summarize(context.topology, seen)
+        if abandoned := AbandonedRecord(context.state.abandoned).resources():
+            summary["abandoned"] = [each.data() for each in abandoned]
         text = (
             _page(summary, seen, simulated_databases(context.topology), call.console.width)
             if output is Output.table
@@ -183,6 +186,10 @@ def _page(
         if len(waiting) > SHOWN_CLAIMS:
             rows.append([f"and {len(waiting) - SHOWN_CLAIMS} more", "", "see -o json"])
         pages.append(table(("claim", "state", "why"), rows, width=width))
+    if abandoned := summary.get("abandoned"):
+        rows = [[each["object"], each["since"], each["error"]] for each in abandoned]
+        columns = ("abandoned, may still be billed", "since", "last error")
+        pages.append(table(columns, rows, width=width))
     return f"topology {summary['topology']}\n\n" + "\n\n".join(pages)
 
 

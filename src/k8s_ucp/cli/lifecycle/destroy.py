@@ -14,11 +14,11 @@ from k8s_ucp.cli.command import (
     invocation,
     option,
 )
-from k8s_ucp.cli.git_credentials import credential_of
+from k8s_ucp.cli.git_credentials import credential_or_note
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
 from k8s_ucp.cli.topology_selection import chosen_context
-from k8s_ucp.credentials import BadCredential
 from k8s_ucp.errors import UsageError, some_of
+from k8s_ucp.inspect.abandoned import AbandonedRecord
 
 app = declare()
 
@@ -31,6 +31,25 @@ def destroy(
         bool,
         option("--delete-data", None, "Delete databases and machines, too, with their data."),
     ] = False,
+    abandon: Annotated[
+        list[str] | None,
+        option(
+            "--abandon",
+            "NAME",
+            "Give up a resource, an Application or all of a cluster that can't be deleted: it is "
+            "recorded, and no longer waited for. The core cluster's name: delete it although it "
+            "does not respond; repeatable.",
+        ),
+    ] = None,
+    wait: Annotated[
+        int | None,
+        option(
+            "--wait",
+            "SECONDS",
+            "How long each step may wait. Default: as long as clouds take, up to 40 minutes.",
+            min=1,
+        ),
+    ] = None,
     plan: PlanOption = False,
     output: PlanOutputOption = Output.table,
 ) -> None:
@@ -43,25 +62,30 @@ def destroy(
     call = invocation(ctx)
     context = chosen_context(call)
     context.destroys, context.delete_data = True, delete_data
+    context.abandon, context.longest_wait = frozenset(abandon or ()), wait
     name = context.topology.name
-    try:
-        context.git_credential = credential_of(context.topology, call.workspace)
-    except BadCredential as error:
-        call.console.say(f"note: {error.message}")
+    context.git_credential = credential_or_note(call, context.topology)
     from k8s_ucp import plans
 
+    given_up = context.topology.core_cluster in context.abandon and not context.core_answers()
+    destruction = plans.destroy(core_answers=not given_up)
     if plan:
-        show_plan(call, [plans.destroy()], context, output)
+        show_plan(call, [destruction], context, output)
         return
     if not yes:
         _confirm(name)
-    seconds = run_plan(plans.destroy(), context, call.console)
+    seconds = run_plan(destruction, context, call.console)
     if context.read_back:
         seen = "in the cloud itself" if context.simulates_cloud else "on the core cluster"
         call.console.say(f"{context.read_back} resources were looked for {seen}; none is left")
     if context.snapshots:
         call.console.say(
             f"snapshots that databases left, yours to delete: {some_of(context.snapshots)}"
+        )
+    if lost := [each.what for each in AbandonedRecord(context.state.abandoned).resources()]:
+        call.console.say(
+            "given up, may still exist and be billed, yours to delete (ucp status lists it): "
+            f"{some_of(lost)}"
         )
     if context.kept:
         call.console.say(

@@ -59,6 +59,14 @@ def stop_environments(
     )
 
 
+def all_environments(call: Invocation) -> list[str]:
+    """Those of ucp.yaml, running or not. Raises UsageError where there is none."""
+    found = [each.name for each in load(call.workspace.topology_file).spec.environments]
+    if not found:
+        raise UsageError("ucp.yaml has no environments to stop", next="ucp stop")
+    return found
+
+
 def chosen_environments(topology: Topology, names: Iterable[str]) -> list[Environment]:
     """Each once, in the order of the topology. Raises UsageError."""
     wanted = set(names)

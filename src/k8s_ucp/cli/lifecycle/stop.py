@@ -15,11 +15,15 @@ from k8s_ucp.cli.command import (
     invocation,
     option,
 )
-from k8s_ucp.cli.git_credentials import credential_of
-from k8s_ucp.cli.lifecycle.environment_states import WAIT_SECONDS, stop_environments
+from k8s_ucp.cli.git_credentials import credential_or_note
+from k8s_ucp.cli.lifecycle.environment_states import (
+    WAIT_SECONDS,
+    all_environments,
+    stop_environments,
+)
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
 from k8s_ucp.cli.topology_selection import chosen_context
-from k8s_ucp.credentials import BadCredential
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UsageError
 
 app = declare()
@@ -47,6 +51,31 @@ def stop(
             min=0,
         ),
     ] = WAIT_SECONDS,
+    keep_core: Annotated[
+        bool,
+        option(
+            "--keep-core",
+            None,
+            "Stop all environments as with --env; the core cluster runs on.",
+        ),
+    ] = False,
+    delete_data: Annotated[
+        bool,
+        option(
+            "--delete-data",
+            None,
+            "Delete the data of clusters on this machine, too: all that no repository has.",
+        ),
+    ] = False,
+    delete_repos: Annotated[
+        bool,
+        option(
+            "--delete-repos",
+            None,
+            "Delete the repositories of this topology on this machine, with their history; remote "
+            "ones are kept.",
+        ),
+    ] = False,
     abandon: Annotated[
         str | None,
         option(
@@ -66,14 +95,20 @@ def stop(
     nowhere else. A GKE cluster is scaled to zero nodes. From an existing core cluster, the objects
     of ucp are removed. `ucp start` restores the same state from the repositories.
 
+    --delete-data and --delete-repos delete what is otherwise kept; --plan says what is lost.
+
     With --env, commits `state: stopped` for environments, whose clusters are then drained and
     deleted; `ucp recreate --env NAME` brings them back.
     """
     call = invocation(ctx)
-    if env:
-        if abandon is not None:
-            raise UsageError("--env and --abandon are mutually exclusive")
-        stop_environments(call, env, yes=yes, wait=wait, plan=plan, output=output)
+    if env or keep_core:
+        if abandon is not None or delete_data or delete_repos or (env and keep_core):
+            raise UsageError(
+                "--env and --keep-core are mutually exclusive, and exclude --abandon, "
+                "--delete-data and --delete-repos"
+            )
+        names = env or all_environments(call)
+        stop_environments(call, names, yes=yes, wait=wait, plan=plan, output=output)
         return
     context = chosen_context(call)
     core = context.topology.core_cluster
@@ -82,29 +117,45 @@ def stop(
             f"--abandon: {abandon!r} is not the core cluster of {context.topology.name}",
             next=f"ucp stop --abandon {core}",
         )
-    context.abandon = abandon or ""
-    try:
-        context.git_credential = credential_of(context.topology, call.workspace)
-    except BadCredential as error:
-        # What the repositories still lack is told by the step that can't push it.
-        call.console.say(f"note: {error.message}")
+    context.abandon = frozenset([abandon] if abandon else ())
+    context.git_credential = credential_or_note(call, context.topology)
     from k8s_ucp import plans
 
+    context.delete_data = delete_data
+    stopping = plans.stop(delete_repos=delete_repos)
     if plan:
-        show_plan(call, [plans.stop()], context, output)
+        show_plan(call, [stopping], context, output)
         return
-    if not yes and sys.stdin.isatty():
-        from k8s_ucp.cli.questions import confirm
-
-        if not confirm(f"Stop the topology {context.topology.name}?"):
-            raise UsageError("nothing was stopped")
-    seconds = run_plan(plans.stop(), context, call.console)
+    if not yes:
+        _confirm(context, loses=delete_data or delete_repos)
+    seconds = run_plan(stopping, context, call.console)
     if context.unasked:
         call.console.say(
             f"{core} was deleted without checking its cloud resources, which may still "
             f"exist and be billed: {', '.join(context.unasked)}"
         )
+    kept = "its repositories are deleted" if delete_repos else "its repositories are kept"
+    lost = " and its clusters' data deleted" if delete_data else ""
     call.console.say(
-        f"{context.topology.name} is stopped ({seconds:.1f} s); its repositories are "
-        "kept. Start it again with `ucp start`."
+        f"{context.topology.name} is stopped{lost} ({seconds:.1f} s); {kept}. "
+        "Start it again with `ucp start`."
     )
+
+
+def _confirm(context: StartContext, *, loses: bool) -> None:
+    """Ask on a terminal; where data are given up, nobody's silence is taken for a yes.
+
+    Raises UsageError.
+    """
+    from k8s_ucp.cli import questions
+
+    if loses and not questions.can_ask():
+        raise UsageError(
+            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+            next="add --plan to see what is lost for good; then --yes",
+        )
+    question = f"Stop the topology {context.topology.name}?"
+    if loses:
+        question = f"Stop the topology {context.topology.name} and delete what the flags name?"
+    if (loses or sys.stdin.isatty()) and not questions.confirm(question, default=not loses):
+        raise UsageError("nothing was stopped")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from k8s_ucp import names
 from k8s_ucp.inspect.applications import reason
-from k8s_ucp.inspect.resource_conditions import Cause
+from k8s_ucp.inspect.resource_conditions import Cause, kubectl_words
 from k8s_ucp.kube import Object
 from k8s_ucp.topology import Topology
 
@@ -155,13 +155,7 @@ def of_resource(cause: Cause, admin: str) -> str:
         return "wait until it is created; ucp status shows what it waits for"
     if found := next((text for pattern, text in _OF_RESOURCE if re.search(pattern, said)), ""):
         return found
-    metadata = item["metadata"]
-    group = item["apiVersion"].rpartition("/")[0]
-    namespace = f" -n {metadata['namespace']}" if metadata.get("namespace") else ""
-    return (
-        f"kubectl --kubeconfig {admin}{namespace} describe "
-        f"{item['kind'].lower()}.{group} {metadata['name']}"
-    )
+    return f"kubectl --kubeconfig {admin} {kubectl_words('describe', item)}"
 
 
 _OF_RESOURCE = (

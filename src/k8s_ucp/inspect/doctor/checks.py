@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect import status
+from k8s_ucp.inspect.abandoned import AbandonedResource
 from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, sync_of, trouble
 from k8s_ucp.inspect.crossplane_objects import crossplane_objects
 from k8s_ucp.inspect.doctor.advice import (
@@ -67,6 +68,13 @@ class Examined:
     objects: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     """By cluster: those that may be stuck or paused."""
     certificates: Sequence[Certificate] = ()
+    startable: Collection[str] = ()
+    """Components that the supervisor of this machine can start again."""
+    without_kubeconfig: Sequence[str] = ()
+    """Clusters of this machine that run, and whose kubeconfig is gone."""
+    abandoned: Sequence[AbandonedResource] = ()
+    """What was given up in clouds."""
+    abandoned_file: str = ""
 
 
 def collect(
@@ -131,7 +139,16 @@ def findings(found: Examined) -> list[Finding]:
     return sorted(answer, key=lambda each: (_WORST[each.severity], each.id))
 
 
-_WITHOUT_CORE = ("core/", "component/", "credential/", "backup/", "machine/", "remote/")
+_WITHOUT_CORE = (
+    "abandoned/",
+    "kubeconfig/",
+    "core/",
+    "component/",
+    "credential/",
+    "backup/",
+    "machine/",
+    "remote/",
+)
 
 
 def _core(found: Examined) -> Iterator[Finding]:
@@ -152,6 +169,7 @@ def _components(found: Examined) -> Iterator[Finding]:
                 "error",
                 f"component {each.name} is not ready{why}",
                 "ucp start" if stopped and not each.adopted else f"ucp logs {each.name}",
+                f"restart the processes of {each.name}" if each.name in found.startable else "",
             )
 
 
@@ -167,7 +185,22 @@ def _adopted(found: Examined) -> Iterator[Finding]:
 def _credentials(found: Examined) -> Iterator[Finding]:
     for each in found.exposed:
         yield Finding(
-            f"credential/{each}", "error", f"other users can read {each}", f"chmod 600 {each}"
+            f"credential/{each}",
+            "error",
+            f"other users can read {each}",
+            f"chmod 600 {each}",
+            f"chmod 600 {each}",
+        )
+
+
+def _access(found: Examined) -> Iterator[Finding]:
+    for each in found.without_kubeconfig:
+        yield Finding(
+            f"kubeconfig/{each}",
+            "error",
+            f"cluster {each} is running, but its kubeconfig is missing from .ucp",
+            "ucp start",
+            f"write the kubeconfig of {each}",
         )
 
 
@@ -185,6 +218,16 @@ def _objects(found: Examined) -> Iterator[Finding]:
 
 def _certificates(found: Examined) -> Iterator[Finding]:
     yield from expiring(found.certificates, found.now)
+
+
+def _abandoned(found: Examined) -> Iterator[Finding]:
+    for each in found.abandoned:
+        yield Finding(
+            f"abandoned/{each.what.replace(' ', '/')}",
+            "warning",
+            f"{each.what} was abandoned at {each.since} and may still exist and be billed",
+            f"delete it in its cloud, then its entry in {found.abandoned_file}",
+        )
 
 
 def _backup(found: Examined) -> Iterator[Finding]:
@@ -381,8 +424,10 @@ _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
     _components,
     _adopted,
     _credentials,
+    _access,
     _machine,
     _backup,
+    _abandoned,
     _nobody_works,
     _clusters,
     _other_sources,

@@ -20,6 +20,8 @@ class Finding:
     message: str
     next: str
     """The command or the edit that gets the user on."""
+    fix: str = ""
+    """What `ucp doctor --fix` does about it; empty where a person has to decide."""
 
     def data(self) -> dict[str, str]:
         return asdict(self)

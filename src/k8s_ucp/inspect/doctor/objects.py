@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from k8s_ucp.inspect.doctor.finding import Finding
+from k8s_ucp.inspect.resource_conditions import kubectl_words
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.runtime.clock import parse_stamp
 
@@ -52,7 +53,7 @@ def stuck(cluster: str, kubectl: str, objects: Iterable[Object], now: float) -> 
             "error",
             f"{_words(each)} on {cluster} has been terminating for {_age(now - since)}: "
             f"{why or 'no finalizer holds it'}",
-            logs or f"{kubectl} {_get('describe', each)}",
+            logs or f"{kubectl} {kubectl_words('describe', each)}",
         )
 
 
@@ -70,7 +71,7 @@ def paused(cluster: str, kubectl: str, objects: Iterable[Object], now: float) ->
                 f"paused/{cluster}/{_id(each)}",
                 "warning",
                 f"{_words(each)} on {cluster} has been paused{age} ({name}{by}): {words}",
-                f"{kubectl} {_get('annotate', each)} {name}-",
+                f"{kubectl} {kubectl_words('annotate', each)} {name}-",
             )
 
 
@@ -107,14 +108,6 @@ def _id(item: Object) -> str:
 
 def _words(item: Object) -> str:
     return _id(item).replace("/", " ", 1)
-
-
-def _get(verb: str, item: Object) -> str:
-    """kubectl's words for a command about an object."""
-    metadata, group = item["metadata"], str(item["apiVersion"]).rpartition("/")[0]
-    kind = item["kind"].lower() + (f".{group}" if group else "")
-    namespace = f" -n {metadata['namespace']}" if metadata.get("namespace") else ""
-    return f"{verb} {kind} {metadata['name']}{namespace}"
 
 
 def _age(seconds: float) -> str:

@@ -7,6 +7,8 @@ backup lacks is known to it alone, so a core that stays silent goes only where a
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Iterable
 
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.cluster_provider import ClusterProvider
@@ -15,6 +17,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
 from k8s_ucp.kube import KubeError
 from k8s_ucp.preflight.orphans import refuse_orphans
 from k8s_ucp.providers import PROVIDERS, cloud_providers
@@ -58,7 +61,7 @@ def accept_loss(context: StartContext, why: str, report: Report) -> None:
     Raises UcpError otherwise.
     """
     name, lost = context.topology.core_cluster, at_stake(context)
-    if lost and context.abandon != name:
+    if lost and name not in context.abandon:
         raise UcpError(
             f"{name} is not responding ({why}), and `ucp stop` would delete data that "
             f"exists nowhere else: {', '.join(lost)}. Cloud resources created by "
@@ -66,7 +69,18 @@ def accept_loss(context: StartContext, why: str, report: Report) -> None:
             next=f"repair it with ucp start; or accept the loss: ucp stop --abandon {name}",
         )
     context.unasked = lost
+    abandon_core(context, lost, why)
     report(f"{name} is not responding: nothing was backed up")
+
+
+def abandon_core(context: StartContext, lost: Iterable[str], why: str) -> None:
+    """Write down what a core takes along that could not be asked for it."""
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    core = context.topology.core_cluster
+    said = f"{core} is not responding ({why})"
+    AbandonedRecord(context.state.abandoned).add(
+        AbandonedResource(each, said, since) for each in lost
+    )
 
 
 def at_stake(context: StartContext) -> list[str]:

@@ -8,8 +8,10 @@ have.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.user_contexts import forget_contexts
@@ -69,6 +71,9 @@ def _foresee_clusters(context: StartContext) -> Iterator[Foreseen]:
                 yield Foreseen("delete", what, "it is made anew from the repositories", lost)
             elif maker.info.adopts:
                 yield Foreseen("keep", what, "others made it; it runs on")
+            elif _loses_data(context, maker):
+                lost = f"everything on {name} that no repository has"
+                yield Foreseen("delete", what, "--delete-data", lost)
             elif maker.state(name).running:
                 yield Foreseen("change", what, "it is stopped and keeps its data")
             else:
@@ -91,6 +96,9 @@ def stop_clusters(context: StartContext, report: Report) -> None:
         if maker.info.removed_by_stop:
             ends.update(dict.fromkeys(there, maker.delete))
             removed += there
+        elif _loses_data(context, maker):
+            ends.update(dict.fromkeys(there, partial(_stop_and_delete, maker)))
+            removed += there
     known = [each for each in known_clusters(context) if each not in ends]
     for maker in _here(context):
         # Somebody removed its folder while it ran: there is no data left to keep.
@@ -103,6 +111,36 @@ def stop_clusters(context: StartContext, report: Report) -> None:
             ended.result()
     for name in removed:
         forget_access(context, name)
+
+
+def _loses_data(context: StartContext, maker: ClusterProvider) -> bool:
+    """A person gave up what clusters of this machine keep; a teardown has steps of its own."""
+    info = maker.info
+    return context.delete_data and not (context.destroys or info.adopts or info.remote)
+
+
+def _stop_and_delete(maker: ClusterProvider, name: str) -> None:
+    maker.stop(name)
+    maker.delete(name)
+
+
+def _foresee_repositories(context: StartContext) -> Iterator[Foreseen]:
+    folder = context.gitops.root
+    if folder.exists():
+        local = context.topology.spec.git.provider == "local"
+        lost = "all commits, with the apps' versions and the backup of passwords"
+        why = "--delete-repos" if local else "--delete-repos; the remote ones are kept"
+        lost = lost if local else "what its clones have that was never pushed"
+        yield Foreseen("delete", f"folder {folder}", why, f"{folder}: {lost}")
+
+
+@step("Delete the repositories", foresee=_foresee_repositories)
+def delete_repositories(context: StartContext, report: Report) -> None:
+    """Clones, and those that git is served from on this machine; no remote of others."""
+    folder = context.gitops.root
+    report(str(folder))
+    if folder.exists():
+        shutil.rmtree(folder)
 
 
 def known_clusters(context: StartContext) -> list[str]:

@@ -6,6 +6,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.names import PROTECTED
 from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.steps.teardown.abandonment import check_named
 from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, all_named, data_in_clusters
 
 
@@ -13,12 +14,20 @@ def check_destroyable(context: StartContext) -> None:
     """Raises UcpError."""
     core = context.topology.core_cluster
     if not context.core_answers():
+        if core in context.abandon:
+            return
         raise UcpError(
             f"the core cluster {core} is not responding, but knows alone what there is to delete",
-            next="ucp start, then: ucp destroy",
+            next=(
+                "ucp start, then: ucp destroy; or, if it can't be repaired, accept that what it "
+                f"has in clouds is kept and billed: ucp destroy --abandon {core}"
+            ),
         )
     found = OwnedObjects(context)
     _check_protection(found)
+    if context.abandon:
+        everything = (*found.local_clusters, *found.claims, *found.managed)
+        check_named(context, (*everything, *context.applications()), (core,))
     if context.delete_data:
         return
     if inside := data_in_clusters(context):

@@ -13,22 +13,29 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import some_of
-from k8s_ucp.inspect.cluster_deletion import still_there
+from k8s_ucp.inspect.cluster_deletion import in_words, remaining
 from k8s_ucp.inspect.crossplane_objects import resource_of
 from k8s_ucp.inspect.resource_conditions import stuck
 from k8s_ucp.kube import Conflict, Kube, Object
+from k8s_ucp.steps.teardown.abandonment import abandon, is_abandoned, wait_gone
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord
-from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, all_named, data_in_clusters, named
+from k8s_ucp.steps.teardown.owned_objects import (
+    OwnedObjects,
+    all_named,
+    data_in_clusters,
+    foreseen_objects,
+    named,
+    owners_of,
+)
 
 CLAIM_SECONDS = 1800.0
 CLUSTER_SECONDS = 2400.0
 NETWORK_SECONDS = 900.0
 """A cloud's own minutes: clusters and databases take a quarter of an hour."""
-_STUCK = "fix what is named"
 
 
 def _foresee_record(context: StartContext) -> Iterator[Foreseen]:
-    count = len(OwnedObjects(context).leaving())
+    count = len(foreseen_objects(context).leaving())
     if count:
         why = "it is read back from there at the end"
         yield Foreseen("create", str(context.state.cloud_record.name), f"{count} resources; {why}")
@@ -43,7 +50,7 @@ def record_resources(context: StartContext, report: Report) -> None:
 
 
 def _foresee_claims(context: StartContext) -> Iterator[Foreseen]:
-    for each in OwnedObjects(context).claims:
+    for each in foreseen_objects(context).claims:
         if context.delete_data:
             what = named(each)
             yield Foreseen("delete", what, "--delete-data", f"{what} with its data")
@@ -64,15 +71,25 @@ def delete_claims(context: StartContext, report: Report) -> None:
     others = {each["metadata"]["uid"] for each in (*found.cloud_clusters, *found.networks)}
     parts = [each for each in found.managed if each["metadata"]["uid"] in recorded - others]
     _delete(context, claims)
+    abandon(context, [*_named_whole(context, claims, parts), *claims])
 
-    def look() -> str:
+    def look() -> tuple[str, Sequence[Object]]:
         left = OwnedObjects(context).claims
-        words = [words for each in left for words in _stuck(context.kube, each)]
+        words = "; ".join(words for each in left for words in _stuck(context.kube, each))
         # A claim goes before what it is made of has left the cloud.
-        return "; ".join(words) or some_of(still_there(context.kube, parts))
+        stuck = remaining(context.kube, parts)
+        return words or some_of([*map(in_words, stuck)]), [*left, *stuck]
 
     what = "deletion of databases and machines"
-    context.wait(what, look, report, seconds=CLAIM_SECONDS, pause=1.0, next=_STUCK)
+    wait_gone(context, what, look, report, seconds=CLAIM_SECONDS)
+
+
+def _named_whole(
+    context: StartContext, claims: Sequence[Object], parts: Sequence[Object]
+) -> list[Object]:
+    """Parts that are given up: those that are named, and all of a claim that is."""
+    whole = {each["metadata"]["uid"] for each in claims if is_abandoned(context, each)}
+    return [each for each in parts if whole & set(owners_of(each)) or is_abandoned(context, each)]
 
 
 def _stuck(kube: Kube, claim: Object) -> Iterator[str]:
@@ -80,7 +97,7 @@ def _stuck(kube: Kube, claim: Object) -> Iterator[str]:
 
 
 def _foresee_clusters(context: StartContext) -> Iterator[Foreseen]:
-    found = OwnedObjects(context)
+    found = foreseen_objects(context)
     inside = data_in_clusters(context)
     for each in (*found.local_clusters, *found.cloud_clusters):
         lost = ""
@@ -98,7 +115,7 @@ def delete_clusters(context: StartContext, report: Report) -> None:
 
 
 def _foresee_networks(context: StartContext) -> Iterator[Foreseen]:
-    for each in OwnedObjects(context).networks:
+    for each in foreseen_objects(context).networks:
         yield Foreseen("delete", named(each), "the cluster that stood on it is gone by then")
 
 
@@ -112,12 +129,13 @@ def _delete_all(
     context: StartContext, report: Report, what: str, items: Sequence[Object], seconds: float
 ) -> None:
     _delete(context, items)
+    abandon(context, items)
 
-    def look() -> str:
-        left = still_there(context.kube, items)
-        return some_of(left) if left else ""
+    def look() -> tuple[str, Sequence[Object]]:
+        left = remaining(context.kube, items)
+        return some_of([*map(in_words, left)]), left
 
-    context.wait(f"deletion of {what}", look, report, seconds=seconds, pause=1.0, next=_STUCK)
+    wait_gone(context, f"deletion of {what}", look, report, seconds=seconds)
 
 
 def _delete(context: StartContext, items: Sequence[Object]) -> None:

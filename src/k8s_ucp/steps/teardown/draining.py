@@ -6,7 +6,7 @@ them. What teardown deletes is not made again meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from k8s_ucp.components import argocd
@@ -18,6 +18,7 @@ from k8s_ucp.errors import some_of
 from k8s_ucp.inspect.applications import reason, trouble
 from k8s_ucp.kube import APPLICATION, Conflict, Kube, NotFound, Object
 from k8s_ucp.reconciler.registration.forced_deregistration import forget, registered
+from k8s_ucp.steps.teardown.abandonment import abandon, wait_gone
 
 SYNC_SECONDS = 60.0
 DRAIN_SECONDS = 600.0
@@ -77,20 +78,16 @@ def drain_environments(context: StartContext, report: Report) -> None:
         report(cluster)
         forget(context.kube, cluster)
 
-    def look() -> str:
+    def look() -> tuple[str, Sequence[Object]]:
         clusters = registered(context.kube)
         if not clusters:
-            return ""
-        left = [_words(each) for each in _deployed(context, clusters)]
-        return f"{some_of(sorted(clusters))}: {some_of(left) if left else 'being deregistered'}"
+            return "", ()
+        left = _deployed(context, clusters)
+        abandon(context, [each for each in left if "deletionTimestamp" in each["metadata"]])
+        words = some_of([*map(_words, left)]) if left else "being deregistered"
+        return f"{some_of(sorted(clusters))}: {words}", left
 
-    context.wait(
-        "drain of the environments",
-        look,
-        report,
-        seconds=DRAIN_SECONDS,
-        next="fix what is named (ucp doctor, ucp logs reconciler)",
-    )
+    wait_gone(context, "drain of the environments", look, report, seconds=DRAIN_SECONDS)
 
 
 def _patch(kube: Kube, name: str, change: Object) -> None:

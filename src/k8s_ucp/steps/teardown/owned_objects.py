@@ -92,8 +92,14 @@ class OwnedObjects:
         return [
             each
             for each in self.managed
-            if each["metadata"]["uid"] in mine or claimed & set(_owners(each))
+            if each["metadata"]["uid"] in mine or claimed & set(owners_of(each))
         ]
+
+
+def foreseen_objects(context: StartContext) -> OwnedObjects:
+    """What the lines of --plan come from: asked once, since nothing changes meanwhile."""
+    found: OwnedObjects = vars(context).setdefault("owned_objects", OwnedObjects(context))
+    return found
 
 
 def data_in_clusters(context: StartContext) -> list[str]:
@@ -120,7 +126,8 @@ def all_named(items: Sequence[Object]) -> list[str]:
     return [named(each) for each in items]
 
 
-def _owners(item: Object) -> Iterator[str]:
+def owners_of(item: Object) -> Iterator[str]:
+    """Their UIDs."""
     for each in item["metadata"].get("ownerReferences") or []:
         yield each["uid"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from k8s_ucp.aws.client import AwsAccount
 from k8s_ucp.aws.read_back import last_snapshot, still_there, tagged
@@ -13,14 +13,15 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.resource_conditions import last_error
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.reconcile import EXTERNAL_NAME
+from k8s_ucp.steps.teardown.abandonment import abandoned_uids
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
-from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, named
+from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, foreseen_objects, named
 
 SHOWN = 20
 
 
 def _foresee_verification(context: StartContext) -> Iterator[Foreseen]:
-    if OwnedObjects(context).managed or CloudRecord(context.state.cloud_record).resources():
+    if foreseen_objects(context).managed or CloudRecord(context.state.cloud_record).resources():
         where = "the simulated cloud" if context.simulates_cloud else "the core cluster"
         yield Foreseen("wait", "empty clouds", f"{where} is asked whether anything is left")
 
@@ -29,7 +30,9 @@ def _foresee_verification(context: StartContext) -> Iterator[Foreseen]:
 def verify_clouds_empty(context: StartContext, report: Report) -> None:
     """Raises UcpError that lists what is left, with its own last error."""
     record = CloudRecord(context.state.cloud_record)
-    recorded = record.resources()
+    # What was given up is told as such, and not looked for: it may well be there.
+    given_up = abandoned_uids(context)
+    recorded = [each for each in record.resources() if each.uid not in given_up]
     managed = OwnedObjects(context).managed
     known = {each.uid for each in recorded}
     left = [
@@ -42,12 +45,13 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
         account = context.cloud.account()
         taken = (last_snapshot(account, each.kind, each.declared()) for each in recorded)
         context.snapshots = [each for each in taken if each]
-        left += _left_in_aws(account, recorded, others)
+        known_there = {each.external_name for each in record.resources() if each.uid in given_up}
+        left += _left_in_aws(account, recorded, others, known_there)
     if left:
         more = [f"and {len(left) - SHOWN} more"] if len(left) > SHOWN else []
         raise UcpError(
             "\n  ".join(["still there:", *left[:SHOWN], *more]),
-            next="fix what is named, or delete it in its cloud",
+            next="fix what is named, or delete it in its cloud, or give it up: --abandon NAME",
         )
     record.remove()
     # What claims are made of goes and stays with them.
@@ -60,6 +64,7 @@ def _left_in_aws(
     account: AwsAccount,
     recorded: Sequence[RecordedResource],
     kept: Sequence[Object],
+    given_up: Collection[str],
 ) -> Iterator[str]:
     """By the names of what was deleted, and by the tags of whatever else may have been made."""
     seen = set()
@@ -69,6 +74,7 @@ def _left_in_aws(
             seen.add(each.external_name)
             yield f"{each}: {why}"
     stays = {(item["metadata"].get("annotations") or {}).get(EXTERNAL_NAME) for item in kept}
+    stays |= {*given_up}
     regions = {each.region for each in recorded if each.region}
     namespaces = {each.namespace for each in recorded if each.namespace}
     if not namespaces:

@@ -13,7 +13,7 @@ from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import troubles
-from k8s_ucp.inspect.crossplane_objects import environment_resources
+from k8s_ucp.inspect.crossplane_objects import composites, environment_resources
 from k8s_ucp.inspect.resource_conditions import Cause
 from k8s_ucp.inspect.status import ClusterSnapshot, environment_causes
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
@@ -53,6 +53,23 @@ def _foresee_environments(context: StartContext) -> Iterator[Foreseen]:
             yield Foreseen("keep", f"cluster {cluster}", "it is registered")
         if unregistered([name], registered) or not context.core_answers():
             yield Foreseen("wait", f"registration of {cluster}", "Argo CD gets access to it")
+    yield from _foresee_databases(context)
+
+
+def _foresee_databases(context: StartContext) -> Iterator[Foreseen]:
+    """Of clouds."""
+    there = context.kube if context.core_answers() else None
+    claimed = {each["metadata"]["name"] for each in composites(there)} if there else set()
+    for each in context.topology.spec.databases:
+        for environment in context.topology.spec.environments:
+            names = each.environments or (environment.name,)
+            if environment.name not in names or each.provider == "local":
+                continue
+            what = f"database {each.name} of {environment.name}"
+            if f"{each.name}-{environment.name}" in claimed:
+                yield Foreseen("keep", what, "it is claimed from its cloud already")
+            else:
+                yield Foreseen("create", what, f"Crossplane makes it ({each.provider})")
 
 
 @step("Wait for the environments' clusters", foresee=_foresee_environments)

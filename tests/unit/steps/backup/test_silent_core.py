@@ -79,7 +79,7 @@ class Machine:
 
     def stop(self, abandon: str = "") -> None:
         """The parts of `ucp stop` that look before they act."""
-        self.context.abandon = abandon
+        self.context.abandon = frozenset([abandon])
         check_orphans(self.context)
         back_up_before_stop.run(self.context, self.said.append)
 

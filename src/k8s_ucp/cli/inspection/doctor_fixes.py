@@ -1,0 +1,86 @@
+"""`ucp doctor --fix`: what is mended without a doubt. Nothing is deleted, and no object changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.plan_runner import alone
+from k8s_ucp.clusters.admin_kubeconfigs import write_access
+from k8s_ucp.context import TopologyView
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.inspect.doctor.finding import Finding
+
+
+def fix(
+    call: Invocation, context: TopologyView, found: Iterable[Finding], *, yes: bool
+) -> set[str]:
+    """Show what would be done, ask, and do it; ids of the findings that were fixed.
+
+    Raises UsageError where nobody can be asked, UcpError while another command runs.
+    """
+    fixable = [each for each in found if each.fix]
+    if not fixable:
+        call.console.say("nothing that --fix could do")
+        return set()
+    for each in fixable:
+        call.console.say(f"fix: {each.fix} ({each.message})")
+    if not yes:
+        _confirm()
+    fixed = set()
+    with alone(context.workspace, context.topology.name):
+        for each in fixable:
+            try:
+                _REMEDIES[each.id.partition("/")[0]](context, each.id.partition("/")[2])
+            except UcpError as error:
+                call.console.say(f"not fixed: {each.fix}: {error.message}")
+            else:
+                call.console.say(f"fixed: {each.fix}")
+                fixed.add(each.id)
+    return fixed
+
+
+def _confirm() -> None:
+    from k8s_ucp.cli import questions
+
+    if not questions.can_ask():
+        raise UsageError(
+            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+            next="ucp doctor --fix --yes",
+        )
+    if not questions.confirm("Do this?"):
+        raise UsageError("nothing was changed")
+
+
+def _start_component(context: TopologyView, name: str) -> None:
+    """Its processes, and the supervisor with all others where that has ended."""
+    placement = context.placement
+    if placement.revive():
+        return
+    there = [each for each in placement.states().values() if each.name.startswith(name)]
+    if not there:
+        raise UcpError(f"the supervisor knows no program of {name}", next="ucp start")
+    for each in there:
+        if each.state != "RUNNING":
+            placement.restart(each.name)
+
+
+def _close_file(_: TopologyView, path: str) -> None:
+    try:
+        Path(path).chmod(0o600)
+    except OSError as error:
+        raise UcpError(f"failed to change the mode of {path}: {error.strerror}") from error
+
+
+def _write_kubeconfig(context: TopologyView, cluster: str) -> None:
+    maker = next(each for each in context.providers.values() if cluster in each.names())
+    write_access(maker, cluster, context.state.kubeconfig(cluster))
+
+
+_REMEDIES: dict[str, Callable[[TopologyView, str], None]] = {
+    "component": _start_component,
+    "credential": _close_file,
+    "kubeconfig": _write_kubeconfig,
+}
+"""By the kind of finding; a finding's `fix` says that it has one."""
