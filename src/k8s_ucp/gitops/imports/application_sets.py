@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,6 +103,20 @@ def _product(
         second = fill(generators[1], first, go=go)
         found += [{**first, **each} for each in _generate(second, tree, same, go)]
     return found
+
+
+def looked_at(value: Any, tree: RepositoryTree) -> Iterator[str]:
+    """Addresses of which git generators look at folders or files that this tree has."""
+    if isinstance(value, dict):
+        git = part(value, "git")
+        rules = [*maps(git, "directories"), *maps(git, "files")]
+        patterns = [_pattern(str(each.get("path"))) for each in rules if not each.get("exclude")]
+        if any(each.fullmatch(path) for each in patterns for path in (*tree.folders, *tree.names)):
+            yield str(git.get("repoURL", ""))
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from looked_at(each, tree)
 
 
 def _of_git(

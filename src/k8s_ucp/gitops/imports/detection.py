@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.imports.application_sets import expand
+from k8s_ucp.gitops.imports.application_sets import expand, looked_at
 from k8s_ucp.gitops.imports.applications import DiscoveryContext, read_applications
 from k8s_ucp.gitops.imports.findings import (
     NAMES,
@@ -21,6 +21,7 @@ from k8s_ucp.gitops.imports.findings import (
     NotImportable,
     RefusedApp,
     app_name,
+    named_by,
 )
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
 from k8s_ucp.gitops.imports.trees import RepositoryTree, read_documents
@@ -106,6 +107,12 @@ def _same(
             if source.get("repoURL")
             and not source.get("chart")
             and resolve("", str(source.get("path") or "-")) in tree.folders
+        )
+        named.update(
+            normal_url(url)
+            for each in documents
+            if each.kind == "ApplicationSet"
+            for url in looked_at(each.content, tree)
         )
         usual = {each for each, _ in named.most_common(1)}
         return lambda url: normal_url(url) in usual or not url
@@ -227,24 +234,33 @@ def _with_base(finding: DiscoveredApp, laid: list[DiscoveredApp]) -> DiscoveredA
 
 
 def _distinct(findings: list[DiscoveredApp]) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
-    """Apps of one name are told apart by the folder above."""
-    counted = Counter(each.name for each in findings)
+    """Apps of one name are told apart by the folders above, as many as that takes."""
+    names = [each.name for each in findings]
+    above = [_above(each) for each in findings]
+    for depth in range(1, max(map(len, above), default=0) + 1):
+        counted = Counter(names)
+        for at, each in enumerate(findings):
+            if counted[names[at]] > 1:
+                names[at] = app_name("-".join([*above[at][-depth:], each.name]))
     found: dict[str, DiscoveredApp] = {}
     refusals = []
-    for each in findings:
-        name = each.name
-        if counted[name] > 1:
-            above = (each.path or each.where).split("/")[:-1]
-            name = app_name("-".join([*above[-1:], name]))
+    for name, each in zip(names, findings, strict=True):
         if name in found:
+            folder = each.where.partition(":")[0].removesuffix("/Chart.yaml")
             refusals.append(
                 RefusedApp(
                     each.name,
                     each.where,
                     f"another app is called {name} as well, in {found[name].where}",
-                    "add it by `ucp app add` under another name",
+                    f"ucp app add NAME {folder}, under another name",
                 )
             )
         else:
             found[name] = replace(each, name=name)
     return list(found.values()), refusals
+
+
+def _above(finding: DiscoveredApp) -> list[str]:
+    """Folders above the one that an app is called by."""
+    file = finding.where.partition(":")[0]
+    return named_by(file if finding.path is None else finding.path, "")[0]

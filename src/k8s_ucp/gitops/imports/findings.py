@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.forms import PARTS, USUAL
 from k8s_ucp.gitops.manifests.yaml_text import part
 
 if TYPE_CHECKING:
@@ -122,6 +123,18 @@ def app_name(text: str) -> str:
     if not name:
         raise UsageError(f"{text!r} can't be the name of an app")
     return name
+
+
+def named_by(folder: str, title: str) -> tuple[list[str], str]:
+    """(folders above, name) of an app by its folder; title: where no folder says what it is.
+
+    `base`, and folders such as `k8s` or `charts`, name nothing.
+    """
+    segments = [each for each in folder.split("/") if each and each not in PARTS]
+    for at in reversed(range(len(segments))):
+        if segments[at].lower() not in USUAL and re.search("[a-z0-9]", segments[at].lower()):
+            return segments[:at], app_name(segments[at])
+    return segments, app_name(title if re.search("[a-z0-9]", title.lower()) else "app")
 
 
 def without_environment(name: str, environment: str | None) -> str:

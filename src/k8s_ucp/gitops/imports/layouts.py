@@ -17,7 +17,7 @@ from k8s_ucp.gitops.imports.findings import (
     DiscoveredApp,
     NotImportable,
     RefusedApp,
-    app_name,
+    named_by,
 )
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import chart_file, find_form, manifest_files
@@ -195,7 +195,7 @@ def _charts(
             continue
         values, notes = values_of(tree, folder, environments)
         yield DiscoveredApp(
-            name=_name(folder, "") if folder else app_name(chart.name),
+            name=_name(folder, chart.name),
             form="helm",
             where=join(folder, "Chart.yaml"),
             path=folder,
@@ -263,6 +263,8 @@ def _plain(
                     yield _with_kustomizations(tree, name, found)
             except NotImportable as error:
                 yield error.refusal(name, folder or ".")
+            except UsageError as error:
+                yield RefusedApp(name, folder or ".", error.message, error.next or "correct it")
 
 
 def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> DiscoveredApp:
@@ -322,8 +324,7 @@ def _is_manifest(content: bytes, path: str) -> bool:
 
 
 def _name(folder: str, title: str) -> str:
-    """Of an app, by its folder."""
-    return app_name(folder.rpartition("/")[2] or title or "app")
+    return named_by(folder, title)[1]
 
 
 def known_environments(tree: RepositoryTree, names: Iterable[str]) -> frozenset[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError
@@ -20,9 +21,9 @@ Files = Mapping[str, bytes]
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _OVERLAY = re.compile(r"overlays/([^/]+)/(?:kustomization\.ya?ml|Kustomization)")
 _ENVIRONMENT = re.compile(r"(?:envs?|environments)/([^/]+)")
-_PART = {"base", "bases", "components", "env", "environments", "envs", "overlays"}
+PARTS = {"base", "bases", "components", "env", "environments", "envs", "overlays"}
 """Folders of a kustomization, below the one that it is called by."""
-_USUAL = {"chart", "charts", "deploy", "helm", "k8s", "kubernetes", "kubernetes-manifests"} | {
+USUAL = {"chart", "charts", "deploy", "helm", "k8s", "kubernetes", "kubernetes-manifests"} | {
     *("kustomize", "manifests")
 }
 _ASIDE = {"ci", "doc", "docs", "e2e", "hack", "iac", "infra", "scripts", "test", "tests"} | {
@@ -63,7 +64,7 @@ def _named_by(folders: Collection[str]) -> list[str]:
     found = set()
     for each in folders:
         parts = each.split("/")
-        end = next((at for at, name in enumerate(parts) if at and name in _PART), len(parts))
+        end = next((at for at, name in enumerate(parts) if at and name in PARTS), len(parts))
         found.add("/".join(parts[:end]))
     return sorted(
         (each for each in found if not any(each.startswith(f"{other}/") for other in found)),
@@ -73,7 +74,7 @@ def _named_by(folders: Collection[str]) -> list[str]:
 
 def _unlikely(folder: str) -> tuple[bool, bool, int, str]:
     parts = folder.lower().split("/")
-    return not _ASIDE.isdisjoint(parts), parts[0] not in _USUAL, len(parts), folder
+    return not _ASIDE.isdisjoint(parts), parts[0] not in USUAL, len(parts), folder
 
 
 @dataclass(frozen=True)
@@ -141,40 +142,68 @@ def _holds_objects(files: Files, path: str) -> bool:
         return False
     if name.endswith(".json") and '"kind"' not in plain_text(files[path], path):
         return False
-    content = [each for each in documents(files[path], path) if each is not None]
-    return bool(content) and all(
+    return _outline(files[path], path).only_objects
+
+
+@dataclass(frozen=True)
+class _Object:
+    """What tells objects apart."""
+
+    group: str
+    kind: str | None
+    namespace: str | None
+    name: str | None
+    generated: bool = field(compare=False)
+    """It has generateName instead."""
+
+
+@dataclass(frozen=True)
+class _Outline:
+    """What is asked of a file again and again, without its content."""
+
+    only_objects: bool
+    objects: tuple[_Object, ...] = ()
+
+
+@functools.lru_cache(maxsize=1024)
+def _outline(data: bytes, path: str) -> _Outline:
+    """Raises UsageError. A file is read once: those of kinds are large."""
+    content = [each for each in documents(data, path) if each is not None]
+    if not content or not all(
         isinstance(each, dict) and "kind" in each and not _TOOL.match(str(each.get("apiVersion")))
         for each in content
-    )
+    ):
+        return _Outline(False)
+    return _Outline(True, tuple(map(_object, objects(content))))
+
+
+def _object(item: Mapping[str, Any]) -> _Object:
+    metadata = part(item, "metadata")
+    group = str(item.get("apiVersion")).rpartition("/")[0]
+    names = (item.get("kind"), metadata.get("namespace"), metadata.get("name"))
+    kind, namespace, name = (None if each is None else str(each) for each in names)
+    return _Object(group, kind, namespace, name, bool(metadata.get("generateName")))
 
 
 def unkustomizable(files: Files) -> str | None:
     """Why kustomize can't hold plain manifests; None where it can."""
     paths = manifest_files(files)
     for path in paths:
-        for item in objects(documents(files[path], path)):
-            metadata = part(item, "metadata")
-            if not metadata.get("name"):
-                word = (
-                    "generateName" if metadata.get("generateName") else "an object without a name"
-                )
+        for item in _outline(files[path], path).objects:
+            if not item.name:
+                word = "generateName" if item.generated else "an object without a name"
                 return f"kustomize does not support {word} ({path})"
     return _twice(files, paths)
 
 
 def _twice(files: Files, paths: Collection[str]) -> str | None:
     """Which object stands there more than once."""
-    seen: set[tuple[Any, ...]] = set()
+    seen: set[_Object] = set()
     for path in paths:
-        for item in objects(documents(files[path], path)):
-            metadata = part(item, "metadata")
-            if not (name := metadata.get("name")):
-                continue
-            group = str(item.get("apiVersion")).rpartition("/")[0]
-            identity = (group, item.get("kind"), metadata.get("namespace"), str(name))
-            if identity in seen:
-                return f"duplicate object {item.get('kind')} {name} ({path})"
-            seen.add(identity)
+        for item in _outline(files[path], path).objects:
+            if item.name and item in seen:
+                return f"duplicate object {item.kind} {item.name} ({path})"
+            seen.add(item)
     return None
 
 
