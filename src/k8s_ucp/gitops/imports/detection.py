@@ -23,6 +23,7 @@ from k8s_ucp.gitops.imports.findings import (
     app_name,
     named_by,
 )
+from k8s_ucp.gitops.imports.flux import read_flux
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
 from k8s_ucp.gitops.imports.trees import RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
@@ -34,7 +35,6 @@ Render = Callable[[str, "str | None"], str]
 _Declared = tuple[ArgoDocument, "str | None"]
 """With its environment, where something else than the document itself says it."""
 _ARGO = "argoproj.io/"
-_FLUX = "fluxcd.io/"
 
 
 def detect(
@@ -150,16 +150,9 @@ def _declared(
 ) -> tuple[list[_Declared], list[RefusedApp]]:
     """The Applications."""
     found: list[_Declared] = []
-    refusals: list[RefusedApp] = []
+    refusals = list(read_flux([each for each, _ in documents], tree))
     for document, environment in documents:
         version = str(document.content.get("apiVersion"))
-        if _FLUX in version:
-            refusals.append(
-                document.refused(
-                    f"{document.kind} is of Flux, and Argo CD runs here",
-                    "add the chart or the folder that it names by `ucp app add`",
-                )
-            )
         if not version.startswith(_ARGO):
             continue
         if document.kind == "Application":

@@ -20,7 +20,12 @@ from k8s_ucp.gitops.imports.findings import (
     named_by,
 )
 from k8s_ucp.gitops.imports.trees import RepositoryTree
-from k8s_ucp.gitops.manifests.forms import chart_file, find_form, manifest_files
+from k8s_ucp.gitops.manifests.forms import (
+    SeveralFolders,
+    chart_file,
+    find_form,
+    manifest_files,
+)
 from k8s_ucp.gitops.manifests.reachable import join, within
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
@@ -273,6 +278,13 @@ def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> D
     files = {each.removeprefix(start): tree.read(each) for each in tree.below(folder)}
     try:
         form = find_form(files).form
+    except SeveralFolders as error:
+        first = next((each for each in files if "/" not in each), "FILE")
+        raise NotImportable(
+            f"its manifests lie beside other apps ({', '.join(error.folders[:3])}), which are "
+            "listed themselves",
+            f"ucp app add {name} {start}{first}, and so on for each file",
+        ) from error
     except UsageError as error:
         raise NotImportable(
             error.message, error.next or "choose its folder by ucp app add"

@@ -411,9 +411,139 @@ def test_what_is_not_argocds() -> None:
     assert "AppProject of its own" in refusal(there, "team").reason
 
 
+def test_releases_of_flux_come_with_the_command_that_adds_them() -> None:
+    def flux(kind: str, name: str, spec: Mapping[str, Any]) -> str:
+        group = "source" if kind.endswith("Repository") else "helm"
+        head = {"apiVersion": f"{group}.toolkit.fluxcd.io/v1", "kind": kind}
+        return dump_all([{**head, "metadata": {"name": name}, "spec": spec}])
+
+    charts = {"kind": "HelmRepository", "name": "charts"}
+    there = found(
+        {
+            "charts.yaml": flux("HelmRepository", "charts", {"url": "https://c.example.org/"}),
+            "api.yaml": flux(
+                "OCIRepository", "api", {"url": "oci://c/api", "ref": {"tag": "1.2.3"}}
+            ),
+            "web.yaml": flux(
+                "HelmRelease",
+                "web",
+                {
+                    "chart": {"spec": {"chart": "nginx", "version": "2.x", "sourceRef": charts}},
+                    "values": {"replicas": 2},
+                },
+            ),
+            "prod/web.yaml": flux(
+                "HelmRelease", "web", {"chart": {"spec": {"version": "2.1"}}, "values": {}}
+            ),
+            "release.yaml": flux(
+                "HelmRelease", "api", {"chartRef": {"kind": "OCIRepository", "name": "api"}}
+            ),
+            "lost.yaml": flux("HelmRelease", "lost", {"chartRef": {"kind": "OCIRepository"}}),
+        }
+    )
+    assert {each.name: each.advice for each in there.refusals} == {
+        "api": "ucp app add api oci://c/api --version 1.2.3",
+        "lost": "ucp app add lost URL|DIR, with the chart that it names",
+        "web": "ucp app add web https://c.example.org --chart nginx "
+        "--values FILE (with the `values` of the HelmRelease)",
+    }
+
+
+def test_folders_of_flux_are_named_where_nothing_in_them_is() -> None:
+    def kustomization(name: str, path: str) -> str:
+        head = {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization"}
+        return dump_all([{**head, "metadata": {"name": name}, "spec": {"path": path}}])
+
+    there = found(
+        {
+            "web/all.yaml": CONFIG,
+            "apps/api/release.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\n"
+            "metadata: {name: api}\n",
+            "flux/web.yaml": kustomization("shop", "./web"),
+            "flux/apps.yaml": kustomization("apps", "./apps"),
+        }
+    )
+    assert {each.name: each.advice for each in there.refusals if each.where[:4] == "flux"} == {
+        "shop": "ucp app add shop web"
+    }
+
+
 def test_apps_of_one_name_are_told_apart() -> None:
     files = {"team-a/web/all.yaml": CONFIG, "team-b/web/all.yaml": CONFIG}
     assert [each.name for each in found(files).findings] == ["team-a-web", "team-b-web"]
+
+
+def test_as_many_folders_tell_apps_apart_as_it_takes() -> None:
+    paths = ("a/tools/web/all.yaml", "b/tools/web/all.yaml", "c/base/web/base/all.yaml")
+    files = dict.fromkeys(paths, CONFIG)
+    names = {each.where: each.name for each in found(files).findings}
+    assert names == {
+        "a/tools/web": "a-tools-web",
+        "b/tools/web": "b-tools-web",
+        "c/base/web/base": "c-web",
+    }
+
+
+def test_folders_that_are_called_as_their_content_name_no_app() -> None:
+    files = {
+        "src/cart/k8s/all.yaml": CONFIG,
+        "src/front/deploy/k8s/all.yaml": CONFIG,
+        "src/pay/chart/Chart.yaml": CHART,
+        "kubernetes-manifests/all.yaml": CONFIG,
+        "helm/Chart.yaml": CHART.replace("any", "teller"),
+        "\u6f22\u5b57/all.yaml": CONFIG,
+    }
+    assert {each.where: each.name for each in found(files).findings} == {
+        "src/cart/k8s": "cart",
+        "src/front/deploy/k8s": "front",
+        "src/pay/chart/Chart.yaml": "pay",
+        "kubernetes-manifests": "kubernetes-manifests-shop",
+        "helm/Chart.yaml": "teller",
+        "\u6f22\u5b57": "shop",
+    }
+
+
+def test_a_file_that_is_no_yaml_costs_its_folder_alone() -> None:
+    broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a\n"
+    template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Name }}}\n"
+    files = {
+        "web/dev/a.yaml": CONFIG,
+        "web/dev/b.yaml": broken,
+        "web/prod/a.yaml": CONFIG,
+        "api/a.yaml": CONFIG,
+        "api/b.yaml": template,
+        "cart/a.yaml": CONFIG,
+    }
+    there = found(files)
+    assert [each.name for each in there.findings] == ["cart"]
+    assert "not valid YAML" in refusal(there, "web").reason
+    assert "not valid YAML" in refusal(there, "api").reason
+
+
+def test_manifests_beside_other_apps_are_named() -> None:
+    files = {"apps/all.yaml": CONFIG, "apps/web/Chart.yaml": CHART}
+    there = found(files)
+    assert [each.name for each in there.findings] == ["web"]
+    only = refusal(there, "apps")
+    assert "beside other apps (web)" in only.reason
+    assert only.advice.startswith("ucp app add apps apps/all.yaml")
+
+
+def test_a_folder_without_repository_trusts_what_sets_look_at() -> None:
+    files = {
+        "apps/web/all.yaml": CONFIG,
+        "set.yaml": application_set(
+            "apps",
+            {"git": {"repoURL": URL, "directories": [{"path": "apps/*"}]}},
+            {
+                "metadata": {"name": "{{path.basename}}"},
+                "spec": {"source": {"repoURL": URL, "path": "{{path}}"}},
+            },
+        ),
+    }
+    there = detect(place(files), title="shop")
+    assert [(each.name, each.remote) for each in there.findings] == [("web", None)]
+    assert not there.refusals
 
 
 def test_a_folder_without_repository_trusts_what_most_applications_name() -> None:
