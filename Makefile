@@ -118,4 +118,3 @@ help: ## this list
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "$(PYTHON) can't make virtual environments; next: apt-get install python3-venv" >&2; exit 1; }
 	@$(PYTHON) -m venv .venv
-	@touch .venv/bin/python

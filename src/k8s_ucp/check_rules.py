@@ -480,8 +480,8 @@ _ALL = (
         "Service that selects no pod",
         "A Service selects labels that no workload of the overlay gives its pods.",
         "The Service has no endpoints.",
-        "Correct the selector or the labels. Where an operator creates the pods, ignore it at the "
-        "place.",
+        "Correct the selector or the labels. An overlay with a role that may create pods has an "
+        "operator, and is left alone.",
     ),
     Rule(
         "topology-invalid",

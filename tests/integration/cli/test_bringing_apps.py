@@ -600,11 +600,44 @@ def test_what_something_else_creates_is_declared_once(workspace: Path, tmp_path:
     reads = 'image: "example.org/web:1.0.0", envFrom: [{secretRef: {name: key}}]}'
     text = DEPLOYMENT.replace('image: "example.org/web:1.0.0"}', reads)
     folder = write(tmp_path / "theirs", {"a.yaml": text, "b.yaml": text.replace("web}", "job}")})
-    ucp(workspace, "app", "add", "web", str(folder))
+    flag = "--from-outside Secret/key"
+    with pytest.raises(UcpError, match="it needs Secret/key, which something else") as error:
+        ucp(workspace, "app", "add", "web", str(folder))
+    assert str(error.value.next).endswith(f"run the command again with {flag}")
+    assert ucp(workspace, "app", "add", "web", str(folder), "--dry-run").rstrip().endswith(flag)
+    ucp(workspace, "app", "add", "web", str(folder), *flag.split())
+    assert load(workspace / "ucp.yaml").spec.apps[-1].from_outside == ("Secret/key",)
+    ucp(workspace, "check")
+    told = (workspace / "ucp.yaml").read_text()
+    (workspace / "ucp.yaml").write_text(told.replace("Secret/key", "Secret/other"))
     with pytest.raises(UcpError, match="add Secret/key to `fromOutside` of the app") as refused:
         ucp(workspace, "check")
     assert refused.value.message.count("references the Secret key") == 4
-    ucp(workspace, "app", "remove", "web", "--yes")
-    ucp(workspace, "app", "add", "web", str(folder), "--from-outside", "Secret/key")
-    assert load(workspace / "ucp.yaml").spec.apps[-1].from_outside == ("Secret/key",)
-    ucp(workspace, "check")
+
+
+def test_manifests_of_environments_are_not_thrown_together(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    """`ucp app import` makes an overlay of each folder."""
+    folder = write(tmp_path / "theirs", {"stage/web.yaml": DEPLOYMENT, "prod/web.yaml": DEPLOYMENT})
+    before = everything(workspace)
+    with pytest.raises(UcpError, match="manifests of its own for prod, stage") as error:
+        ucp(workspace, "app", "add", "web", str(folder))
+    assert everything(workspace) == before
+    command = str(error.value.next).partition(" makes ")[0]
+    assert command == f"ucp app import {folder}"
+    said = ucp(workspace, *command.split()[1:], "--dry-run")
+    assert "apps/theirs/base/prod/kustomization.yaml (new)" in said
+
+
+def test_namespaces_of_the_platform_are_refused_at_once(workspace: Path, tmp_path: Path) -> None:
+    """No flag is proposed that the next run would refuse."""
+    head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
+    for namespace in ("kube-system", "default"):
+        text = f"{head}metadata: {{name: lease, namespace: {namespace}}}\n"
+        folder = write(tmp_path / namespace, {"role.yaml": text, "web.yaml": DEPLOYMENT})
+        words = f"web: Role/lease would go to the namespace {namespace}, which is reserved"
+        with pytest.raises(UcpError, match=words) as error:
+            ucp(workspace, "app", "add", "web", str(folder))
+        assert "remove metadata.namespace there" in str(error.value.next)
+        assert words in ucp(workspace, "app", "add", "web", str(folder), "--dry-run")

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -189,6 +189,8 @@ def _detected(
         files = read() if "repo" in item else {}
     if not item.get("overlays") and not found:
         _meet_other_overlays(call, str(item["name"]), sorted(overlays(files)), environments)
+    if not found and not item.get("overlays"):
+        _meet_environments(wanted, files, environments)
     if "repo" in item:
         named = found.get("overlays") or item.get("overlays", ())
         found["as"] = find_form(files, named=named).form
@@ -243,6 +245,31 @@ def _meet_other_overlays(
         call.console.say(
             f"{name}: no overlay for {', '.join(missing)}, only for {', '.join(there)} "
             "(--overlay ENV=DIR names one)"
+        )
+
+
+def _meet_environments(
+    wanted: AppFlags, files: Mapping[str, bytes], environments: Collection[str]
+) -> None:
+    """Plain manifests in folders that are called as environments, which would all go to each.
+
+    Raises UsageError.
+    """
+    from k8s_ucp.gitops.imports.findings import NAMES
+    from k8s_ucp.gitops.manifests.forms import is_kustomization, overlays
+
+    if is_kustomization(files) or "Chart.yaml" in files or overlays(files):
+        return
+    tops = {path.partition("/")[0] for path in files if "/" in path}
+    there = sorted(tops & (NAMES | {*environments}) - {"test", "testing"})
+    if there:
+        source = wanted.path or "."
+        if wanted.repo:
+            source = f"FOLDER of a clone of {wanted.repo}"
+        raise UsageError(
+            f"the app {wanted.name} has manifests of its own for {', '.join(there)}, which would "
+            "all be on every environment",
+            next=f"ucp app import {source} makes an overlay of each",
         )
 
 

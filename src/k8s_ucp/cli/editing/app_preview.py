@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cli.editing.topology_edit import read_topology
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.manifests.yaml_text import part
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     from k8s_ucp.gitops.render.inputs import Rendered
     from k8s_ucp.topology import App, Topology
 
-_GRANTED = ("cluster-kind-not-allowed", "namespace-not-allowed")
+_GRANTED = ("cluster-kind-not-allowed", "namespace-not-allowed", "reference-missing-object")
 """Rules whose findings flags of the command settle."""
+_SHOWN = 4
+_CHART = re.compile(r"apps/[^/]+/overlays/[^/]+/Chart\.yaml")
 
 
 def tell(call: Invocation, edit: Edit, name: str) -> None:
@@ -43,34 +47,50 @@ def grant(
     """Ask for what apps need beyond their namespaces; nothing is given silently.
 
     items: of ucp.yaml by app, to which it is added. named: the flags name the app as well.
-    Raises UcpError where nobody can be asked.
+    Raises UcpError where nobody can be asked, with the flags of all apps.
     """
     text, topology = _edited(call, edit)
     apps = [each for each in topology.spec.apps if each.name in items and _is_brought(each)]
-    found = objects_of(call, text, topology, [each.name for each in apps]) if apps else {}
+    found = _brought(call, _rendered(call, text.encode(), topology), topology, apps) if apps else {}
+    lacking: dict[str, _Permissions] = {}
     for app in apps:
-        _tell_foreign(call, topology, app.name, found[app.name])
-        _grant(app, found[app.name], items[app.name], f"{app.name}=" if named else "")
+        _tell_foreign(call, topology, app.name, found[app.name].objects)
+        wanted = _permissions(app, found[app.name])
+        if problem := _forbidden(app, found[app.name]):
+            raise problem
+        if wanted.any:
+            lacking[app.name] = wanted
+    _ask(lacking, items, named=named)
 
 
-def _grant(app: App, objects: list[Mapping[str, Any]], item: dict[str, Any], prefix: str) -> None:
+def _ask(
+    lacking: Mapping[str, _Permissions], items: Mapping[str, dict[str, Any]], *, named: bool
+) -> None:
     from k8s_ucp.cli.questions import can_ask, confirm
 
-    _refuse_applications(app.name, objects)
-    wanted = _permissions(app, objects)
-    if not wanted.kinds and not wanted.namespaces:
-        return
-    what = f"{app.name}: {wanted.words}"
-    if not can_ask():
-        raise UsageError(what, next=f"allow it: run the command again with {wanted.flags(prefix)}")
-    if not confirm(f"{what}. Allow it?", default=False):
-        raise UsageError(f"{what}; this was not allowed")
-    if wanted.kinds:
-        item["clusterKinds"] = [*app.cluster_kinds, *wanted.kinds]
-    if wanted.moves:
-        item["namespace"] = wanted.namespaces[0]
-    elif wanted.namespaces:
-        item["namespaces"] = [*app.namespaces, *wanted.namespaces]
+    if lacking and not can_ask():
+        flags = (each.flags(f"{name}=" if named else "") for name, each in lacking.items())
+        raise UsageError(
+            "\n  ".join(f"{name}: {each.words}" for name, each in lacking.items()),
+            next=f"allow it: run the command again with {' '.join(flags)}",
+        )
+    for name, each in lacking.items():
+        if not confirm(f"{name}: {each.words}. Allow it?", default=False):
+            raise UsageError(f"{name}: {each.words}; this was not allowed")
+        for key, words in each.keys.items():
+            items[name][key] = [*items[name].get(key, ()), *words]
+        if each.moves:
+            items[name]["namespace"] = each.namespaces[0]
+
+
+@dataclass(frozen=True)
+class _Brought:
+    """What an app brings to all environments together."""
+
+    objects: list[Mapping[str, Any]] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+    """`Kind/name` of what it refers to, and nothing brings."""
+    is_chart: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,6 +103,23 @@ class _Permissions:
     namespaces: list[str]
     moves: bool
     """It has objects in one namespace only, another than its own."""
+    outside: list[str]
+    """What something else has to create."""
+
+    @property
+    def any(self) -> bool:
+        return bool(self.kinds or self.namespaces or self.outside)
+
+    @property
+    def keys(self) -> dict[str, list[str]]:
+        """Lists of ucp.yaml to which it would be added."""
+        namespaces = [] if self.moves else self.namespaces
+        found = {
+            "clusterKinds": self.kinds,
+            "namespaces": namespaces,
+            "fromOutside": self.outside,
+        }
+        return {key: words for key, words in found.items() if words}
 
     @property
     def words(self) -> str:
@@ -92,40 +129,76 @@ class _Permissions:
         if self.namespaces:
             there = ", ".join(self.namespaces)
             words.append(f"it writes to {there}, outside its namespace {self.home}")
+        if self.outside:
+            words.append(
+                f"it needs {', '.join(self.outside)}, which something else has to create, since "
+                "neither the app nor a mirror brings it"
+            )
         return " and ".join(words)
 
     def flags(self, prefix: str = "") -> str:
         """Of the command that grants it."""
         flag = "--namespace" if self.moves else "--also-namespace"
         flags = [f"--cluster-kind {prefix}{each}" for each in self.kinds]
-        return " ".join([*flags, *(f"{flag} {prefix}{each}" for each in self.namespaces)])
+        flags += [f"{flag} {prefix}{each}" for each in self.namespaces]
+        return " ".join([*flags, *(f"--from-outside {prefix}{each}" for each in self.outside)])
 
 
-def _permissions(app: App, objects: list[Mapping[str, Any]]) -> _Permissions:
+def _permissions(app: App, brought: _Brought) -> _Permissions:
     from k8s_ucp.gitops.check.permissions import needed
 
-    found = needed(objects, app.home)
+    found = needed(brought.objects, app.home)
     kinds = [each for each in found.kinds if not _is_granted(each, app.cluster_kinds)]
     namespaces = [each for each in found.namespaces if each not in app.namespaces]
-    return _Permissions(app.home, kinds, namespaces, found.alone and not app.namespace)
+    moves = found.alone and not app.namespace
+    return _Permissions(app.home, kinds, namespaces, moves, sorted(brought.missing))
 
 
-def _is_brought(app: App) -> bool:
-    """People bring its manifests: they are neither made here nor shipped with ucp."""
-    return app.form != "image" and not (app.path or "").startswith("ucp:")
+def _forbidden(app: App, brought: _Brought) -> UsageError | None:
+    """What no flag allows: Applications, and objects in namespaces of the platform."""
+    from k8s_ucp.gitops.check.objects import named
+    from k8s_ucp.gitops.check.permissions import needed
+    from k8s_ucp.topology.rules.names import closed_to_apps
 
-
-def _refuse_applications(name: str, objects: list[Mapping[str, Any]]) -> None:
-    """An app of apps belongs to Argo CD's namespace, which no app's project admits."""
+    objects = brought.objects
+    # An app of apps belongs to Argo CD's namespace, which no app's project admits.
     if any(
         each.get("kind") in ("Application", "ApplicationSet")
         and str(each.get("apiVersion")).startswith("argoproj.io/")
         for each in objects
     ):
-        raise UsageError(
-            f"{name} declares Argo CD Applications, which are allowed in the core repository only",
+        return UsageError(
+            f"{app.name} declares Argo CD Applications, which are allowed in the core repository "
+            "only",
             next="ucp app import REPO adds the apps that they deploy",
         )
+    for namespace in filter(closed_to_apps, needed(objects, app.home).namespaces):
+        there = {
+            named(each)
+            for each in objects
+            if namespace in (part(each, "metadata").get("namespace"), _namespace_made(each))
+        }
+        shown = sorted(there)[:_SHOWN]
+        more = f" and {len(there) - len(shown)} more" if len(there) > len(shown) else ""
+        way = "remove metadata.namespace there, or set `namespace` in the kustomization"
+        if brought.is_chart:
+            way = "set the chart's value for it, if it has one: --values FILE"
+        return UsageError(
+            f"{app.name}: {', '.join(shown)}{more} would go to the namespace {namespace}, which "
+            "is reserved: no app may write to it",
+            next=f"{way} (its own namespace is {app.home}); software of the cluster's itself you "
+            "can install by kubectl: ucp kubeconfig ENV --merge",
+        )
+    return None
+
+
+def _namespace_made(item: Mapping[str, Any]) -> Any:
+    return part(item, "metadata").get("name") if item.get("kind") == "Namespace" else None
+
+
+def _is_brought(app: App) -> bool:
+    """People bring its manifests: they are neither made here nor shipped with ucp."""
+    return app.form != "image" and not (app.path or "").startswith("ucp:")
 
 
 def _tell_foreign(
@@ -148,16 +221,40 @@ def _is_granted(kind: str, granted: Collection[str]) -> bool:
     return any(each.partition(".")[0] == kind for each in granted)
 
 
-def objects_of(
-    call: Invocation, text: str, topology: Topology, names: Sequence[str]
-) -> dict[str, list[Mapping[str, Any]]]:
-    """Every object of apps, on all environments. Raises UcpError."""
+def _brought(
+    call: Invocation, rendered: Rendered, topology: Topology, apps: Sequence[App]
+) -> dict[str, _Brought]:
+    """Of each app. Raises UcpError."""
+    from k8s_ucp.gitops.check.objects import mirrored_in, missing
     from k8s_ucp.gitops.manifests.build_many import objects
+    from k8s_ucp.gitops.manifests.yaml_text import documents
 
-    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in names}
-    for name, _, shown in _built(call, _rendered(call, text.encode(), topology), topology, names):
-        found[name] += objects(shown)
+    by_name = {each.name: each for each in apps}
+    charts = {each.split("/")[1] for each in rendered.apps if _CHART.fullmatch(each)}
+    found = {name: _Brought(is_chart=name in charts) for name in by_name}
+    syncers = [
+        item
+        for path, content in rendered.core.items()
+        if path.startswith("mirrors/") and b"kind: Syncer" in content
+        for item in documents(content, path)
+        if isinstance(item, dict)
+    ]
+    for name, environment, shown in _built(call, rendered, topology, [*by_name]):
+        app, there = by_name[name], list(objects(shown))
+        mirrored = mirrored_in(syncers, app.home, environment)
+        mirrored = mirrored.and_also(app.from_outside) if mirrored else None
+        found[name].objects.extend(there)
+        if not _answers(topology, app):
+            found[name].missing.update(missing(there, mirrored))
     return found
+
+
+def _answers(topology: Topology, app: App) -> bool:
+    """ucp.yaml ignores missing references of the app, or of all."""
+    return any(
+        each.rule == "reference-missing-object" and each.app in (None, app.name)
+        for each in topology.spec.checks.ignore
+    )
 
 
 def _built(
@@ -183,30 +280,31 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
 
     Raises UcpError for what can't be rendered.
     """
-    from k8s_ucp.gitops.manifests.build_many import objects
 
     tell(call, edit, name)
     text, topology, before, after = _before_and_after(call, edit)
     call.console.data(f"# {call.workspace.topology_file.name}\n{text}")
     for file, what in _differing(before, after):
         call.console.data(f"# {file} ({what})")
-    found: list[Mapping[str, Any]] = []
     for _, environment, shown in _built(call, after, topology, [name]):
         call.console.data(f"# {name} on {environment}\n{shown}")
-        found += objects(shown)
     for each in _findings(call, after, topology, [name]):
         if each.rule not in _GRANTED:
             call.console.say(f"would be refused: {each}" if each.blocks else str(each))
     app = next(each for each in topology.spec.apps if each.name == name)
-    try:
-        _refuse_applications(name, found)
-    except UsageError as error:
-        call.console.say(f"would be refused: {error.message}; {error.next}")
-        return
-    _tell_foreign(call, topology, name, found)
-    lacks = _permissions(app, found)
-    if _is_brought(app) and (lacks.kinds or lacks.namespaces):
-        call.console.say(f"would be refused: {lacks.words}; allow it with {lacks.flags()}")
+    if _is_brought(app):
+        brought = _brought(call, after, topology, [app])[name]
+        _tell_foreign(call, topology, name, brought.objects)
+        for words in _refusals(app, brought):
+            call.console.say(f"would be refused: {words}")
+
+
+def _refusals(app: App, brought: _Brought, prefix: str = "") -> list[str]:
+    """What an app isn't allowed, with the flags that allow it."""
+    if problem := _forbidden(app, brought):
+        return [f"{problem.message}; {problem.next}"]
+    lacks = _permissions(app, brought)
+    return [f"{lacks.words}; allow it with {lacks.flags(prefix)}"] if lacks.any else []
 
 
 def changes(
@@ -217,7 +315,12 @@ def changes(
     Raises UcpError.
     """
     _, topology, before, after = _before_and_after(call, edit)
-    refused = [str(each) for each in _findings(call, after, topology, names) if each.blocks]
+    found = _findings(call, after, topology, names)
+    refused = [str(each) for each in found if each.blocks and each.rule not in _GRANTED]
+    apps = [each for each in topology.spec.apps if each.name in names]
+    for name, brought in _brought(call, after, topology, apps).items():
+        app = next(each for each in apps if each.name == name)
+        refused += [f"{name}: {each}" for each in _refusals(app, brought, f"{name}=")]
     return _differing(before, after), refused
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.kinds import find_misfits
-from k8s_ucp.gitops.manifests.yaml_text import part
+from k8s_ucp.gitops.manifests.yaml_text import maps, part
 from k8s_ucp.gitops.render.values import databases
 
 Object = Mapping[str, Any]
@@ -25,6 +25,9 @@ ROUTES = ("HTTPRoute", "GRPCRoute", "TLSRoute")
 OUTSIDE = "k8s-ucp.io/from-outside"
 IGNORE = "k8s-ucp.io/ignore"
 """Annotation with findings of the object to ignore: `<rule>: <reason>`, one a line."""
+_POD_MAKERS = frozenset(
+    {"pods", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "*"}
+)
 _POD_PLACES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"), ())
 
 
@@ -105,8 +108,11 @@ def misshapen(item: Object) -> str | None:
 
 def _from_outside(item: Object) -> frozenset[str]:
     """What a workload's author says that something else brings: `Secret/a, ConfigMap/b`."""
-    annotations = (item.get("metadata") or {}).get("annotations") or {}
-    return frozenset(each.strip() for each in str(annotations.get(OUTSIDE, "")).split(","))
+    return frozenset(each.strip() for each in _annotation(item, OUTSIDE).split(","))
+
+
+def _annotation(item: Object, name: str) -> str:
+    return str(part(part(item, "metadata"), "annotations").get(name, ""))
 
 
 def _made_by(item: Object) -> tuple[str, str]:
@@ -170,6 +176,28 @@ def _dangling_of_pod(
     mirrored: Mirrored | None,
     outside: frozenset[str],
 ) -> Iterator[Fault]:
+    for kind, name, key, keys in _unmet(pod, known, mirrored, outside):
+        if keys is None:
+            words = (
+                f"references the {kind} {name}, which neither the overlay nor a mirror "
+                f"provides; if it is created elsewhere, add {kind}/{name} to `fromOutside` of "
+                "the app in ucp.yaml (--from-outside)"
+            )
+            yield Fault("reference-missing-object", words, value=name)
+        else:
+            there = ", ".join(sorted(keys))
+            words = f"references the key {key} of the {kind} {name}, which has {there}"
+            yield Fault("reference-missing-key", words, value=str(key))
+
+
+def _unmet(
+    pod: Mapping[str, Any],
+    known: Mapping[Any, Object],
+    mirrored: Mirrored | None,
+    outside: frozenset[str],
+) -> Iterator[tuple[str, str, str | None, frozenset[str] | None]]:
+    """(kind, name, key, keys that are there) of references that lead nowhere; keys: None where
+    the object isn't there at all."""
     made = {("ConfigMap", "kube-root-ca.crt"), *(_made_by(each) for each in known.values())}
     for kind, reference, key in _references(pod):
         name = reference.get("name") or reference.get("secretName")
@@ -183,17 +211,25 @@ def _dangling_of_pod(
             continue
         elif (kind, name) in mirrored.keys:
             keys = mirrored.keys[kind, name]
-        if keys is None:
-            words = (
-                f"references the {kind} {name}, which neither the overlay nor a mirror "
-                f"provides; if it is created elsewhere, add {kind}/{name} to `fromOutside` of "
-                "the app in ucp.yaml (--from-outside)"
-            )
-            yield Fault("reference-missing-object", words, value=name)
-        elif key is not None and keys and key not in keys:
-            there = ", ".join(sorted(keys))
-            words = f"references the key {key} of the {kind} {name}, which has {there}"
-            yield Fault("reference-missing-key", words, value=str(key))
+        if keys is None or (key is not None and keys and key not in keys):
+            yield kind, name, key, keys
+
+
+def missing(objects: Iterable[Object], mirrored: Mirrored | None) -> set[str]:
+    """`Kind/name` of what pods of these objects refer to, and nothing brings.
+
+    mirrored: as in `find_faults`. Without objects whose findings of this rule are ignored.
+    """
+    sound = [each for each in objects if not misshapen(each)]
+    known = {(each.get("kind"), name_of(each)): each for each in sound}
+    return {
+        f"{kind}/{name}"
+        for each in sound
+        if "reference-missing-object" not in _annotation(each, IGNORE)
+        for pod in _pods(each)
+        for kind, name, _, keys in _unmet(pod, known, mirrored, _from_outside(each))
+        if keys is None
+    }
 
 
 def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str | None]]:
@@ -234,13 +270,25 @@ def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[Fault]:
             yield Fault("reference-missing-target", words, field="spec.scaleTargetRef")
     if kind == "Service" and (selector := (item.get("spec") or {}).get("selector")):
         pods = [each for each in known.values() if any(True for _ in _pods(each))]
-        if pods and not any(_selects(selector, each) for each in pods):
+        selected = any(_selects(selector, each) for each in pods)
+        if pods and not selected and not any(map(_makes_pods, known.values())):
             words = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
             yield Fault(
                 "selector-without-pods",
                 f"selects the labels {words}, which no pod in the overlay has",
                 field="spec.selector",
             )
+
+
+def _makes_pods(item: Object) -> bool:
+    """A role by which an operator creates pods, with labels that nobody knows here."""
+    if item.get("kind") == "ClusterRoleBinding":
+        return part(item, "roleRef").get("name") == "cluster-admin"
+    return item.get("kind") in ("Role", "ClusterRole") and any(
+        not {"create", "*"}.isdisjoint(rule.get("verbs") or ())
+        and not _POD_MAKERS.isdisjoint(rule.get("resources") or ())
+        for rule in maps(item, "rules")
+    )
 
 
 def _dangling_of_route(route: Object, known: Mapping[Any, Object]) -> Iterator[Fault]:

@@ -10,6 +10,8 @@ from k8s_ucp.process import RunningPrograms, passed_on, run
 
 KUBERNETES = "1.35.0"
 """What charts are told the cluster is, since nobody can ask it."""
+_SHOWN = 6
+"""Lines of an error."""
 
 
 class HelmFailed(UcpError):
@@ -50,6 +52,13 @@ def call(
         return run([helm, *words], timeout=timeout, env=environment, stdin=stdin, programs=programs)
     except (CommandFailed, DeadlineExceeded) as error:
         said = error.output if isinstance(error, CommandFailed) else error.message
-        lines = [each.strip() for each in said.splitlines() if each.strip()]
-        errors = [each.removeprefix("Error: ") for each in lines if each.startswith("Error: ")]
-        raise HelmFailed("".join((errors or lines)[-1:]) or "no message") from error
+        raise HelmFailed(own_words(said)) from error
+
+
+def own_words(said: str) -> str:
+    """helm's last error; where that ends in a colon, with the lines that it announces."""
+    lines = [each.strip() for each in said.splitlines() if each.strip()]
+    starts = [at for at, each in enumerate(lines) if each.startswith("Error: ")]
+    words = [each.removeprefix("Error: ") for each in lines[starts[-1] if starts else -1 :]]
+    words = words[: _SHOWN if words and words[0].endswith(":") else 1]
+    return " ".join(words) or "no message"

@@ -293,12 +293,21 @@ def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
     images = [target for target in overlay.targets if target.kind == "image"]
     if not images:
         raise nothing_found(tip, intent.app, overlay.path)
+    own = [each for each in images if intent.app in (_last(each.image), _last(each.name))]
+    if len(own) == 1:
+        # Beside those of a sidecar or a database the one that is called as the app is meant.
+        return {own[0].name: intent.pin}
     if len(images) != 1:
         raise UsageError(
             f"{overlay.path} has {len(images)} images; the image for {intent.pin} is not specified",
             next=_choose(intent, images),
         )
     return {images[0].name: intent.pin}
+
+
+def _last(image: str) -> str:
+    """The last part of an image's name, without a registry's port or a version."""
+    return image.rpartition("/")[2].partition(":")[0].partition("@")[0]
 
 
 def _choose(intent: Intent, images: Sequence[Target]) -> str:

@@ -95,7 +95,7 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
             ("namespace", app.namespace),
             *(("namespaces", e) for e in app.namespaces),
         ):
-            if named and (reserved_namespace(named) or named == "default"):
+            if named and closed_to_apps(named):
                 words = f"namespace '{named}' is reserved for Kubernetes or the platform"
                 yield Problem(("spec", "apps", place, key), words)
     syncers = {database_syncer(each.name): each.name for each in spec.apps if each.database}
@@ -198,6 +198,11 @@ def _long_hosts(spec: Spec) -> Iterator[Problem]:
                     f"but at most {HOST_LENGTH} are allowed (RFC 1123): shorten it or "
                     "spec.domain",
                 )
+
+
+def closed_to_apps(namespace: str) -> bool:
+    """No app may write there."""
+    return namespace == "default" or reserved_namespace(namespace)
 
 
 def reserved_namespace(name: str) -> bool:

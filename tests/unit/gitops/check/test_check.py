@@ -21,6 +21,7 @@ from k8s_ucp.gitops.check.objects import (
     hosts,
     is_moving,
     mirrored_in,
+    missing,
     unpinned_image,
 )
 from k8s_ucp.gitops.check.repositories import find_host_faults
@@ -115,6 +116,37 @@ def test_faults_of_objects(old: str, new: str, words: str | None) -> None:
         assert not found
     else:
         assert any(words in each for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("rule", "known"),
+    [
+        ("{apiGroups: [''], resources: [pods], verbs: [create]}", True),
+        ("{apiGroups: ['*'], resources: ['*'], verbs: ['*']}", True),
+        ("{apiGroups: [''], resources: [pods], verbs: [get, list]}", False),
+        ("{apiGroups: [''], resources: [secrets], verbs: [create]}", False),
+    ],
+)
+def test_a_service_may_select_what_an_operator_makes(rule: str, known: bool) -> None:
+    service = SERVICE.replace("selector: {app: web}", "selector: {app: made}")
+    head = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
+    role = f"{head}metadata: {{name: operator}}\nrules: [{rule}]\n"
+    assert ("no pod in the overlay" in str(faults(DEPLOYMENT + service + role))) is not known
+
+
+def test_what_nothing_brings_is_told_by_name() -> None:
+    ignored = DEPLOYMENT.replace(
+        "{name: web}\n",
+        "{name: web, annotations: {k8s-ucp.io/ignore: 'reference-missing-object: x'}}\n",
+        1,
+    )
+    for text, mirrored, wanted in (
+        (DEPLOYMENT, Mirrored(), {"Secret/SECRET"}),
+        (DEPLOYMENT, Mirrored().and_also(["Secret/SECRET"]), set()),
+        (DEPLOYMENT, None, set()),
+        (ignored, Mirrored(), set()),
+    ):
+        assert missing(objects(text), mirrored) == wanted
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,18 @@ class TestSeveralImages:
         assert found.value.next is not None
         assert "--image web=2 --image worker=2" in found.value.next
 
+    def test_a_bare_tag_means_the_one_that_is_called_as_the_app(self) -> None:
+        for name in ("echo", "registry.example.org:5000/team/echo"):
+            there = tip(
+                {STAGE: f"images:\n- {{name: db, newTag: a}}\n- {{name: '{name}', newTag: b}}\n"}
+            )
+            [written] = decide(there, intent("2")).writes.values()
+            assert b"newTag: a" in written
+            assert b"newTag: 2" in written or b"newTag: '2'" in written or b'newTag: "2"' in written
+        both = tip({STAGE: "images:\n- {name: a/echo, newTag: a}\n- {name: b/echo, newTag: b}\n"})
+        with pytest.raises(UsageError, match="2 images"):
+            decide(both, intent("2"))
+
     def test_each_is_named(self) -> None:
         both = intent(images={"web": Pin("2"), "worker": Pin("3")})
         decision = decide(self.there, both)

@@ -25,7 +25,7 @@ from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImporta
 from k8s_ucp.gitops.manifests.chart_source import write_files
 from k8s_ucp.topology import load, parse
 from k8s_ucp.topology.edit import with_item
-from k8s_ucp.topology.rules.names import reserved_namespace, taken_namespace
+from k8s_ucp.topology.rules.names import closed_to_apps, taken_namespace
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.editing.topology_edit import Edit
@@ -349,7 +349,7 @@ def _more(finding: DiscoveredApp, flags: Mapping[str, Mapping[str, list[str]]]) 
     """Keys of the item that don't depend on where the files are."""
     given = {key: words[finding.name] for key, words in flags.items() if finding.name in words}
     namespace = (given.pop("namespace", None) or [finding.namespace or ""])[-1]
-    if namespace == finding.name or reserved_namespace(namespace) or namespace == "default":
+    if namespace == finding.name or closed_to_apps(namespace):
         namespace = ""
     return {**given, "namespace": namespace}
 
