@@ -39,6 +39,7 @@ from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.components.reconciler import ReconcilerComponent
 from k8s_ucp.components.repositories import repository_secrets
 from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
@@ -284,6 +285,8 @@ class StartContext(TopologyView):
     """Seconds that each wait of a teardown may take; None: as long as clouds take."""
     unasked: list[str] = field(default_factory=list)
     """What may be lost with a core that could not be asked."""
+    journal: Journal = field(default_factory=lambda: Journal(None, ""))
+    """Of this run: what a rerun could find nowhere else is kept there."""
     destroys: bool = False
     """This run is a teardown: nothing that ends is to come back."""
     delete_data: bool = False

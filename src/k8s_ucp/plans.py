@@ -225,23 +225,25 @@ def stop(*, delete_repos: bool = False) -> Plan[StartContext]:
     )
 
 
-def destroy(*, core_answers: bool = True) -> Plan[StartContext]:
+def destroy(*, core_answers: bool = True, verified: bool = False) -> Plan[StartContext]:
     """Everything goes for good, in the order in which it lets go of each other.
 
     The core is the last to know what is in the clouds: it ends once they were seen empty. One that
     is silent, and that a person gives up, takes its knowledge along. The repositories stay.
+    verified: a run that was cut off came so far, and may have ended the core.
     """
+    asked = core_answers and not verified
     return Plan(
         "destroy",
-        checks=(check_destroyable, check_existing_core),
+        checks=() if verified else (check_destroyable, check_existing_core),
         tasks=(
-            Task(record_resources, when=core_answers),
-            Task(pause_automation, after=("record-resources",), when=core_answers),
-            Task(drain_environments, after=("pause-automation",), when=core_answers),
-            Task(delete_claims, after=("drain-environments",), when=core_answers),
-            Task(delete_clusters, after=("delete-claims",), when=core_answers),
-            Task(delete_networks, after=("delete-clusters",), when=core_answers),
-            Task(verify_clouds_empty, after=("delete-networks",), when=core_answers),
+            Task(record_resources, when=asked),
+            Task(pause_automation, after=("record-resources",), when=asked),
+            Task(drain_environments, after=("pause-automation",), when=asked),
+            Task(delete_claims, after=("drain-environments",), when=asked),
+            Task(delete_clusters, after=("delete-claims",), when=asked),
+            Task(delete_networks, after=("delete-clusters",), when=asked),
+            Task(verify_clouds_empty, after=("delete-networks",), when=asked),
             Task(give_up_core, when=not core_answers),
             Task(back_up_before_stop, after=("verify-clouds-empty", "give-up-core")),
             Task(stop_components, after=("back-up",)),

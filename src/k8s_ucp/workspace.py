@@ -40,6 +40,11 @@ class StateFolder:
         return self.root / "journal.json"
 
     @property
+    def unfinished(self) -> Path:
+        """Journals of commands about one thing, each until it is done."""
+        return self.root / "unfinished"
+
+    @property
     def lock(self) -> Path:
         return self.root / "lock"
 

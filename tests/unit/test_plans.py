@@ -107,6 +107,7 @@ def test_what_a_topology_does_not_ask_for_is_no_step() -> None:
         plans.stop(delete_repos=True),
         plans.destroy(),
         plans.destroy(core_answers=False),
+        plans.destroy(verified=True),
         plans.publish(),
     ],
 )

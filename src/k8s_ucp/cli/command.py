@@ -78,9 +78,9 @@ def placed(advice: str, given: Mapping[str, str]) -> str:
 
 
 _COMMAND = re.compile(
-    r"(?P<command>(?<![\w/.-])ucp (?:api|app|board|check|claim|cloud|clusters|diff|doctor"
-    r"|env|events|get|history|kubeconfig|logs|mirror|open|promote|reconciler|render|rollback|start|status|stop"
-    r"|team|tools)\b"
+    r"(?P<command>(?<![\w/.-])ucp (?:api|app|board|check|claim|cloud|clusters|destroy|diff|doctor"
+    r"|env|events|get|history|kubeconfig|logs|mirror|open|promote|reconciler|recreate|render|rollback"
+    r"|start|status|stop|team|tools)\b"
     r"(?: (?:add|argocd|fault|forget|import|install|ledger|list|new|remove|reset|run|secrets)\b)?"
     r"(?: --[a-z-]+(?:[= ][\w./,:=-]+)?)*)(?P<rest>[^;,`\n]*)"
 )

@@ -23,7 +23,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.costs import costs_of
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.topology import Topology
-from k8s_ucp.workspace import Workspace
+from k8s_ucp.workspace import StateFolder, Workspace
 
 LOG_BYTES = 1024 * 1024
 Foreseeings = Mapping[str, Iterable[Foreseen]]
@@ -37,11 +37,13 @@ def run_plan(
     *,
     before: Callable[[], None] = lambda: None,
     locked: bool = False,
+    part_of: Journal | None = None,
 ) -> float:
     """Run a plan on a topology; the seconds it took.
 
     before: what is written between the checks and the first step, under the topology's lock.
-    locked: the caller holds that lock already. Raises UcpError, Interrupted.
+    locked: the caller holds that lock already. part_of: the journal of a command that does more
+    than this. Raises UcpError, Interrupted.
     """
     began = time.monotonic()
     if plan.checks:
@@ -61,7 +63,9 @@ def run_plan(
             context.workspace.settle_identity()
         log = stack.enter_context(_log(state.logs / "ucp.log", plan.name))
         view = stack.enter_context(console.steps())
-        writing = Journal(state.journal, plan.name)
+        writing = part_of or open_journal(state.journal, plan.name, command_line(), console)
+        writing.begin_part()
+        context.journal = writing
 
         def hear(event: StepEvent) -> None:
             view.hear(event)
@@ -76,8 +80,40 @@ def run_plan(
         except BaseException:
             writing.end("failed")
             raise
-        writing.end("done")
+        if not part_of:
+            writing.end("done")
+        _discard_finished(state, plan)
     return time.monotonic() - began
+
+
+def edit_journal(state: StateFolder, console: Console) -> Journal:
+    """Of an edit of ucp.yaml: cut off after it was written, a start publishes it."""
+    path = state.unfinished / f"{journal.EDIT}.json"
+    return open_journal(path, "edit", command_line(), console, next="ucp start")
+
+
+def open_journal(
+    path: Path | None, plan: str, command: str, console: Console, *, next: str = ""
+) -> Journal:
+    """Of a run; next: the command that continues it, where that is another one.
+
+    It says what is continued, and what became of a journal that can't be read.
+    """
+    if path and (words := journal.set_aside(path)):
+        console.say(f"note: {words}")
+    opened = Journal(path, plan, command, next)
+    if opened.resumed:
+        console.say(f"{opened.resumed}; continuing from there")
+    return opened
+
+
+def _discard_finished(state: StateFolder, plan: Plan[StartContext]) -> None:
+    """A start or an edit publishes what an edit that was cut off left; a teardown ends it all."""
+    if plan.name == "destroy":
+        for each in state.unfinished.glob("*.json"):
+            each.unlink(missing_ok=True)
+    elif plan.whole or plan.name == "start":
+        (state.unfinished / f"{journal.EDIT}.json").unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,12 @@
-"""The journal of a topology: the last run of a plan, step by step, and the lock that guards it.
+"""The journal of a topology: its runs, step by step, and the lock that guards it.
 
-The journal decides nothing, since steps look at the world themselves; it tells people and `ucp
-status` how far the last run came, also one that was killed.
+That a step begins stands on the disk before it does, and how it ended after it. The journal decides
+nothing where steps can look at the world themselves; it tells people and `ucp status` what a run
+that was cut off was doing, and which command continues it. Commands that take several commits keep
+what a rerun could find nowhere else (`Journal.keep`).
+
+`journal.json` holds the last start, stop, recreate or destroy, each of which takes the place of the
+one before. A command about one thing has a file of its own in `unfinished/`, until it is done.
 """
 
 from __future__ import annotations
@@ -10,26 +15,52 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp import locks
-from k8s_ucp.engine.pipeline import StepEvent, StepState
+from k8s_ucp import locks, process
+from k8s_ucp.engine.pipeline import RunInterrupted, StepEvent, StepRun, StepState
 from k8s_ucp.errors import UcpError
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_file
+
+VERSION = 2
+"""1 told no version, no command and no start of the process."""
+EDIT = "edit"
+"""File of an edit of ucp.yaml that a start, or the next edit, brings to its end."""
+_DONE = "done"
+_ENDED = {
+    "running": "is running",
+    "killed": "was killed",
+    "interrupted": "was interrupted",
+    "failed": "failed",
+    _DONE: "is done",
+}
+
+
+class UnreadableJournal(UcpError):
+    """A newer version wrote it, or it is corrupt."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What the journal tells of the last run."""
+    """What the journal tells of a run."""
 
     plan: str
     outcome: str
-    """running (killed, where nobody holds the lock), done, failed or interrupted."""
+    """running (or killed meanwhile), done, failed or interrupted: a key of _ENDED."""
     began: str
-    steps: Sequence[dict[str, Any]]
+    steps: Sequence[Mapping[str, Any]]
+    command: str = ""
+    """What was typed."""
+    next: str = ""
+    """Continues it."""
+    pid: int = 0
+    start: str = ""
+    """Of the process, as `ProcessIdentity.start` tells it."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What the command keeps for a rerun."""
 
     @property
     def unfinished(self) -> list[str]:
@@ -37,45 +68,216 @@ class RunRecord:
         bad = (StepState.RUNNING, StepState.FAILED, StepState.CANCELLED)
         return [str(each["title"]) for each in self.steps if each["state"] in bad]
 
+    @property
+    def state(self) -> str:
+        """running, killed, done, failed or interrupted."""
+        if self.outcome != "running":
+            return self.outcome
+        now = process.identify(self.pid) if self.pid else None
+        alive = now is not None and process.is_start_of(self.start, now)
+        return "running" if alive else "killed"
+
+    def __str__(self) -> str:
+        done = sum(each["state"] == StepState.DONE for each in self.steps)
+        where = f", in: {', '.join(self.unfinished)}" if self.unfinished else ""
+        return (
+            f"`{self.command}` of {self.began} {_ENDED[self.state]} "
+            f"({done} of {len(self.steps)} steps done{where})"
+        )
+
 
 class Journal:
-    """Writes one run down as it goes. Each change replaces the whole file, so it is never torn."""
+    """Writes one run down as it goes. Each change replaces the whole file, so it is never torn.
 
-    def __init__(self, path: Path, plan: str) -> None:
+    A run has one plan, or several and waits between them (`begin_part`, `step`).
+    path: None where nothing is to be written.
+    """
+
+    def __init__(self, path: Path | None, plan: str, command: str = "", next: str = "") -> None:
         self._path = path
+        self.resumed = unfinished_at(path, plan) if path else None
+        """The run that this one continues."""
+        self._earlier: list[dict[str, Any]] = []
+        self._written = False
+        me = process.identify(os.getpid())
         self._content: dict[str, Any] = {
+            "version": VERSION,
             "plan": plan,
+            "command": command or f"ucp {plan}",
+            "next": next or command or f"ucp {plan}",
             "outcome": "running",
             "began": _now(),
             "pid": os.getpid(),
+            "start": me.start if me else "",
             "steps": [],
+            "data": dict(self.resumed.data) if self.resumed else {},
         }
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """What this run, or the one that it continues, has kept."""
+        kept: Mapping[str, Any] = self._content["data"]
+        return kept
+
+    def keep(self, **data: Any) -> None:
+        """What a rerun could find nowhere else stands with the next step: JSON, no secrets."""
+        self._content["data"].update(data)
+
+    def begin_part(self) -> None:
+        """Steps noted so far stay; those of another plan follow."""
+        self._earlier = list(self._content["steps"])
+
+    def drop_part(self) -> None:
+        """What the part did was taken back. Without anything before it there is no run."""
+        self._content["steps"] = self._earlier
+        if self._earlier or self.resumed:
+            self.end("failed")
+        else:
+            self.discard()
 
     def note(self, event: StepEvent) -> None:
         """Keep a change of state; reports on the way are not worth a write."""
-        states = [each.state for each in event.steps]
+        steps = [*self._earlier, *(asdict(each) for each in event.steps)]
+        states = [each["state"] for each in steps]
         if states != [each["state"] for each in self._content["steps"]]:
-            self._content["steps"] = [asdict(each) for each in event.steps]
+            self._content["steps"] = steps
             self._write()
+
+    @contextlib.contextmanager
+    def step(self, title: str, id: str) -> Iterator[None]:
+        """One that is in no plan, such as a wait."""
+        self.begin_part()
+        step = StepRun(id, title, StepState.RUNNING)
+        self.note(StepEvent(step, [step]))
+        try:
+            yield
+        except BaseException:
+            step.state = StepState.FAILED
+            self.note(StepEvent(step, [step]))
+            raise
+        step.state = StepState.DONE
+        self.note(StepEvent(step, [step]))
 
     def end(self, outcome: str) -> None:
         """outcome: done, failed or interrupted."""
         self._content.update(outcome=outcome, ended=_now())
         self._write()
 
+    @contextlib.contextmanager
+    def until_done(self) -> Iterator[Journal]:
+        """The file goes once all went well; else it tells how the run ended, if it had begun."""
+        try:
+            yield self
+        except BaseException as error:
+            if self._written:
+                by_hand = isinstance(error, KeyboardInterrupt | RunInterrupted)
+                self.end("interrupted" if by_hand else "failed")
+            raise
+        if self._written:
+            self.discard()
+
+    def discard(self) -> None:
+        """Nothing of this run is left to do."""
+        self._written = False
+        if self._path:
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
     def _write(self) -> None:
+        if self._path is None:
+            return
         # On a full disk the step that needs the room says so, better than this file could.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, UcpError):
+            if not self._path.parent.exists():
+                make_private_folder(self._path.parent)
             write_private_file(self._path, json.dumps(self._content, indent=1) + "\n")
+        self._written = True
 
 
 def read(path: Path) -> RunRecord | None:
-    """The last run; None where there was none, or nothing that can be read."""
+    """A run; None where there was none. Raises UnreadableJournal."""
     try:
         content = json.loads(path.read_text("utf-8"))
-        return RunRecord(content["plan"], content["outcome"], content["began"], content["steps"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except FileNotFoundError:
         return None
+    except (OSError, ValueError) as error:
+        raise UnreadableJournal(f"the journal {path} is corrupt: {_line(error)}") from error
+    version = content.get("version", 1) if isinstance(content, dict) else None
+    if isinstance(version, int) and version > VERSION:
+        raise UnreadableJournal(
+            f"the journal {path} was written by a newer ucp (format {version}; "
+            f"this one reads up to {VERSION})"
+        )
+    try:
+        steps = [{"title": e["title"], "state": e["state"], **e} for e in content["steps"]]
+        texts = {name: _text(content[name]) for name in ("plan", "outcome", "began")}
+        if version == 1 and texts["plan"] == "publish":
+            texts["outcome"] = _DONE  # It left nothing when it failed, and any start brings it.
+        if texts["outcome"] not in _ENDED:
+            raise ValueError(f"unknown outcome {texts['outcome']!r}")
+        return RunRecord(
+            **texts,
+            steps=steps,
+            command=_text(content.get("command", f"ucp {content['plan']}")),
+            next=_text(content.get("next", f"ucp {content['plan']}")),
+            pid=int(content.get("pid") or 0),
+            start=_text(content.get("start", "")),
+            data=dict(content.get("data") or {}),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnreadableJournal(f"the journal {path} is corrupt: {_line(error)}") from error
+
+
+def unfinished(state: StateFolder) -> tuple[list[RunRecord], list[str]]:
+    """The runs of a topology that are going on or were cut off, the last begun first.
+
+    And, in words, the files that can't be read.
+    """
+    found: list[RunRecord] = []
+    problems: list[str] = []
+    for path in (state.journal, *sorted(state.unfinished.glob("*.json"))):
+        try:
+            record = read(path)
+        except UnreadableJournal as error:
+            problems.append(error.message)
+        else:
+            if record and record.outcome != _DONE:
+                found.append(record)
+    return sorted(found, key=lambda each: each.began, reverse=True), problems
+
+
+def set_aside(path: Path) -> str:
+    """Keep a journal that can't be read out of the way of a new one; the sentence to say, or ""."""
+    try:
+        read(path)
+    except UnreadableJournal as error:
+        kept = path.with_name(f"{path.name}.unreadable")
+        try:
+            path.replace(kept)
+        except OSError as failure:
+            return f"{error.message}; it could not be kept: {failure.strerror}"
+        return f"{error.message}; it is kept as {kept.name}, and each step looks at what is there"
+    return ""
+
+
+def unfinished_at(path: Path, plan: str) -> RunRecord | None:
+    """A run of that plan which was cut off; None where there is none, or none that can be read."""
+    try:
+        record = read(path)
+    except UnreadableJournal:
+        return None
+    return record if record and record.plan == plan and record.outcome != _DONE else None
+
+
+def _text(value: Any) -> str:
+    """Raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @contextlib.contextmanager

@@ -424,9 +424,14 @@ def test_killed_in_the_middle_and_healed(running: World) -> None:
     until("it began", lambda: "start-core" in journal.read_text(), seconds=30)
     os.kill(starting.pid, signal.SIGKILL)
     starting.wait()
-    assert json.loads(journal.read_text())["outcome"] == "running"
-    running.ucp("start", "--yes")
+    (left,) = running.status()["unfinished"]
+    assert left["state"] == "killed"
+    assert left["next"].endswith("start --yes")
+    assert f"{left['message']}; next: {left['next']}" in running.ucp("status").stdout
+    said = running.ucp("start", "--yes").stderr
+    assert f"{left['message']}; continuing from there" in said
     assert json.loads(journal.read_text())["outcome"] == "done"
+    assert running.status()["unfinished"] == []
     assert running.status()["core"]["ready"] is True
     assert {name: password(running, name) for name in made} == made
     assert kept(running) == made

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from k8s_ucp.engine import journal
-from k8s_ucp.engine.journal import Journal, held
+from k8s_ucp.engine.journal import Journal, UnreadableJournal, held
 from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
 from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import StateFolder
 
 
 def event(*states: StepState, message: str = "") -> StepEvent:
@@ -52,13 +53,107 @@ def test_it_is_written_for_changes_of_state_only(tmp_path: Path) -> None:
 
 
 @given(st.one_of(st.binary(max_size=50), st.just(b"{}"), st.just(b"[]"), st.just(b'{"plan": 1}')))
-def test_a_damaged_journal_is_no_journal(content: bytes) -> None:
+def test_a_damaged_journal_is_told(content: bytes) -> None:
     from tempfile import NamedTemporaryFile
 
     with NamedTemporaryFile() as file:
         file.write(content)
         file.flush()
-        assert journal.read(Path(file.name)) is None
+        with pytest.raises(UnreadableJournal, match="is corrupt"):
+            journal.read(Path(file.name))
+
+
+def test_a_torn_or_changed_journal_is_told_and_kept_aside(tmp_path: Path) -> None:
+    path = tmp_path / "journal.json"
+    Journal(path, "start").note(event(StepState.RUNNING, StepState.WAITING))
+    whole = path.read_bytes()
+    for length in range(len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(UnreadableJournal):
+            journal.read(path)
+    assert "is kept as journal.json.unreadable" in journal.set_aside(path)
+    assert not path.exists()
+    assert path.with_name("journal.json.unreadable").read_bytes() == whole[: len(whole) - 2]
+    assert journal.set_aside(path) == ""
+
+
+def test_a_journal_of_a_newer_version_is_told_and_one_of_an_older_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "journal.json"
+    Journal(path, "start").end("failed")
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"version": journal.VERSION + 1}))
+    with pytest.raises(UnreadableJournal, match="a newer ucp"):
+        journal.read(path)
+    old = {name: content[name] for name in ("plan", "outcome", "began", "pid", "steps")}
+    path.write_text(json.dumps(old))
+    past = journal.read(path)
+    assert past is not None
+    assert (past.state, past.next) == ("failed", "ucp start")
+    # An edit that failed left nothing, and one that was cut off is brought by any start.
+    path.write_text(json.dumps(old | {"plan": "publish"}))
+    past = journal.read(path)
+    assert past is not None
+    assert past.outcome == "done"
+
+
+def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
+    path = tmp_path / "journal.json"
+    Journal(path, "start").note(event(StepState.RUNNING))
+    past = journal.read(path)
+    assert past is not None
+    assert past.state == "running"
+    content = json.loads(path.read_text())
+    for changed in ({"start": "another boot:1"}, {"pid": 2**22 + 1}):
+        path.write_text(json.dumps(content | changed))
+        past = journal.read(path)
+        assert past is not None
+        assert past.state == "killed"
+        assert "was killed (0 of 1 steps done, in: Step 0)" in str(past)
+
+
+def test_a_command_of_several_parts_is_unfinished_until_all_went_well(tmp_path: Path) -> None:
+    state = StateFolder(tmp_path)
+    path = state.unfinished / "app-web.json"
+
+    def begun() -> Journal:
+        return Journal(path, "app web", "ucp app remove web")
+
+    def remove(writing: Journal, *, fails: bool) -> None:
+        with writing.until_done():
+            writing.keep(kinds=["widgets.example.org"])
+            writing.begin_part()
+            writing.note(event(StepState.DONE))
+            with writing.step("Delete the Applications", "delete"):
+                if fails:
+                    raise UcpError("one stays")
+
+    with pytest.raises(UcpError):
+        remove(begun(), fails=True)
+    ((left,), problems) = journal.unfinished(state)
+    assert problems == []
+    assert (left.next, left.state) == ("ucp app remove web", "failed")
+    assert left.unfinished == ["Delete the Applications"]
+    assert [each["id"] for each in left.steps] == ["s0", "delete"]
+    again = begun()
+    assert again.resumed == left
+    assert again.data == {"kinds": ["widgets.example.org"]}
+    remove(again, fails=False)
+    assert journal.unfinished(state) == ([], [])
+
+
+def test_a_command_that_changed_nothing_leaves_no_journal(tmp_path: Path) -> None:
+    path = tmp_path / "unfinished" / "app-web.json"
+    refused = Journal(path, "app web")
+    with pytest.raises(UcpError), refused.until_done():
+        raise UcpError("no such app")
+    taken_back = Journal(path, "app web")
+    with pytest.raises(UcpError), taken_back.until_done():
+        taken_back.begin_part()
+        taken_back.note(event(StepState.FAILED))
+        taken_back.drop_part()
+        raise UcpError("the push was refused")
+    assert not path.exists()
+    Journal(None, "app web").end("failed")
 
 
 def test_a_journal_that_can_not_be_written_stops_nobody(tmp_path: Path) -> None:

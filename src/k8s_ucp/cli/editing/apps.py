@@ -24,16 +24,19 @@ from k8s_ucp.cli.editing.app_source import with_source
 from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.editing.imports.command import import_apps
 from k8s_ucp.cli.editing.interrupted_removal import half_removed
-from k8s_ucp.cli.editing.kind_deletion import delete_kinds, kinds_brought
+from k8s_ucp.cli.editing.kind_deletion import delete_kinds, kinds_brought, merged_kinds
 from k8s_ucp.cli.editing.namespace_deletion import delete_namespaces
 from k8s_ucp.cli.editing.removal_plan import foresee_app
 from k8s_ucp.cli.editing.topology_edit import (
+    as_it_is,
     confirm_removal,
     edit_topology,
+    in_parts,
     plan_edit,
     up_to_date,
 )
 from k8s_ucp.clouds import database_providers
+from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.inspect.overlay_versions import versions_in
@@ -286,12 +289,24 @@ def remove(
     """Remove an app from ucp.yaml, the app repository and all environments."""
     call = invocation(ctx)
     before = load(call.workspace.topology_file)
-    declared = next((each for each in before.spec.apps if each.name == name), None)
-    interrupted = None if declared else half_removed(call, before, name)
-    leaving = declared or interrupted
+    with in_parts(call, before, f"app {name}", f"ucp app remove {name}") as parts:
+        _remove(call, name, before, parts, yes=yes, plan=plan, output=output)
 
-    def as_it_is(text: str, file: Path) -> tuple[str, Topology]:
-        return text, parse(text, file)
+
+def _remove(
+    call: Invocation,
+    name: str,
+    before: Topology,
+    parts: Journal,
+    *,
+    yes: bool,
+    plan: bool,
+    output: Output,
+) -> None:
+    declared = next((each for each in before.spec.apps if each.name == name), None)
+    begun = parts.resumed is not None
+    interrupted = None if declared else half_removed(call, before, name, begun=begun)
+    leaving = declared or interrupted
 
     def edit(text: str, file: Path) -> tuple[str, Topology]:
         edited = as_it_is(text, file) if interrupted else without_item(text, "apps", name, file)
@@ -306,16 +321,26 @@ def remove(
     confirm_removal(yes, f"the app {name} from every environment")
     if interrupted:
         call.console.say(f"{name} is no longer in ucp.yaml: its removal is continued")
-    kinds = kinds_brought(call, before, name) if leaving else {}
+    # They can be told from its Applications only, which a run that was cut off may have deleted.
+    kinds = merged_kinds(
+        parts.data.get("kinds", {}), kinds_brought(call, before, name) if leaving else {}
+    )
+    parts.keep(kinds={where: sorted(found) for where, found in kinds.items()})
     departing = (interrupted,) if interrupted else ()
     subject = f"Remove the app {name}"
-    topology = edit_topology(call, edit, subject=subject, removed=removed, departing=departing)
-    if remove_applications(call, topology, name):
+    topology = edit_topology(
+        call, edit, subject=subject, removed=removed, departing=departing, part_of=parts
+    )
+    with parts.step(f"Delete the Applications of {name}", "delete-applications"):
+        gone = remove_applications(call, topology, name)
+    if gone:
         # Its project stayed until its Applications were gone.
-        edit_topology(call, as_it_is, subject=f"Remove the project of the app {name}")
-        delete_kinds(call, topology, kinds)
-        if leaving:
-            delete_namespaces(call, topology, leaving)
+        subject = f"Remove the project of the app {name}"
+        edit_topology(call, as_it_is, subject=subject, part_of=parts)
+        with parts.step(f"Delete the kinds and namespaces of {name}", "delete-leftovers"):
+            delete_kinds(call, topology, kinds)
+            if leaving:
+                delete_namespaces(call, topology, leaving)
     copy = f"{COPIES}/{name}"
     kept = f"; its files stay in {copy}" if (call.workspace.root / copy).exists() else ""
     call.console.say(f"app {name} removed{kept}")

@@ -21,8 +21,11 @@ from k8s_ucp.cli.command import (
 from k8s_ucp.cli.editing.deletion import await_cluster_gone, deletion_of, how_far
 from k8s_ucp.cli.editing.removal_plan import foresee_environment
 from k8s_ucp.cli.editing.topology_edit import (
+    as_it_is,
     confirm_removal,
+    continues,
     edit_topology,
+    in_parts,
     plan_edit,
     up_to_date,
 )
@@ -169,19 +172,25 @@ def remove(
         plan_edit(call, edit, output, removed=removed, after={"await-cluster-gone": leaving})
         return
     topology = load(call.workspace.topology_file)
-    deletion = deletion_of(call, topology, name)
-    declared = any(each.name == name for each in topology.spec.environments)
-    if declared or not (deletion and deletion.has_begun()):
-        confirm_removal(yes, f"the environment {name} with its apps and its cluster")
+    again = f"ucp env remove {name}"
+    with in_parts(call, topology, f"environment {name}", again) as parts:
+        deletion = deletion_of(call, topology, name)
+        declared = any(each.name == name for each in topology.spec.environments)
         subject = f"Remove the environment {name}"
-        edit_topology(call, edit, subject=subject, removed=removed)
-    if deletion is None:
-        how = "; the core cluster is not running: its cluster is deleted at the next start"
-    elif not wait:
-        how = f"; its cluster is being deleted: `ucp env remove {name}` waits for the end"
-    else:
-        await_cluster_gone(deletion, f"ucp env remove {name}", seconds=wait)
-        how = ""
+        if not declared and continues(parts, again):
+            # Cut off between ucp.yaml and the pushes, or later: then nothing is left to push.
+            edit_topology(call, as_it_is, subject=subject, removed=removed, part_of=parts)
+        elif declared or not (deletion and deletion.has_begun()):
+            confirm_removal(yes, f"the environment {name} with its apps and its cluster")
+            edit_topology(call, edit, subject=subject, removed=removed, part_of=parts)
+        if deletion is None:
+            how = "; the core cluster is not running: its cluster is deleted at the next start"
+        elif not wait:
+            how = f"; its cluster is being deleted: `{again}` waits for the end"
+        else:
+            with parts.step(f"Wait until the cluster of {name} is gone", "await-cluster-gone"):
+                await_cluster_gone(deletion, again, seconds=wait)
+            how = ""
     call.console.say(f"environment {name} removed{how}")
 
 

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
 
-def half_removed(call: Invocation, topology: Topology, name: str) -> App | None:
+def half_removed(
+    call: Invocation, topology: Topology, name: str, *, begun: bool = False
+) -> App | None:
     """The app as ucp.yaml had it last; None where nothing of it is left, or it never was there.
+
+    begun: the journal of its removal says that something is.
 
     What is left of it is its own project in the core repository, or Applications in that project:
     apps that people have by a commit are in another one.
@@ -33,8 +37,8 @@ def half_removed(call: Invocation, topology: Topology, name: str) -> App | None:
     clone = up_to_date(call, topology, folder)
     tip = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
     app = _last_declared(clone, tip, name) if tip else None
-    if app is None or tip is None:
-        return None
+    if app is None or tip is None or begun:
+        return app
     project = project_of(app).name
     listed = clone.listing(tip, f"projects/{project}.yaml")
     return app if listed or _applications(call, topology, name, project) else None

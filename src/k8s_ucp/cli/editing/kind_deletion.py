@@ -44,6 +44,17 @@ def kinds_brought(call: Invocation, topology: Topology, app: str) -> Mapping[str
     }
 
 
+def merged_kinds(
+    *found: Mapping[str, Collection[str]],
+) -> dict[str, frozenset[str]]:
+    """By environment, of several runs of a removal."""
+    places = {place for each in found for place in each}
+    return {
+        place: frozenset(name for each in found for name in each.get(place, ()))
+        for place in sorted(places)
+    }
+
+
 def delete_kinds(
     call: Invocation, topology: Topology, brought: Mapping[str, Collection[str]]
 ) -> None:

@@ -32,12 +32,15 @@ from k8s_ucp.cli.editing.team_drain import (
     without_claims,
 )
 from k8s_ucp.cli.editing.topology_edit import (
+    as_it_is,
     confirm_removal,
     edit_topology,
+    in_parts,
     plan_edit,
     read_topology,
 )
 from k8s_ucp.cli.git_credentials import git_credential
+from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.publish.team_repository import TeamRepository, fill, open_team_repository
 from k8s_ucp.gitops.render.repositories import TeamStart, render_team
@@ -149,10 +152,28 @@ def remove(
     """
     call = invocation(ctx)
     topology = load(call.workspace.topology_file)
-    team = team_of(topology, name)
+    with in_parts(call, topology, f"team {name}", f"ucp team remove {name}") as parts:
+        _remove(call, topology, name, parts, wait=wait, yes=yes, plan=plan, output=output)
+
+
+def _remove(
+    call: Invocation,
+    topology: Topology,
+    name: str,
+    parts: Journal,
+    *,
+    wait: int,
+    yes: bool,
+    plan: bool,
+    output: Output,
+) -> None:
+    declared = name in {each.name for each in topology.spec.teams}
+    noted = parts.data.get("team")
+    # One that an earlier run has taken out of ucp.yaml is known from the journal.
+    team = Team.model_validate(noted) if noted and not declared else team_of(topology, name)
 
     def edit(text: str, path: Path) -> tuple[str, Topology]:
-        return without_item(text, "teams", name, path)
+        return without_item(text, "teams", name, path) if declared else as_it_is(text, path)
 
     started = call.workspace.gitops(topology.name).core.exists()
     if plan and not started:
@@ -177,13 +198,17 @@ def remove(
             leaving = {"await-projects-gone": foresee_team(topology, team, core)}
             plan_edit(call, edit, output, before=claims, after=leaving)
             return
+        parts.keep(team=team.model_dump(mode="json", by_alias=True, exclude_unset=True))
         repository = open_team(call, topology, team)
-        if repository.commit(f"Remove the claims of {name}\n", without_claims):
-            call.console.say(f"the claims of {name} are being deleted")
-        await_claims_gone(core, team, seconds=wait)
-        edit_topology(call, edit, subject=f"Remove the team {name}")
-        await_projects_gone(core, topology, team, seconds=APPLICATIONS_SECONDS)
-        delete_team_namespaces(call, topology, team, core)
+        with parts.step(f"Remove the claims of {name}", "remove-claims"):
+            if repository.commit(f"Remove the claims of {name}\n", without_claims):
+                call.console.say(f"the claims of {name} are being deleted")
+            await_claims_gone(core, team, seconds=wait)
+        edit_topology(call, edit, subject=f"Remove the team {name}", part_of=parts)
+        with parts.step(f"Delete the projects of {name}", "await-projects-gone"):
+            await_projects_gone(core, topology, team, seconds=APPLICATIONS_SECONDS)
+        with parts.step(f"Delete the namespaces of {name}", "delete-namespaces"):
+            delete_team_namespaces(call, topology, team, core)
     call.console.say(f"team {name} removed; its repository stays: {repository.clone.url()}")
 
 

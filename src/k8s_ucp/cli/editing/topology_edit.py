@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING
 from k8s_ucp import locks
 from k8s_ucp.cli.command import Invocation, Output
 from k8s_ucp.cli.git_credentials import credential_of
-from k8s_ucp.cli.plan_runner import Foreseeings, alone, run_plan, show_plan
+from k8s_ucp.cli.plan_runner import (
+    Foreseeings,
+    alone,
+    edit_journal,
+    open_journal,
+    run_plan,
+    show_plan,
+)
 from k8s_ucp.cli.topology_selection import STARTED, remember
 from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.failures import GitFailed
@@ -29,6 +37,13 @@ if TYPE_CHECKING:
 
 Edit = Callable[[str, Path], tuple[str, "Topology"]]
 """(text, path) of ucp.yaml to (text, what it says). Raises UsageError."""
+
+
+def as_it_is(text: str, path: Path) -> tuple[str, Topology]:
+    """No edit: what ucp.yaml says reaches the repositories."""
+    from k8s_ucp.topology import parse
+
+    return text, parse(text, path)
 
 
 class EditKept(RunInterrupted):
@@ -47,6 +62,7 @@ def edit_topology(
     removed: Scope = EMPTY_SCOPE,
     departing: tuple[App, ...] = (),
     merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
+    part_of: Journal | None = None,
 ) -> Topology:
     """Change ucp.yaml; where the topology was started, render, commit and push too.
 
@@ -55,6 +71,7 @@ def edit_topology(
     and repositories are as before. subject: of the commits. removed: environments and apps whose
     folders in the repositories go with all that is in them. departing: apps that it has no more,
     whose projects stay. merged_into_apps: commits that the app repository's new one merges.
+    part_of: the journal of a command that does more than this.
     Returns the new topology. Raises UcpError, UsageError, EditKept.
     """
     from k8s_ucp.topology import load
@@ -64,11 +81,33 @@ def edit_topology(
         name = load(path).name
         if call.workspace.gitops(name).core.exists():
             with alone(call.workspace, name):
-                return _edit_and_publish(call, edit, subject, removed, departing, merged_into_apps)
+                return _edit_and_publish(
+                    call, edit, subject, removed, departing, merged_into_apps, part_of
+                )
         text, topology = edit(read_topology(path), path)
         _write(path, text)
     call.console.say(f"wrote {path.name}; run `ucp start` to apply it")
     return topology
+
+
+def in_parts(
+    call: Invocation, topology: Topology, about: str, again: str
+) -> contextlib.AbstractContextManager[Journal]:
+    """The journal of a command that takes several commits or waits.
+
+    Until it ends well, `ucp status` says that `again` continues it. about: what it changes; another
+    command about the same takes its place. Nothing is written for a topology that was never
+    started.
+    """
+    state = call.workspace.state(topology.name)
+    started = call.workspace.gitops(topology.name).core.exists()
+    path = state.unfinished / f"{about.replace(' ', '-')}.json" if started else None
+    return open_journal(path, about, again, call.console).until_done()
+
+
+def continues(parts: Journal, command: str) -> bool:
+    """An earlier run of the command was cut off."""
+    return parts.resumed is not None and parts.resumed.next == command
 
 
 def confirm_removal(yes: bool, what: str) -> None:
@@ -139,6 +178,7 @@ def _edit_and_publish(
     removed: Scope,
     departing: tuple[App, ...],
     merged_into_apps: Callable[[Repository], Sequence[str]],
+    part_of: Journal | None,
 ) -> Topology:
     """The topology's lock is held."""
     from k8s_ucp import plans
@@ -150,6 +190,7 @@ def _edit_and_publish(
     started = call.workspace.state(topology.name).root / STARTED
     started_before = started.read_text("utf-8") if started.exists() else None
     written = False
+    writing = part_of or edit_journal(call.workspace.state(topology.name), call.console)
 
     def write() -> None:
         nonlocal written
@@ -161,13 +202,16 @@ def _edit_and_publish(
     context.subject, context.whole, context.departing = subject, True, departing
     context.before_push, context.merged_into_apps = write, merged_into_apps
     try:
-        run_plan(plans.publish(), context, call.console, locked=True)
+        run_plan(plans.publish(), context, call.console, locked=True, part_of=writing)
     except UcpError as error:
         pushed = hasattr(context, "published")
         if isinstance(error, RunInterrupted) and (pushed or (written and error.still_running)):
             # Where a push is on its way nobody knows whether it arrives.
             words = "was pushed" if pushed else "is kept; run `ucp start` to apply it"
+            if pushed and not part_of:
+                writing.discard()
             raise EditKept(f"interrupted; the edit of {path.name} {words}") from error
+        writing.drop_part()
         if written:
             _write(path, before)
             _put_back(started, started_before)

@@ -9,13 +9,23 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import __version__
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    OutputOption,
+    declare,
+    invocation,
+    notation,
+    placed,
+)
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.context import TopologyView
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.engine import journal
+from k8s_ucp.engine.journal import RunRecord
+from k8s_ucp.errors import NEXT_STEP, UcpError, UsageError
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.abandoned import AbandonedRecord
@@ -58,14 +68,18 @@ def show(
     # Only ports and places are looked up: no program is started.
     while True:
         seen = collect(context)
+        runs, unreadable = journal.unfinished(context.state)
         summary = status.summarize(context.topology, seen)
         if abandoned := AbandonedRecord(context.state.abandoned).resources():
             summary["abandoned"] = [each.data() for each in abandoned]
+        summary["unfinished"] = [_run(each, call) for each in runs]
         text = (
             _page(summary, seen, simulated_databases(context.topology), call.console.width)
             if output is Output.table
             else notation(summary, output)
         )
+        for each in unreadable:
+            call.console.say(f"note: {each}")
         if not watch:
             call.console.data(text)
             if exit_code and not status.is_well(summary):
@@ -190,7 +204,24 @@ def _page(
         rows = [[each["object"], each["since"], each["error"]] for each in abandoned]
         columns = ("abandoned, may still be billed", "since", "last error")
         pages.append(table(columns, rows, width=width))
-    return f"topology {summary['topology']}\n\n" + "\n\n".join(pages)
+    head = [f"topology {summary['topology']}", *map(_unfinished, summary.get("unfinished", ()))]
+    return "\n".join(head) + "\n\n" + "\n\n".join(pages)
+
+
+def _run(record: RunRecord, call: Invocation) -> Status:
+    """One that goes on, or was cut off."""
+    return {
+        "command": record.command,
+        "state": record.state,
+        "began": record.began,
+        "in": record.unfinished,
+        "message": str(record),
+        "next": None if record.state == "running" else placed(record.next, call.given),
+    }
+
+
+def _unfinished(run: Status) -> str:
+    return f"{run['message']}{NEXT_STEP}{run['next']}" if run["next"] else str(run["message"])
 
 
 def _images(images: list[str]) -> str:

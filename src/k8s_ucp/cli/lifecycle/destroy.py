@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +17,12 @@ from k8s_ucp.cli.command import (
 from k8s_ucp.cli.git_credentials import credential_or_note
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
 from k8s_ucp.cli.topology_selection import chosen_context
+from k8s_ucp.engine.journal import unfinished_at
 from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.inspect.abandoned import AbandonedRecord
+
+if TYPE_CHECKING:
+    from k8s_ucp.context import StartContext
 
 app = declare()
 
@@ -67,8 +71,9 @@ def destroy(
     context.git_credential = credential_or_note(call, context.topology)
     from k8s_ucp import plans
 
+    verified = _verified(context)
     given_up = context.topology.core_cluster in context.abandon and not context.core_answers()
-    destruction = plans.destroy(core_answers=not given_up)
+    destruction = plans.destroy(core_answers=verified or not given_up, verified=verified)
     if plan:
         show_plan(call, [destruction], context, output)
         return
@@ -98,6 +103,17 @@ def destroy(
             f"{name} is destroyed ({seconds:.1f} s); its repositories are kept. "
             "`ucp start` creates it anew."
         )
+
+
+def _verified(context: StartContext) -> bool:
+    """A run that was cut off has seen the clouds empty, and ended the core that could say so."""
+    from k8s_ucp.steps.teardown.verify_clouds import KEPT
+
+    last = unfinished_at(context.state.journal, "destroy")
+    if last is None or KEPT not in last.data or context.core_answers():
+        return False
+    context.kept = list(last.data[KEPT])
+    return True
 
 
 def _confirm(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,8 +11,15 @@ from typing import TYPE_CHECKING
 from k8s_ucp.cli.command import Invocation, Output
 from k8s_ucp.cli.editing.deletion import await_cluster_gone, deletion_of
 from k8s_ucp.cli.editing.removal_plan import foresee_environment
-from k8s_ucp.cli.editing.topology_edit import Edit, edit_topology, plan_edit
+from k8s_ucp.cli.editing.topology_edit import (
+    Edit,
+    continues,
+    edit_topology,
+    in_parts,
+    plan_edit,
+)
 from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UsageError
 from k8s_ucp.inspect.cluster_deletion import ClusterDeletion
 from k8s_ucp.topology import load
@@ -41,19 +49,24 @@ def stop_environments(
         why = f"state: stopped is set for {words}"
         plan_edit(call, editor_of(leaving, "stopped"), output, after=after, why=why)
         return
-    deletions = deletions_of(call, topology, chosen)
-    for each in chosen:
-        return_note(call, topology, each.name).unlink(missing_ok=True)
-    if leaving:
-        confirm_loss(call, foreseen, f"Stop {', '.join(each.name for each in leaving)}?", yes=yes)
-        commit_state(call, leaving, "stopped")
-    if len(deletions) < len(chosen):
-        how = "; the core cluster is not running: its cluster is deleted at the next start"
-    elif not wait:
-        how = f"; its cluster is being deleted: `ucp stop {env_flags(chosen)}` waits for the end"
-    else:
-        await_gone(deletions, f"ucp stop {env_flags(chosen)}", seconds=wait)
-        how = ""
+    again = f"ucp stop {env_flags(chosen)}"
+    with in_parts(call, topology, about(chosen), again) as parts:
+        deletions = deletions_of(call, topology, chosen)
+        for each in chosen:
+            return_note(call, topology, each.name).unlink(missing_ok=True)
+        if leaving:
+            question = f"Stop {', '.join(each.name for each in leaving)}?"
+            confirm_loss(call, foreseen, question, yes=yes)
+        if leaving or continues(parts, again):
+            # A run that was cut off may have written ucp.yaml and pushed nothing.
+            commit_state(call, chosen, "stopped", parts)
+        if len(deletions) < len(chosen):
+            how = "; the core cluster is not running: its cluster is deleted at the next start"
+        elif not wait:
+            how = f"; its cluster is being deleted: `{again}` waits for the end"
+        else:
+            await_gone(deletions, again, parts, seconds=wait)
+            how = ""
     call.console.say(
         f"environment {words} stopped{how}\nbring it back with `ucp recreate {env_flags(chosen)}`"
     )
@@ -125,12 +138,17 @@ def editor_of(environments: Iterable[Environment], state: str) -> Edit:
     return lambda text, path: with_state(text, names, state, path)
 
 
-def commit_state(call: Invocation, environments: Sequence[Environment], state: str) -> Topology:
+def commit_state(
+    call: Invocation, environments: Sequence[Environment], state: str, parts: Journal
+) -> Topology:
     """Write it to ucp.yaml and the repositories. Raises UcpError, UsageError."""
     verb = "Stop" if state == "stopped" else "Bring back"
     words = ", ".join(each.name for each in environments)
     return edit_topology(
-        call, editor_of(environments, state), subject=f"{verb} the environment {words}"
+        call,
+        editor_of(environments, state),
+        subject=f"{verb} the environment {words}",
+        part_of=parts,
     )
 
 
@@ -142,16 +160,25 @@ def deletions_of(
     return {name: deletion for name, deletion in found if deletion}
 
 
-def await_gone(deletions: Mapping[str, ClusterDeletion], again: str, *, seconds: float) -> None:
+def await_gone(
+    deletions: Mapping[str, ClusterDeletion], again: str, parts: Journal, *, seconds: float
+) -> None:
     """Wait until all clusters are gone; they go side by side. Raises DeadlineExceeded."""
     until = time.monotonic() + seconds
-    for each in deletions.values():
-        await_cluster_gone(each, again, seconds=max(1.0, until - time.monotonic()))
+    title = f"Wait until the clusters of {', '.join(deletions)} are gone"
+    with parts.step(title, "await-clusters-gone") if deletions else contextlib.nullcontext():
+        for each in deletions.values():
+            await_cluster_gone(each, again, seconds=max(1.0, until - time.monotonic()))
 
 
 def return_note(call: Invocation, topology: Topology, environment: str) -> Path:
     """It exists while `ucp recreate` brings an environment back: a rerun then only waits."""
     return call.workspace.state(topology.name).root / f"bringing-back-{environment}"
+
+
+def about(environments: Iterable[Environment]) -> str:
+    """What a command about environments changes, for the journal."""
+    return f"environment {' '.join(each.name for each in environments)}"
 
 
 def env_flags(environments: Iterable[Environment]) -> str:

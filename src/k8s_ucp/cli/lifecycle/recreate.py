@@ -19,9 +19,16 @@ from k8s_ucp.cli.command import (
     option,
 )
 from k8s_ucp.cli.editing.deletion import open_core
-from k8s_ucp.cli.editing.topology_edit import context_of, plan_edit, read_topology
+from k8s_ucp.cli.editing.topology_edit import (
+    context_of,
+    continues,
+    in_parts,
+    plan_edit,
+    read_topology,
+)
 from k8s_ucp.cli.lifecycle.environment_states import (
     WAIT_SECONDS,
+    about,
     await_gone,
     chosen_environments,
     commit_state,
@@ -34,6 +41,7 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     return_note,
 )
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
+from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import load
@@ -127,22 +135,26 @@ def _recreate_environments(
         before = {"await-cluster-gone": foreseen}
         plan_edit(call, editor_of(chosen, "running"), output, before=before, why=why)
         return
-    deletions = deletions_of(call, topology, returning)
-    if leaving:
-        question = f"Tear down and recreate {', '.join(each.name for each in leaving)}?"
-        confirm_loss(call, foreseen, question, yes=yes)
-        commit_state(call, leaving, "stopped")
-    await_gone(deletions, again, seconds=wait)
-    if returning:
-        _bring_back(call, topology, returning)
-    context = _context(call)
-    context.only = frozenset(each.name for each in chosen)
-    _forget_rollouts(context, returning)
-    from k8s_ucp import plans
+    with in_parts(call, topology, about(chosen), again) as parts:
+        deletions = deletions_of(call, topology, returning)
+        if leaving:
+            question = f"Tear down and recreate {', '.join(each.name for each in leaving)}?"
+            confirm_loss(call, foreseen, question, yes=yes)
+        if leaving or (returning and continues(parts, again)):
+            # A run that was cut off may have written ucp.yaml and pushed nothing.
+            commit_state(call, returning, "stopped", parts)
+        await_gone(deletions, again, parts, seconds=wait)
+        if returning:
+            _bring_back(call, topology, returning, parts)
+        context = _context(call)
+        context.only = frozenset(each.name for each in chosen)
+        _forget_rollouts(context, returning)
+        from k8s_ucp import plans
 
-    seconds = run_plan(plans.bring_back(context.topology), context, call.console)
-    for each in chosen:
-        return_note(call, topology, each.name).unlink(missing_ok=True)
+        plan_of_return = plans.bring_back(context.topology)
+        seconds = run_plan(plan_of_return, context, call.console, part_of=parts)
+        for each in chosen:
+            return_note(call, topology, each.name).unlink(missing_ok=True)
     for each in chosen:
         how = (
             "finished an earlier ucp recreate" if todo[each.name] is Remaining.wait else "recreated"
@@ -150,11 +162,13 @@ def _recreate_environments(
         call.console.say(f"environment {each.name} runs: {how} ({seconds:.1f} s)")
 
 
-def _bring_back(call: Invocation, topology: Topology, environments: Sequence[Environment]) -> None:
+def _bring_back(
+    call: Invocation, topology: Topology, environments: Sequence[Environment], parts: Journal
+) -> None:
     """The note comes first: cut off between the two, the next run finds them stopped."""
     for each in environments:
         write_private_file(return_note(call, topology, each.name), "")
-    commit_state(call, environments, "running")
+    commit_state(call, environments, "running", parts)
 
 
 def _context(call: Invocation) -> StartContext:

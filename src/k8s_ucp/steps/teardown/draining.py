@@ -17,7 +17,7 @@ from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import some_of
 from k8s_ucp.inspect.applications import reason, trouble
 from k8s_ucp.kube import APPLICATION, Conflict, Kube, NotFound, Object
-from k8s_ucp.reconciler.registration.forced_deregistration import forget, registered
+from k8s_ucp.reconciler.registration.forced_deregistration import TEARDOWN, forget, registered
 from k8s_ucp.steps.teardown.abandonment import abandon, wait_gone
 
 SYNC_SECONDS = 60.0
@@ -76,7 +76,7 @@ def _foresee_drain(context: StartContext) -> Iterator[Foreseen]:
 def drain_environments(context: StartContext, report: Report) -> None:
     for cluster in sorted(registered(context.kube)):
         report(cluster)
-        forget(context.kube, cluster)
+        forget(context.kube, cluster, TEARDOWN)
 
     def look() -> tuple[str, Sequence[Object]]:
         clusters = registered(context.kube)

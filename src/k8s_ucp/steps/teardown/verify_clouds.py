@@ -18,6 +18,8 @@ from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
 from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, foreseen_objects, named
 
 SHOWN = 20
+KEPT = "kept"
+"""In the journal: the clouds were seen empty, but for this."""
 
 
 def _foresee_verification(context: StartContext) -> Iterator[Foreseen]:
@@ -57,6 +59,7 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
     # What claims are made of goes and stays with them.
     context.kept += [named(each) for each in others if not each["metadata"].get("ownerReferences")]
     context.read_back = len(recorded)
+    context.journal.keep(**{KEPT: context.kept})
     report(f"{len(recorded)} resources were looked for; none is left")
 
 

@@ -18,6 +18,7 @@ from k8s_ucp.inspect.resource_conditions import Cause
 from k8s_ucp.inspect.status import ClusterSnapshot, environment_causes
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.providers import DEFAULT, PROVIDERS, cloud_providers
+from k8s_ucp.reconciler.registration.forced_deregistration import undo_teardown
 from k8s_ucp.reconciler.runtime.conditions import find
 from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests
 from k8s_ucp.topology import Topology
@@ -77,6 +78,8 @@ def await_environments(context: StartContext, report: Report) -> None:
     wanted = running_environments(context)
     if not wanted:
         return
+    if back := undo_teardown(context.kube):
+        report(f"a ucp destroy was cut off; it had deregistered {', '.join(back)}")
 
     far = in_clouds(context.topology)
     near = [each for each in wanted if each not in far]

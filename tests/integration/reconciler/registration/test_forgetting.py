@@ -54,7 +54,12 @@ def test_a_forgotten_cluster_leaves_and_stays_away_until_that_is_undone(world: W
     world.start()
     time.sleep(1)
     assert world.cluster_secret() is None
+    assert forced_deregistration.undo_teardown(world.core) == [], "a person's word counts"
     forced_deregistration.undo(world.core, "demo-stage")
+    world.await_registered()
+    forced_deregistration.forget(world.core, "demo-stage", forced_deregistration.TEARDOWN)
+    eventually(lambda: world.cluster_secret() is None, "deregistration by a teardown")
+    assert forced_deregistration.undo_teardown(world.core) == ["demo-stage"]
     world.await_registered()
 
 
