@@ -110,6 +110,19 @@ def test_an_edit_beside_another_command_changes_nothing(workspace: Path) -> None
     assert (state.root / "ucp.yaml").read_text() == "as it was started\n"
 
 
+def test_an_edit_that_no_start_would_take_is_not_pushed(workspace: Path) -> None:
+    """Before the topology was started, a person may write what is to run elsewhere."""
+    ucp(workspace, "env", "add", "elsewhere", "--cluster", "eks")
+    gitops = Workspace.at(workspace).gitops("demo")
+    gitops.core.mkdir(parents=True)
+    before = (workspace / "ucp.yaml").read_text()
+    with pytest.raises(UcpError, match="the environment eu on eks needs") as refused:
+        ucp(workspace, "env", "add", "eu", "--cluster", "eks")
+    assert "elsewhere" not in str(refused.value), "what was wrong before is not the edit's"
+    assert (workspace / "ucp.yaml").read_text() == before
+    assert not gitops.core_remote.exists()
+
+
 def test_edits_at_once_all_land(workspace: Path) -> None:
     names = [f"env-{number}" for number in range(3)]
     program = "import sys; from k8s_ucp.cli.main import run; sys.exit(run(sys.argv[1:]))"

@@ -186,6 +186,7 @@ def _edit_and_publish(
     path = call.workspace.topology_file
     before = read_topology(path)
     text, topology = edit(before, path)
+    _refuse_unstartable(before, topology, path)
     context = context_of(call, topology, text, removed=removed)
     started = call.workspace.state(topology.name).root / STARTED
     started_before = started.read_text("utf-8") if started.exists() else None
@@ -218,6 +219,19 @@ def _edit_and_publish(
         error.message += f"\n  {path.name} is as it was before"
         raise
     return topology
+
+
+def _refuse_unstartable(before: str, topology: Topology, path: Path) -> None:
+    """What the next start would refuse is not pushed; what it refuses already is not the edit's.
+
+    Raises UsageError.
+    """
+    from k8s_ucp.topology import parse
+    from k8s_ucp.topology.rules.combinations import find_unstartable
+
+    known = {each.message for each in find_unstartable(parse(before, path))}
+    if new := [e.message for e in find_unstartable(topology) if e.message not in known]:
+        raise UsageError("; ".join(new), next="choose a provider that runs from this core")
 
 
 def _put_back(started: Path, text: str | None) -> None:
