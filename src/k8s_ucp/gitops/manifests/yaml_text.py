@@ -16,6 +16,9 @@ from k8s_ucp.errors import UsageError
 _TAB_AFTER_VALUE = re.compile(r"(?<=\S)[ \t]*\t[ \t]*(?=#|$)", re.MULTILINE)
 _TAB_BEFORE_VALUE = re.compile(r"(?<=[:\-,])[ ]*\t[ \t]*(?=\S)")
 _BLANK_WITH_TABS = re.compile(r"^[ \t]*\t[ \t]*$", re.MULTILINE)
+_INDENTATION = re.compile(r"^[ \t]*(?:[-?][ \t]+)*", re.MULTILINE)
+_DEEPEST = 1000
+"""Maps and lists in each other: more than anything that Kubernetes takes has."""
 
 
 def documents(content: bytes, path: str) -> list[Any]:
@@ -79,6 +82,7 @@ def load_all(text: str) -> list[Any]:
     """The documents of a text. Raises what `unreadable` tells."""
     import yaml
 
+    _refuse_deep(text)
     return list(yaml.load_all(text, Loader=loader()))
 
 
@@ -88,9 +92,29 @@ def nodes(text: str) -> list[Any]:
     import yaml
 
     try:
+        _refuse_deep(text)
         return [each for each in yaml.compose_all(text, Loader=loader()) if each is not None]
     except unreadable():
         return []
+
+
+def _refuse_deep(text: str) -> None:
+    """PyYAML's C code calls itself for each level: deep enough, and the process is gone.
+
+    Raises YAMLError.
+    """
+    import yaml
+
+    # An indentation may hold a map and a list of it; a bracket in a text counts, too.
+    indentation = max(each.end() - each.start() for each in _INDENTATION.finditer(text))
+    if 2 * indentation + text.count("[") + text.count("{") < _DEEPEST:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=loader()):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise yaml.YAMLError(f"it is nested more than {_DEEPEST} levels deep")
 
 
 def unreadable() -> tuple[type[Exception], ...]:

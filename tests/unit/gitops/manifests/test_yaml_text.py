@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.gitops.manifests.yaml_text import documents, nodes
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,15 @@ def test_anchors_and_a_lone_equals_sign() -> None:
 def test_what_is_wrong_is_said(content: bytes) -> None:
     with pytest.raises(UsageError, match=r"a\.yaml is not valid YAML"):
         documents(content, "a.yaml")
+
+
+@pytest.mark.parametrize("level", ["[", "- ", "{a: "])
+def test_deep_nesting_is_refused_and_ends_no_process(level: str) -> None:
+    with pytest.raises(UsageError, match="nested more than 1000 levels deep"):
+        documents((200_000 * level).encode(), "a.yaml")
+    assert nodes(200_000 * level) == []
+
+
+def test_brackets_in_text_are_not_nesting() -> None:
+    [found] = documents(b"text: '" + 2000 * b"[" + b"'\n", "a.yaml")
+    assert found["text"] == 2000 * "["
