@@ -295,6 +295,8 @@ class StartContext(TopologyView):
     """What a teardown leaves in clouds, in words."""
     snapshots: list[str] = field(default_factory=list)
     """What databases that a teardown deleted have left in a cloud."""
+    dns_records: list[str] = field(default_factory=list)
+    """Hosts whose records the add-on external-dns deletes, which nobody can look at from here."""
     read_back: int = 0
     """Resources that a teardown looked for, and that are gone."""
     adopted: int = 0

@@ -71,6 +71,7 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) 
 
     def all_is_gone() -> None:
         theirs = of_others(world, 20)
+        a_silent_core_is_destroyed_by_its_name_alone(world)
         assert "none is left" in world.ucp("destroy", "--yes", "--delete-data", timeout=300).stderr
         ledger = (world.state / "components/cloud/ledger.jsonl").read_text("utf-8")
         entries = [CloudLedgerEntry(**json.loads(line)) for line in ledger.splitlines()]
@@ -89,6 +90,24 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) 
     assert looks.keys() <= said.keys()
     assert " ready" in said["ucp claim list"]
     assert "DeleteCluster" in said["ucp cloud ledger"]
+
+
+def a_silent_core_is_destroyed_by_its_name_alone(world: World) -> None:
+    """Nothing is asked of it then, and the plan says what would stay."""
+    config = world.state / "kubeconfigs" / "demo-core.yaml"
+    text = config.read_text()
+    config.unlink()
+    said = world.ucp("destroy", "--yes", expect=1).stderr
+    assert "ucp destroy --abandon demo-core" in said
+    told = world.ucp("destroy", "--abandon", "demo-core", "--plan", "-o", "json").stdout
+    kept = [each["object"] for each in json.loads(told)["steps"] if each["action"] == "keep"]
+    assert "environment stage (eks)" in kept
+    # What --fix writes leads to the core again.
+    assert (
+        "fixed: write the kubeconfig of demo-core"
+        in world.ucp_any("doctor", "--fix", "--yes").stderr
+    )
+    assert json.loads(config.read_text()) == json.loads(text)
 
 
 def of_others(world: World, count: int) -> set[str]:

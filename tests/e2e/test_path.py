@@ -626,6 +626,14 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(
     lasting = [each for each in planned(demo, "start") if each["action"] != "keep"]
     assert demo.real or lasting == []
     announced = planned(demo, "stop")
+    for command, going in (
+        (("destroy",), "registration of demo-stage"),
+        (("recreate", "--env", "stage"), "cluster demo-stage"),
+        (("env", "remove", "prod"), "cluster demo-prod"),
+        (("app", "remove", "echo"), "Application echo-stage"),
+    ):
+        goes = [each["object"] for each in planned(demo, *command) if each["action"] == "delete"]
+        assert going in goes, command
     assert (of_the_user(demo), engine_processes(demo)) == running_before
     ended = {each["object"] for each in announced if each["action"] == "delete"}
     assert {f"cluster {each}" for each in demo.clusters()} == {
@@ -679,11 +687,10 @@ def test_a_cluster_of_others_is_left_as_it_was_found(demo: World, theirs: TheirE
     assert theirs.provider.state(NAME).ready
 
 
-def planned(demo: World, command: str) -> list[dict[str, str]]:
+def planned(demo: World, *command: str) -> list[dict[str, str]]:
     """What --plan announces."""
-    steps: list[dict[str, str]] = json.loads(demo.ucp(command, "--plan", "-o", "json").stdout)[
-        "steps"
-    ]
+    told = json.loads(demo.ucp(*command, "--plan", "-o", "json").stdout)
+    steps: list[dict[str, str]] = told["steps"]
     assert all(each.keys() == {"id", "action", "object", "reason"} for each in steps)
     return steps
 

@@ -114,6 +114,11 @@ def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:
     return sorted(found)
 
 
+def holders(services: Iterable[Object], volumes: Iterable[Object]) -> list[Object]:
+    """The objects that do."""
+    return [*filter(_balances, services), *filter(_occupies, volumes)]
+
+
 def held_on(provider: ClusterProvider, cluster: str) -> list[str]:
     """What `holding` finds on a cluster now.
 

@@ -83,6 +83,11 @@ def destroy(
     if context.read_back:
         seen = "in the cloud itself" if context.simulates_cloud else "on the core cluster"
         call.console.say(f"{context.read_back} resources were looked for {seen}; none is left")
+    if context.dns_records:
+        call.console.say(
+            "DNS records of these hosts were left to external-dns, look whether they are gone: "
+            f"{some_of(context.dns_records)}"
+        )
     if context.snapshots:
         call.console.say(
             f"snapshots that databases left, yours to delete: {some_of(context.snapshots)}"

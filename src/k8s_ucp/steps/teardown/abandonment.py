@@ -19,8 +19,11 @@ from k8s_ucp.inspect.doctor.advice import kubectl_on
 from k8s_ucp.inspect.resource_conditions import kubectl_words, last_error
 from k8s_ucp.kube import Conflict, NotFound, Object
 from k8s_ucp.names import ENVIRONMENT
+from k8s_ucp.reconciler.backup.core_state import COMPOSITE
 from k8s_ucp.steps.teardown.cloud_record import RecordedResource
 
+GRACE_SECONDS = 20.0
+"""So long what a person names may still be deleted: its cloud may have come back."""
 SHOWN = 3
 """So many of what is stuck get their commands."""
 Look = Callable[[], tuple[str, Sequence[Object]]]
@@ -28,7 +31,7 @@ Look = Callable[[], tuple[str, Sequence[Object]]]
 
 
 def is_abandoned(context: StartContext, item: Object) -> bool:
-    """By its name, by kind and name, by its name in the cloud, or by the cluster that it is of."""
+    """By its name, with its kind or alone, by that in the cloud, or its cluster's or claim's."""
     return bool(context.abandon & set(names_of(context, item)))
 
 
@@ -38,8 +41,12 @@ def names_of(context: StartContext, item: Object) -> list[str]:
     found = [about["name"], f"{item['kind']}/{about['name']}"]
     if external := RecordedResource.of(item).external_name:
         found.append(external)
-    if environment := (about.get("labels") or {}).get(ENVIRONMENT):
+    labels = about.get("labels") or {}
+    if environment := labels.get(ENVIRONMENT):
         found.append(context.topology.app_cluster(environment))
+    if claim := labels.get(COMPOSITE):
+        # A claim may be gone before what it is made of.
+        found.append(claim)
     return found
 
 
@@ -73,6 +80,16 @@ def abandon(context: StartContext, items: Iterable[Object]) -> None:
             context.kube.patch(kind, about["name"], about.get("namespace"), change)
 
 
+def abandon_outside(context: StartContext, recorded: Iterable[RecordedResource]) -> None:
+    """Write down what clusters made that a person names: no object keeps it any more."""
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    AbandonedRecord(context.state.abandoned).add(
+        AbandonedResource(str(each), "its cluster did not respond", since, each.uid)
+        for each in recorded
+        if each.cluster and context.abandon & {each.cluster, each.name, each.external_name}
+    )
+
+
 def abandoned_uids(context: StartContext) -> set[str]:
     """Of what was given up, now or earlier. Raises UcpError."""
     return {each.uid for each in AbandonedRecord(context.state.abandoned).resources()} - {""}
@@ -81,12 +98,18 @@ def abandoned_uids(context: StartContext) -> set[str]:
 def wait_gone(
     context: StartContext, what: str, look: Look, report: Report, *, seconds: float
 ) -> None:
-    """Wait until nothing is left. Raises DeadlineExceeded with the commands for what is stuck."""
+    """Wait until nothing is left; what is named gets a grace, and is given up then.
+
+    Raises DeadlineExceeded with the commands for what is stuck.
+    """
     left: Sequence[Object] = ()
+    began = time.monotonic()
 
     def words() -> str:
         nonlocal left
         said, left = look()
+        if said and time.monotonic() - began > GRACE_SECONDS:
+            abandon(context, left)
         return said
 
     seconds = seconds if context.longest_wait is None else context.longest_wait

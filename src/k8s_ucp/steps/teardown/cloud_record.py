@@ -6,7 +6,7 @@ Once its object is gone, the core can't say any more what to look for in the clo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,10 @@ from k8s_ucp.workspace import write_private_file
 
 @dataclass(frozen=True)
 class RecordedResource:
-    """One managed resource. kind: with its group. parameters: its forProvider."""
+    """One managed resource, or what an app cluster made.
+
+    kind: with its group. parameters: its forProvider.
+    """
 
     kind: str
     namespace: str
@@ -29,6 +32,8 @@ class RecordedResource:
     uid: str
     external_name: str
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    cluster: str = ""
+    """Whose controllers made it, of what no managed resource stands for."""
 
     @classmethod
     def of(cls, item: Object) -> RecordedResource:
@@ -51,6 +56,7 @@ class RecordedResource:
 
     def __str__(self) -> str:
         place = f" in {self.region}" if self.region else ""
+        place += f" of {self.cluster}" if self.cluster else ""
         return f"{self.kind.partition('.')[0]} {self.external_name or self.name}{place}"
 
 
@@ -74,11 +80,22 @@ class CloudRecord:
 
     def add(self, items: Iterable[Object]) -> None:
         """Write down those that the cloud is to lose; what was written before stays."""
-        known = {each.uid: each for each in self.resources()}
-        for each in items:
-            if policies_of(each).may("Delete"):
-                known[each["metadata"]["uid"]] = RecordedResource.of(each)
-        text = json.dumps([asdict(each) for each in known.values()], indent=1)
+        self.add_resources(
+            RecordedResource.of(each) for each in items if policies_of(each).may("Delete")
+        )
+
+    def add_resources(self, found: Iterable[RecordedResource]) -> None:
+        """The same of those that are in words already."""
+        known = {each.uid: each for each in self.resources()} | {each.uid: each for each in found}
+        self._write(known.values())
+
+    def remove_gone(self, uids: Collection[str]) -> None:
+        """Some of it was seen gone."""
+        if uids:
+            self._write([each for each in self.resources() if each.uid not in uids])
+
+    def _write(self, found: Iterable[RecordedResource]) -> None:
+        text = json.dumps([asdict(each) for each in found], indent=1)
         write_private_file(self._path, text + "\n")
 
     def remove(self) -> None:

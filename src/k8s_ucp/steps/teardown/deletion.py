@@ -17,15 +17,15 @@ from k8s_ucp.inspect.cluster_deletion import in_words, remaining
 from k8s_ucp.inspect.crossplane_objects import resource_of
 from k8s_ucp.inspect.resource_conditions import stuck
 from k8s_ucp.kube import Conflict, Kube, Object
-from k8s_ucp.steps.teardown.abandonment import abandon, is_abandoned, wait_gone
+from k8s_ucp.steps.teardown.abandonment import wait_gone
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord
+from k8s_ucp.steps.teardown.outside import outside_of
 from k8s_ucp.steps.teardown.owned_objects import (
     OwnedObjects,
     all_named,
     data_in_clusters,
     foreseen_objects,
     named,
-    owners_of,
 )
 
 CLAIM_SECONDS = 1800.0
@@ -35,7 +35,10 @@ NETWORK_SECONDS = 900.0
 
 
 def _foresee_record(context: StartContext) -> Iterator[Foreseen]:
-    count = len(foreseen_objects(context).leaving())
+    outside = outside_of(context)
+    for each in outside:
+        yield Foreseen("delete", str(each), "it goes with the Application that asked for it")
+    count = len(foreseen_objects(context).leaving()) + len(outside)
     if count:
         why = "it is read back from there at the end"
         yield Foreseen("create", str(context.state.cloud_record.name), f"{count} resources; {why}")
@@ -45,8 +48,11 @@ def _foresee_record(context: StartContext) -> Iterator[Foreseen]:
 def record_resources(context: StartContext, report: Report) -> None:
     """Before any of it is deleted: a run that is cut off knows afterwards what to look for."""
     leaving = OwnedObjects(context).leaving()
-    CloudRecord(context.state.cloud_record).add(leaving)
-    report(f"{len(leaving)} resources")
+    record = CloudRecord(context.state.cloud_record)
+    record.add(leaving)
+    outside = outside_of(context)
+    record.add_resources(outside)
+    report(f"{len(leaving) + len(outside)} resources")
 
 
 def _foresee_claims(context: StartContext) -> Iterator[Foreseen]:
@@ -71,7 +77,6 @@ def delete_claims(context: StartContext, report: Report) -> None:
     others = {each["metadata"]["uid"] for each in (*found.cloud_clusters, *found.networks)}
     parts = [each for each in found.managed if each["metadata"]["uid"] in recorded - others]
     _delete(context, claims)
-    abandon(context, [*_named_whole(context, claims, parts), *claims])
 
     def look() -> tuple[str, Sequence[Object]]:
         left = OwnedObjects(context).claims
@@ -82,14 +87,6 @@ def delete_claims(context: StartContext, report: Report) -> None:
 
     what = "deletion of databases and machines"
     wait_gone(context, what, look, report, seconds=CLAIM_SECONDS)
-
-
-def _named_whole(
-    context: StartContext, claims: Sequence[Object], parts: Sequence[Object]
-) -> list[Object]:
-    """Parts that are given up: those that are named, and all of a claim that is."""
-    whole = {each["metadata"]["uid"] for each in claims if is_abandoned(context, each)}
-    return [each for each in parts if whole & set(owners_of(each)) or is_abandoned(context, each)]
 
 
 def _stuck(kube: Kube, claim: Object) -> Iterator[str]:
@@ -129,7 +126,6 @@ def _delete_all(
     context: StartContext, report: Report, what: str, items: Sequence[Object], seconds: float
 ) -> None:
     _delete(context, items)
-    abandon(context, items)
 
     def look() -> tuple[str, Sequence[Object]]:
         left = remaining(context.kube, items)

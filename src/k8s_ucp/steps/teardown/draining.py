@@ -18,7 +18,9 @@ from k8s_ucp.errors import some_of
 from k8s_ucp.inspect.applications import reason, trouble
 from k8s_ucp.kube import APPLICATION, Conflict, Kube, NotFound, Object
 from k8s_ucp.reconciler.registration.forced_deregistration import TEARDOWN, forget, registered
-from k8s_ucp.steps.teardown.abandonment import abandon, wait_gone
+from k8s_ucp.steps.teardown.abandonment import wait_gone
+from k8s_ucp.steps.teardown.cloud_record import CloudRecord
+from k8s_ucp.steps.teardown.outside import still_outside
 
 SYNC_SECONDS = 60.0
 DRAIN_SECONDS = 600.0
@@ -83,11 +85,25 @@ def drain_environments(context: StartContext, report: Report) -> None:
         if not clusters:
             return "", ()
         left = _deployed(context, clusters)
-        abandon(context, [each for each in left if "deletionTimestamp" in each["metadata"]])
         words = some_of([*map(_words, left)]) if left else "being deregistered"
         return f"{some_of(sorted(clusters))}: {words}", left
 
     wait_gone(context, "drain of the environments", look, report, seconds=DRAIN_SECONDS)
+    _await_released(context, report)
+
+
+def _await_released(context: StartContext, report: Report) -> None:
+    """While the clusters are there to take away what they have made outside of themselves."""
+    record = CloudRecord(context.state.cloud_record)
+
+    def look() -> tuple[str, Sequence[Object]]:
+        left, gone = still_outside(context, record.resources())
+        record.remove_gone(gone)
+        kept = [each for each in left if each.cluster not in context.abandon]
+        return some_of(kept) if kept else "", ()
+
+    what = "deletion of load balancers and volumes by their clusters"
+    wait_gone(context, what, look, report, seconds=DRAIN_SECONDS)
 
 
 def _patch(kube: Kube, name: str, change: Object) -> None:

@@ -92,7 +92,7 @@ class OwnedObjects:
         return [
             each
             for each in self.managed
-            if each["metadata"]["uid"] in mine or claimed & set(owners_of(each))
+            if each["metadata"]["uid"] in mine or claimed & set(_owners(each))
         ]
 
 
@@ -126,8 +126,7 @@ def all_named(items: Sequence[Object]) -> list[str]:
     return [named(each) for each in items]
 
 
-def owners_of(item: Object) -> Iterator[str]:
-    """Their UIDs."""
+def _owners(item: Object) -> Iterator[str]:
     for each in item["metadata"].get("ownerReferences") or []:
         yield each["uid"]
 

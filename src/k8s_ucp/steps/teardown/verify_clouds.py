@@ -13,8 +13,9 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.resource_conditions import last_error
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.reconcile import EXTERNAL_NAME
-from k8s_ucp.steps.teardown.abandonment import abandoned_uids
+from k8s_ucp.steps.teardown.abandonment import abandon_outside, abandoned_uids
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
+from k8s_ucp.steps.teardown.outside import DNS_RECORD
 from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, foreseen_objects, named
 
 SHOWN = 20
@@ -33,6 +34,7 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
     """Raises UcpError that lists what is left, with its own last error."""
     record = CloudRecord(context.state.cloud_record)
     # What was given up is told as such, and not looked for: it may well be there.
+    abandon_outside(context, record.resources())
     given_up = abandoned_uids(context)
     recorded = [each for each in record.resources() if each.uid not in given_up]
     managed = OwnedObjects(context).managed
@@ -42,6 +44,12 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
         for each in managed
         if each["metadata"]["uid"] in known
     ]
+    left += [
+        f"{each}: the cluster did not respond before it was deleted"
+        for each in recorded
+        if each.cluster and each.kind != DNS_RECORD
+    ]
+    context.dns_records = [each.name for each in recorded if each.kind == DNS_RECORD]
     others = [each for each in managed if each["metadata"]["uid"] not in known]
     if context.simulates_cloud:
         account = context.cloud.account()
@@ -58,9 +66,9 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
     record.remove()
     # What claims are made of goes and stays with them.
     context.kept += [named(each) for each in others if not each["metadata"].get("ownerReferences")]
-    context.read_back = len(recorded)
+    context.read_back = len(recorded) - len(context.dns_records)
     context.journal.keep(**{KEPT: context.kept})
-    report(f"{len(recorded)} resources were looked for; none is left")
+    report(f"{context.read_back} resources were looked for; none is left")
 
 
 def _left_in_aws(

@@ -28,7 +28,7 @@ VPC: Object = {
         "name": "net",
         "namespace": "ucp-clusters",
         "uid": "1",
-        "labels": {"k8s-ucp.io/environment": "far"},
+        "labels": {"k8s-ucp.io/environment": "far", "crossplane.io/composite": "orders-far"},
         "annotations": {"crossplane.io/external-name": "vpc-1"},
     },
     "spec": {"forProvider": {"region": "us-east-1"}},
@@ -56,7 +56,7 @@ def context(tmp_path: Path) -> StartContext:
     return found
 
 
-@pytest.mark.parametrize("name", ["net", "VPC/net", "vpc-1", "demo-far"])
+@pytest.mark.parametrize("name", ["net", "VPC/net", "vpc-1", "demo-far", "orders-far"])
 def test_each_of_its_names_gives_it_up(context: StartContext, name: str) -> None:
     context.abandon = frozenset([name])
     assert is_abandoned(context, VPC)

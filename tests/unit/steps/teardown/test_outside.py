@@ -1,0 +1,138 @@
+"""What app clusters made outside of themselves is recorded, and seen gone by its cluster alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Kind, Object
+from k8s_ucp.steps.teardown import outside
+from k8s_ucp.steps.teardown.abandonment import abandon_outside, abandoned_uids
+from k8s_ucp.steps.teardown.cloud_record import CloudRecord
+from k8s_ucp.steps.teardown.outside import DNS_RECORD, UNSEEN, outside_of, still_outside
+from k8s_ucp.topology import Topology
+from k8s_ucp.workspace import Workspace
+
+BALANCER: Object = {
+    "kind": "Service",
+    "apiVersion": "v1",
+    "metadata": {"name": "web", "namespace": "web", "uid": "s1"},
+    "spec": {"type": "LoadBalancer"},
+    "status": {"loadBalancer": {"ingress": [{"hostname": "lb.example.org"}]}},
+}
+VOLUME: Object = {
+    "kind": "PersistentVolume",
+    "apiVersion": "v1",
+    "metadata": {
+        "name": "pv-1",
+        "uid": "v1",
+        "annotations": {"pv.kubernetes.io/provisioned-by": "ebs.csi.aws.com"},
+    },
+    "spec": {"persistentVolumeReclaimPolicy": "Delete", "csi": {"volumeHandle": "vol-7"}},
+}
+INGRESS: Object = {
+    "kind": "Ingress",
+    "apiVersion": "networking.k8s.io/v1",
+    "metadata": {"name": "web", "namespace": "web", "uid": "i1"},
+    "spec": {"rules": [{"host": "web.example.org"}, {}]},
+}
+
+
+class Cluster:
+    """An app cluster's API."""
+
+    def __init__(self, *items: Object) -> None:
+        self.items = items
+
+    def list_all(self, kind: Kind) -> list[Object]:
+        return [each for each in self.items if each["kind"] == kind.kind]
+
+    def kind_of(self, api_version: str, kind: str) -> Kind:
+        return Kind(api_version, kind, f"{kind.lower()}es")
+
+    def close(self) -> None:
+        pass
+
+
+Clusters = dict[str, Cluster]
+
+
+@pytest.fixture
+def clusters(monkeypatch: pytest.MonkeyPatch) -> Clusters:
+    """Those that answer, by name; two are registered."""
+    found: Clusters = {}
+
+    def client(_: Any, __: str, cluster: str) -> Cluster:
+        if cluster not in found:
+            raise UcpError("it does not respond")
+        return found[cluster]
+
+    monkeypatch.setattr(outside, "_client", client)
+    monkeypatch.setattr(outside, "registered", lambda _: {"demo-stage": 1, "demo-prod": 1})
+    return found
+
+
+def context(tmp_path: Path, provider: str = "eks", **spec: Any) -> StartContext:
+    environments = [{"name": each, "cluster": {"provider": provider}} for each in ("stage", "prod")]
+    topology = Topology.model_validate(
+        {"metadata": {"name": "demo"}, "spec": {"environments": environments, **spec}}
+    )
+    found = StartContext(workspace=Workspace.at(tmp_path), topology=topology)
+    found.state.make()
+    vars(found)["kube"] = None
+    return found
+
+
+def test_each_is_told_with_its_name_in_the_cloud(tmp_path: Path, clusters: Clusters) -> None:
+    clusters["demo-stage"] = Cluster(BALANCER, VOLUME, INGRESS)
+    clusters["demo-prod"] = Cluster()
+    given = context(tmp_path, addons={"external-dns": True})
+    assert list(map(str, outside_of(given))) == [
+        "LoadBalancer lb.example.org of demo-stage",
+        "PersistentVolume vol-7 of demo-stage",
+        "DNSRecord web.example.org of demo-stage",
+    ]
+    assert [each.kind for each in outside_of(context(tmp_path))] == [
+        "LoadBalancer",
+        "PersistentVolume",
+    ]
+
+
+def test_a_silent_cluster_may_have_made_things_unless_it_is_simulated(
+    tmp_path: Path, clusters: Clusters
+) -> None:
+    clusters["demo-stage"] = Cluster()
+    (unseen,) = outside_of(context(tmp_path))
+    assert (unseen.kind, unseen.cluster) == (UNSEEN, "demo-prod")
+    assert outside_of(context(tmp_path, clouds={"aws": {"simulated": True}})) == []
+    assert outside_of(context(tmp_path, "embedded")) == []
+
+
+def test_only_the_cluster_itself_says_that_it_is_gone(tmp_path: Path, clusters: Clusters) -> None:
+    clusters["demo-stage"] = Cluster(BALANCER, VOLUME)
+    given = context(tmp_path)
+    recorded = [each for each in outside_of(given) if each.kind != UNSEEN]
+    clusters["demo-stage"] = Cluster(VOLUME)
+    left, gone = still_outside(given, recorded)
+    assert ([each.uid for each in left], gone) == (["v1"], {"s1"})
+    del clusters["demo-stage"]
+    assert still_outside(given, recorded) == ([], set())
+
+
+def test_what_a_dead_cluster_had_is_given_up_by_the_cluster_s_name(
+    tmp_path: Path, clusters: Clusters
+) -> None:
+    given = context(tmp_path)
+    record = CloudRecord(given.state.cloud_record)
+    record.add_resources(outside_of(given))
+    assert len(record.resources()) == 2
+    given.abandon = frozenset(["demo-prod"])
+    abandon_outside(given, record.resources())
+    assert abandoned_uids(given) == {f"{UNSEEN}/demo-prod"}
+    record.remove_gone({f"{UNSEEN}/demo-stage"})
+    assert [each.cluster for each in record.resources()] == ["demo-prod"]
+    assert DNS_RECORD not in {each.kind for each in record.resources()}
