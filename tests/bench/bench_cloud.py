@@ -7,6 +7,7 @@ clusters, made by the same order of calls as in the real one.
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import tempfile
@@ -19,6 +20,8 @@ from tests.e2e.world import World, until
 from tests.evidence import table, write
 
 Note = Callable[[str, float], None]
+SECONDS = 1200.0
+"""For one command; other work on the machine makes it slow."""
 IN_CLOUD = ("--cloud", "local", "--env", "stage=eks", "--env", "prod=eks")
 
 
@@ -50,21 +53,24 @@ def _world(folder: Path) -> World:
 
 def _plain(world: World, note: Note) -> None:
     try:
-        note("start s", seconds(lambda: world.ucp("start", "--yes")))
+        note("start s", _start(world))
     finally:
         _end(world)
 
 
 def _in_cloud(world: World, note: Note) -> None:
     try:
-        note("start in the cloud s", seconds(lambda: world.ucp("start", "--yes", *IN_CLOUD)))
-        world.ucp("team", "add", "shop")
+        note("start in the cloud s", _start(world, *IN_CLOUD))
+        world.ucp("team", "add", "shop", timeout=SECONDS)
         note("database s", seconds(lambda: _database(world)))
-        note("stop in the cloud s", seconds(lambda: world.ucp("stop", "--yes")))
-        again = seconds(lambda: world.ucp("start", "--yes"))
-        note("start again in the cloud s", again)
+        note("stop in the cloud s", seconds(lambda: world.ucp("stop", "--yes", timeout=SECONDS)))
+        note("start again in the cloud s", _start(world))
     finally:
         _end(world)
+
+
+def _start(world: World, *words: str) -> float:
+    return seconds(lambda: world.ucp("start", "--yes", *words, timeout=SECONDS))
 
 
 def _database(world: World) -> None:
@@ -72,6 +78,7 @@ def _database(world: World) -> None:
     until(
         "the database is ready",
         lambda: '"ready"' in world.ucp("claim", "list", "-o", "json").stdout,
+        SECONDS,
     )
 
 
@@ -82,7 +89,8 @@ def _end(world: World) -> None:
 
 def _sections(figures: Mapping[str, list[float]]) -> dict[str, str]:
     median = {name: statistics.median(values) for name, values in figures.items()}
-    ratio = median["start in the cloud s"] / median["start s"]
+    in_cloud, plain = median["start in the cloud s"], median["start s"]
+    whole = in_cloud + median["database s"]
     spread = [
         [name, len(values), f"{min(values):.2f}", f"{median[name]:.2f}", f"{max(values):.2f}"]
         for name, values in figures.items()
@@ -90,7 +98,15 @@ def _sections(figures: Mapping[str, list[float]]) -> dict[str, str]:
     return {
         "Goal": table(
             ["what", "median", "goal"],
-            [["start in the cloud / start, time", f"{ratio:.2f}", "≤ 1.6"]],
+            [
+                [
+                    "start in the cloud and a database / start, time",
+                    f"{whole / plain:.2f}",
+                    "≤ 1.6",
+                ],
+                ["start in the cloud / start, time", f"{in_cloud / plain:.2f}", ""],
+                ["load of the machine, the last 15 minutes", f"{os.getloadavg()[2]:.1f}", ""],
+            ],
         ),
         "Figures": table(["figure", "runs", "min", "median", "max"], spread),
         "What the figures are": "`database s`: from `ucp claim new` to the claim being Ready, with "

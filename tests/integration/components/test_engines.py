@@ -23,17 +23,15 @@ from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import initial_credentials
 from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.gitops.render.values import function_package
-from k8s_ucp.inspect import status
 from k8s_ucp.inspect.crossplane_objects import composites, resources_of_claims
-from k8s_ucp.inspect.doctor import checks
 from k8s_ucp.inspect.status import ClusterSnapshot, reasons
 from k8s_ucp.kube import CRD, FUNCTION_REVISION, SECRET, Kind, Kube, KubeError, Object
 from k8s_ucp.tools.toolbox import Toolbox
-from k8s_ucp.topology import default
 from tests.control_planes import control_planes, eventually
 from tests.unit.compositions import own_kinds
-from tests.unit.compositions.platform import claim, composed, definitions
+from tests.unit.compositions.platform import claim, composed
 
+from .broken_claims import both_tell, declare_broken, told
 from .platform_api import POSTGRES, serve_platform_api
 from .stack import PROGRAMS, Stack, stack
 
@@ -256,43 +254,9 @@ def test_a_package_in_the_cache_needs_no_registry(running: Stack) -> None:
 
 
 def test_why_a_claim_is_not_composed_is_told_by_status_and_doctor(running: Stack) -> None:
-    kube = running.kube
-    serve_platform_api(kube)
-    kube.apply(claim("azure", name="nowhere", namespace="team-a"))
-    broken = next(each for each in definitions().compositions if each["kind"] == "Composition")
-    type_ref = {"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Postgres"}
-    vpc = KINDS["VPC.ec2.aws.m.upbound.io"].kind.object("", spec={"forProvider": "wrong"})
-    resources = {**broken["spec"]["pipeline"][0]["input"]}
-    resources |= {"resources": [{"name": "vpc", "base": {**vpc, "metadata": {}}}]}
-    for name, given in (("broken", {"apiVersion": "v1", "kind": "Odd"}), ("wrong", resources)):
-        pipeline = [{**broken["spec"]["pipeline"][0], "input": given}]
-        spec = {"compositeTypeRef": type_ref, "mode": "Pipeline", "pipeline": pipeline}
-        labels = {"k8s-ucp.io/cloud": name}
-        kube.apply({**broken, "metadata": {"name": name, "labels": labels}, "spec": spec})
-        kube.apply(claim(name, name=name, namespace="team-a"))
-    for name, reason in (
-        ("nowhere", "no compatible Compositions"),
-        ("broken", "input is Odd of v1"),
-        ("wrong", "spec.forProvider"),
-    ):
-        eventually(
-            partial(both_tell, running, name, reason),
-            partial(told, running, name),
-            60,
-        )
-
-
-def both_tell(running: Stack, claim_name: str, reason: str) -> bool:
-    return all(reason in each for each in told(running, claim_name))
-
-
-def told(running: Stack, claim_name: str) -> tuple[str, str]:
-    """What `ucp status` and `ucp doctor` say of a claim."""
-    topology = default("demo", ())
-    seen = status.collect(topology, lambda _: running.host.kubeconfig, list)
-    found = checks.findings(checks.collect(topology, seen, lambda: running.kube, time.time()))
-    words = [each.message for each in found if each.id.endswith(f"/team-a/{claim_name}")]
-    return reasons(seen).get(f"claim Postgres team-a/{claim_name}", ""), "\n".join(words)
+    serve_platform_api(running.kube)
+    for name, reason in declare_broken(running.kube).items():
+        eventually(partial(both_tell, running, name, reason), partial(told, running, name), 60)
 
 
 def test_the_probes_of_the_function_leave_its_log_alone(running: Stack) -> None:

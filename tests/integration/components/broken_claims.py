@@ -1,0 +1,50 @@
+"""Claims that Crossplane composes nothing for, and what people are told of them."""
+
+from __future__ import annotations
+
+import time
+
+from k8s_ucp.aws.kinds.table import KINDS
+from k8s_ucp.inspect import status
+from k8s_ucp.inspect.doctor import checks
+from k8s_ucp.inspect.status import reasons
+from k8s_ucp.kube import Kube
+from k8s_ucp.topology import default
+from tests.unit.compositions.platform import claim, definitions
+
+from .stack import Stack
+
+
+def declare_broken(kube: Kube) -> dict[str, str]:
+    """No Composition, a function that fails, a wrong field; what Crossplane says of each."""
+    broken = next(each for each in definitions().compositions if each["kind"] == "Composition")
+    type_ref = {"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Postgres"}
+    vpc = KINDS["VPC.ec2.aws.m.upbound.io"].kind.object("", spec={"forProvider": "wrong"})
+    resources = {**broken["spec"]["pipeline"][0]["input"]}
+    resources |= {"resources": [{"name": "vpc", "base": {**vpc, "metadata": {}}}]}
+    for name, given in (("broken", {"apiVersion": "v1", "kind": "Odd"}), ("wrong", resources)):
+        pipeline = [{**broken["spec"]["pipeline"][0], "input": given}]
+        spec = {"compositeTypeRef": type_ref, "mode": "Pipeline", "pipeline": pipeline}
+        labels = {"k8s-ucp.io/cloud": name}
+        kube.apply({**broken, "metadata": {"name": name, "labels": labels}, "spec": spec})
+    kube.apply(claim("azure", name="nowhere", namespace="team-a"))
+    for name in ("broken", "wrong"):
+        kube.apply(claim(name, name=name, namespace="team-a"))
+    return {
+        "nowhere": "no compatible Compositions",
+        "broken": "input is Odd of v1",
+        "wrong": "spec.forProvider",
+    }
+
+
+def both_tell(running: Stack, claim_name: str, reason: str) -> bool:
+    return all(reason in each for each in told(running, claim_name))
+
+
+def told(running: Stack, claim_name: str) -> tuple[str, str]:
+    """What `ucp status` and `ucp doctor` say of a claim."""
+    topology = default("demo", ())
+    seen = status.collect(topology, lambda _: running.host.kubeconfig, list)
+    found = checks.findings(checks.collect(topology, seen, lambda: running.kube, time.time()))
+    words = [each.message for each in found if each.id.endswith(f"/team-a/{claim_name}")]
+    return reasons(seen).get(f"claim Postgres team-a/{claim_name}", ""), "\n".join(words)
