@@ -63,8 +63,17 @@ TOOL = Tool(
 GROUP = "kubernetes.crossplane.io"
 OBJECTS = Kind(f"{GROUP}/v1alpha2", "Object", "objects", namespaced=False)
 OBJECT_CONFIGS = Kind(f"{GROUP}/v1alpha1", "ProviderConfig", "providerconfigs", namespaced=False)
-EVERYBODY = json.dumps({"Version": "2012-10-17", "Statement": []})
-NOBODY = json.dumps({"Version": "2008-10-17", "Statement": []})
+
+
+def _trust(service: str) -> str:
+    principal = {"Service": f"{service}.amazonaws.com"}
+    allow = {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
+    return json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+
+
+DECLARED, CHANGED = _trust("eks"), _trust("ec2")
+SECONDS = 240.0
+"""At most; on a free machine every wait ends within some."""
 POLICY = "arn:aws:iam::aws:policy/ReadOnlyAccess"
 
 
@@ -129,7 +138,7 @@ class OursOnAws:
             self.manager.stop(5)
 
     def declared(self) -> Object:
-        return {"region": REGION, "assumeRolePolicy": EVERYBODY}
+        return {"region": REGION, "assumeRolePolicy": DECLARED}
 
     def outside(self, name: str) -> str:
         found = {
@@ -137,14 +146,14 @@ class OursOnAws:
         }
         if name not in found:
             return ""
-        same = found[name]["AssumeRolePolicyDocument"] == json.loads(EVERYBODY)
+        same = found[name]["AssumeRolePolicyDocument"] == json.loads(DECLARED)
         return "as declared" if same else "changed"
 
     def make(self, name: str) -> None:
-        self.desk.cloud.call("iam", "CreateRole", RoleName=name, AssumeRolePolicyDocument=NOBODY)
+        self.desk.cloud.call("iam", "CreateRole", RoleName=name, AssumeRolePolicyDocument=CHANGED)
 
     def change(self, name: str) -> None:
-        asked = {"RoleName": name, "PolicyDocument": NOBODY}
+        asked = {"RoleName": name, "PolicyDocument": CHANGED}
         self.desk.cloud.call("iam", "UpdateAssumeRolePolicy", **asked)
 
     def hold(self, name: str) -> None:
@@ -226,7 +235,7 @@ def provider_kubernetes(desk: Desk, toolbox: Toolbox, root: Path) -> Iterator[Pr
         config = json.dumps(provider.kubeconfig("elsewhere"))
         desk.kube.apply(SECRET.object("elsewhere", "team", stringData={"kubeconfig": config}))
         spec = {"credentials": {"source": "Secret", "secretRef": secret}}
-        eventually(lambda: _is_established(desk.kube, OBJECT_CONFIGS), seconds=60)
+        eventually(lambda: _is_established(desk.kube, OBJECT_CONFIGS), seconds=SECONDS)
         desk.kube.apply(OBJECT_CONFIGS.object("default", spec=spec))
         argv = (str(tools.path("provider")), "--poll", "1s", "--sync", "1h")
         env = {"KUBECONFIG": str(desk.kubeconfig), "PATH": os.defpath, "HOME": str(root)}
@@ -296,7 +305,7 @@ class Case:
             found = self.seen()
             return bool(found) and condition(found, type)[:2] == (status, reason)
 
-        eventually(told, self.seen, 60)
+        eventually(told, self.seen, SECONDS)
         found = self.seen()
         assert found
         return found
@@ -306,13 +315,13 @@ class Case:
         return self.comes_to("Ready", "True", "Available")
 
     def is_gone(self) -> None:
-        eventually(lambda: self.seen() is None, self.seen, 60)
+        eventually(lambda: self.seen() is None, self.seen, SECONDS)
 
     def is_outside(self, state: str) -> None:
         def now() -> str:
             return self.witness.outside(self.name)
 
-        eventually(lambda: now() == state, now, 60)
+        eventually(lambda: now() == state, now, SECONDS)
 
     def stays(self, state: str, looks: int = 3) -> None:
         """As it is, while the provider looks at another object so often."""
@@ -463,9 +472,9 @@ def test_a_configuration_is_missed_and_then_kept_while_it_is_used(case: Case) ->
     def users() -> int:
         return int(((config() or {}).get("status") or {}).get("users") or 0)
 
-    eventually(lambda: users() == 1, config)
+    eventually(lambda: users() == 1, config, SECONDS)
     witness.kube.delete(witness.configs, "of-mine")
-    eventually(lambda: condition(config(), "Terminating")[:2] == ("True", "InUse"), config)
+    eventually(lambda: condition(config(), "Terminating")[:2] == ("True", "InUse"), config, SECONDS)
     case.delete()
     case.is_gone()
-    eventually(lambda: config() is None, config, 60)
+    eventually(lambda: config() is None, config, SECONDS)

@@ -34,6 +34,7 @@ def run(folder: Path, port: int) -> None:
             raise UcpError(f"failed to listen on {ADDRESS}:{port}: {error.strerror}") from error
         with listener:
             LOG.info("listening on %s:%d", ADDRESS, port)
+            threading.Thread(target=cloud.warm_up, daemon=True).start()
             serve(listener, cloud)
 
 

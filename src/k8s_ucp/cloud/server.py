@@ -30,6 +30,9 @@ ADMIN = "/_ucp/"
 HANG = 600.0
 """Seconds until a hanging call is dropped; clients give up earlier."""
 
+_FIRST = ("ec2", "iam", "eks", "rds")
+"""Services that environments and databases are made with."""
+
 StartResponse = Callable[..., Any]
 
 
@@ -68,6 +71,17 @@ class SimulatedCloud:
         self._number = max((each.number for each in self.ledger.entries()), default=0)
         self._application = _moto()
         self._replay()
+
+    def warm_up(self) -> None:
+        """Load what a topology calls first, which takes seconds, while nobody waits for it.
+
+        Nothing is called: a call would make what its region has from the beginning.
+        """
+        for service in _FIRST:
+            scope = f"AWS4-HMAC-SHA256 Credential=-/-/us-east-1/{service}/aws4_request"
+            with self._moto:
+                service_model(service)
+                self._application.get_application({"HTTP_AUTHORIZATION": scope, "PATH_INFO": "/"})
 
     def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
         request = _read(environ)

@@ -22,6 +22,7 @@ from k8s_ucp.cloud.run import run
 from k8s_ucp.components.component import probe
 from k8s_ucp.errors import UcpError
 from k8s_ucp.managed.external import CloudFailed
+from tests.simulated_cloud import cloud_in_thread
 
 REGION = "eu-west-3"
 
@@ -104,3 +105,12 @@ def test_ids_and_ledger_survive_a_kill_and_a_reset_empties_the_cloud(tmp_path: P
     assert f"ec2:CreateVpc {made} 200" in log
     assert "HTTP" not in log
     assert not any(secret in log for secret in (keys.secret_key, keys.token, keys.access_key))
+
+
+def test_what_is_loaded_beforehand_leaves_no_trace(tmp_path: Path) -> None:
+    with cloud_in_thread(tmp_path) as cloud:
+        cloud.cloud.warm_up()
+        assert list(cloud.cloud.recording.requests()) == []
+        assert cloud.number == 0
+        found = cloud.call("ec2", "DescribeVpcs")["Vpcs"]
+        assert [each["IsDefault"] for each in found] == [True]
