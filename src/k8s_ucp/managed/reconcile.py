@@ -58,11 +58,12 @@ Ready = Literal["True", "False", "Unknown"]
 class Result:
     """What status is to say, and when to look again.
 
-    again: "soon" while something is under way, "poll" when all is well, "backoff" after a failure,
-    "never" until the object changes. event: (reason, message, whether it is a warning).
+    again: "next" after a creation, "soon" while something is under way, "poll" when all is well,
+    "backoff" after a failure, "never" until the object changes. event: (reason, message, whether it
+    is a warning).
     """
 
-    again: Literal["soon", "poll", "backoff", "never"]
+    again: Literal["next", "soon", "poll", "backoff", "never"]
     synced: tuple[str, str, str] | None = None
     """(status, reason, message) of the condition Synced."""
     ready: tuple[Ready, str, str] | None = None
@@ -158,7 +159,7 @@ def _create(item: Object, external: External, store: Store, declared: Declared) 
         )
     store.annotate(item, {SUCCEEDED: store.now(), EXTERNAL_NAME: name})
     note = _note("CreatedExternalResource", "Successfully requested creation of external resource")
-    return Result("soon", _SYNCED, _CREATING, event=note)
+    return Result("next", _SYNCED, _CREATING, event=note)
 
 
 def _delete(item: Object, external: External) -> Result | None:

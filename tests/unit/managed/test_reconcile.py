@@ -154,7 +154,8 @@ def test_the_account_is_let_go_before_the_object(policies: list[str]) -> None:
 def test_from_a_declaration_to_a_resource_and_back() -> None:
     there, cloud = store(), MemoryCloud()
 
-    assert look(there, cloud).ready == ("False", "Creating", "")
+    created = look(there, cloud)
+    assert (created.again, created.ready) == ("next", ("False", "Creating", ""))
     assert there.item["metadata"]["annotations"][EXTERNAL_NAME] == "r-1"
     look(there, cloud)
     assert there.item["spec"]["forProvider"]["zone"] == "a"

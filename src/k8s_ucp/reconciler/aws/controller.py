@@ -29,6 +29,9 @@ from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.settings import MANAGED_RESOURCES
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, RetryRate, WorkQueue
 
+NEXT_SECONDS = 0.1
+"""After a creation: the cloud on this machine has it already, and others wait for what only the
+next look tells, such as a role's ARN."""
 SOON_SECONDS = 1.0
 LONGEST_SECONDS = 15.0
 """Between two tries: the cloud is on this machine, and no account's limit is to be spared."""
@@ -132,7 +135,7 @@ class AwsController(Controller):
         if result.again == "poll":
             spread = random.uniform(0.9, 1.1)  # noqa: S311 (spreads, hides nothing)
             return self._runtime.settings.cloud_poll_seconds * spread
-        return SOON_SECONDS
+        return NEXT_SECONDS if result.again == "next" else SOON_SECONDS
 
     def _watch(self, name: str, kind: AwsKind) -> Informer:
         watch = self._runtime.watch(WatchSpec(kind.kind, None), on=self._kube)
