@@ -5,6 +5,7 @@ from __future__ import annotations
 from ruamel.yaml import YAML
 
 from k8s_ucp.components.pods.workloads import of_crossplane
+from k8s_ucp.gitops.render.values import function_package
 from k8s_ucp.tools.catalogue import CATALOGUE, PODS
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.topology import CrossplaneSettings
@@ -40,3 +41,28 @@ def test_settings_of_crossplane_reach_its_pod() -> None:
     assert container["image"].endswith(f":v{version}")
     assert f"helm.sh/chart: crossplane-{version}\n".encode() in text
     assert b"crossplane-0.0.1" not in text
+
+
+def test_the_package_of_our_function_lies_in_crossplane_s_cache() -> None:
+    toolbox = Installer(CACHE, lambda event: None).install(PODS)
+    text = of_crossplane(
+        toolbox.path("helm"),
+        toolbox.module("crossplane"),
+        CATALOGUE["crossplane"].version,
+        CrossplaneSettings(),
+        own_function=True,
+    )
+    documents = list(YAML(typ="safe", pure=True).load_all(text.decode()))
+    (package,) = (each for each in documents if each["kind"] == "ConfigMap")
+    pods = {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"]
+        for each in documents
+        if each["kind"] == "Deployment"
+    }
+    pod = pods["crossplane"]
+    mounts = {each["mountPath"]: each for each in pod["containers"][0]["volumeMounts"]}
+    mount = mounts[f"/cache/xpkg/{function_package.FILE}"]
+    assert "/cache/xpkg" in mounts, "what Crossplane pulls lies beside it"
+    assert mount["subPath"] in package["binaryData"]
+    (volume,) = (each for each in pod["volumes"] if each["name"] == mount["name"])
+    assert volume["configMap"]["name"] == package["metadata"]["name"]
