@@ -237,7 +237,10 @@ def provider_kubernetes(desk: Desk, toolbox: Toolbox, root: Path) -> Iterator[Pr
         spec = {"credentials": {"source": "Secret", "secretRef": secret}}
         eventually(lambda: _is_established(desk.kube, OBJECT_CONFIGS), seconds=SECONDS)
         desk.kube.apply(OBJECT_CONFIGS.object("default", spec=spec))
-        argv = (str(tools.path("provider")), "--poll", "1s", "--sync", "1h")
+        # Applying on the client's side it compares with what it applied last, and misses what
+        # others change.
+        words = ("--poll", "1s", "--sync", "1h", "--enable-server-side-apply")
+        argv = (str(tools.path("provider")), *words)
         env = {"KUBECONFIG": str(desk.kubeconfig), "PATH": os.defpath, "HOME": str(root)}
         yield ProviderKubernetes(desk.kube, other, argv, env, root, spec)
         other.close()
