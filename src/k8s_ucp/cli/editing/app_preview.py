@@ -91,6 +91,8 @@ class _Brought:
     missing: set[str] = field(default_factory=set)
     """`Kind/name` of what it refers to, and nothing brings."""
     is_chart: bool = False
+    texts: dict[str, str] = field(default_factory=dict)
+    """{environment: objects as YAML}"""
 
 
 @dataclass(frozen=True)
@@ -244,6 +246,7 @@ def _brought(
         mirrored = mirrored_in(syncers, app.home, environment)
         mirrored = mirrored.and_also(app.from_outside) if mirrored else None
         found[name].objects.extend(there)
+        found[name].texts[environment] = shown
         if not _answers(topology, app):
             found[name].missing.update(missing(there, mirrored))
     return found
@@ -286,14 +289,14 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
     call.console.data(f"# {call.workspace.topology_file.name}\n{text}")
     for file, what in _differing(before, after):
         call.console.data(f"# {file} ({what})")
-    for _, environment, shown in _built(call, after, topology, [name]):
+    app = next(each for each in topology.spec.apps if each.name == name)
+    brought = _brought(call, after, topology, [app])[name]
+    for environment, shown in brought.texts.items():
         call.console.data(f"# {name} on {environment}\n{shown}")
     for each in _findings(call, after, topology, [name]):
         if each.rule not in _GRANTED:
             call.console.say(f"would be refused: {each}" if each.blocks else str(each))
-    app = next(each for each in topology.spec.apps if each.name == name)
     if _is_brought(app):
-        brought = _brought(call, after, topology, [app])[name]
         _tell_foreign(call, topology, name, brought.objects)
         for words in _refusals(app, brought):
             call.console.say(f"would be refused: {words}")

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, part, plain_text
+from k8s_ucp.gitops.manifests.yaml_text import (
+    documents,
+    first_map,
+    part,
+    plain_text,
+    repeated_key,
+)
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.parts import AppForm
@@ -32,6 +38,7 @@ _ASIDE = {"ci", "doc", "docs", "e2e", "hack", "iac", "infra", "scripts", "test",
 }
 """Where repositories have what they deploy by; and what is no app of theirs, mostly."""
 _SHOWN = 8
+_LARGE = 200_000
 _TOOL = re.compile(
     r"skaffold/|(?:kind\.x-k8s|k3d|backstage|garden|eksctl|ctlptl|kubeadm\.k8s"
     r"|kubelet\.config\.k8s|kustomize\.config\.k8s)\.(?:io|dev)/"
@@ -177,6 +184,12 @@ def _outline(data: bytes, path: str) -> _Outline:
     return _Outline(True, tuple(map(_object, objects(content))))
 
 
+@functools.lru_cache(maxsize=1024)
+def _repeated(data: bytes, path: str) -> str | None:
+    """Not looked for in large files, which programs write."""
+    return repeated_key(data, path) if len(data) < _LARGE else None
+
+
 def _object(item: Mapping[str, Any]) -> _Object:
     metadata = part(item, "metadata")
     group = str(item.get("apiVersion")).rpartition("/")[0]
@@ -193,6 +206,8 @@ def unkustomizable(files: Files) -> str | None:
             if not item.name:
                 word = "generateName" if item.generated else "an object without a name"
                 return f"kustomize does not support {word} ({path})"
+        if repeated := _repeated(files[path], path):
+            return f"kustomize does not support a key that is there twice ({path}: {repeated})"
     return _twice(files, paths)
 
 

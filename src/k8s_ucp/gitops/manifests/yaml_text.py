@@ -117,6 +117,26 @@ def _refuse_deep(text: str) -> None:
             raise yaml.YAMLError(f"it is nested more than {_DEEPEST} levels deep")
 
 
+def repeated_key(content: bytes, path: str) -> str | None:
+    """A key that stands twice in one map, with its line: the last one counts, but not for all."""
+    waiting, seen_nodes = nodes(plain_text(content, path)), set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen_nodes:  # An alias.
+            continue
+        seen_nodes.add(id(node))
+        if node.id == "sequence":
+            waiting += node.value
+        elif node.id == "mapping":
+            seen: set[str] = set()
+            for key, value in node.value:
+                if key.id == "scalar" and key.value in seen:
+                    return f"`{key.value}` in line {key.start_mark.line + 1}"
+                seen |= {key.value} if key.id == "scalar" else set()
+                waiting.append(value)
+    return None
+
+
 def unreadable() -> tuple[type[Exception], ...]:
     """What a text that is not YAML ends in; some values end PyYAML with errors of Python's own."""
     import yaml

@@ -201,9 +201,19 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
 
 
 def _neighbours(chart: ChartFile, path: str) -> list[str]:
-    """Folders of charts that a chart depends on by a `file://` address."""
-    addresses = (str(each.get("repository", "")) for each in chart.dependencies)
-    found = [resolve(path, each[7:]) for each in addresses if each.startswith("file://")]
+    """Folders of charts that a chart depends on by a `file://` address. Raises UsageError."""
+    found = []
+    for each in chart.dependencies:
+        address = str(each.get("repository", ""))
+        if address.startswith("file://"):
+            folder = resolve(path, address.removeprefix("file://"))
+            if folder is None:
+                raise UsageError(
+                    f"the chart {chart.name} depends on {address}, which is too far outside",
+                    next="add it from a clone of its git repository, all of which is read, or put "
+                    "that chart into its charts/ folder by `helm dependency build`",
+                )
+            found.append(folder)
     return [each for each in found if each]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import find_form, manifest_files, unkustomizable
+from k8s_ucp.gitops.manifests.yaml_text import repeated_key
 
 SERVICE = b"apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
 JOB = b"apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: migrate-}\n"
@@ -54,6 +55,17 @@ def test_what_kustomize_cant_hold_is_a_directory() -> None:
     twice = find_form({"a.yaml": SERVICE + b"---\n" + SERVICE})
     assert twice.form == "directory"
     assert "duplicate object Service web" in twice.words
+
+
+def test_a_key_that_stands_twice_makes_a_directory() -> None:
+    """kustomize refuses it without naming the file; kubectl and Argo CD take the last one."""
+    twice = SERVICE + b"data: {a: 1}\ndata: {b: 1}\n"
+    found = find_form({"a.yaml": SERVICE, "b/c.yaml": twice.replace(b"web", b"api")})
+    assert found.form == "directory"
+    assert "twice (b/c.yaml: `data` in line" in found.words
+    once = b"apiVersion: v1\nkind: List\nitems: [{a: 1}, {a: 2}]\nmore: &m {c: *n}\nn: &n {m: 1}\n"
+    assert repeated_key(once.replace(b"*n", b"1"), "a.yaml") is None
+    assert repeated_key(b"a: &a\n  b: *a\n  c: 1\n", "a.yaml") is None
 
 
 def test_a_person_s_word_counts() -> None:
