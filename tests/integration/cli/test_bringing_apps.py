@@ -630,6 +630,24 @@ def test_manifests_of_environments_are_not_thrown_together(
     assert "apps/theirs/base/prod/kustomization.yaml (new)" in said
 
 
+def test_what_a_chart_needs_from_too_far_away_is_told(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    """A folder that is in no git repository is read up to the folder above."""
+    chart = "apiVersion: v2\nname: all\nversion: 1.0.0\n"
+    needs = "dependencies: [{name: web, version: 1.0.0, repository: file://../../web/chart}]\n"
+    files = {"src/all/chart/Chart.yaml": chart + needs, "src/web/chart/Chart.yaml": chart}
+    folder = write(tmp_path / "theirs", files) / "src" / "all" / "chart"
+    before = everything(workspace)
+    with pytest.raises(UcpError, match=r"depends on file://../../web/chart") as error:
+        ucp(workspace, "app", "add", "all", str(folder))
+    assert "from a clone of its git repository" in str(error.value.next)
+    assert everything(workspace) == before
+    with pytest.raises(UcpError, match="can't be named 'traefik'") as error:
+        ucp(workspace, "app", "add", "traefik", str(folder))
+    assert error.value.next == "choose another name, such as my-traefik"
+
+
 def test_namespaces_of_the_platform_are_refused_at_once(workspace: Path, tmp_path: Path) -> None:
     """No flag is proposed that the next run would refuse."""
     head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"

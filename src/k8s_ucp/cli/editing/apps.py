@@ -43,6 +43,7 @@ from k8s_ucp.inspect.overlay_versions import versions_in
 from k8s_ucp.topology import APPS, App, Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
 from k8s_ucp.topology.parts import APP_FORMS
+from k8s_ucp.topology.rules.names import taken_namespace
 
 app = declare("List, add and remove apps.")
 
@@ -256,6 +257,8 @@ def add(
             f"'{name}' already exists in apps of ucp.yaml",
             next=f"choose another name, or edit {call.workspace.topology_file}",
         )
+    if taken := taken_namespace(name):
+        raise UsageError(taken, next=f"choose another name, such as my-{name}")
     with item_of(call, topology, wanted) as item:
 
         def edit(text: str, file: Path) -> tuple[str, Topology]:

@@ -92,11 +92,18 @@ def build(
                 terminate_all(working_in(work), grace=1)
             said = log.read_text("utf-8", "replace") if log.exists() else ""
             # kustomize's own last line is then `exit status`, and git's are in the middle.
-            words = "; ".join(telling(said)) or "".join(error.output.strip().splitlines()[-1:])
+            words = "; ".join(telling(said)) or innermost(error.output.strip())
             raise BuildFailed(
                 f"kustomize failed to build {folder}: {redact(words) or 'no message'}",
                 next=f"kustomize build {folder}",
             ) from error
+
+
+def innermost(said: str) -> str:
+    """The last line of what kustomize says; of folders in folders the file that is the cause."""
+    line = "".join(said.splitlines()[-1:])
+    _, _, cause = line.rpartition("accumulating resources from '")
+    return cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
 
 
 def _environment(work: Path, log: Path, also: Collection[str]) -> dict[str, str]:
