@@ -43,6 +43,7 @@ from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
+from k8s_ucp.fence.files import FenceFiles
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
@@ -200,7 +201,13 @@ class TopologyView:
     @property
     def cloud(self) -> CloudComponent:
         """Of topologies that simulate one."""
-        return CloudComponent(self.host, self.topology.name)
+        told = self.fence.settings()
+        return CloudComponent(self.host, self.topology.name, told.record.epoch if told else 0)
+
+    @property
+    def fence(self) -> FenceFiles:
+        """What the guard of this topology's fence is told, and permits."""
+        return FenceFiles(self.state.fence)
 
     @property
     def argocd_port(self) -> int:
@@ -283,6 +290,8 @@ class StartContext(TopologyView):
     """Names of what is given up if it can't be deleted; the core cluster's, where it is silent."""
     longest_wait: float | None = None
     """Seconds that each wait of a teardown may take; None: as long as clouds take."""
+    takeover: bool = False
+    """This start may take the fence from a core that did not release it."""
     unasked: list[str] = field(default_factory=list)
     """What may be lost with a core that could not be asked."""
     journal: Journal = field(default_factory=lambda: Journal(None, ""))

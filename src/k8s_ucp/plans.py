@@ -15,6 +15,7 @@ from k8s_ucp.preflight.core import (
     check_nothing_there,
 )
 from k8s_ucp.preflight.credentials import check_backup_key, check_cloud_credentials
+from k8s_ucp.preflight.fence import check_fence
 from k8s_ucp.preflight.machine import (
     check_clusters,
     check_combination,
@@ -40,6 +41,7 @@ from k8s_ucp.steps.preparation.tools_and_images import (
     load_images,
     save_images,
 )
+from k8s_ucp.steps.shutdown.release_fence import release_fence
 from k8s_ucp.steps.shutdown.remove_from_core import remove_from_core
 from k8s_ucp.steps.shutdown.stop import (
     check_stopped,
@@ -50,6 +52,7 @@ from k8s_ucp.steps.shutdown.stop import (
 from k8s_ucp.steps.startup.apply_manifests import apply_credentials, apply_foundation
 from k8s_ucp.steps.startup.claim_core import claim_core
 from k8s_ucp.steps.startup.clusters import make_app_clusters, start_core
+from k8s_ucp.steps.startup.fence import await_fence, take_fence
 from k8s_ucp.steps.startup.start_in_pods import forward_argocd, start_pods
 from k8s_ucp.steps.startup.start_on_host import (
     start_argocd,
@@ -83,6 +86,7 @@ CHECKS = (
     check_image,
     check_git_reach,
     check_git_rights,
+    check_fence,
     check_system,
     check_folders,
     check_limits,
@@ -112,6 +116,9 @@ def start(topology: Topology) -> Plan[StartContext]:
     simulates = bool(topology.spec.clouds.simulated)
     # Argo CD in pods brings the reconciler too: what that would make anew has to be back before.
     ready = ("restore-backup", "load-images") if pods else ("apply-foundation", "start-supervisor")
+    # What writes to clouds and app clusters comes after a core that did so before.
+    writing = (*ready, "await-fence")
+    first = ("install-tools", "take-fence")
     argocd, crossplane, reconciler = start_argocd, start_crossplane, start_reconciler
     if pods:
         argocd = start_pods("argocd", adopted="argocd" in adopted)
@@ -122,10 +129,12 @@ def start(topology: Topology) -> Plan[StartContext]:
         checks=CHECKS,
         tasks=(
             Task(install_tools),
-            Task(start_core, after=("install-tools",)),
-            Task(make_app_clusters, after=("install-tools",), when=pods),
-            Task(publish_repositories, after=("install-tools",)),
-            Task(start_supervisor, after=("install-tools",), when=not pods),
+            Task(take_fence),
+            Task(start_core, after=first),
+            Task(make_app_clusters, after=first, when=pods),
+            Task(publish_repositories, after=first),
+            Task(start_supervisor, after=first, when=not pods),
+            Task(await_fence, after=("take-fence",)),
             Task(
                 start_cloud,
                 after=("start-supervisor",),
@@ -141,9 +150,9 @@ def start(topology: Topology) -> Plan[StartContext]:
             ),
             Task(apply_foundation, after=("start-core", "publish-repositories", "claim-core")),
             Task(restore_backup, after=("apply-foundation",)),
-            Task(start_local_clusters, after=("apply-foundation",), when=pods),
+            Task(start_local_clusters, after=("apply-foundation", "await-fence"), when=pods),
             Task(start_pods("git-server"), after=ready, when=needs_git_server(topology)),
-            Task(argocd, after=ready),
+            Task(argocd, after=writing),
             # Without an account no provider makes anything: names that it had come first.
             Task(restore_external_names, after=("start-argocd",), when=pods or simulates),
             Task(
@@ -151,8 +160,8 @@ def start(topology: Topology) -> Plan[StartContext]:
                 after=("apply-foundation", "restore-external-names"),
                 when=pods or simulates or bool(clouds_with_accounts(topology)),
             ),
-            Task(reconciler, after=(*ready, "restore-backup", "start-cloud")),
-            Task(crossplane, after=ready),
+            Task(reconciler, after=(*writing, "restore-backup", "start-cloud")),
+            Task(crossplane, after=writing),
             Task(
                 adopt_resources,
                 after=("apply-credentials", "start-reconciler", "start-crossplane"),
@@ -220,7 +229,8 @@ def stop(*, delete_repos: bool = False) -> Plan[StartContext]:
             Task(remove_from_core, after=("stop-components",)),
             Task(stop_clusters, after=("remove-from-core",)),
             Task(check_stopped, after=("stop-clusters",)),
-            Task(delete_repositories, after=("check-stopped",), when=delete_repos),
+            Task(release_fence, after=("check-stopped",)),
+            Task(delete_repositories, after=("release-fence",), when=delete_repos),
         ),
     )
 
@@ -235,7 +245,9 @@ def destroy(*, core_answers: bool = True, verified: bool = False) -> Plan[StartC
     asked = core_answers and not verified
     return Plan(
         "destroy",
-        checks=() if verified else (check_destroyable, check_existing_core),
+        checks=(
+            (check_fence,) if verified else (check_fence, check_destroyable, check_existing_core)
+        ),
         tasks=(
             Task(record_resources, when=asked),
             Task(pause_automation, after=("record-resources",), when=asked),
@@ -251,5 +263,6 @@ def destroy(*, core_answers: bool = True, verified: bool = False) -> Plan[StartC
             Task(stop_clusters, after=("remove-from-core",)),
             Task(check_stopped, after=("stop-clusters",)),
             Task(delete_core, after=("check-stopped",)),
+            Task(release_fence, after=("delete-core",)),
         ),
     )

@@ -83,6 +83,11 @@ class StateFolder:
         return self.components / "backup"
 
     @property
+    def fence(self) -> Path:
+        """What its guard is told, and what the guard permits."""
+        return self.components / "fence"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

@@ -10,7 +10,8 @@ from typing import Any
 from k8s_ucp.aws.backing import SIMULATED, UNBACKED, BackedResource, Backing, BackingState
 from k8s_ucp.aws.client import Answer, AwsAccount, ResourceNotFound, accepted
 from k8s_ucp.aws.kind import AwsKind, Describe, Found
-from k8s_ucp.managed.external import ABSENT, Declared, ExternalObservation
+from k8s_ucp.fence.files import UNGUARDED, Gate
+from k8s_ucp.managed.external import ABSENT, CloudFailed, Declared, ExternalObservation
 from k8s_ucp.managed.paths import at_path, put_path
 
 OWNER_TAGS = ("crossplane-namespace", "crossplane-name")
@@ -24,6 +25,8 @@ class AwsResource:
     kind: AwsKind
     backing: Backing | None = None
     """Of kinds that have one."""
+    gate: Gate = UNGUARDED
+    """Asked before each call: a look may have begun while this core still had the fence."""
 
     @property
     def named_by_us(self) -> bool:
@@ -173,6 +176,8 @@ class AwsResource:
         return describe.found(declared, answer)
 
     def _call(self, declared: Declared, operation: str, asked: Mapping[str, Any]) -> Answer:
+        if not self.gate.is_open():
+            raise CloudFailed(f"{operation}: not called: this core's fence is not confirmed")
         return self.account.call(self.kind.service, _region(declared), operation, **asked)
 
 

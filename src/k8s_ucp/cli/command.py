@@ -139,6 +139,14 @@ PlanOutputOption = Annotated[
     Output, typer.Option("-o", "--output", help="With --plan: table, json or yaml.")
 ]
 
+TakeoverOption = Annotated[
+    bool,
+    typer.Option(
+        "--takeover",
+        help="Act for the topology in place of the core that does so now, after waiting until "
+        "that one has stopped its writers.",
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 

@@ -6,15 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.environment import ANY_USER, Credential
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.topology import Topology
     from k8s_ucp.workspace import Workspace
-
-ANY_USER = "x-access-token"
-"""What forges take as the name that goes with a token."""
 
 
 def git_credential() -> Credential | None:

@@ -240,5 +240,6 @@ def settings_here(
             others_too="crossplane" in topology.spec.core.adopt,
         ),
         reach=Reach.PODS if in_pods(topology) else Reach.MACHINE,
+        fence=state.fence,
         aws=read_account(account_file(state)) if topology.spec.clouds.simulated else None,
     )

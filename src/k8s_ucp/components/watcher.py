@@ -5,7 +5,7 @@ programs that supervisord gave up, and after supervisord itself: when that dies,
 the orphans it left, starts a new one, which starts everything with a new watcher, and ends.
 While the topology is being stopped it does nothing.
 
-It runs for as long as the topology does, so it imports little.
+It runs for as long as the topology does, so it imports little. Beside all that it guards the fence.
 """
 
 from __future__ import annotations
@@ -17,15 +17,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
 
 from k8s_ucp import __version__
 from k8s_ucp.clusters.embedded.process_monitor import ProcessMonitor
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.program import Program, say
 from k8s_ucp.errors import UcpError
+from k8s_ucp.fence.files import FenceFiles
+from k8s_ucp.fence.guard import TICK_SECONDS as FENCE_SECONDS
+from k8s_ucp.fence.guard import Guard
 from k8s_ucp.workspace import StateFolder
 
+if TYPE_CHECKING:
+    from k8s_ucp.components.pods.writers import PodWriters
+
 NAME = "watcher"
+WRITERS = ("argocd-application-controller", "crossplane", "rollouts-*")
+"""Programs that write to clouds and app clusters; the reconciler asks the fence itself."""
 TICK_SECONDS = 1.0
 ASK_SECONDS = 5.0
 """How often supervisord is asked for its programs."""
@@ -156,6 +166,51 @@ class Watchdog:
         return True
 
 
+class CoreWriters:
+    """See Writers: processes of this machine, or pods of the core."""
+
+    def __init__(self, placement: HostPlacement, files: FenceFiles) -> None:
+        self._placement, self._files = placement, files
+        self._pods: PodWriters | None = None
+
+    def stop(self) -> list[str]:
+        pods = self._in_pods()
+        return [*self._placement.pause(WRITERS), *(pods.stop() if pods else ())]
+
+    def resume(self) -> list[str]:
+        pods = self._in_pods()
+        return [*self._placement.resume(WRITERS), *(pods.resume() if pods else ())]
+
+    def _in_pods(self) -> PodWriters | None:
+        settings = self._files.settings()
+        if settings is None or not Path(settings.kubeconfig or "-").is_file():
+            return None  # None of them, or a core that isn't made yet.
+        if self._pods is None:
+            # Loaded where it is needed, once.
+            from k8s_ucp.components.pods.writers import PodWriters
+            from k8s_ucp.kube import Kube
+
+            path = Path(settings.kubeconfig)
+            self._pods = PodWriters(lambda: Kube.from_file(path), settings.adopted)
+        return self._pods
+
+
+def guard_fence(placement: HostPlacement, guard: Guard, report: Callable[[str], None]) -> None:
+    """For ever; in a thread of its own, since a remote may take its time."""
+    said = ""
+    while True:
+        try:
+            # A stop ends them all.
+            if not placement.is_stopping():
+                guard.tick()
+            said = ""
+        except (UcpError, OSError) as error:
+            if str(error) != said:
+                report(f"the fence's guard: {error}")
+            said = str(error)
+        time.sleep(FENCE_SECONDS)
+
+
 def main() -> None:
     """`python -m k8s_ucp.components.watcher --state FOLDER --runtime FOLDER`."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -165,7 +220,12 @@ def main() -> None:
     )
     options = parser.parse_args()
     state = StateFolder(options.state)
-    Watchdog(HostPlacement(state, options.runtime), ProcessMonitor(state.clusters, say), say).run()
+    placement = HostPlacement(state, options.runtime)
+    files = FenceFiles(state.fence)
+    guard = Guard(files, CoreWriters(placement, files), say)
+    guarding = Thread(target=guard_fence, args=(placement, guard, say), name="fence", daemon=True)
+    guarding.start()
+    Watchdog(placement, ProcessMonitor(state.clusters, say), say).run()
 
 
 if __name__ == "__main__":

@@ -51,6 +51,8 @@ _HELPER = (
 
 
 FALLBACK = Author("ucp", "ucp@localhost")
+ANY_USER = "x-access-token"
+"""What forges take as the name that goes with a token."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def split_credential(url: str) -> tuple[str, Credential | None]:
     name, _, password = userinfo.partition(":")
     if not password:
         # Forges take a bare token as the user name.
-        name, password = "x-access-token", name
+        name, password = ANY_USER, name
     return urlunsplit(parts._replace(netloc=host)), Credential(unquote(name), unquote(password))
 
 

@@ -18,6 +18,7 @@ from k8s_ucp.components.adoption.adopted_argocd import of_ours
 from k8s_ucp.components.component import Component
 from k8s_ucp.components.reconciler import NAME as RECONCILER
 from k8s_ucp.errors import UcpError
+from k8s_ucp.fence.files import FencePermit
 from k8s_ucp.inspect.applications import is_settled, kept, reason, trouble
 from k8s_ucp.inspect.crossplane_objects import (
     composites,
@@ -80,6 +81,8 @@ class ClusterSnapshot:
     answering: frozenset[str] = frozenset()
     """Names of app clusters whose API server says that it is ready."""
     components: Sequence[ComponentStatus] = ()
+    permit: FencePermit | None = None
+    """What the fence's guard says; None where none runs."""
 
 
 Status = dict[str, Any]
@@ -89,10 +92,11 @@ def collect(
     topology: Topology,
     kubeconfig: Callable[[str], Path],
     components: Callable[[], Sequence[ComponentStatus]],
+    permit: FencePermit | None = None,
 ) -> ClusterSnapshot:
     """Ask the core cluster, the app clusters and the components. Who doesn't respond is no error.
 
-    kubeconfig: file of a cluster, by its name.
+    kubeconfig: file of a cluster, by its name. permit: as of ClusterSnapshot.
     """
     with ThreadPoolExecutor(16, "look") as pool:
         asked = pool.submit(components)
@@ -111,7 +115,7 @@ def collect(
             syncers = pool.submit(core.list_all, SYNCER)
             claims = pool.submit(composites, core)
         except UcpError:
-            return ClusterSnapshot(core_ready=False, components=asked.result())
+            return ClusterSnapshot(core_ready=False, components=asked.result(), permit=permit)
         found = _result(clusters) or []
         answering = pool.map(
             lambda name: name if _answers(kubeconfig(name)) else "",
@@ -134,6 +138,7 @@ def collect(
             resources=[*(_result(clouds) or []), *composed.result()],
             answering=frozenset(answering) - {""},
             components=asked.result(),
+            permit=permit,
         )
 
 
@@ -156,6 +161,7 @@ def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
             }
             for each in seen.components
         ],
+        "fence": _fence(seen.permit),
         "environments": _environments(topology, seen),
         "applications": [_application(each) for each in _by_name(seen.applications)],
         "mirrors": mirror_rows(seen.syncers),
@@ -176,12 +182,28 @@ def is_well(data: Status) -> bool:
     clusters = [each["cluster"] for each in data["environments"] if each["state"] == "running"]
     return (
         data["core"]["ready"]
+        and (data["fence"] is None or data["fence"]["state"] == "held")
         and all(each["ready"] for each in (*data["components"], *data["mirrors"]))
         and all(each["ready"] and each["registered"] and each["reachable"] for each in clusters)
         and all(
             (each["sync"], each["health"]) == ("Synced", "Healthy") for each in data["applications"]
         )
     )
+
+
+def _fence(permit: FencePermit | None) -> dict[str, Any] | None:
+    """Of a core that was started here; None elsewhere."""
+    if permit is None:
+        return None
+    record = permit.record
+    holder = record.holder if record else None
+    return {
+        "state": str(permit.verdict),
+        "epoch": record.epoch if record else None,
+        "machine": holder and holder.machine,
+        "workspace": holder and holder.workspace,
+        "message": permit.why_stopped(),
+    }
 
 
 def ask_components(

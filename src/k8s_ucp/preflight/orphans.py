@@ -14,6 +14,7 @@ from k8s_ucp.components.ownership.generated_kinds import kind_of_crd
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import CRD, Kind, KubeError, Object
+from k8s_ucp.preflight.fence import lost_fence
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
 
@@ -26,6 +27,8 @@ def check_orphans(context: StartContext) -> None:
     core = context.topology.core_cluster
     info = PROVIDERS[context.topology.spec.core.provider]
     keeps = not (info.removed_by_stop or info.adopts)
+    if lost_fence(context):
+        return  # The core that has it manages them now.
     if not context.in_pods or keeps or not context.state.kubeconfig(core).exists():
         return
     try:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from k8s_ucp.aws.backing import Backing
 from k8s_ucp.cluster_provider import ClusterProvider
+from k8s_ucp.fence.files import Gate
 from k8s_ucp.kube import Kube
 from k8s_ucp.reconciler.access.authenticators.cloud_access import CloudAccess
 from k8s_ucp.reconciler.access.cluster_clients import ClusterClients
@@ -66,6 +67,7 @@ class Runtime:
         """kube: the core cluster. backings: what runs behind resources of a simulated cloud."""
         self.kube, self.settings, self.providers = kube, settings, providers
         self.log, self.clock, self.backings = log, clock, backings
+        self.gate = Gate(settings.fence)
         self.metrics = Metrics(clock)
         self.events = Events(kube, self.metrics, log, clock)
         self.informers = SharedInformers.of(kube, settings, log, self.metrics)

@@ -34,11 +34,13 @@ from k8s_ucp.reconciler.runtime.settings import (
     REGISTRATION,
     Settings,
 )
-from k8s_ucp.reconciler.runtime.workers import Workers
+from k8s_ucp.reconciler.runtime.workers import Reconcile, Workers
 
 STOP_SECONDS = 0.7
 """How long work in hand may take to end; what takes longer is repeatable and is left."""
 
+FENCED_SECONDS = 1.0
+"""Between two looks whether this core may write again."""
 CHECK_SECONDS, LOOK_SECONDS = 30.0, 1.0
 """How often the process looks whether all of its parts still live, and whether its settings do."""
 
@@ -101,11 +103,21 @@ class Manager:
         return Workers(
             controller.name,
             controller.queue,
-            controller.reconcile,
+            self._gated(controller),
             self.log,
             self.runtime.metrics,
             most=controller.most,
         )
+
+    def _gated(self, controller: Controller) -> Reconcile:
+        """Where another core may act by now, nothing is done: what there is to do is kept."""
+
+        def reconcile(key: str) -> float | None:
+            if not self.runtime.gate.is_open():
+                return FENCED_SECONDS
+            return controller.reconcile(key)
+
+        return reconcile
 
     def _election_of(self, controller: Controller, holder: Holder) -> Election:
         leading = self.runtime.metrics.leading.labels(controller.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.cluster_provider import Placement, ProviderInfo
 from k8s_ucp.providers import PROVIDERS
 
@@ -42,6 +43,20 @@ def is_simulated(topology: Topology, provider: str) -> bool:
     """
     info = PROVIDERS.get(provider)
     return info is not None and (info.simulated or info.cloud in topology.spec.clouds.simulated)
+
+
+def writes_elsewhere(topology: Topology) -> bool:
+    """The core, on this machine, writes to what a core on another machine could write to, too.
+
+    A core whose pods run elsewhere goes on when this machine is silent, so that says nothing of it.
+    """
+    core, spec = _core(topology), topology.spec
+    if core.adopts or core.remote:
+        return False
+    infos = [PROVIDERS[each.cluster.provider] for each in spec.environments]
+    clouds = {each.cloud for each in infos} | {each.provider for each in spec.databases}
+    real = {each for each in clouds if each in CLOUDS} - set(spec.clouds.simulated)
+    return bool(real) or any(each.adopts for each in infos)
 
 
 def runs_in_cluster(database: Database, environment: Environment) -> bool:

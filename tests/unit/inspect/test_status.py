@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.fence.files import FencePermit
+from k8s_ucp.fence.record import FenceHolder, FenceRecord
+from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, is_well, reasons, summarize
 from k8s_ucp.topology import Topology, default
 
@@ -75,6 +78,7 @@ def test_the_shape_is_the_contract() -> None:
         "topology",
         "core",
         "components",
+        "fence",
         "environments",
         "applications",
         "mirrors",
@@ -222,3 +226,14 @@ def test_well_is_what_a_script_may_go_on_with() -> None:
 def test_what_is_not_well_ends_with_an_exit_code(change: dict[str, Any]) -> None:
     seen = replace(READY, **change)
     assert not is_well(summarize(default("demo", ["prod"]), seen))
+
+
+def test_who_acts_in_place_of_this_core_is_told() -> None:
+    there = FenceHolder("2", "laptop", "/there", "kind")
+    permit = FencePermit(FenceVerdict.LOST, 0.0, "boot", FenceRecord(4, there, 0.0), confirmed=True)
+    told = summarize(TOPOLOGY, replace(WELL, permit=permit))
+    fence = told["fence"]
+    assert (fence["state"], fence["epoch"], fence["machine"]) == ("lost", 4, "laptop")
+    assert "workspace /there on machine laptop" in fence["message"]
+    assert not is_well(told)
+    assert summarize(TOPOLOGY, WELL)["fence"] is None

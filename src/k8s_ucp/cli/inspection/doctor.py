@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,11 +29,13 @@ from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import TopologyView
 from k8s_ucp.credentials import exposed_files
 from k8s_ucp.errors import UcpError
+from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.inspect.abandoned import AbandonedRecord
 from k8s_ucp.inspect.doctor import checks
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.preflight.adoption import adopted_settings
+from k8s_ucp.preflight.fence import holder_of, read_fence
 from k8s_ucp.preflight.machine import check_folders, check_limits
 from k8s_ucp.reconciler.aws.control_planes import is_plane_name
 from k8s_ucp.reconciler.backup.writer import failure
@@ -109,6 +112,7 @@ def examined(context: TopologyView) -> checks.Examined:
         abandoned_file=str(context.state.abandoned),
         app_clusters={name: context.state.kubeconfig(name) for name in seen.answering},
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),
+        fence=_fence_of_others(context),
     )
 
 
@@ -129,6 +133,16 @@ def _without_kubeconfig(context: TopologyView) -> Iterator[str]:
                 continue
             if maker.state(name).ready:
                 yield name
+
+
+def _fence_of_others(context: TopologyView) -> FenceRecord | None:
+    """What the core repository says, where another workspace's core acts."""
+    with contextlib.suppress(UcpError):
+        credential = credential_of(context.topology, context.workspace)
+        found = read_fence(context, credential, seconds=REMOTE_SECONDS)
+        if found and found.holder and not found.is_held_by(holder_of(context).id):
+            return found
+    return None
 
 
 def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:

@@ -91,7 +91,12 @@ def show(
 
 def collect(context: TopologyView) -> ClusterSnapshot:
     """Ask everything that status tells."""
-    return status.collect(context.topology, context.state.kubeconfig, lambda: _components(context))
+    return status.collect(
+        context.topology,
+        context.state.kubeconfig,
+        lambda: _components(context),
+        context.fence.permit(),
+    )
 
 
 def _components(context: TopologyView) -> list[ComponentStatus]:
@@ -131,6 +136,9 @@ def _page(
     core, why = summary["core"], status.reasons(seen)
     away = "" if core["ready"] else "not responding: ucp start, or ucp doctor"
     rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), away]]
+    if (fence := summary["fence"]) and fence["message"]:
+        advice = f"{fence['message']}; see ucp doctor"
+        rows.append(["fence", core["name"], f"epoch {fence['epoch']}", fence["state"], advice])
     for each in summary["components"]:
         rows.append(
             [

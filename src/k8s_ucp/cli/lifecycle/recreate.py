@@ -13,6 +13,7 @@ from k8s_ucp.cli.command import (
     Output,
     PlanOption,
     PlanOutputOption,
+    TakeoverOption,
     YesOption,
     declare,
     invocation,
@@ -89,6 +90,7 @@ def recreate(
             min=1,
         ),
     ] = WAIT_SECONDS,
+    takeover: TakeoverOption = False,
     yes: YesOption = False,
     plan: PlanOption = False,
     output: PlanOutputOption = Output.table,
@@ -102,10 +104,12 @@ def recreate(
     as after .ucp was deleted or on another machine.
     """
     call = invocation(ctx)
+    if env and takeover:
+        raise UsageError("--env and --takeover are mutually exclusive")
     if env:
         _recreate_environments(call, env, yes=yes, wait=wait, plan=plan, output=output)
     else:
-        _recreate_core(call, yes=yes, plan=plan, output=output)
+        _recreate_core(call, takeover=takeover, yes=yes, plan=plan, output=output)
 
 
 def _recreate_environments(
@@ -184,7 +188,9 @@ def _forget_rollouts(context: StartContext, environments: Iterable[Environment])
         context.placement.remove(old)
 
 
-def _recreate_core(call: Invocation, *, yes: bool, plan: bool, output: Output) -> None:
+def _recreate_core(
+    call: Invocation, *, takeover: bool, yes: bool, plan: bool, output: Output
+) -> None:
     """As `ucp start` does it, which finds no core and gives it the backup. Raises UcpError."""
     from k8s_ucp import plans
     from k8s_ucp.cli.git_credentials import read_credential_of
@@ -195,6 +201,7 @@ def _recreate_core(call: Invocation, *, yes: bool, plan: bool, output: Output) -
     topology = context.topology
     _refuse_without_loss(call, context)
     context.git_read_credential = read_credential_of(topology, call.workspace)
+    context.takeover = takeover
     if lost := _lost_without_backup(context):
         call.console.say("\n".join(f"lost for good: {each}" for each in lost))
         if not plan:

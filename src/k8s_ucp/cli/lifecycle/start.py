@@ -13,6 +13,7 @@ from k8s_ucp.cli.command import (
     Output,
     PlanOption,
     PlanOutputOption,
+    TakeoverOption,
     declare,
     invocation,
     option,
@@ -101,6 +102,7 @@ def start(
             "--theirs", "PATH", "On a conflict, take the rendered version of this file; repeatable."
         ),
     ] = None,
+    takeover: TakeoverOption = False,
     plan: PlanOption = False,
     output: PlanOutputOption = Output.table,
 ) -> None:
@@ -142,6 +144,7 @@ def start(
         resolutions=resolutions_from(ours or [], theirs or []),
         git_credential=credential_of(wanted.topology, call.workspace),
         git_read_credential=read_credential_of(wanted.topology, call.workspace),
+        takeover=takeover,
     )
     if plan:
         first = []

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from k8s_ucp.components.host import program
@@ -118,6 +119,25 @@ class HostPlacement:
             for name in given_up:
                 control.start(name)
         return given_up
+
+    def pause(self, patterns: Sequence[str]) -> list[str]:
+        """Stop those programs that run, until `resume`; their names."""
+        with self._supervisord.control() as control:
+            running = [each.name for each in control.states().values() if each.running]
+            names = [name for name in running if _fits(name, patterns)]
+            for name in names:
+                control.stop(name)
+        return names
+
+    def resume(self, patterns: Sequence[str]) -> list[str]:
+        """Start those programs again that were stopped by `pause`; their names."""
+        with self._supervisord.control() as control:
+            states = control.states().values()
+            stopped = [each.name for each in states if each.state == "STOPPED"]
+            names = [name for name in stopped if _fits(name, patterns)]
+            for name in names:
+                control.start(name)
+        return names
 
     def is_running(self) -> bool:
         """Our supervisord answers. Raises UcpError when something else has its socket."""
@@ -228,6 +248,10 @@ class HostPlacement:
         path = self.state.components / "lock"
         with locked(path, f"the lock of the components in {path.parent}", timeout=LOCK_SECONDS):
             yield
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch(name, each) for each in patterns)
 
 
 def _write_if_changed(path: Path, text: str) -> None:

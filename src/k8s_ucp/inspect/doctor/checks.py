@@ -15,6 +15,8 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.errors import UcpError
+from k8s_ucp.fence.record import FenceRecord
+from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.abandoned import AbandonedResource
 from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, sync_of, trouble
@@ -75,6 +77,8 @@ class Examined:
     abandoned: Sequence[AbandonedResource] = ()
     """What was given up in clouds."""
     abandoned_file: str = ""
+    fence: FenceRecord | None = None
+    """As the core repository has it now, where another core has it."""
 
 
 def collect(
@@ -148,6 +152,7 @@ _WITHOUT_CORE = (
     "backup/",
     "machine/",
     "remote/",
+    "fence/",
 )
 
 
@@ -157,6 +162,23 @@ def _core(found: Examined) -> Iterator[Finding]:
         yield Finding(
             f"core/{name}", "error", f"core cluster {name} is not responding", "ucp start"
         )
+
+
+def _fence(found: Examined) -> Iterator[Finding]:
+    """Who acts, where it isn't this core."""
+    name, permit = f"fence/{found.topology.name}", found.seen.permit
+    why = permit.why_stopped() if permit else ""
+    if permit and permit.verdict is FenceVerdict.SILENT:
+        yield Finding(name, "error", why, "check the network, and git.auth of ucp.yaml: ucp start")
+    elif permit and permit.verdict is FenceVerdict.WAITING:
+        yield Finding(name, "info", why, "ucp start waits for it")
+    elif permit and why:
+        advice = "ucp stop ends this core; ucp start --takeover has it act again"
+        yield Finding(name, "error", why, advice)
+    elif found.fence:
+        words = f"another core acts for this topology: {found.fence}"
+        advice = "work there; if it is gone for good: ucp start --takeover"
+        yield Finding(name, "warning", words, advice)
 
 
 def _components(found: Examined) -> Iterator[Finding]:
@@ -421,6 +443,7 @@ def _mirrors(found: Examined) -> Iterator[Finding]:
 
 _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
     _core,
+    _fence,
     _components,
     _adopted,
     _credentials,

@@ -63,7 +63,7 @@ class AwsController(Controller):
         self._rating = threading.Lock()
         backings = _backings(runtime)
         self._resources = {
-            name: AwsResource(account, kind, backings.get(kind.backing))
+            name: AwsResource(account, kind, backings.get(kind.backing), runtime.gate)
             for name, kind in KINDS.items()
         }
         self._stores = {name: _store(self._kube, runtime, kind) for name, kind in KINDS.items()}

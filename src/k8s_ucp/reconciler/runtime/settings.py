@@ -86,6 +86,8 @@ class Settings:
     probe_seconds: float = 6
     """How often a registered cluster is asked as Argo CD would ask it. One that hangs, with nothing
     going on, is told of after this and the 3 s of the question."""
+    fence: Path | None = None
+    """Folder of what permits this core to write; None: nothing guards it."""
     aws: AwsAccount | None = None
     """In the cloud on this machine; None: no resources of AWS are looked at."""
     cloud_poll_seconds: float = 60

@@ -12,6 +12,7 @@ from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.preflight.fence import lost_fence
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.steps.backup.ask_core import (
@@ -85,6 +86,10 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
     be written. One that is removed is not: it is started and asked, and a person has to name it
     where it stays silent.
     """
+    if lost := lost_fence(context):
+        # That core writes the backup now; what this one lacks means nothing.
+        report(f"not backed up: another core acts for this topology: {lost}")
+        return
     if not ask_core(context, report):
         return
     name = context.topology.core_cluster

@@ -1,0 +1,102 @@
+"""What the fence says: a record in the core repository, and who may write the next one. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from k8s_ucp.errors import UcpError
+
+FENCE = "refs/ucp/fence"
+FILE = "fence.json"
+"""In the commit that the ref points to."""
+PERIODS = 2
+"""So many periods a taker waits: the core before it stops within one, and a third of one more."""
+
+
+@dataclass(frozen=True)
+class FenceHolder:
+    """A core that may hold the fence. id: of its workspace, for this topology."""
+
+    id: str
+    machine: str
+    workspace: str
+    provider: str
+
+
+@dataclass(frozen=True)
+class FenceRecord:
+    """Who may act. epoch: counts up with every new holder.
+
+    holder: None once it was released. since: seconds since 1970, by the holder's clock. taken: the
+    holder before did not release it, so it may have written for a while after.
+    """
+
+    epoch: int
+    holder: FenceHolder | None
+    since: float
+    taken: bool = False
+
+    def is_held_by(self, id: str) -> bool:
+        return self.holder is not None and self.holder.id == id
+
+    def __str__(self) -> str:
+        when = datetime.fromtimestamp(self.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        if self.holder is None:
+            return f"nobody since {when} (epoch {self.epoch})"
+        who = self.holder
+        place = f"workspace {who.workspace} on machine {who.machine} ({who.provider} core)"
+        return f"{place} since {when} (epoch {self.epoch})"
+
+
+class FenceHeld(UcpError):
+    """Another core holds the fence."""
+
+
+def dump(record: FenceRecord) -> bytes:
+    """The file's content."""
+    return (json.dumps(asdict(record), indent=1) + "\n").encode()
+
+
+def parse(content: bytes) -> FenceRecord:
+    """A record as `dump` writes it. Raises UcpError for anything else."""
+    try:
+        found = json.loads(content)
+        holder = found["holder"] and FenceHolder(
+            *(str(found["holder"][each]) for each in ("id", "machine", "workspace", "provider"))
+        )
+        return FenceRecord(
+            int(found["epoch"]), holder or None, float(found["since"]), bool(found["taken"])
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise UcpError(
+            f"the fence of the core repository ({FENCE}, {FILE}) can't be read",
+            next="use the version of ucp that wrote it",
+        ) from error
+
+
+def claimed(
+    found: FenceRecord | None, holder: FenceHolder, now: float, *, takeover: bool = False
+) -> FenceRecord:
+    """The record with which `holder` may act: the found one where it has the fence already.
+
+    Raises FenceHeld where another core has it, unless that is to be taken over.
+    """
+    if found is None:
+        return FenceRecord(1, holder, now)
+    if found.is_held_by(holder.id):
+        return found
+    if found.holder is not None and not takeover:
+        raise FenceHeld(
+            f"another core acts for this topology: {found}",
+            next="ucp stop in that workspace; if it is gone for good: ucp start --takeover",
+        )
+    return FenceRecord(found.epoch + 1, holder, now, taken=found.holder is not None)
+
+
+def released(found: FenceRecord | None, id: str, now: float) -> FenceRecord | None:
+    """The record with which a holder lets go; None where it has nothing to let go."""
+    if found is None or not found.is_held_by(id):
+        return None
+    return FenceRecord(found.epoch, None, now)

@@ -1,0 +1,80 @@
+"""Before the first change, and before anything is deleted: no other core acts for this topology."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from k8s_ucp.context import StartContext, TopologyView
+from k8s_ucp.errors import DeadlineExceeded
+from k8s_ucp.fence.record import FenceHeld, FenceHolder, FenceRecord, claimed
+from k8s_ucp.fence.reference import FenceReference
+from k8s_ucp.fence.rules import FenceVerdict
+from k8s_ucp.git.clones import make_clone
+from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.git.repository import NETWORK_SECONDS
+from k8s_ucp.gitops.publish.repositories import addresses
+
+SECONDS = 20.0
+"""For a remote that may not respond: whoever needs it afterwards says so."""
+
+
+def check_fence(context: StartContext) -> None:
+    """Raises FenceHeld. A repository that can't be read is refused by the step that needs it."""
+    if context.takeover:
+        return
+    try:
+        found = read_fence(context, context.git_credential)
+    except (GitFailed, DeadlineExceeded):
+        return
+    try:
+        claimed(found, holder_of(context), time.time())
+    except FenceHeld as error:
+        if context.destroys:
+            error.next = "ucp destroy in that workspace; here `ucp stop` ends what runs"
+        raise
+
+
+def holder_of(view: TopologyView) -> FenceHolder:
+    """This workspace."""
+    name = view.topology.name
+    return FenceHolder(
+        view.workspace.machine_id(name),
+        os.uname().nodename,
+        str(view.workspace.root),
+        view.topology.spec.core.provider,
+    )
+
+
+def read_fence(
+    view: TopologyView, credential: Credential | None, *, seconds: float = SECONDS
+) -> FenceRecord | None:
+    """Of the topology's core repository; None where there is none. Nothing is changed.
+
+    Raises the errors of the door to git.
+    """
+    if view.topology.spec.git.provider == "local" and not view.gitops.core_remote.exists():
+        return None
+    with tempfile.TemporaryDirectory(prefix="ucp-fence-") as folder:
+        return opened_fence(view, Path(folder) / "core", credential, seconds=seconds).read()
+
+
+def opened_fence(
+    view: TopologyView,
+    folder: Path,
+    credential: Credential | None,
+    *,
+    seconds: float = NETWORK_SECONDS,
+) -> FenceReference:
+    """The ref, by a clone in `folder`, which is made. seconds: for each call of git."""
+    url = addresses(view.topology, view.gitops).core
+    return FenceReference(make_clone(folder, url, credential=credential), seconds)
+
+
+def lost_fence(view: TopologyView) -> str:
+    """Who has taken it from this core, as its guard has seen it; empty where nobody has."""
+    permit = view.fence.permit()
+    return str(permit.record) if permit and permit.verdict is FenceVerdict.LOST else ""

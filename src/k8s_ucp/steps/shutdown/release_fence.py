@@ -1,0 +1,34 @@
+"""Let go of the fence once nothing of this core runs: the next one, anywhere, need not take it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.errors import UcpError
+from k8s_ucp.preflight.fence import SECONDS, holder_of, opened_fence
+
+
+def _foresee_release(context: StartContext) -> Iterator[Foreseen]:
+    settings = context.fence.settings()
+    if settings:
+        yield Foreseen("change", "fence of the core repository", "any core may take it afterwards")
+
+
+@step("Release the core repository", foresee=_foresee_release)
+def release_fence(context: StartContext, report: Report) -> None:
+    """A remote that doesn't respond is no reason to keep anything running."""
+    fence, local = context.fence, context.topology.spec.git.provider == "local"
+    if local and not context.gitops.core_remote.exists():
+        return
+    try:
+        credential = context.git_credential
+        reference = opened_fence(context, fence.clone, credential, seconds=SECONDS)
+        reference.release(holder_of(context).id, time.time)
+    except UcpError as error:
+        why = error.message.splitlines()[0]
+        report(f"another workspace needs `ucp start --takeover`: not released: {why}")
+    fence.forget()

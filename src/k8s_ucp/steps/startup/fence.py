@@ -1,0 +1,121 @@
+"""Have the fence before anything is changed, and nothing that writes before the core before it has
+stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from k8s_ucp.components.watcher import WRITERS
+from k8s_ucp.context import StartContext
+from k8s_ucp.credentials import place_of
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.errors import UcpError
+from k8s_ucp.fence.files import (
+    FencePermit,
+    FenceSettings,
+    boot_clock,
+    boot_id,
+    period_asked,
+)
+from k8s_ucp.fence.record import PERIODS, FenceRecord
+from k8s_ucp.fence.rules import FenceVerdict, wait_of
+from k8s_ucp.git.clones import make_remote
+from k8s_ucp.gitops.publish.repositories import addresses
+from k8s_ucp.preflight.fence import holder_of, opened_fence, read_fence
+from k8s_ucp.topology.placement import writes_elsewhere
+
+WHAT = "fence of the core repository"
+
+
+def _seen(context: StartContext) -> FenceRecord | None:
+    try:
+        return read_fence(context, context.git_credential)
+    except UcpError:
+        return None  # The steps that need the repository say so.
+
+
+def _foresee_claim(context: StartContext) -> Iterator[Foreseen]:
+    found = _seen(context)
+    if found is None or found.holder is None:
+        yield Foreseen("create", WHAT, "no core acts for this topology")
+    elif found.is_held_by(holder_of(context).id):
+        yield Foreseen("keep", WHAT, "this workspace's core has it")
+    else:
+        yield Foreseen("change", WHAT, f"it is taken from {found}")
+
+
+@step("Claim the core repository", id="take-fence", foresee=_foresee_claim)
+def take_fence(context: StartContext, report: Report) -> None:
+    git = context.topology.spec.git
+    if git.provider == "local":
+        make_remote(context.gitops.core_remote, branch=git.branch)
+    fence, period = context.fence, period_asked()
+    reference = opened_fence(context, fence.clone, context.git_credential)
+    holder, core = holder_of(context), context.state.kubeconfig(context.topology.core_cluster)
+    commit, record = reference.claim(holder, time.time, takeover=context.takeover)
+    before = fence.settings()
+    if before and before.record == record and before.boot == boot_id():
+        not_before = before.not_before
+    else:
+        not_before = boot_clock() + wait_of(record, period=period, now=time.time())
+    fence.write_settings(
+        FenceSettings(
+            id=holder.id,
+            url=addresses(context.topology, context.gitops).core,
+            period=period,
+            stops_when_silent=writes_elsewhere(context.topology),
+            commit=commit,
+            record=record,
+            boot=boot_id(),
+            not_before=not_before,
+            kubeconfig=str(core) if context.in_pods else "",
+            adopted=context.topology.spec.core.adopt,
+            credential=_credential(context),
+        )
+    )
+    report(f"epoch {record.epoch}")
+
+
+def _credential(context: StartContext) -> tuple[str, str] | None:
+    """What the guard can read by itself: the caller's variables are not there for it."""
+    name = context.topology.spec.git.auth
+    file = place_of(context.topology, context.workspace, name).file if name else None
+    return (name, str(file)) if name and file else None
+
+
+def _foresee_wait(context: StartContext) -> Iterator[Foreseen]:
+    found = _seen(context)
+    ours = holder_of(context).id
+    if found is not None and found.holder is not None and not found.is_held_by(ours):
+        seconds = PERIODS * period_asked()
+        yield Foreseen("wait", "the other core", f"it stops its writers within {seconds:.0f} s")
+
+
+@step("Confirm that no other core writes", id="await-fence", foresee=_foresee_wait)
+def await_fence(context: StartContext, report: Report) -> None:
+    """After a takeover. Then this core may write, and what its guard had stopped goes on."""
+    settings = context.fence.settings()
+    assert settings, "take-fence comes first"
+
+    def look() -> str:
+        left = settings.not_before - boot_clock()
+        return f"{left:.0f} s left" if left > 0 else ""
+
+    seconds = max(0.0, settings.not_before - boot_clock()) + 60
+    context.wait("stop of the core that had the fence", look, report, seconds=seconds)
+    old = context.fence.permit()
+    # The guard looks at once, where it runs; where it doesn't, the reconciler begins without it.
+    context.fence.write_permit(
+        FencePermit(
+            verdict=FenceVerdict.HELD,
+            until=boot_clock() + settings.period,
+            boot=settings.boot,
+            record=settings.record,
+            confirmed=bool(old and old.confirmed and old.record == settings.record),
+        )
+    )
+    if context.placement.states():
+        context.placement.resume(WRITERS)
