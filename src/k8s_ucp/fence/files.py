@@ -161,7 +161,10 @@ class FenceFiles:
 
     def _write(self, path: Path, content: FenceSettings | FencePermit) -> None:
         make_private_folder(self.folder)
-        write_private_file(path, json.dumps(asdict(content), indent=1) + "\n")
+        try:
+            write_private_file(path, json.dumps(asdict(content), indent=1) + "\n")
+        except OSError as error:
+            raise UcpError(f"failed to write {path}: {error.strerror}") from error
 
 
 class Gate:

@@ -132,9 +132,15 @@ class Guard:
             self._stopped = 0.0 if works else time.time()
             self._report(f"the fence is {self._verdict}: {self._record}")
         # The permit first: who asks stops at once, and nobody goes on before it is there.
-        self._permit(seen)
-        if works and self._resumed:
-            return
+        try:
+            self._permit(seen)
+        finally:
+            if not works:
+                self._set_writers(works=False)
+        if works and not self._resumed:
+            self._set_writers(works=True)
+
+    def _set_writers(self, *, works: bool) -> None:
         self._resumed = False
         names = self._writers.resume() if works else self._writers.stop()
         self._resumed = works

@@ -28,7 +28,7 @@ def release_fence(context: StartContext, report: Report) -> None:
         credential = context.git_credential
         reference = opened_fence(context, fence.clone, credential, seconds=SECONDS)
         reference.release(holder_of(context).id, time.time)
-    except UcpError as error:
-        why = error.message.splitlines()[0]
+    except (UcpError, OSError) as error:
+        why = str(error).splitlines()[0]
         report(f"another workspace needs `ucp start --takeover`: not released: {why}")
     fence.forget()
