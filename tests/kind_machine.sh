@@ -69,6 +69,8 @@ start_docker() {
 
 # What the rig builds: the node image first, then the images of what runs in pods.
 build_from_sources() {
+    # As `ucp tools install` compiles: less garbage collection, no debug information.
+    export GOGC=${GOGC:-200} GOFLAGS=${GOFLAGS--gcflags=all=-dwarf=false}
     image=$(sed -n 's/^NODE_IMAGE=.*:-\([^}]*\)}.*/\1/p' "$rig/build.sh")
     rig_has() { has_image "$image" && [ -x "$WORK/bin/kind" ]; }
     rig_has || timeout "$(left)" "$rig/build.sh" host bins base images node >"$log" 2>&1 ||
@@ -81,6 +83,7 @@ build_from_sources() {
     fi
     timeout "$(left)" .venv/bin/python -m tests.kind_images >"$log" 2>&1 ||
         skip "can't build the images of the tests: $(last_words)"
+    export -n GOGC GOFLAGS
 }
 
 argocd_image() { .venv/bin/python -m tests.kind_images --argocd; }

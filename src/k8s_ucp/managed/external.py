@@ -20,10 +20,6 @@ class CloudFailed(UcpError):
         self.certain = certain
 
 
-class AlreadyThere(CloudFailed):
-    """The cloud has one of this name already."""
-
-
 @dataclass(frozen=True)
 class ExternalObservation:
     """What the cloud says of a resource.
