@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import signal
 import stat
@@ -535,6 +536,55 @@ def test_every_listener_is_on_loopback(demo: World) -> None:
     }
     assert listening
     assert {address for address, _ in listening} <= {"127.0.0.1", "::1"}
+
+
+ANOTHER_USER = """
+while IFS= read -r -d '' what; do
+  case $what in
+    [0-9]*) kill -0 "$what" && echo "signals $what"; what=/proc/$what/environ ;;
+    read:*) what=${what#read:}; test -e "$what" && echo "sees $what" ;;
+    write:*) test -w "${what#write:}" && echo "writes ${what#write:}"; continue ;;
+  esac
+  { : <"$what"; } && echo "reads $what"
+done
+exit 0
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+def test_another_user_of_the_machine_gets_at_nothing(demo: World) -> None:
+    """No file, no socket, no process. Who may use the ports: docs/architecture.md, with tests."""
+    # pytest made it private; a person's home often isn't.
+    demo.workspace.parent.chmod(0o755)
+    processes = demo.processes()
+    sockets = {
+        each.laddr
+        for process in processes
+        for each in process.net_connections(kind="unix")
+        if str(each.laddr).startswith("/")
+    }
+    assert len(processes) > 10
+    assert sockets
+    keys = demo.workspace.glob("creds/*.key")
+    targets = [
+        *(str(each.pid) for each in processes),
+        *(f"read:{each}" for each in (*demo.state.rglob("*"), *keys, *sockets)),
+        *(f"write:{each}" for each in (demo.workspace, *demo.workspace.rglob("*"))),
+    ]
+    tried = subprocess.run(
+        ["bash", "-c", ANOTHER_USER],
+        input="".join(f"{each}\0" for each in targets),
+        capture_output=True,
+        text=True,
+        cwd="/",
+        user=12345,
+        group=12345,
+        extra_groups=[],
+        timeout=120,
+        check=True,
+    )
+    assert tried.stdout == ""
 
 
 def test_state_is_private(demo: World) -> None:
