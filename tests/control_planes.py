@@ -14,6 +14,7 @@ from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.kube import Kube
 from k8s_ucp.process import ProcessIdentity
+from tests.end_of_run import ends_with_this_run
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -65,6 +66,7 @@ def control_planes(
     root: Path, toolbox: Toolbox, kind: type[EmbeddedProvider] = EmbeddedProvider
 ) -> Iterator[ControlPlanes]:
     """Providers that leave nothing behind."""
+    ends_with_this_run(root)
     planes = ControlPlanes(root, toolbox, kind)
     try:
         yield planes

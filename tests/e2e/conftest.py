@@ -26,6 +26,7 @@ from tests.e2e.kind_world import (
     network_is_used_or_gone,
 )
 from tests.e2e.world import World, until
+from tests.end_of_run import ends_with_this_run
 from tests.integration.gitops.promotion.git_servers import HttpGit, http_git
 from tests.kind_images import make_ingress, make_quote
 
@@ -116,6 +117,7 @@ def make_world(name: str) -> Iterator[World]:
     home.mkdir()
     workspace.mkdir()
     world = World(workspace, home)
+    ends_with_this_run(folder, world.identifier)
     try:
         yield world
         if world.state.is_dir():

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
+from collections import Counter
 from pathlib import Path
 
 import psutil
 import pytest
 
+from k8s_ucp import plans
 from k8s_ucp.kube import APPLICATION
 from k8s_ucp.process import identify, is_running, spawn, terminate
+from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
+from tests.e2e.killing import KILLED, SEED, cut, points
 from tests.e2e.world import World, until
 
 pytestmark = pytest.mark.parametrize("demo", ["embedded"], indirect=True)
@@ -37,6 +42,7 @@ TOGETHER = {
     "supervisord": [("supervisord", "")],
 }
 """(a word of the command line, a second word or "") of each process, by what is killed at once."""
+PASSING = {"git", "git-remote-http", "helm", "kustomize"}
 PROCESSES = [each for several in TOGETHER.values() for each in several]
 
 
@@ -105,6 +111,34 @@ def test_nothing_is_doubled(demo: World) -> None:
         count = len(named(demo, program, detail))
         if detail or program in ("redis-server", "crossplane", "watcher", "supervisord"):
             assert count == 1, (program, detail, count)
+
+
+def test_a_stop_and_a_start_that_are_killed_are_continued(demo: World) -> None:
+    """Each at a point of its plan, drawn by the seed; the soak takes all of them."""
+    until("well before", lambda: well(demo))
+    before, running = demo.uids(), names_of_processes(demo)
+    dice = random.Random(SEED)
+    topology = load(demo.workspace / "ucp.yaml")
+    for command, plan in (("stop", plans.stop()), ("start", plans.start(topology))):
+        point = dice.choice(points(plan, dice))
+        done = cut(demo, point, command, "--yes")
+        assert done.returncode in (KILLED, 0), f"{point}: {done.stderr}"
+        if done.returncode == KILLED:
+            (left,) = demo.status()["unfinished"]
+            assert (left["state"], left["command"].split()[-2:]) == ("killed", [command, "--yes"])
+        told = demo.ucp(command, "--yes").stderr
+        assert ("continuing from there" in told) is (done.returncode == KILLED), point
+        assert demo.status()["unfinished"] == []
+        assert (demo.processes() == []) is (command == "stop"), point
+    until("the same state", lambda: well(demo))
+    assert demo.uids() == before
+    assert names_of_processes(demo) == running
+
+
+def names_of_processes(world: World) -> Counter[str]:
+    """Programs that run for moments are left out."""
+    found = Counter(each.name() for each in world.processes())
+    return Counter({name: count for name, count in found.items() if name not in PASSING})
 
 
 def test_a_power_cut_and_a_stranger_with_an_old_pid(demo: World, tmp_path: Path) -> None:

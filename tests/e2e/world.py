@@ -142,23 +142,28 @@ class World:
     def status(self) -> dict[str, Any]:
         """What `ucp status -o json` prints.
 
-        Asked again and again while a test waits: in this process, where the command is this one,
-        because to start Python and import everything takes many times what the answer does.
+        Asked again and again while a test waits: in this process, where the command is this one.
         """
         if self.command != UCP:
             text = self.ucp("status", "-o", "json", timeout=60).stdout
         else:
-            words = ["--workspace", str(self.workspace), "status", "-o", "json"]
-            with (
-                patch.dict(os.environ, self.env, clear=True),
-                redirect_stdout(io.StringIO()) as out,
-                redirect_stderr(io.StringIO()) as said,
-            ):
-                code = main.run(words)
-            text = out.getvalue()
-            assert code == 0, f"ucp status: {code}\n{text}\n{said.getvalue()}"
+            code, text, said = self.run_here("status", "-o", "json")
+            assert code == 0, f"ucp status: {code}\n{text}\n{said}"
         found: dict[str, Any] = json.loads(text)
         return found
+
+    def run_here(self, *words: str) -> tuple[int, str, str]:
+        """The exit code of a command, and what it says, in this process.
+
+        To start Python and import everything takes many times what an answer does.
+        """
+        with (
+            patch.dict(os.environ, self.env, clear=True),
+            redirect_stdout(io.StringIO()) as out,
+            redirect_stderr(io.StringIO()) as said,
+        ):
+            code = main.run(["--workspace", str(self.workspace), *words])
+        return code, out.getvalue(), said.getvalue()
 
     def is_well(self, *, clusters: str, applications: int) -> bool:
         """Everything is ready, and every Application Synced and Healthy.

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.world import World
+from tests.end_of_run import ends_with_this_run
 
 CORE_ALONE = """\
 apiVersion: k8s-ucp.io/v1alpha1
@@ -28,6 +29,7 @@ def make_world() -> Iterator[World]:
     world = World(folder / "work space", folder / "home")
     world.home.mkdir()
     world.workspace.mkdir()
+    ends_with_this_run(folder, world.identifier)
     try:
         yield world
         if world.processes():

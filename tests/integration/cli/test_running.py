@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shlex
 import shutil
 import signal
@@ -20,11 +21,14 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from k8s_ucp import plans
 from k8s_ucp.backup import PATH
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.kube import EVENT, NAMESPACE, Kube
+from k8s_ucp.topology import load
 from k8s_ucp.workspace import write_private_file
 from tests.chromium import browser
+from tests.e2e.killing import SEED, cut, points, small_disk
 from tests.e2e.world import World, until
 from tests.integration.cli.conftest import CORE_ALONE, make_world
 from tests.integration.cli.passwords import BY_HAND, kept, key_file, password
@@ -435,6 +439,25 @@ def test_killed_in_the_middle_and_healed(running: World) -> None:
     assert running.status()["core"]["ready"] is True
     assert {name: password(running, name) for name in made} == made
     assert kept(running) == made
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_is_told_and_a_rerun_heals() -> None:
+    """From a step of the plan on, drawn by the seed; the soak takes all of them."""
+    dice = random.Random(SEED)
+    with make_world() as world, small_disk(world.workspace, "2g"):
+        file = world.workspace / "ucp.yaml"
+        file.write_text(CORE_ALONE)
+        point = dice.choice(points(plans.start(load(file)), dice))
+        filler = world.workspace / "filler"
+        done = cut(world, point, "start", "--yes", UCP_FILLS=str(filler))
+        assert done.returncode in (0, 1), f"{point}: {done.stderr}"
+        filler.unlink(missing_ok=True)
+        world.ucp("start", "--yes")
+        status = world.status()
+        assert status["core"]["ready"], point
+        assert status["unfinished"] == []
+        world.ucp("stop", "--yes")
 
 
 def test_repositories_of_the_users_own(world: World) -> None:

@@ -19,6 +19,7 @@ from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.kube import Kube
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.end_of_run import ends_with_this_run
 from tests.integration.reconciler.mirror_world import empty_mirrors
 from tests.integration.reconciler.world import (
     Standing,
@@ -50,6 +51,7 @@ class Planes:
 def planes(toolbox: Toolbox) -> Iterator[Planes]:
     """They end with the last test here: three idle ones for each worker slow down what follows."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-test-"))
+    ends_with_this_run(folder)
     provider = EmbeddedProvider(folder / "clusters", toolbox, ports=Ports(folder / "ports"))
     clusters = ("test-core", "demo-stage", "demo-prod")
     try:

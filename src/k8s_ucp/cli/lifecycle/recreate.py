@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +43,7 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     return_note,
 )
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
-from k8s_ucp.engine.journal import Journal
+from k8s_ucp.engine.journal import Journal, unfinished_at
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import load
@@ -223,6 +224,9 @@ def _refuse_without_loss(call: Invocation, context: StartContext) -> None:
     """Raises UcpError where the core exists, or where there is nothing to make it from."""
     topology = context.topology
     core, gitops = topology.core_cluster, call.workspace.gitops(topology.name)
+    last = unfinished_at(context.state.journal, "start")
+    if last and "recreate" in shlex.split(last.command):
+        return  # It made the core, and was cut off.
     if core in context.provider.names():
         raise UcpError(
             f"the core cluster {core} exists; nothing was changed",

@@ -1,0 +1,133 @@
+"""Runs a command of ucp that ends in the middle: `python -m tests.e2e.cut_off POINT WORDS…`.
+
+POINT: WHEN:STEP of the plan that the command runs, or WHEN:STEP#2 where it runs it
+twice; the step `command` is all of it. before: the step stands in the journal as
+running and has done nothing. inside:N at its Nth effect (a file opened to write, renamed or
+removed, a folder made, a program started, something sent to a server), or at its end where it has
+fewer. after: it has done all, and the journal does not know.
+
+At that point the command gets SIGKILL, as from a kernel short of memory; or, with the variable
+UCP_FILLS, the file that it names is made as large as its file system can hold. With UCP_MARKS that
+file is made, which tells a test that the moment has come.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.cli import main
+from k8s_ucp.engine import pipeline
+from k8s_ucp.engine.journal import Journal
+
+EFFECTS = frozenset(
+    {
+        "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.fork",
+        "os.posix_spawn", "subprocess.Popen", "http.client.send", "http.client.connect",
+        "socket.connect",
+    }
+)  # fmt: skip
+
+
+class Cut:
+    """One point."""
+
+    def __init__(self, point: str, act: Callable[[], None]) -> None:
+        self.when, _, step = point.partition(":")
+        self.count = 0
+        if self.when == "inside":
+            number, _, step = step.partition(":")
+            self.count = int(number)
+        self.step, _, turn = step.partition("#")
+        self.turn = int(turn or 1)
+        self.act = act
+        self.inside = False
+        self.pid = os.getpid()
+        self.lock = threading.Lock()
+
+    @contextmanager
+    def around(self, step: str) -> Iterator[None]:
+        """A step runs."""
+        if step == self.step:
+            self.turn -= 1
+        if step != self.step or self.turn != 0:
+            yield
+            return
+        if self.when == "before":
+            self.act()
+        self.inside = self.when == "inside"
+        yield
+        self.inside = False
+        if self.when in ("inside", "after"):
+            self.act()
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """An audit event of Python's."""
+        if not self.inside or os.getpid() != self.pid:
+            return
+        if event == "open":
+            mode, flags = arguments[1], arguments[2]
+            if not isinstance(flags, int) or not flags & (os.O_WRONLY | os.O_RDWR):
+                return
+            if isinstance(mode, str) and not set(mode) & set("wax+"):
+                return
+        elif event not in EFFECTS:
+            return
+        with self.lock:
+            self.count -= 1
+            if self.count == 0 and self.inside:
+                self.inside = False
+                self.act()
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fill() -> None:
+    """Until nothing fits any more."""
+    file = Path(os.environ["UCP_FILLS"])
+    with file.open("wb", buffering=0) as stream:
+        for size in (2**24, 2**16, 2**9):
+            try:
+                while True:
+                    stream.write(b"\0" * size)
+            except OSError:
+                continue
+
+
+def prepare(point: str) -> Cut:
+    """Have this process end there."""
+    act = fill if "UCP_FILLS" in os.environ else kill
+    if "UCP_MARKS" in os.environ:
+        act = Path(os.environ["UCP_MARKS"]).touch
+    at = Cut(point, act)
+    launch, step = pipeline._Run.work, Journal.step
+
+    def work(self: Any, each: Any) -> None:
+        def cut_off(world: Any, report: Any) -> None:
+            with at.around(each.id):
+                each.run(world, report)
+
+        launch(self, pipeline.Step(each.id, each.title, cut_off, each.foresee))
+
+    @contextmanager
+    def noted(self: Any, title: str, id: str) -> Iterator[None]:
+        with step(self, title, id), at.around(id):
+            yield
+
+    pipeline._Run.work = work  # type: ignore[method-assign]
+    Journal.step = noted  # type: ignore[assignment,method-assign]
+    sys.addaudithook(at.hear)
+    return at
+
+
+if __name__ == "__main__":
+    with prepare(sys.argv.pop(1)).around("command"):
+        main.main()

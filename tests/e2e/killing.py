@@ -1,0 +1,62 @@
+"""Points at which commands are killed, from their plans, and what kills them there."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.pipeline import Plan
+from tests.e2e.world import World
+
+ROOT = Path(__file__).resolve().parents[2]
+KILLED = -signal.SIGKILL
+MOST_EFFECTS = 40
+SEED = int(os.environ.get("UCP_SEED") or 739945)
+"""Draws the points of `make test`; the soak takes all of them."""
+
+
+def points(plan: Plan[StartContext], dice: random.Random) -> list[str]:
+    """Three for each step that the plan has."""
+    return [point for task in plan.tasks for point in points_of(task.step.id, dice)]
+
+
+def points_of(step: str, dice: random.Random) -> list[str]:
+    moment = round(MOST_EFFECTS ** dice.random())
+    return [f"before:{step}", f"inside:{moment}:{step}", f"after:{step}"]
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    """The folder is a file system of its own, in memory. Needs root."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def cut(
+    world: World, point: str, *words: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command that ends at a point of its plan."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "tests.e2e.cut_off", point),
+            *("--workspace", str(world.workspace), *words),
+        ],
+        env={**world.env, "PYTHONPATH": path, **variables},
+        cwd=world.home,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )

@@ -1,0 +1,33 @@
+"""What tests started ends with their run, however that ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from k8s_ucp.process import identify, is_running
+from tests.control_planes import eventually
+
+RUN = """
+import subprocess, sys, time
+from pathlib import Path
+from tests.end_of_run import ends_with_this_run
+folder = Path(sys.argv[1])
+ends_with_this_run(folder)
+left = subprocess.Popen(["sleep", "300"], cwd=folder, start_new_session=True)
+print(left.pid, flush=True)
+time.sleep(300)
+"""
+
+
+def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, tmp_path], stdout=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout
+        left = identify(int(run.stdout.readline()))
+        assert left
+        assert is_running(left)
+        run.kill()
+    eventually(lambda: not is_running(left))
