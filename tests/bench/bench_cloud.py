@@ -7,12 +7,16 @@ clusters, made by the same order of calls as in the real one.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import shutil
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import psutil
 
 from tests.bench.bench_start import seconds
 from tests.conftest import CACHE
@@ -53,14 +57,18 @@ def _world(folder: Path) -> World:
 
 def _plain(world: World, note: Note) -> None:
     try:
+        began = _own_cpu()
         note("start s", _start(world))
+        note("start CPU s", _own_cpu() - began + _cpu(world))
     finally:
         _end(world)
 
 
 def _in_cloud(world: World, note: Note) -> None:
     try:
+        began = _own_cpu()
         note("start in the cloud s", _start(world, *IN_CLOUD))
+        note("start in the cloud CPU s", _own_cpu() - began + _cpu(world))
         world.ucp("team", "add", "shop", timeout=SECONDS)
         note("database s", seconds(lambda: _database(world)))
         note("stop in the cloud s", seconds(lambda: world.ucp("stop", "--yes", timeout=SECONDS)))
@@ -71,6 +79,21 @@ def _in_cloud(world: World, note: Note) -> None:
 
 def _start(world: World, *words: str) -> float:
     return seconds(lambda: world.ucp("start", "--yes", *words, timeout=SECONDS))
+
+
+def _own_cpu() -> float:
+    """Seconds of all commands so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _cpu(world: World) -> float:
+    """Seconds of what runs for the topology now."""
+    found = 0.0
+    for each in world.processes():
+        with contextlib.suppress(psutil.Error):
+            found += sum(each.cpu_times()[:2])
+    return found
 
 
 def _database(world: World) -> None:
@@ -105,6 +128,11 @@ def _sections(figures: Mapping[str, list[float]]) -> dict[str, str]:
                     "≤ 1.6",
                 ],
                 ["start in the cloud / start, time", f"{in_cloud / plain:.2f}", ""],
+                [
+                    "start in the cloud / start, CPU",
+                    f"{median['start in the cloud CPU s'] / median['start CPU s']:.2f}",
+                    "",
+                ],
                 ["load of the machine, the last 15 minutes", f"{os.getloadavg()[2]:.1f}", ""],
             ],
         ),

@@ -12,6 +12,7 @@ from k8s_ucp.kube import Kube
 from k8s_ucp.topology import default
 from tests.unit.compositions.platform import claim, definitions
 
+from .platform_api import POSTGRES
 from .stack import Stack
 
 
@@ -37,14 +38,21 @@ def declare_broken(kube: Kube) -> dict[str, str]:
     }
 
 
-def both_tell(running: Stack, claim_name: str, reason: str) -> bool:
-    return all(reason in each for each in told(running, claim_name))
-
-
-def told(running: Stack, claim_name: str) -> tuple[str, str]:
-    """What `ucp status` and `ucp doctor` say of a claim."""
+def told(running: Stack) -> dict[str, tuple[str, str]]:
+    """What `ucp status` and `ucp doctor` say of each claim of the team."""
     topology = default("demo", ())
     seen = status.collect(topology, lambda _: running.host.kubeconfig, list)
     found = checks.findings(checks.collect(topology, seen, lambda: running.kube, time.time()))
-    words = [each.message for each in found if each.id.endswith(f"/team-a/{claim_name}")]
-    return reasons(seen).get(f"claim Postgres team-a/{claim_name}", ""), "\n".join(words)
+    said = reasons(seen)
+    names = [each["metadata"]["name"] for each in running.kube.list_all(POSTGRES, "team-a")]
+    return {
+        name: (
+            said.get(f"claim Postgres team-a/{name}", ""),
+            "\n".join(each.message for each in found if each.id.endswith(f"/team-a/{name}")),
+        )
+        for name in names
+    }
+
+
+def both_tell(said: dict[str, tuple[str, str]], name: str, reason: str) -> bool:
+    return all(reason in each for each in said[name])

@@ -255,8 +255,13 @@ def test_a_package_in_the_cache_needs_no_registry(running: Stack) -> None:
 
 def test_why_a_claim_is_not_composed_is_told_by_status_and_doctor(running: Stack) -> None:
     serve_platform_api(running.kube)
-    for name, reason in declare_broken(running.kube).items():
-        eventually(partial(both_tell, running, name, reason), partial(told, running, name), 60)
+    broken = declare_broken(running.kube)
+
+    def all_told() -> bool:
+        said = told(running)
+        return all(both_tell(said, name, reason) for name, reason in broken.items())
+
+    eventually(all_told, partial(told, running), 60)
 
 
 def test_the_probes_of_the_function_leave_its_log_alone(running: Stack) -> None:

@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.engines, pytest.mark.soak]
 
 CLAIMS = int(os.environ.get("UCP_CLAIMS", "200"))
 SECONDS = 1200.0
-TOLD_WITHIN = 10.0
 
 
 @pytest.fixture
@@ -43,7 +42,6 @@ def test_every_claim_becomes_a_database_with_its_connection(running: Stack, tmp_
         used = {name: cpu_seconds(each) - before[name] for name, each in processes.items()}
         found_out = seconds_until_told(running)
     write(made, used, found_out)
-    assert max(found_out.values()) <= TOLD_WITHIN
 
 
 def seconds_until_told(running: Stack) -> dict[str, float]:
@@ -52,12 +50,13 @@ def seconds_until_told(running: Stack) -> dict[str, float]:
     found: dict[str, float] = {}
 
     def all_told() -> bool:
+        said = told(running)
         for name, reason in left.items():
-            if name not in found and both_tell(running, name, reason):
+            if name not in found and both_tell(said, name, reason):
                 found[name] = time.monotonic() - began
         return found.keys() == left.keys()
 
-    eventually(all_told, lambda: [told(running, each) for each in left], 120)
+    eventually(all_told, lambda: {name: told(running)[name] for name in left}, 120)
     return {left[name]: seconds for name, seconds in found.items()}
 
 
