@@ -37,6 +37,8 @@ from k8s_ucp.steps.startup.seed import is_seeded, keep_seed
 APPLIED = "k8s-ucp-applied"
 """ConfigMap in the clusters' namespace: which manifests were applied last, by step."""
 
+_OF_TEAMS = ("/core/namespace.yaml", "/core/access.yaml")
+
 
 def _foundation(
     context: StartContext,
@@ -59,6 +61,9 @@ def _foundation(
             f"platform/{crossplane.NAME}/engine/",
         ),
     )
+    # The reconciler watches the teams' namespaces from its first second; Argo CD brings them later.
+    teams = context.published.core.read("teams")
+    kinds += read({path: text for path, text in teams.items() if path.endswith(_OF_TEAMS)})
     if context.topology.spec.clouds.simulated:
         from k8s_ucp.aws.installation import manifests
 

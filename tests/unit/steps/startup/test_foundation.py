@@ -1,0 +1,37 @@
+"""What is applied before the reconciler starts, because Argo CD would bring it later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.steps.startup.apply_manifests import _foundation
+from k8s_ucp.topology import load
+from k8s_ucp.workspace import Workspace
+
+CORE = Path(__file__).parents[3] / "golden" / "trees" / "shop" / "core"
+
+
+def read(*under: str) -> dict[str, bytes]:
+    files = (each for folder in under for each in (CORE / folder).rglob("*") if each.is_file())
+    found = {each.relative_to(CORE).as_posix(): each.read_bytes() for each in files}
+    # Those of the engines are abridged there.
+    return {path: text for path, text in found.items() if "/engine/" not in path}
+
+
+def test_the_reconciler_may_watch_teams_namespaces_from_its_start() -> None:
+    """It is ready when it has listed what is there, and may not before it has the right."""
+    topology = load(CORE / "ucp.yaml")
+    published = SimpleNamespace(core=SimpleNamespace(read=read))
+    gitops = Workspace.at(Path("/nowhere")).gitops(topology.name)
+    context: Any = SimpleNamespace(topology=topology, published=published, gitops=gitops)
+    kinds, _, _ = _foundation(cast(StartContext, context))
+    found = {(each.kind, each.namespace, each.name) for each in kinds}
+    assert topology.spec.teams
+    for team in topology.spec.teams:
+        namespace = f"team-{team.name}"
+        assert ("Namespace", None, namespace) in found
+        assert ("Role", namespace, "k8s-ucp-reconciler-mirrors") in found
+        assert ("RoleBinding", namespace, "k8s-ucp-reconciler-mirrors") in found
