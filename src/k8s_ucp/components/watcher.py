@@ -87,6 +87,8 @@ class Watcher:
             *(self.placement.python, "-P", "-m", "k8s_ucp.components.watcher"),
             *("--state", str(self.placement.state.root)),
             *("--runtime", str(self.placement.runtime)),
+            # Without a guard the reconciler would stop: one that is older has to make room for it.
+            *("--fence", str(self.placement.state.fence)),
         )
         env = {"MALLOC_ARENA_MAX": "1", "UCP_VERSION": __version__}
         return [Program(NAME, argv, self.placement.state.root, env)]
@@ -212,16 +214,17 @@ def guard_fence(placement: HostPlacement, guard: Guard, report: Callable[[str], 
 
 
 def main() -> None:
-    """`python -m k8s_ucp.components.watcher --state FOLDER --runtime FOLDER`."""
+    """`python -m k8s_ucp.components.watcher --state FOLDER --runtime FOLDER --fence FOLDER`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--state", type=Path, required=True, help="state folder of the topology")
     parser.add_argument(
         "--runtime", type=Path, required=True, help="folder of the topology's sockets"
     )
+    parser.add_argument("--fence", type=Path, required=True, help="folder of FenceFiles")
     options = parser.parse_args()
     state = StateFolder(options.state)
     placement = HostPlacement(state, options.runtime)
-    files = FenceFiles(state.fence)
+    files = FenceFiles(options.fence)
     guard = Guard(files, CoreWriters(placement, files), say)
     guarding = Thread(target=guard_fence, args=(placement, guard, say), name="fence", daemon=True)
     guarding.start()
