@@ -39,8 +39,9 @@ class FenceReference:
         """What a commit of the ref says. Raises UcpError; Rejected where it is another by now."""
         if self.clone.resolve(commit) is None:
             self.clone.git(
-                "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "origin",
-                f"+{FENCE}:{FENCE}", timeout=self.seconds,
+                "fetch", "--quiet", "--no-tags", "--no-recurse-submodules",
+                "--no-write-fetch-head",  # The one file that git keeps open to others' eyes.
+                "origin", f"+{FENCE}:{FENCE}", timeout=self.seconds,
             )  # fmt: skip
             if self.clone.resolve(commit) is None:
                 raise Rejected(f"{FENCE} has moved while it was read")

@@ -34,12 +34,18 @@ def make_remote(folder: Path, *, branch: str = "main") -> Repository:
 
 
 def make_clone(
-    folder: Path, url: str, *, branch: str = "main", credential: Credential | None = None
+    folder: Path,
+    url: str,
+    *,
+    branch: str = "main",
+    credential: Credential | None = None,
+    private: bool = False,
 ) -> Repository:
     """A working clone of `url`, nothing fetched yet; an existing one gets that address.
 
-    A password in the URL becomes the credential and is not written down. Raises UcpError when
-    something else lies there.
+    private: no other user may read any of it, whatever the umask of who writes there. A password
+    in the URL becomes the credential and is not written down. Raises UcpError when something else
+    lies there.
     """
     address, found = split_credential(url)
     repository = Repository(folder, credential=credential or found)
@@ -50,7 +56,9 @@ def make_clone(
                 next=f"move {folder} away and run the command again",
             )
         _make_folder(folder.parent)
-        _init(folder, branch)
+        if private:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        _init(folder, branch, *(("--shared=0600",) if private else ()))
         with (folder / ".git" / "config").open("a", encoding="utf-8") as stream:
             stream.write(_remote_config(address, branch))
     elif repository.url() != address:

@@ -394,6 +394,7 @@ def keep_settings(folder: Path, *, local: bool) -> None:
         return
     temporary = file.with_name(f".{FILE}.{uuid.uuid4().hex}")
     temporary.write_text(text, "utf-8", "surrogateescape")
+    temporary.chmod(temporary.stat().st_mode & git_folder.stat().st_mode)
     temporary.replace(file)
 
 

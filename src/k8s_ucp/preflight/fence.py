@@ -71,7 +71,7 @@ def opened_fence(
 ) -> FenceReference:
     """The ref, by a clone in `folder`, which is made. seconds: for each call of git."""
     url = addresses(view.topology, view.gitops).core
-    return FenceReference(make_clone(folder, url, credential=credential), seconds)
+    return FenceReference(make_clone(folder, url, credential=credential, private=True), seconds)
 
 
 def lost_fence(view: TopologyView) -> str:

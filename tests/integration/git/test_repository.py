@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.fence.record import FenceHolder
+from k8s_ucp.fence.reference import FenceReference
 from k8s_ucp.git import objects
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.git.failures import (
@@ -274,3 +276,19 @@ def test_merge_text() -> None:
     assert not clean
     assert b"<<<<<<< repository\nb\n=======\nc\n>>>>>>> new render\n" in text
     assert merge_text(b"\0a", b"\0b", b"\0c")[1] is False
+
+
+def test_a_private_clone_is_closed_to_others(place: Path) -> None:
+    url = make_remote(place / "r.git").folder.as_uri()
+    before = os.umask(0o022)
+    try:
+        clones = [make_clone(place / name, url, private=True) for name in ("one", "two")]
+        writer, reader = map(FenceReference, clones)
+        holder = FenceHolder("1", "desk", "/home/user/here", "embedded")
+        _, record = writer.claim(holder, lambda: 10.0)
+        assert reader.read() == record
+    finally:
+        os.umask(before)
+    files = [path for each in clones for path in (each.folder, *each.folder.rglob("*"))]
+    assert len(files) > 20
+    assert [str(path) for path in files if path.stat().st_mode & 0o077] == []
