@@ -22,7 +22,11 @@ _IN_OBJECTS = (
     "[0-9a-f][0-9a-f]/tmp_obj_*",
     "tmp_obj_*",
 )
-_TEMPORARY = ("check.*", "check-*", "build-*", "index-*", "charts-*", "promote-*")
+_OURS = (
+    *("build", "chart", "charts", "check", "diff", "gcloud", "image", "import", "index", "look"),
+    *("merge", "plan", "preview", "promote"),
+)
+_TEMPORARY = ("check.*", *(f"{each}-*" for each in _OURS))
 
 
 def sweep_repository(git_folder: Path, *, older_than: float = OLD_SECONDS) -> None:

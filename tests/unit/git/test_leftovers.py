@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+import k8s_ucp
 from k8s_ucp.git.clones import make_clone, make_remote
 from k8s_ucp.git.leftovers import sweep_temporary
 from k8s_ucp.git.repository import Repository
@@ -76,3 +78,18 @@ def test_temporary_folders_of_killed_runs_go(
         "ucp-index-new",
         "ucp-other-x",
     ]
+
+
+def test_every_temporary_folder_of_ours_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    texts = [each.read_text("utf-8") for each in Path(k8s_ucp.__file__).parent.rglob("*.py")]
+    named = re.compile(r'TemporaryDirectory\(prefix="(ucp-[^"]*)"|mkdtemp\(prefix="(ucp-[^"]*)"')
+    prefixes = {a or b for text in texts for a, b in named.findall(text)}
+    assert len(prefixes) > 10
+    for each in prefixes:
+        (tmp_path / f"{each}x").mkdir()
+        aged(tmp_path / f"{each}x")
+    sweep_temporary()
+    assert not list(tmp_path.iterdir())

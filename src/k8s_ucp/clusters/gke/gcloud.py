@@ -119,7 +119,8 @@ class Gcloud:
                 make_private_folder(folder)
             else:
                 # Nothing was made yet, and a check leaves nothing behind.
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ucp-")))
+                temporary = tempfile.TemporaryDirectory(prefix="ucp-gcloud-")
+                folder = Path(stack.enter_context(temporary))
             descriptor, name = tempfile.mkstemp(prefix=".key-", dir=folder)
             stack.callback(Path(name).unlink, missing_ok=True)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
