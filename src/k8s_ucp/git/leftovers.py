@@ -23,7 +23,19 @@ _IN_OBJECTS = (
     "tmp_obj_*",
 )
 _OURS = (
-    *("build", "chart", "charts", "check", "diff", "gcloud", "image", "import", "index", "look"),
+    *(
+        "build",
+        "chart",
+        "charts",
+        "check",
+        "diff",
+        "fence",
+        "gcloud",
+        "image",
+        "import",
+        "index",
+        "look",
+    ),
     *("merge", "plan", "preview", "promote"),
 )
 _TEMPORARY = ("check.*", *(f"{each}-*" for each in _OURS))
