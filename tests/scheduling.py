@@ -18,6 +18,7 @@ CHAINS = (
         "tests/e2e/test_promotion.py",
         "tests/e2e/test_faults.py",
         "tests/e2e/test_corpus.py",
+        "tests/e2e/test_upgrade.py",
     ),
     (
         "tests/e2e/test_walkthroughs.py",

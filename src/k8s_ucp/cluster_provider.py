@@ -295,6 +295,25 @@ class ImageLoader(ClusterProvider, Protocol):
     def images(self) -> NodeImages: ...
 
 
+class UpgradingProvider(ClusterProvider, Protocol):
+    """A provider with the trait `pinned_version`: its clusters get other programs in place."""
+
+    def entries(self, name: str) -> Mapping[str, str]:
+        """Tool -> entry in the user's cache, of what a cluster runs; empty where there is none."""
+
+    def is_upgrading(self, name: str) -> bool:
+        """Its programs were exchanged, and nobody has said that it is well with them."""
+
+    def upgrade(self, name: str, *, timeout: float = 120) -> None:
+        """Restart a cluster with this provider's programs and its own data. Raises UcpError."""
+
+    def roll_back(self, name: str, *, timeout: float = 120) -> None:
+        """Restart a cluster with what it ran before. Nothing to do where that is unknown."""
+
+    def settle_upgrade(self, name: str) -> None:
+        """It is well: what it ran before is forgotten."""
+
+
 class SeedTaker(ClusterProvider, Protocol):
     """A provider with the trait `takes_seed`."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -320,6 +321,16 @@ class StartContext(TopologyView):
     """Environments that are waited for; empty: all that run."""
     notes: list[str] = field(default_factory=list)
     """What the checks found that is no reason to stop, and that people should know."""
+    pins: Toolbox = field(default_factory=lambda: Toolbox({}, {}))
+    """What this ucp brings, where an upgrade moves a topology there."""
+    upgraded: frozenset[str] = frozenset()
+    """Names of the parts that an upgrade is about; empty: all."""
+    well: frozenset[str] = frozenset()
+    """What was well before an upgrade, in words."""
+    moved: list[str] = field(default_factory=list)
+    """What an upgrade has moved so far, with its versions."""
+    patience: float = math.inf
+    """Seconds that an upgrade waits for a part before it goes back."""
     argocd_since: float = 0.0
     """When this run started Argo CD's controller; 0: it ran before. What it said earlier is old."""
     published: PublishResult = field(init=False, repr=False)
@@ -397,6 +408,7 @@ def await_ready(context: StartContext, name: str, check: Check, *, seconds: floa
         health = check()
         return "" if health.ready else health.message or "not ready"
 
+    seconds = min(seconds, context.patience)
     context.wait(f"{name} ready", look, seconds=seconds, pause=0.1, next=f"see `ucp logs {name}`")
 
 

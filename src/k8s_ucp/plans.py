@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Plan, Task
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd
@@ -74,6 +76,15 @@ from k8s_ucp.steps.teardown.deletion import (
 )
 from k8s_ucp.steps.teardown.draining import drain_environments, pause_automation
 from k8s_ucp.steps.teardown.verify_clouds import verify_clouds_empty
+from k8s_ucp.steps.upgrading.checks import (
+    check_declared_versions,
+    check_kinds,
+    check_kubernetes,
+    check_running,
+)
+from k8s_ucp.steps.upgrading.health import record_health
+from k8s_ucp.steps.upgrading.parts import parts
+from k8s_ucp.steps.upgrading.upgrade import install_pins, leave_others, upgrade_part
 from k8s_ucp.steps.waiting.await_applications import await_applications, await_ingress
 from k8s_ucp.steps.waiting.await_environments import await_environments
 from k8s_ucp.topology import Topology
@@ -211,6 +222,30 @@ def bring_back(topology: Topology) -> Plan[StartContext]:
             Task(await_applications, after=("await-environments",)),
         ),
     )
+
+
+def upgrade(topology: Topology, names: Collection[str] = ()) -> Plan[StartContext]:
+    """What runs moves to the versions that this ucp brings, a part at a time.
+
+    One that isn't as healthy as before goes back, and nothing after it moves. names: of the parts;
+    empty: all. What is rendered anew comes first, with the versions that run.
+    """
+    tasks: list[Task[StartContext]] = [
+        Task(install_tools),
+        Task(install_pins, after=("install-tools",)),
+        Task(publish_repositories, after=("install-tools",)),
+        Task(apply_foundation, after=("publish-repositories",)),
+        Task(record_health, after=("install-pins", "apply-foundation")),
+    ]
+    for part in parts(topology):
+        if not names or part.name in names:
+            tasks.append(Task(upgrade_part(part), after=(tasks[-1].step.id,)))
+    tasks += [
+        Task(leave_others, after=(tasks[-1].step.id,)),
+        Task(start_reconciler, after=("leave-others",)),
+    ]
+    checks = (check_running, check_fence, check_declared_versions, check_kubernetes, check_kinds)
+    return Plan("upgrade", checks=checks, tasks=tuple(tasks))
 
 
 def stop(*, delete_repos: bool = False) -> Plan[StartContext]:

@@ -92,6 +92,11 @@ class StateFolder:
         return self.root / "logs"
 
     @property
+    def versions(self) -> Path:
+        """Which of the installed programs it runs on."""
+        return self.root / "versions.json"
+
+    @property
     def identifier(self) -> str:
         """Of this folder among all of this machine: what its processes are known by."""
         return f"ucp-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}"

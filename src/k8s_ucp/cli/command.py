@@ -80,7 +80,7 @@ def placed(advice: str, given: Mapping[str, str]) -> str:
 _COMMAND = re.compile(
     r"(?P<command>(?<![\w/.-])ucp (?:api|app|board|check|claim|cloud|clusters|destroy|diff|doctor"
     r"|env|events|get|history|kubeconfig|logs|mirror|open|promote|reconciler|recreate|render|rollback"
-    r"|start|status|stop|team|tools)\b"
+    r"|start|status|stop|team|tools|upgrade)\b"
     r"(?: (?:add|argocd|fault|forget|import|install|ledger|list|new|remove|reset|run|secrets)\b)?"
     r"(?: --[a-z-]+(?:[= ][\w./,:=-]+)?)*)(?P<rest>[^;,`\n]*)"
 )

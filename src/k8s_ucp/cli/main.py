@@ -45,6 +45,10 @@ COMMANDS: dict[str, CommandEntry] = {
         "k8s_ucp.cli.lifecycle.recreate",
         "Recreate an environment, or a lost core cluster from git and backup.",
     ),
+    "upgrade": CommandEntry(
+        "k8s_ucp.cli.lifecycle.upgrade",
+        "Upgrade components and clusters to the versions that this ucp brings.",
+    ),
     "destroy": CommandEntry(
         "k8s_ucp.cli.lifecycle.destroy", "Delete a topology with everything it has in clouds."
     ),

@@ -175,16 +175,12 @@ def _on_machine(
 ) -> tuple[Settings, Mapping[str, ClusterProvider]]:
     from k8s_ucp.clusters.admin_kubeconfigs import keep_access
     from k8s_ucp.clusters.local import local_makers, used_providers
-    from k8s_ucp.tools.installer import Installer
+    from k8s_ucp.tools.kept import topology_installer
     from k8s_ucp.tools.needed import needed_tools
-    from k8s_ucp.tools.recipe import ProgramSource
-    from k8s_ucp.workspace import cache_folder
 
     topology = chosen_topology(call)
     state = call.workspace.state(topology.name)
-    source = ProgramSource(topology.spec.tools.source)
-    installer = Installer(cache_folder(), lambda _: None, source=source)
-    toolbox = installer.find(needed_tools(topology))
+    toolbox = topology_installer(topology, state).find(needed_tools(topology))
     core = used_providers(call.workspace, topology, toolbox)[topology.spec.core.provider]
     path = state.kubeconfig(topology.core_cluster)
     keep_access(core, topology.core_cluster, path, call.console.say)

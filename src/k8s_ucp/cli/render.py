@@ -14,11 +14,9 @@ from k8s_ucp.components.repositories import render_all
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.publish.vendor import commit, vendor
 from k8s_ucp.gitops.render.app_manifests import read_manifests
-from k8s_ucp.tools.installer import Installer
-from k8s_ucp.tools.recipe import ProgramSource
+from k8s_ucp.tools.kept import topology_installer
 from k8s_ucp.topology import load
 from k8s_ucp.topology.placement import in_pods
-from k8s_ucp.workspace import cache_folder
 
 app = declare()
 
@@ -47,8 +45,7 @@ def render(
     path = file or call.workspace.topology_file
     topology = load(path)
     manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
-    source = ProgramSource(topology.spec.tools.source)
-    installer = Installer(cache_folder(), lambda _: None, source=source)
+    installer = topology_installer(topology, call.workspace.state(topology.name))
     engines = ("argocd", "crossplane")
     toolbox = installer.find((*engines, "helm") if in_pods(topology) else engines)
     rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, toolbox)

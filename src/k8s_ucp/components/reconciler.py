@@ -17,6 +17,8 @@ from k8s_ucp.reconciler.runtime.settings import CONTROLLERS
 
 NAME = "reconciler"
 PORTS = ("reconciler-health",)
+MADE_WITH = ("kubernetes", "etcd", "kwok")
+"""Tools of embedded control planes."""
 ENGINE = (
     *(CHOICE, "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY"),
     *("DOCKER_CERT_PATH", "CONTAINER_HOST", "CONTAINERS_CONF"),
@@ -52,6 +54,8 @@ class ReconcilerComponent:
             "MALLOC_ARENA_MAX": "2",
             "PYTHONUNBUFFERED": "1",
             "UCP_VERSION": __version__,
+            # It makes clusters with these, and finds them once.
+            "UCP_PROGRAMS": " ".join(self.host.toolbox.entries.get(each, "") for each in MADE_WITH),
             **self.host.cluster_environment(),
             # It makes clusters with the engine that the user's own commands look at.
             **{name: os.environ[name] for name in ENGINE if name in os.environ},

@@ -40,7 +40,8 @@ def render_all(
     those are left out. vendored: manifests of charts, by path in the core repository. departing:
     apps that leave with this render. Raises UsageError.
     """
-    refuse_other_versions(topology)
+    running = toolbox.versions if toolbox else {}
+    refuse_other_versions(topology, running)
     engines = engine_manifests(topology, toolbox) if toolbox else {}
     folder = workspace.gitops(topology.name)
     urls = read_addresses(topology, folder)
@@ -51,7 +52,7 @@ def render_all(
         topology_file=topology_file,
         manifests=manifests,
         engine=engines,
-        versions={name: f"v{CATALOGUE[name].version}" for name in engines},
+        versions={name: f"v{running.get(name, CATALOGUE[name].version)}" for name in engines},
         vendored=vendored or {},
         reconciler_image=image_name(topology) if in_pods(topology) else "",
         repositories=REPOSITORIES,

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import Placement, Reach
@@ -17,9 +18,8 @@ from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.providers import PROVIDERS, offered_cores
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.installer import Installer
-from k8s_ucp.tools.needed import needed_tools, refuse_other_versions
-from k8s_ucp.tools.recipe import ProgramSource
+from k8s_ucp.tools.kept import kept_versions, lost_versions, newer_pins, topology_installer
+from k8s_ucp.tools.needed import needed_tools, refuse_other_versions, relied_on
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.rules.combinations import find_unstartable
 from k8s_ucp.workspace import cache_folder
@@ -60,14 +60,38 @@ def check_system(context: StartContext) -> None:
 
 
 def check_versions(context: StartContext) -> None:
-    """Of the engines, and of Kubernetes."""
-    refuse_other_versions(context.topology)
-    refuse_unknown_kubernetes(context.topology)
+    """Of the engines, and of Kubernetes: those that run stay, whatever this ucp brings."""
+    topology = context.topology
+    running = kept_versions(topology, context.state)
+    refuse_other_versions(topology, running)
+    refuse_unknown_kubernetes(topology, running)
+    newer = newer_pins(topology, context.state)
+    for name, wanted in relied_on(topology).items():
+        kept, brought = newer.get(name, ("", ""))
+        if kept and (wanted or "").removeprefix("v") == brought:
+            raise UsageError(
+                f"spec.{name}.version is {wanted}, but {topology.name} runs {kept}",
+                next=f"ucp upgrade {name}",
+            )
+    for tool, version in lost_versions(topology, context.state).items():
+        if version != running.get(tool):
+            context.notes.append(
+                f"{tool} {version}, which {topology.name} ran, is no longer installed: "
+                f"it moves to {running.get(tool)}"
+            )
+    if newer:
+        told = ", ".join(f"{tool} {old} (now {new})" for tool, (old, new) in newer.items())
+        context.notes.append(
+            f"{topology.name} keeps the versions that it runs: {told}; see `ucp upgrade --plan`"
+        )
 
 
-def refuse_unknown_kubernetes(topology: Topology) -> None:
-    """Some clusters run the one Kubernetes that is brought. Raises UsageError."""
-    brought = CATALOGUE["kubernetes"].version
+def refuse_unknown_kubernetes(topology: Topology, running: Mapping[str, str]) -> None:
+    """Some clusters run the one Kubernetes that is brought. Raises UsageError.
+
+    running: versions by tool.
+    """
+    brought = running.get("kubernetes") or CATALOGUE["kubernetes"].version
     spec = topology.spec
     clusters = [
         ("spec.core", spec.core.provider, spec.core.version),
@@ -201,8 +225,7 @@ def check_clusters(context: StartContext) -> None:
 
 def check_tools(context: StartContext) -> None:
     """Missing tools can be had: there is a compiler and room, or their publishers answer."""
-    source = ProgramSource(context.topology.spec.tools.source)
-    installer = Installer(cache_folder(), lambda _: None, source=source)
+    installer = topology_installer(context.topology, context.state)
     for listener in installer.check(needed_tools(context.topology)):
         context.notes.append(
             f"the released {listener} listens on all addresses of this machine without "

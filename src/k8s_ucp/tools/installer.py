@@ -7,9 +7,10 @@ other installs at the same time and against being killed at any moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import UcpError, UsageError
@@ -73,8 +74,11 @@ class Installer:
         lock_deadline: float = LOCK_DEADLINE,
         programs: process.RunningPrograms | None = None,
         locks: Path | None = None,
+        kept: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """cache: absolute. report: called from several threads, one call at a time.
+
+        kept: entries of other versions that count as the tools of these names while they are there.
 
         locks: the file with the hashes of releases, where not the shipped one.
         programs: through it another thread ends an installation that is under way.
@@ -89,6 +93,7 @@ class Installer:
         self._programs = programs
         self._source = source
         self._locks = locks
+        self._kept = kept
 
     def install(self, names: Iterable[str] = EMBEDDED) -> Toolbox:
         """Install what is missing of the named tools; return all of them.
@@ -127,6 +132,7 @@ class Installer:
         Returns the listeners, in words, that can't be bound to loopback once they are installed.
         """
         tools = self._tools(names)
+        tools = [each for each in tools if self._kept_entry(each.name) is None]
         found = {each.name: self._way(each) for each in tools}
         missing = [each for each in tools if found[each.name] is None]
         if missing:
@@ -143,10 +149,11 @@ class Installer:
         """Which of the named tools an install would have to make."""
         return [each.name for each in self._tools(names) if self._entry(each) is None]
 
-    def prune(self) -> tuple[list[str], list[str]]:
+    def prune(self, kept: Collection[str] = ()) -> tuple[list[str], list[str]]:
         """Remove what other versions of the catalogue installed, unless a process uses it.
 
-        Names of the entries that were removed, and of those that are used.
+        kept: entries that stay as well. Names of the entries that were removed, and of those that
+        are used.
         """
         from k8s_ucp import process
 
@@ -159,7 +166,8 @@ class Installer:
         known = {(each.tool.name, each.digest) for each in recipes}
         self._store.make()
         return self._store.prune(
-            lambda entry: (entry.tool, entry.digest) in known, process.is_mentioned
+            lambda entry: (entry.tool, entry.digest) in known,
+            lambda folder: folder.name in kept or process.is_mentioned(folder),
         )
 
     def states(
@@ -174,10 +182,11 @@ class Installer:
     def _state(self, tool: _Tool, verify: bool) -> ToolState:
         entry = self._entry(tool)
         recipe = self._way(tool) or tool.ways[0]
+        version = entry.version if entry else recipe.version
         built = "sources" if recipe.is_built else "wheel"
         return ToolState(
             name=tool.name,
-            version=recipe.version,
+            version=version,
             programs=recipe.programs,
             folder=self._store.folder(entry.name) if entry else None,
             damaged=tuple(self._store.damaged(entry)) if entry and verify else (),
@@ -207,7 +216,14 @@ class Installer:
         """The way by which it was installed."""
         return next((each for each in tool.ways if self._entry_of(each)), None)
 
+    def _kept_entry(self, tool: str) -> StoreEntry | None:
+        """Of another version: another build of the same one is as good as a newer one."""
+        entry = self._store.get(self._kept[tool]) if tool in self._kept else None
+        return entry if entry and entry.version != self._catalogue[tool].version else None
+
     def _entry(self, tool: _Tool) -> StoreEntry | None:
+        if kept := self._kept_entry(tool.name):
+            return kept
         way = self._way(tool)
         return self._entry_of(way) if way else None
 
@@ -229,6 +245,7 @@ class Installer:
             modules={
                 entry.tool: self._store.module(entry.name) for entry in there if entry.keeps_module
             },
+            entries={entry.tool: entry.name for entry in there},
         )
 
     def _tidy(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from k8s_ucp.errors import UsageError
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED, PODS, ROLLOUTS
@@ -30,19 +32,17 @@ def relied_on(topology: Topology) -> dict[str, str | None]:
     }
 
 
-def refuse_other_versions(topology: Topology) -> None:
+def refuse_other_versions(topology: Topology, running: Mapping[str, str]) -> None:
     """One version of each engine is brought, and tested with the rest. Raises UsageError.
 
-    Adopted ones have their own, which only their cluster tells.
+    running: versions by tool; a topology keeps what it runs until it is upgraded. Adopted ones have
+    their own, which only their cluster tells.
     """
     for name, version in relied_on(topology).items():
-        brought = CATALOGUE[name].version
-        if (
-            name not in topology.spec.core.adopt
-            and version
-            and version.removeprefix("v") != brought
-        ):
+        brought, wanted = CATALOGUE[name].version, (version or "").removeprefix("v")
+        kept = running.get(name) or brought
+        if wanted and name not in topology.spec.core.adopt and wanted not in (brought, kept):
             raise UsageError(
                 f"spec.{name}.version is {version}, but this version of ucp installs {brought}",
-                next=f"use a version of ucp that installs {version}, or set the key to {brought}",
+                next=f"use a version of ucp that installs {version}, or set the key to {kept}",
             )

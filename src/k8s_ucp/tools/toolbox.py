@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from k8s_ucp.errors import UcpError
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,29 @@ class Toolbox:
     programs: Mapping[str, Path]
     modules: Mapping[str, Path]
     """Tool -> folder with the kept part of its source: manifests, charts, scripts."""
+    entries: Mapping[str, str] = field(default_factory=dict)
+    """Tool -> name of its entry in the cache: `<tool>-<version>-<hash>`."""
+
+    def version(self, tool: str) -> str | None:
+        """Without a v; None where the tool isn't here."""
+        return version_of(tool, self.entries[tool]) if tool in self.entries else None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of all tools, without a v."""
+        return {tool: version_of(tool, entry) for tool, entry in self.entries.items()}
+
+    def exchanged(self, tools: Collection[str], other: Toolbox) -> Toolbox:
+        """With these tools from another toolbox."""
+        from k8s_ucp.tools.catalogue import CATALOGUE
+
+        programs = {each for tool in tools for each in CATALOGUE[tool].programs}
+        return replace(
+            self,
+            programs={**self.programs, **_only(other.programs, programs)},
+            modules={**self.modules, **_only(other.modules, tools)},
+            entries={**self.entries, **_only(other.entries, tools)},
+        )
 
     def path(self, program: str) -> Path:
         """The executable of a program (kube-apiserver, argocd, redis-server, ...)."""
@@ -29,6 +55,15 @@ class Toolbox:
         if name not in where:
             raise UcpError(f"not installed: {what} {name}", next=f"ucp tools install {_tool(name)}")
         return where[name]
+
+
+def version_of(tool: str, entry: str) -> str:
+    """The version in an entry's name."""
+    return entry.removeprefix(f"{tool}-").rpartition("-")[0]
+
+
+def _only(where: Mapping[str, Value], names: Collection[str]) -> dict[str, Value]:
+    return {name: value for name, value in where.items() if name in names}
 
 
 def _tool(name: str) -> str:

@@ -19,11 +19,9 @@ from k8s_ucp.gitops.publish.repositories import Published, RepositoryCredentials
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.inspect.differences import Committed, differences
 from k8s_ucp.inspect.overlay_versions import versions_in
-from k8s_ucp.tools.installer import Installer
-from k8s_ucp.tools.recipe import ProgramSource
+from k8s_ucp.tools.kept import topology_installer
 from k8s_ucp.topology import load
 from k8s_ucp.topology.placement import in_pods
-from k8s_ucp.workspace import cache_folder
 
 app = declare()
 
@@ -57,13 +55,12 @@ def _committed(call: Invocation, context: TopologyView, path: Path) -> Committed
     """As the remotes have it now, looked at in clones of our own."""
     topology = context.topology
     engines = ("argocd", "crossplane", *(("helm",) if in_pods(topology) else ()))
-    source = ProgramSource(topology.spec.tools.source)
     rendered = render_all(
         context.workspace,
         topology,
         path.read_bytes().replace(b"\r\n", b"\n"),
         read_manifests(topology, call.workspace.root, fetcher_of(call, topology)),
-        Installer(cache_folder(), lambda _: None, source=source).find(engines),
+        topology_installer(topology, context.state).find(engines),
         departing=departing_apps(topology, context.gitops),
     )
     credential = credential_of(topology, call.workspace)

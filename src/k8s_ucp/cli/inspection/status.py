@@ -30,7 +30,7 @@ from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.abandoned import AbandonedRecord
 from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
-from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.kept import kept_versions
 from k8s_ucp.topology.placement import NO_DATA, simulated_databases
 
 app = declare()
@@ -100,9 +100,10 @@ def collect(context: TopologyView) -> ClusterSnapshot:
 
 
 def _components(context: TopologyView) -> list[ComponentStatus]:
+    kept = kept_versions(context.topology, context.state)
     versions = {
-        argocd.NAME: f"v{CATALOGUE[argocd.NAME].version}",
-        crossplane.NAME: f"v{CATALOGUE[crossplane.NAME].version}",
+        argocd.NAME: f"v{kept[argocd.NAME]}",
+        crossplane.NAME: f"v{kept[crossplane.NAME]}",
         reconciler.NAME: f"v{__version__}",
         **({cloud.NAME: cloud.simulator_version()} if context.simulates_cloud else {}),
     }

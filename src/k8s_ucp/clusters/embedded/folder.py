@@ -109,6 +109,20 @@ class ClusterFolder:
         return self.root / "seed"
 
     @property
+    def data(self) -> Path:
+        """Of etcd."""
+        return self.home / "etcd"
+
+    @property
+    def data_copy(self) -> Path:
+        return self.root / "etcd-before"
+
+    @property
+    def upgrade_note(self) -> Path:
+        """What the cluster ran before its programs were exchanged, until it is well with them."""
+        return self.root / "upgrade.json"
+
+    @property
     def running_mark(self) -> Path:
         return self.root / "running"
 

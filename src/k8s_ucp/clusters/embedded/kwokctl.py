@@ -21,8 +21,6 @@ from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.workspace import write_private_file
 
 ADDRESS = "127.0.0.1"
-PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
-"""What kwokctl runs, by the names of the toolbox."""
 
 
 def write_settings(
@@ -33,7 +31,7 @@ def write_settings(
     version: str,
     gogc: int,
 ) -> None:
-    """Write the configuration for `create`. programs: paths of PROGRAMS and of `true`.
+    """Write the configuration for `create`. programs: paths of what kwokctl runs and of `true`.
 
     version: of Kubernetes, with its v. gogc: how far Go lets the API server's memory grow, in
     percent of what is in use.
@@ -185,6 +183,15 @@ def start(folder: ClusterFolder, *, timeout: float) -> None:
     """
     forget_strangers(folder)
     _call(folder, "start", [], timeout)
+
+
+def set_version(folder: ClusterFolder, before: str, after: str) -> None:
+    """Tell kwokctl which Kubernetes a cluster runs, with its v."""
+    file = folder.home / "kwok.yaml"
+    text = file.read_text("utf-8")
+    for old, new in ((before, after), (before.removeprefix("v"), after.removeprefix("v"))):
+        text = re.sub(rf"(?m)^( *(kubeVersion|version): ){re.escape(old)}$", rf"\g<1>{new}", text)
+    write_private_file(file, text)
 
 
 def update(folder: ClusterFolder, kinds: Collection[str] | None) -> list[str]:

@@ -25,7 +25,7 @@ from k8s_ucp.cluster_provider import (
     Seed,
 )
 from k8s_ucp.clusters.api_server import not_ready
-from k8s_ucp.clusters.embedded import api_server, datastore, kwokctl, stages
+from k8s_ucp.clusters.embedded import api_server, datastore, kwokctl, programs, stages
 from k8s_ucp.clusters.embedded.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
 from k8s_ucp.clusters.embedded.processes import (
     end_all,
@@ -114,7 +114,9 @@ class EmbeddedProvider:
             )
         wanted = (request.version or self._available()).removeprefix("v")
         available = self._available().removeprefix("v")
-        if wanted != available and not available.startswith(wanted + "."):
+        # One that exists runs what it runs, whatever is asked for, until it is upgraded.
+        made = self._folder(request.name).record_file.exists()
+        if not made and wanted != available and not available.startswith(wanted + "."):
             raise UsageError(
                 f"Kubernetes {wanted} is not available for embedded clusters; "
                 f"available: {available}",
@@ -163,10 +165,7 @@ class EmbeddedProvider:
         if folder.record() is None:
             raise _absent(name)
         with self._locked(folder, timeout):
-            record = folder.record()
-            if record is None:
-                raise _absent(name)
-            self._start(folder, record, until)
+            self._start(folder, self._existing(folder), until)
 
     def stop(self, name: str, *, timeout: float = 60) -> None:
         """Stop it and keep its data. Nothing to do when it is absent or stopped."""
@@ -227,6 +226,55 @@ class EmbeddedProvider:
             if found
         }
 
+    def entries(self, name: str) -> Mapping[str, str]:
+        """Tool -> entry in the user's cache, of what a cluster runs; empty where there is none."""
+        return programs.entries(self._folder(name))
+
+    def is_upgrading(self, name: str) -> bool:
+        """Its programs were exchanged, and nobody has said that it is well with them."""
+        return self._folder(name).upgrade_note.exists()
+
+    def upgrade(self, name: str, *, timeout: float = 120) -> None:
+        """Restart a cluster with the programs that this provider was given, and its own data.
+
+        It goes on until `settle_upgrade` says that it is well, or `roll_back` undoes it. Raises
+        UcpError, DeadlineExceeded where it doesn't come up.
+        """
+        until = time.monotonic() + timeout
+        folder, paths = self._folder(name), self._paths()
+        with self._locked(folder, timeout):
+            record = self._existing(folder)
+            programs.note_before(folder, record)
+            end_all(folder, grace=CLOSING_SECONDS)
+            programs.copy_data(folder, paths["etcd"])
+            programs.exchange(folder, paths)
+            record = self._noted_version(folder, record, self._available())
+            self._start(folder, record, until)
+
+    def roll_back(self, name: str, *, timeout: float = 120) -> None:
+        """Restart a cluster with what it ran before `upgrade`. Nothing to do without one.
+
+        Where etcd's minor version had changed it gets the data of before, too. Raises UcpError.
+        """
+        until = time.monotonic() + timeout
+        folder = self._folder(name)
+        with self._locked(folder, timeout):
+            before = programs.noted(folder)
+            if before is None:
+                return
+            version, paths = before
+            end_all(folder, grace=CLOSING_SECONDS)
+            programs.put_data_back(folder)
+            programs.exchange(folder, paths)
+            self._start(folder, self._noted_version(folder, self._existing(folder), version), until)
+            programs.forget_before(folder)
+
+    def settle_upgrade(self, name: str) -> None:
+        """It is well: what it ran before is forgotten."""
+        folder = self._folder(name)
+        with self._locked(folder, CLOSING_SECONDS):
+            programs.forget_before(folder)
+
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """An admin kubeconfig with certificates inlined. Raises UcpError if there is none.
 
@@ -280,7 +328,7 @@ class EmbeddedProvider:
             kinds = api_server.gateway_kinds(self._config(folder, record))
         end_components(folder, kwokctl.update(folder, kinds))
         if down := find_down(folder):
-            self._link_programs(folder)
+            record = self._link_programs(folder, record)
             forget_strangers(folder)
             taken = {name: port for name, port in record.ports.items() if name in down}
             refuse_taken(taken, f"cluster {folder.name}")
@@ -306,20 +354,36 @@ class EmbeddedProvider:
         folder.remove()
         self._ports.release(str(folder.root))
 
-    def _link_programs(self, folder: ClusterFolder) -> None:
+    def _link_programs(self, folder: ClusterFolder, record: Record) -> Record:
         """Follow programs that were installed anew, where the cluster's own are gone."""
-        links = {folder.program(_COMPONENT_OF.get(each, each)): each for each in _LINKED}
-        links[folder.kwokctl] = "kwokctl"
-        gone = {link: each for link, each in links.items() if not link.exists()}
+        gone = [name for name, link in programs.links(folder).items() if not link.exists()]
         if gone:
             paths = self._paths()
-            for link, each in gone.items():
-                folder.link(link, paths[each])
+            programs.exchange(folder, {name: paths[name] for name in gone})
+        if "kube-apiserver" in gone:
+            return self._noted_version(folder, record, self._available())
+        return record
+
+    def _noted_version(self, folder: ClusterFolder, record: Record, version: str) -> Record:
+        """Write down which Kubernetes a cluster runs from now on; with or without a v."""
+        version = "v" + version.removeprefix("v")
+        if version == record.version:
+            return record
+        kwokctl.set_version(folder, record.version, version)
+        record = Record(version, record.ports)
+        folder.write_record(record)
+        return record
+
+    def _existing(self, folder: ClusterFolder) -> Record:
+        record = folder.record()
+        if record is None:
+            raise _absent(folder.name)
+        return record
 
     def _paths(self) -> dict[str, Path]:
         if self._programs is None:
             raise ProgramMissing("the embedded engine is not installed", next="ucp tools install")
-        paths = {each: self._programs.path(each) for each in (*kwokctl.PROGRAMS, "kwokctl")}
+        paths = {each: self._programs.path(each) for each in (*programs.RUN, "kwokctl")}
         for each, path in paths.items():
             if not path.is_file():
                 raise ProgramMissing(f"{each} is missing at {path}", next="ucp tools install")
@@ -355,10 +419,6 @@ def _sow(folder: ClusterFolder, seed: Seed) -> None:
         write_private_file(folder.seed_note, seed.digest)
 
 
-_LINKED = (*kwokctl.PROGRAMS, "true")
-_COMPONENT_OF: Mapping[str, str] = {"kwok": "kwok-controller", "true": "kubectl"}
-
-
 def _absent(name: str) -> UcpError:
     return UcpError(f"the embedded cluster {name} does not exist", next="ucp start")
 
@@ -368,4 +428,5 @@ def _left(until: float) -> float:
 
 
 def make(workspace: Workspace, topology: Topology, toolbox: Toolbox | None) -> EmbeddedProvider:
-    return EmbeddedProvider(workspace.state(topology.name).clusters, toolbox)
+    version = toolbox.version("kubernetes") if toolbox else None
+    return EmbeddedProvider(workspace.state(topology.name).clusters, toolbox, version=version)

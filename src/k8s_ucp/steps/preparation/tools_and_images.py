@@ -5,37 +5,88 @@ Other images are pulled by the nodes, from `images.mirror` where there is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import cast
 
-from k8s_ucp.cluster_provider import ImageLoader, NodeImages
+from k8s_ucp.cluster_provider import ImageLoader, NodeImages, UpgradingProvider
 from k8s_ucp.clusters.images import named_in
+from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.kept import KEPT, read_kept, write_kept
 from k8s_ucp.tools.needed import needed_tools
 from k8s_ucp.tools.recipe import Phase, ProgramSource, ToolProgress
+from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import cache_folder
 
 
 def _foresee_tools(context: StartContext) -> Iterator[Foreseen]:
-    source = ProgramSource(context.topology.spec.tools.source)
-    installer, needed = (
-        Installer(cache_folder(), lambda _: None, source=source),
-        needed_tools(context.topology),
-    )
+    installer, needed = _installer(context, kept_tools(context)), needed_tools(context.topology)
     missing = installer.missing(needed)
     for each in missing:
         yield Foreseen("create", f"program {each}", "it is not in the user's cache")
     if not missing:
         context.toolbox = installer.find(needed)
-        yield Foreseen("keep", "programs", "all pinned programs are installed")
+        yield Foreseen("keep", "programs", "all that it runs on are installed")
 
 
 @step("Install the pinned programs", foresee=_foresee_tools)
 def install_tools(context: StartContext, report: Report) -> None:
+    """Those that the topology keeps, where it runs; else those that this ucp brings."""
+    context.toolbox = _install(context, kept_tools(context), report)
+    write_kept(context.topology, context.state, context.toolbox)
+
+
+def install_newest(context: StartContext, report: Report) -> Toolbox:
+    """Those that this ucp brings, whatever the topology runs."""
+    return _install(context, {}, report)
+
+
+def find_tools(context: StartContext) -> tuple[Toolbox, Toolbox | None]:
+    """Those that the topology keeps, and those that this ucp brings where all are installed.
+
+    Raises UcpError where one is missing that it keeps.
+    """
+    needed = needed_tools(context.topology)
+    newest = _installer(context, {})
+    brought = None if newest.missing(needed) else newest.find(needed)
+    return _installer(context, kept_tools(context)).find(needed), brought
+
+
+def kept_tools(context: StartContext) -> Mapping[str, str]:
+    """Tool -> entry: as written down, or of what an earlier ucp started, which wrote nothing."""
+    if (kept := read_kept(context.topology, context.state)) or context.in_pods:
+        return kept
+    programs = (argocd.CONTROLLER, crossplane.NAME)
+    paths = [Path(path) for each in programs if (path := context.placement.executable(each))]
+    names = {path.parent.parent.name for path in paths}
+    found = {tool: name for tool in KEPT for name in names if name.startswith(f"{tool}-")}
+    if PROVIDERS[context.topology.spec.core.provider].pinned_version:
+        core = cast(UpgradingProvider, context.provider)
+        found |= core.entries(context.topology.core_cluster)
+    return found
+
+
+def _installer(
+    context: StartContext,
+    kept: Mapping[str, str],
+    heard: Callable[[ToolProgress], None] = lambda _: None,
+) -> Installer:
+    return Installer(
+        cache_folder(),
+        heard,
+        source=ProgramSource(context.topology.spec.tools.source),
+        programs=context.cancel.programs,
+        kept=kept,
+    )
+
+
+def _install(context: StartContext, kept: Mapping[str, str], report: Report) -> Toolbox:
     going: dict[str, str] = {}
 
     def heard(progress: ToolProgress) -> None:
@@ -46,13 +97,7 @@ def install_tools(context: StartContext, report: Report) -> None:
         left = [about(progress.left)] if progress.left and going else []
         report(" | ".join([*left, *going.values()]))
 
-    installer = Installer(
-        cache_folder(),
-        heard,
-        source=ProgramSource(context.topology.spec.tools.source),
-        programs=context.cancel.programs,
-    )
-    context.toolbox = installer.install(needed_tools(context.topology))
+    return _installer(context, kept, heard).install(needed_tools(context.topology))
 
 
 def _foresee_images(context: StartContext) -> Iterator[Foreseen]:

@@ -21,7 +21,7 @@ import pytest
 
 from k8s_ucp import process
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.embedded import kwokctl
+from k8s_ucp.clusters.embedded import kwokctl, programs
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_component, find_down, find_own
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
@@ -393,7 +393,7 @@ def test_a_machine_without_a_network_runs_clusters(tmp_path: Path, planes: Contr
     alone = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     if os.getuid() != 0 or subprocess.run([*alone, "true"], check=False).returncode != 0:
         pytest.skip("only root makes network namespaces, with unshare and ip")
-    paths = {each: str(planes.toolbox.path(each)) for each in (*kwokctl.PROGRAMS, "kwokctl")}
+    paths = {each: str(planes.toolbox.path(each)) for each in (*programs.RUN, "kwokctl")}
     words = [sys.executable, "-c", WITHOUT_NETWORK, str(tmp_path / "own"), json.dumps(paths)]
     (tmp_path / "own").mkdir()
     ended = subprocess.run(

@@ -8,9 +8,10 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from k8s_ucp.clusters.embedded.folder import PORTS, ClusterFolder
-from k8s_ucp.clusters.embedded.kwokctl import PROGRAMS, explain, settings, updated
+from k8s_ucp.clusters.embedded.kwokctl import explain, settings, updated
+from k8s_ucp.clusters.embedded.programs import RUN
 
-PROGRAM_PATHS = {each: Path("/tools") / each for each in (*PROGRAMS, "true")}
+PROGRAM_PATHS = {each: Path("/tools") / each for each in (*RUN, "true")}
 
 
 def told() -> dict[str, object]:

@@ -1,0 +1,125 @@
+"""Before a topology is upgraded: what can be known of what would fail."""
+
+from __future__ import annotations
+
+from k8s_ucp.components.manifests import Manifest, read, refused
+from k8s_ucp.components.repositories import engine_manifests
+from k8s_ucp.context import StartContext
+from k8s_ucp.errors import UcpError, UsageError, some_of
+from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.inspect.api_usage import DeprecatedUse, KindVersions, deprecated_uses, minor_of
+from k8s_ucp.kube import Kube, KubeError
+from k8s_ucp.steps.preparation.tools_and_images import find_tools
+from k8s_ucp.steps.upgrading.parts import CORE, UpgradePart, chosen, moves
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.needed import relied_on
+
+METRICS = "/metrics"
+
+
+def check_running(context: StartContext) -> None:
+    """Only what runs can be seen to be well afterwards. Raises UcpError."""
+    topology = context.topology
+    if context.in_pods:
+        raise UcpError(
+            f"the components of {topology.name} are pods of its core cluster: the core repository "
+            "has their versions",
+            next="ucp start --plan, which shows the newer manifests; then: ucp start",
+        )
+    if not context.core_answers() or not context.placement.is_running():
+        raise UcpError(f"{topology.name} is not running", next="ucp start, then: ucp upgrade")
+    context.toolbox, brought = find_tools(context)
+    context.pins = brought or context.pins
+
+
+def check_declared_versions(context: StartContext) -> None:
+    """ucp.yaml may name versions: it is what a person wants. Raises UsageError."""
+    spec = context.topology.spec
+    engines = relied_on(context.topology).items()
+    declared = {name: (f"spec.{name}.version", said) for name, said in engines}
+    declared[CORE] = ("spec.core.version", spec.core.version)
+    for each in spec.environments:
+        declared[each.name] = (f"cluster.version of environment {each.name}", each.cluster.version)
+    for part in chosen(context):
+        key, version = declared.get(part.name, ("", None))
+        for move in moves(context, part) if version else ():
+            after = f"{CATALOGUE[move.tool].version}."
+            wanted = str(version).removeprefix("v")
+            if move.tool in (part.name, "kubernetes") and not after.startswith(f"{wanted}."):
+                raise UsageError(
+                    f"{key} is {version}, but ucp upgrades {part.title} to {move.after}",
+                    next=f"set it to {move.after}, or remove the key; then: ucp upgrade",
+                )
+
+
+def check_kubernetes(context: StartContext) -> None:
+    """No API in use is gone, and no minor version is skipped. Raises UcpError."""
+    for part in chosen(context):
+        for move in moves(context, part) if part.cluster else ():
+            if move.tool != "kubernetes":
+                continue
+            if minor_of(move.after)[1] - minor_of(move.before)[1] > 1:
+                raise UcpError(
+                    f"{part.cluster} runs Kubernetes {move.before}: from there to {move.after} "
+                    "skips a minor version",
+                    next="upgrade to the minor version in between first, with an older ucp",
+                )
+            gone = [
+                each.name
+                for each in kubernetes_findings(context, part)
+                if each.is_gone_in(move.after)
+            ]
+            if gone:
+                raise UcpError(
+                    f"APIs are in use on {part.cluster} that Kubernetes {move.after} lacks: "
+                    f"{some_of(gone)}",
+                    next="move what uses them to a newer version of these APIs; the API server "
+                    "counts from its start, ucp stop and ucp start begin anew",
+                )
+
+
+def kubernetes_findings(context: StartContext, part: UpgradePart) -> list[DeprecatedUse]:
+    """Deprecated APIs in use on a cluster since its API server started. Raises KubeError."""
+    kube = Kube.from_file(context.state.kubeconfig(part.cluster))
+    try:
+        return deprecated_uses(str(kube.request("GET", METRICS)))
+    finally:
+        kube.close()
+
+
+def check_kinds(context: StartContext) -> None:
+    """The core takes the newer kinds: no object is stored in a version that they lack.
+
+    Where the newer programs are installed already, which have them. Raises UcpError.
+    """
+    for part in chosen(context):
+        if part.cluster or not moves(context, part):
+            continue
+        try:
+            against = refused(context.kube, newer_kinds(context, part))
+        except KubeError as error:
+            raise UcpError(f"failed to try the newer kinds: {error.message}") from error
+        if against:
+            raise UcpError(
+                f"{context.topology.core_cluster} refuses the kinds of the newer {part.title}: "
+                f"{some_of(against, 2)}",
+                next="store their objects in a newer version and take the old one out of "
+                "status.storedVersions; then: ucp upgrade",
+            )
+
+
+def newer_kinds(context: StartContext, part: UpgradePart) -> list[Manifest]:
+    """The kinds that a component brings in the newer version; none where it isn't installed."""
+    if part.tools[0] not in context.pins.modules:
+        return []
+    toolbox = context.toolbox.exchanged(part.tools, context.pins)
+    files = engine_manifests(context.topology, toolbox).get(part.name, {})
+    return [each for each in read(files) if each.is_crd]
+
+
+def versions_of(kinds: list[Manifest]) -> dict[str, KindVersions]:
+    """By the names of the kinds."""
+    return {
+        each.name: KindVersions.of(documents(each.text.encode(), each.source)[0]["spec"])
+        for each in kinds
+    }

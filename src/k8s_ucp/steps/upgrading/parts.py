@@ -1,0 +1,129 @@
+"""The parts of a topology that are upgraded one at a time, and from which version to which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from k8s_ucp.cluster_provider import UpgradingProvider
+from k8s_ucp.clusters import local
+from k8s_ucp.components import argo_rollouts, argocd, crossplane
+from k8s_ucp.context import StartContext
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.steps.startup.start_on_host import with_rollouts
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.toolbox import Toolbox, version_of
+from k8s_ucp.topology import Topology
+from k8s_ucp.topology.placement import in_pods
+
+CORE = "core"
+CLUSTER_TOOLS = ("etcd", "kubernetes", "kwok")
+
+
+@dataclass(frozen=True)
+class UpgradePart:
+    """Programs that change their versions together."""
+
+    name: str
+    """As it is typed: a component, `core`, or an environment."""
+    title: str
+    tools: tuple[str, ...]
+    cluster: str = ""
+    """Its name, where they are a control plane's."""
+    provider: str = ""
+
+
+@dataclass(frozen=True)
+class Move:
+    """One tool's versions, without a v."""
+
+    tool: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.tool} {self.before} to {self.after}"
+
+
+def parts(topology: Topology) -> list[UpgradePart]:
+    """In the order in which they are upgraded: the core first, environments as they promote."""
+    if in_pods(topology):
+        return []
+    found = []
+    if PROVIDERS[topology.spec.core.provider].pinned_version:
+        found.append(_cluster(CORE, topology.core_cluster, topology.spec.core.provider))
+    found += [
+        UpgradePart(crossplane.NAME, "Crossplane", (crossplane.NAME,)),
+        UpgradePart(argocd.NAME, "Argo CD", (argocd.NAME, "helm", "kustomize")),
+    ]
+    found += [
+        _cluster(each.name, topology.app_cluster(each.name), each.cluster.provider)
+        for each in topology.spec.environments
+        if PROVIDERS[each.cluster.provider].pinned_version and each.state == "running"
+    ]
+    if with_rollouts(topology):
+        found.append(UpgradePart(argo_rollouts.NAME, "Argo Rollouts", (argo_rollouts.NAME,)))
+    return found
+
+
+def chosen(context: StartContext) -> list[UpgradePart]:
+    """Those that the run is about."""
+    found = parts(context.topology)
+    return [each for each in found if not context.upgraded or each.name in context.upgraded]
+
+
+def _cluster(name: str, cluster: str, provider: str) -> UpgradePart:
+    return UpgradePart(name, f"the cluster {cluster}", CLUSTER_TOOLS, cluster, provider)
+
+
+def not_upgraded(topology: Topology) -> dict[str, str]:
+    """Clusters whose versions are somebody else's: what to do instead."""
+    found = {}
+    for each in topology.spec.environments:
+        info = PROVIDERS[each.cluster.provider]
+        if info.managed:
+            found[each.name] = "its cloud upgrades it: set cluster.version in ucp.yaml, ucp start"
+        elif info.adopts:
+            found[each.name] = "others made it, and upgrade it"
+        elif not info.pinned_version:
+            found[each.name] = f"its nodes are made anew: ucp recreate --env {each.name}"
+    return found
+
+
+def moves(context: StartContext, part: UpgradePart) -> list[Move]:
+    """What an upgrade would change of a part, from what it really runs."""
+    running = entries(context, part)
+    found = []
+    for tool in part.tools:
+        if tool in running:
+            before, after = version_of(tool, running[tool]), CATALOGUE[tool].version
+            if numbers(before) < numbers(after):
+                found.append(Move(tool, before, after))
+    return found
+
+
+def entries(context: StartContext, part: UpgradePart) -> Mapping[str, str]:
+    """Tool -> entry in the cache, of what a part runs."""
+    if part.cluster:
+        return maker(context, part).entries(part.cluster)
+    return context.toolbox.entries
+
+
+def maker(
+    context: StartContext, part: UpgradePart, toolbox: Toolbox | None = None
+) -> UpgradingProvider:
+    """Of a part that is a cluster, with these programs."""
+    made = local.make(part.provider, context.workspace, context.topology, toolbox)
+    return cast(UpgradingProvider, made)
+
+
+def is_cut_off(context: StartContext, part: UpgradePart) -> bool:
+    """An earlier upgrade of a cluster did not come to its end."""
+    return bool(part.cluster) and maker(context, part).is_upgrading(part.cluster)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """A version by which it can be compared."""
+    return tuple(map(int, re.findall(r"\d+", version.partition("-")[0])))

@@ -1,0 +1,229 @@
+"""Move one part of a topology to the version that this ucp brings, or leave it at its own.
+
+A part that is not as well as before within the deadline goes back. What a topology runs is written
+down only when a part is well: `ucp start` after a run that was cut off goes back by itself, but for
+a cluster, which starts again with the programs that it had last; `ucp upgrade` then goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from k8s_ucp.components import argo_rollouts, argocd, crossplane
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.pipeline import Report, Step, step
+from k8s_ucp.engine.waiting import Cancelled
+from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.api_usage import one_way, unknown_storage
+from k8s_ucp.kube import CRD
+from k8s_ucp.steps.preparation.publish_repositories import publish_repositories
+from k8s_ucp.steps.preparation.tools_and_images import install_newest
+from k8s_ucp.steps.startup.apply_manifests import apply_foundation
+from k8s_ucp.steps.startup.start_on_host import start_argocd, start_crossplane, start_rollouts
+from k8s_ucp.steps.upgrading.checks import kubernetes_findings, newer_kinds, versions_of
+from k8s_ucp.steps.upgrading.health import await_as_well
+from k8s_ucp.steps.upgrading.parts import (
+    CLUSTER_TOOLS,
+    Move,
+    UpgradePart,
+    chosen,
+    entries,
+    is_cut_off,
+    maker,
+    moves,
+    not_upgraded,
+    numbers,
+    parts,
+)
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.kept import write_kept
+from k8s_ucp.tools.toolbox import Toolbox, version_of
+
+STARTS = {
+    crossplane.NAME: start_crossplane,
+    argocd.NAME: start_argocd,
+    argo_rollouts.NAME: start_rollouts,
+}
+CLUSTER_SECONDS = 120.0
+BACK_SECONDS = 180.0
+"""What was well gets so long to be well again, however short the wait for the newer version."""
+
+
+def _foresee_install(context: StartContext) -> Iterator[Foreseen]:
+    tools = {each.tool for part in chosen(context) for each in moves(context, part)}
+    for tool in sorted(tools):
+        version = CATALOGUE[tool].version
+        yield Foreseen("create", f"program {tool} {version}", "installed if the cache lacks it")
+
+
+@step("Install the newer programs", foresee=_foresee_install)
+def install_pins(context: StartContext, report: Report) -> None:
+    """Those that this ucp brings, beside those that run."""
+    context.pins = install_newest(context, report)
+
+
+def upgrade_part(part: UpgradePart) -> Step[StartContext]:
+    """The step that upgrades one part."""
+    return Step(
+        f"upgrade-{part.name}",
+        f"Upgrade {part.title}",
+        lambda context, report: _upgrade(context, part, report),
+        lambda context: _foresee(context, part),
+    )
+
+
+def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
+    moved = moves(context, part)
+    what = f"cluster {part.cluster}" if part.cluster else f"component {part.name}"
+    if not moved:
+        if is_cut_off(context, part):
+            yield Foreseen("wait", what, "an upgrade was cut off: it is finished, or goes back")
+            return
+        yield Foreseen("keep", what, _why_kept(context, part))
+        return
+    yield Foreseen("change", what, ", ".join(map(str, moved)), "; ".join(_losses(context, part)))
+    yield Foreseen("wait", f"health after {part.name}", "it goes back unless all is as well again")
+    if part.cluster:
+        for each in kubernetes_findings(context, part):
+            yield Foreseen("keep", f"{each.name} on {part.cluster}", _deprecated(each.removed_in))
+
+
+def _why_kept(context: StartContext, part: UpgradePart) -> str:
+    running = entries(context, part)
+    newer = [
+        f"{tool} {version}"
+        for tool in part.tools
+        if tool in running
+        and numbers(version := version_of(tool, running[tool])) > numbers(CATALOGUE[tool].version)
+    ]
+    if newer:
+        return f"it runs a newer version than this ucp brings: {', '.join(newer)}"
+    return "it runs what this ucp brings"
+
+
+def _deprecated(removed_in: str) -> str:
+    gone = f"Kubernetes {removed_in} lacks it" if removed_in else "no release lacks it yet"
+    return f"deprecated, and in use: {gone}"
+
+
+def _losses(context: StartContext, part: UpgradePart) -> Iterator[str]:
+    """What can't go back, in words."""
+    moved = {each.tool: each for each in moves(context, part)}
+    if "etcd" in moved and _minor(moved["etcd"].before) != _minor(moved["etcd"].after):
+        yield (
+            f"going back gives {part.cluster} the data from before: etcd {moved['etcd'].before} "
+            f"can't read what {moved['etcd'].after} writes"
+        )
+    if not part.cluster:
+        newer = versions_of(newer_kinds(context, part))
+        crds = context.kube.list_all(CRD) if newer else []
+        yield from unknown_storage(crds, newer)
+        yield from one_way(crds, newer)
+
+
+def foresee_others(context: StartContext) -> Iterator[Foreseen]:
+    """Clusters that ucp doesn't upgrade."""
+    for name, why in not_upgraded(context.topology).items():
+        yield Foreseen("keep", f"cluster {context.topology.app_cluster(name)}", why)
+
+
+@step("Leave other clusters", foresee=foresee_others)
+def leave_others(_: StartContext, __: Report) -> None:
+    """Those whose versions are somebody else's: for `--plan`."""
+
+
+def _upgrade(context: StartContext, part: UpgradePart, report: Report) -> None:
+    moved = moves(context, part)
+    if not moved and not is_cut_off(context, part):
+        return
+    told = ", ".join(map(str, moved)) or "an upgrade that was cut off"
+    report(told)
+    before = context.toolbox
+    try:
+        _exchange(context, part, before.exchanged(part.tools, context.pins), moved, report)
+        await_as_well(context, report)
+    except Cancelled:
+        raise
+    except UcpError as error:
+        _go_back(context, part, before, moved, report, error)
+    _settle(context, part)
+    context.moved.append(f"{part.name}: {told}")
+
+
+def _exchange(
+    context: StartContext,
+    part: UpgradePart,
+    toolbox: Toolbox,
+    moved: Sequence[Move],
+    report: Report,
+) -> None:
+    """Bring a part to the versions of a toolbox. Raises UcpError."""
+    if part.cluster:
+        if moved:
+            timeout = min(CLUSTER_SECONDS, context.patience)
+            maker(context, part, toolbox).upgrade(part.cluster, timeout=timeout)
+        return
+    _run_with(context, part, toolbox, f"Upgrade {part.name} to {_version(part, toolbox)}", report)
+
+
+def _run_with(
+    context: StartContext, part: UpgradePart, toolbox: Toolbox, subject: str, report: Report
+) -> None:
+    """A component by the steps of a start: its kinds and settings by commit, then its programs."""
+    context.toolbox, context.subject = toolbox, subject
+    context.settle_runtime()
+    publish_repositories.run(context, report)
+    apply_foundation.run(context, report)
+    STARTS[part.name].run(context, report)
+
+
+def _go_back(
+    context: StartContext,
+    part: UpgradePart,
+    before: Toolbox,
+    moved: Sequence[Move],
+    report: Report,
+    error: UcpError,
+) -> None:
+    """Put a part back where it was. Raises UcpError, always: the upgrade has failed."""
+    old = ", ".join(f"{each.tool} {each.before}" for each in moved) or "its programs of before"
+    report(f"going back to {old}")
+    context.patience = max(context.patience, BACK_SECONDS)
+    logs = f"ucp logs {part.name}" if not part.cluster else "ucp doctor"
+    failed = f"{part.title} is not as healthy as before: {error.message}"
+    try:
+        if part.cluster:
+            maker(context, part, before).roll_back(part.cluster)
+        else:
+            subject = f"Take {part.name} back to {_version(part, before)}"
+            _run_with(context, part, before, subject, report)
+        await_as_well(context, report)
+    except UcpError as second:
+        raise UcpError(
+            f"{failed}\n  and going back to {old} has failed, too: {second.message}",
+            next=f"{logs}; then ucp start, which starts {old} again",
+        ) from error
+    raise UcpError(f"{failed}\n  it is back at {old}, and well", next=f"see {logs}") from error
+
+
+def _settle(context: StartContext, part: UpgradePart) -> None:
+    """From now on the topology runs this."""
+    topology, toolbox = context.topology, context.toolbox
+    if part.cluster:
+        maker(context, part).settle_upgrade(part.cluster)
+        clusters = [each for each in parts(topology) if each.cluster]
+        if any(moves(context, each) for each in clusters):
+            return  # New clusters are made as the old ones are, until all have moved.
+        toolbox = toolbox.exchanged(CLUSTER_TOOLS, context.pins)
+    context.toolbox = toolbox
+    context.settle_runtime()
+    write_kept(topology, context.state, toolbox)
+
+
+def _version(part: UpgradePart, toolbox: Toolbox) -> str:
+    return toolbox.version(part.tools[0]) or "another version"
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return numbers(version)[:2]

@@ -1,0 +1,103 @@
+"""The versions that a topology runs on: they stay until `ucp upgrade` moves them.
+
+A newer ucp has newer pins. `.ucp/<topology>/versions.json` says which entries of the cache a
+topology was started with, {tool: entry}; every command takes those as long as they are installed.
+Components in pods have their versions in the core repository instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.needed import needed_tools
+from k8s_ucp.tools.recipe import ProgramSource
+from k8s_ucp.tools.store import ToolStore
+from k8s_ucp.tools.toolbox import Toolbox, version_of
+from k8s_ucp.topology import Topology
+from k8s_ucp.topology.placement import in_pods
+from k8s_ucp.workspace import StateFolder, cache_folder, make_private_folder, write_private_file
+
+KEPT = (
+    *("kubernetes", "etcd", "kwok"),
+    *("crossplane", "argocd", "helm", "kustomize"),
+    "argo-rollouts",
+)
+"""Tools whose versions a topology keeps. Redis holds nothing, kind is used and not run."""
+_ROOTS = "kept"
+"""Folder of the cache: a file for each topology, with the path of its versions."""
+
+
+def read_kept(topology: Topology, state: StateFolder) -> dict[str, str]:
+    """Tool -> entry; empty where nothing is kept."""
+    return {} if in_pods(topology) else _read(state.versions)
+
+
+def write_kept(topology: Topology, state: StateFolder, toolbox: Toolbox) -> None:
+    """Keep what a topology runs on from now on, also from `ucp tools prune`. Raises UcpError."""
+    if in_pods(topology):
+        return
+    entries = {tool: toolbox.entries[tool] for tool in KEPT if tool in toolbox.entries}
+    if entries == _read(state.versions):
+        return
+    write_private_file(state.versions, json.dumps(entries, indent=1) + "\n")
+    folder = cache_folder() / _ROOTS
+    make_private_folder(folder)
+    write_private_file(folder / state.identifier, str(state.versions))
+
+
+def kept_anywhere(cache: Path) -> set[str]:
+    """Entries that some topology of this user runs on, or will when it is started again."""
+    found: set[str] = set()
+    for root in (cache / _ROOTS).glob("[!.]*"):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            found.update(_read(Path(root.read_text("utf-8"))).values())
+    return found
+
+
+def topology_installer(topology: Topology, state: StateFolder) -> Installer:
+    """Finds the programs of one topology, in the versions that it keeps."""
+    return Installer(
+        cache_folder(),
+        lambda _: None,
+        source=ProgramSource(topology.spec.tools.source),
+        kept=read_kept(topology, state),
+    )
+
+
+def kept_versions(topology: Topology, state: StateFolder) -> Mapping[str, str]:
+    """Tool -> version: what a start would run, newer pins or not."""
+    store, found = ToolStore(cache_folder()), {}
+    for tool in needed_tools(topology):
+        entry = read_kept(topology, state).get(tool, "")
+        kept = store.get(entry) if entry else None
+        found[tool] = kept.version if kept else CATALOGUE[tool].version
+    return found
+
+
+def lost_versions(topology: Topology, state: StateFolder) -> dict[str, str]:
+    """Tool -> version that a topology keeps, of those that aren't installed any more."""
+    store = ToolStore(cache_folder())
+    kept = read_kept(topology, state).items()
+    return {tool: version_of(tool, entry) for tool, entry in kept if not store.get(entry)}
+
+
+def newer_pins(topology: Topology, state: StateFolder) -> dict[str, tuple[str, str]]:
+    """Tool -> (kept version, pin), of those that an upgrade would move."""
+    return {
+        tool: (version, CATALOGUE[tool].version)
+        for tool, version in kept_versions(topology, state).items()
+        if tool in KEPT and version != CATALOGUE[tool].version
+    }
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        return {str(tool): str(entry) for tool, entry in found.items() if tool in KEPT}
+    except (OSError, ValueError, AttributeError):
+        return {}

@@ -1,0 +1,82 @@
+"""A ucp with newer pins: this one, whose catalogue names other versions of some tools.
+
+Run as a program; `NEWER_PINS` holds them: `crossplane=99.0.0 kubernetes=1.35.99`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from k8s_ucp.tools import catalogue
+from k8s_ucp.tools.catalogue import Tool
+from k8s_ucp.tools.go.compiler import find_compiler
+from k8s_ucp.tools.recipe import needed_compiler, recipe_of
+from k8s_ucp.tools.store import ToolStore
+
+VARIABLE = "NEWER_PINS"
+COMMAND = (sys.executable, str(Path(__file__).resolve()))
+FAILING = "#!/bin/sh\necho 'this version is broken' >&2\nexit 1\n"
+
+
+def with_versions(pins: Mapping[str, str]) -> dict[str, Tool]:
+    """The catalogue with these versions, by tool."""
+    tools = {name: replace(catalogue.CATALOGUE[name], version=pins[name]) for name in pins}
+    return {**catalogue.CATALOGUE, **tools}
+
+
+@contextmanager
+def installed(cache: Path, pins: Mapping[str, str], *, broken: bool = False) -> Iterator[None]:
+    """Newer versions in the cache: today's programs under another name, or one that fails.
+
+    They go again, from a cache that others use.
+    """
+    store, made = ToolStore(cache), []
+    try:
+        for name, tool in with_versions(pins).items():
+            if name in pins:
+                made.append(_install(store, tool, broken=broken))
+        yield
+    finally:
+        for folder in made:
+            shutil.rmtree(folder)
+
+
+def _install(store: ToolStore, tool: Tool, *, broken: bool) -> Path:
+    before, after = recipe_of(catalogue.CATALOGUE[tool.name]), recipe_of(tool)
+    assert before.module_folder is not None
+    compiler = find_compiler(needed_compiler(before.module_folder))
+    found = store.get(before.entry_name(compiler)) or store.find(tool.name, before.digest)
+    assert found is not None
+    name = after.entry_name(compiler)
+    partial = store.folder(f"{name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    # What runs is told by its path: another name of the same file will do.
+    shutil.copytree(store.folder(found.name), partial, copy_function=os.link)
+    (partial / "entry.json").unlink()
+    for program in tool.programs if broken else ():
+        path = partial / "bin" / program
+        path.unlink()
+        path.write_text(FAILING)
+        path.chmod(0o755)
+    shutil.rmtree(store.folder(name), ignore_errors=True)
+    store.publish(replace(found, name=name, version=tool.version, digest=after.digest), partial)
+    return store.folder(name)
+
+
+def main() -> None:
+    pins = dict(each.split("=") for each in os.environ[VARIABLE].split())
+    cast(dict[str, Tool], catalogue.CATALOGUE).update(with_versions(pins))
+    from k8s_ucp.cli.main import run
+
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

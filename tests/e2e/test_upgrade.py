@@ -1,0 +1,116 @@
+"""Newer pins on a running topology: it moves a part at a time, or goes back, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from k8s_ucp.tools.catalogue import CATALOGUE
+from tests.conftest import CACHE
+from tests.e2e import newer_ucp
+from tests.e2e.newer_ucp import installed
+from tests.e2e.test_faults import well
+from tests.e2e.world import UCP, World, until
+
+PINS = {"crossplane": "99.0.0", "kubernetes": f"{CATALOGUE['kubernetes'].version}9"}
+APPS = ("argocd-application-controller", "argocd-server", "reconciler")
+
+
+def newer(world: World, *words: str, expect: int = 0, **pins: str) -> Any:
+    """A command of a ucp with newer pins."""
+    world.command = newer_ucp.COMMAND
+    world.environment[newer_ucp.VARIABLE] = " ".join(f"{n}={v}" for n, v in pins.items())
+    try:
+        return world.ucp(*words, expect=expect, timeout=300)
+    finally:
+        world.command = UCP
+        del world.environment[newer_ucp.VARIABLE]
+
+
+def pids(world: World) -> dict[str, int]:
+    """Of the components that nobody upgrades here."""
+    from k8s_ucp.components.host.placement import HostPlacement
+    from k8s_ucp.workspace import Workspace
+
+    workspace = Workspace.at(world.workspace)
+    folder = workspace.runtime_folder(world.topology)
+    states = HostPlacement(workspace.state(world.topology), folder).states()
+    return {name: states[name].pid for name in APPS}
+
+
+def pods(world: World, cluster: str) -> dict[str, tuple[str, str, int]]:
+    """Identity, start and restarts of every pod."""
+    kube = world.kube(cluster)
+    found = {}
+    for each in kube.list_all(kube.kind_of("v1", "Pod")):
+        status = each["status"]
+        restarts = sum(one["restartCount"] for one in status.get("containerStatuses", []))
+        name = f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+        found[name] = (each["metadata"]["uid"], status.get("startTime", ""), restarts)
+    kube.close()
+    return found
+
+
+def versions(world: World) -> dict[str, str]:
+    return {each["name"]: each["version"] for each in world.status()["components"]}
+
+
+def kubernetes_of(world: World, cluster: str) -> str:
+    record = world.state / "clusters" / f"{world.topology}-{cluster}" / "cluster.json"
+    return str(json.loads(record.read_text())["version"])
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+@pytest.mark.parametrize("part", ["stage", pytest.param("crossplane", marks=pytest.mark.soak)])
+def test_a_version_that_does_not_become_healthy_goes_back(demo: World, part: str) -> None:
+    until("well before", lambda: well(demo))
+    ids, apps, pinned = demo.uids(), pods(demo, "stage"), versions(demo)["crossplane"]
+    pins = {"crossplane": "98.0.0", "kubernetes": f"{CATALOGUE['kubernetes'].version}8"}
+    with installed(CACHE, pins, broken=True):
+        failed = newer(demo, "upgrade", part, "--wait", "20", expect=1, **pins).stderr
+        assert "not as healthy as before" in failed
+        assert "and well" in failed
+        assert "ucp " in failed.rpartition("next:")[2]
+        assert versions(demo)["crossplane"] == pinned
+        assert kubernetes_of(demo, "stage") == f"v{CATALOGUE['kubernetes'].version}"
+        assert (demo.uids(), pods(demo, "stage")) == (ids, apps)
+    until("well after", lambda: well(demo))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+def test_a_newer_ucp_moves_nothing_by_itself_and_upgrades_part_by_part(demo: World) -> None:
+    until("well before", lambda: well(demo))
+    ids, apps = demo.uids(), pods(demo, "stage")
+    assert apps
+    pinned, before = versions(demo)["crossplane"], pids(demo)
+    with installed(CACHE, PINS):
+        said = newer(demo, "start", "--yes", **PINS).stderr
+        assert "ucp upgrade --plan" in said
+        assert versions(demo)["crossplane"] == pinned
+        assert pids(demo) == before
+
+        plan = json.loads(newer(demo, "upgrade", "--plan", "-o", "json", **PINS).stdout)
+        changes = {
+            each["object"]: each["reason"] for each in plan["steps"] if each["action"] == "change"
+        }
+        assert "99.0.0" in changes["component crossplane"]
+        assert PINS["kubernetes"] in changes["cluster demo-stage"]
+        assert versions(demo)["crossplane"] == pinned
+
+        newer(demo, "upgrade", "crossplane", "stage", **PINS)
+        assert versions(demo)["crossplane"] == "v99.0.0"
+        assert kubernetes_of(demo, "stage") == f"v{PINS['kubernetes']}"
+        assert kubernetes_of(demo, "prod") == f"v{CATALOGUE['kubernetes'].version}"
+        assert (demo.uids(), pods(demo, "stage")) == (ids, apps)
+        assert {each: pids(demo)[each] for each in APPS[:2]} == {
+            each: before[each] for each in APPS[:2]
+        }
+        until("well after", lambda: well(demo))
+        # An older ucp leaves what is newer than it knows.
+        demo.ucp("start", "--yes")
+        assert versions(demo)["crossplane"] == "v99.0.0"
+        demo.ucp("stop", "--yes")

@@ -1,0 +1,59 @@
+"""Deprecated APIs and stored versions, as an API server tells of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s_ucp.inspect.api_usage import (
+    KindVersions,
+    deprecated_uses,
+    minor_of,
+    one_way,
+    unknown_storage,
+)
+
+NAME = "apiserver_requested_deprecated_apis"
+METRICS = f"""# TYPE {NAME} gauge
+{NAME}{{group="",removed_release="",resource="endpoints",version="v1"}} 1
+{NAME}{{group="flow.io",removed_release="1.35",resource="schemas",version="v1beta3"}} 1
+apiserver_request_total{{code="200",group="flow.io",version="v1"}} 7
+"""
+
+
+def test_deprecated_apis_are_read_with_the_release_that_lacks_them() -> None:
+    endpoints, schemas = deprecated_uses(METRICS)
+    assert (endpoints.name, endpoints.removed_in) == ("endpoints.v1", "")
+    assert schemas.name == "schemas.v1beta3.flow.io"
+    assert not endpoints.is_gone_in("1.35.4")
+    assert [schemas.is_gone_in(each) for each in ("1.34.4", "v1.35.0", "1.40.1")] == [
+        *(False, True, True)
+    ]
+    assert deprecated_uses("") == []
+
+
+@pytest.mark.parametrize("text", ["v1.35.4", "1.35", "1.35+", "1.35.4-gke.100"])
+def test_minor_versions_are_numbers(text: str) -> None:
+    assert minor_of(text) == (1, 35)
+
+
+def crd(versions: list[str], stored: str, *, kept: list[str]) -> dict[str, Any]:
+    spec = {"versions": [{"name": each, "storage": each == stored} for each in versions]}
+    name = {"name": "apps.example.org"}
+    return {"metadata": name, "spec": spec, "status": {"storedVersions": kept}}
+
+
+def test_a_stored_version_that_the_newer_kind_lacks_is_named() -> None:
+    item = crd(["v1alpha1", "v1"], "v1", kept=["v1alpha1", "v1"])
+    newer = {"apps.example.org": KindVersions.of(crd(["v1"], "v1", kept=[])["spec"])}
+    assert [each.split(":")[0] for each in unknown_storage([item], newer)] == ["apps.example.org"]
+    assert list(unknown_storage([item], {})) == []
+
+
+def test_there_is_no_way_back_from_a_version_that_the_older_kind_lacks() -> None:
+    item = crd(["v1"], "v1", kept=["v1"])
+    same = {"apps.example.org": KindVersions(frozenset({"v1", "v2"}), "v1")}
+    newer = {"apps.example.org": KindVersions(frozenset({"v1", "v2"}), "v2")}
+    assert list(one_way([item], same)) == []
+    assert len(list(one_way([item], newer))) == 1

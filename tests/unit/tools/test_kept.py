@@ -1,0 +1,89 @@
+"""A topology keeps the versions that it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.kept import (
+    kept_anywhere,
+    kept_versions,
+    lost_versions,
+    newer_pins,
+    read_kept,
+    write_kept,
+)
+from k8s_ucp.tools.needed import refuse_other_versions
+from k8s_ucp.tools.store import StoreEntry, ToolStore
+from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.workspace import StateFolder, Workspace, cache_folder
+from tests.unit.gitops.topologies import demo, on_clouds
+
+OLD = "crossplane-2.3.3-0123456789ab"
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
+    monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path / "cache"))
+    found = Workspace.at(tmp_path / "work").state("demo")
+    found.make()
+    return found
+
+
+def install(entry: str) -> None:
+    store = ToolStore(cache_folder())
+    store.make()
+    partial = store.new_partial(entry, lambda _: None)
+    (partial / "bin").mkdir()
+    program = partial / "bin" / "crossplane"
+    program.touch(mode=0o755)
+    about = StoreEntry(entry, "crossplane", "2.3.3", "", "", 1.0, {"crossplane": ""}, False)
+    store.publish(about, partial)
+
+
+def test_it_keeps_an_installed_version_and_says_what_is_newer(state: StateFolder) -> None:
+    install(OLD)
+    write_kept(demo(), state, Toolbox({}, {}, {"crossplane": OLD, "redis": "redis-1-abc"}))
+    pin = CATALOGUE["crossplane"].version
+    assert read_kept(demo(), state) == {"crossplane": OLD}
+    assert kept_versions(demo(), state)["crossplane"] == "2.3.3"
+    assert newer_pins(demo(), state) == {"crossplane": ("2.3.3", pin)}
+    assert lost_versions(demo(), state) == {}
+    assert kept_anywhere(cache_folder()) == {OLD}
+
+
+def test_one_that_is_no_longer_installed_gives_way(state: StateFolder) -> None:
+    write_kept(demo(), state, Toolbox({}, {}, {"crossplane": OLD}))
+    assert kept_versions(demo(), state)["crossplane"] == CATALOGUE["crossplane"].version
+    assert newer_pins(demo(), state) == {}
+    assert lost_versions(demo(), state) == {"crossplane": "2.3.3"}
+
+
+def test_components_in_pods_have_their_versions_in_git(state: StateFolder) -> None:
+    write_kept(on_clouds(), state, Toolbox({}, {}, {"crossplane": OLD}))
+    assert not state.versions.exists()
+    assert read_kept(on_clouds(), state) == {}
+
+
+def test_a_broken_or_removed_file_keeps_nothing(state: StateFolder) -> None:
+    for text in ("", "[]", '{"crossplane": '):
+        state.versions.write_text(text)
+        assert read_kept(demo(), state) == {}
+
+
+def test_other_tools_are_exchanged_without_the_rest() -> None:
+    old = Toolbox({"argocd": Path("/old")}, {"argocd": Path("/m")}, {"argocd": "argocd-3.5.6-a"})
+    new = Toolbox({"argocd": Path("/new")}, {"argocd": Path("/n")}, {"argocd": "argocd-3.5.7-b"})
+    assert old.exchanged(["crossplane"], new) == old
+    assert old.exchanged(["argocd"], new) == new
+    assert new.versions == {"argocd": "3.5.7"}
+
+
+def test_a_version_that_runs_may_be_named_and_others_may_not() -> None:
+    named = demo(crossplane={"version": "v2.3.3"})
+    refuse_other_versions(named, {"crossplane": "2.3.3"})
+    with pytest.raises(UsageError):
+        refuse_other_versions(named, {})
