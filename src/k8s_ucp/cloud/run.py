@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from k8s_ucp.cloud.keys import read_keys
-from k8s_ucp.cloud.server import LOG, SimulatedCloud, serve
+from k8s_ucp.cloud.server import LOG, SimulatedCloud, serve, warm_up
 from k8s_ucp.errors import UcpError
 from k8s_ucp.locks import locked_now
 
@@ -34,7 +34,7 @@ def run(folder: Path, port: int) -> None:
             raise UcpError(f"failed to listen on {ADDRESS}:{port}: {error.strerror}") from error
         with listener:
             LOG.info("listening on %s:%d", ADDRESS, port)
-            threading.Thread(target=cloud.warm_up, daemon=True).start()
+            threading.Thread(target=warm_up, daemon=True).start()
             serve(listener, cloud)
 
 

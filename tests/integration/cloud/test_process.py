@@ -22,7 +22,6 @@ from k8s_ucp.cloud.run import run
 from k8s_ucp.components.component import probe
 from k8s_ucp.errors import UcpError
 from k8s_ucp.managed.external import CloudFailed
-from tests.simulated_cloud import cloud_in_thread
 
 REGION = "eu-west-3"
 
@@ -107,10 +106,20 @@ def test_ids_and_ledger_survive_a_kill_and_a_reset_empties_the_cloud(tmp_path: P
     assert not any(secret in log for secret in (keys.secret_key, keys.token, keys.access_key))
 
 
-def test_what_is_loaded_beforehand_leaves_no_trace(tmp_path: Path) -> None:
-    with cloud_in_thread(tmp_path) as cloud:
-        cloud.cloud.warm_up()
-        assert list(cloud.cloud.recording.requests()) == []
-        assert cloud.number == 0
-        found = cloud.call("ec2", "DescribeVpcs")["Vpcs"]
-        assert [each["IsDefault"] for each in found] == [True]
+def test_what_is_loaded_beforehand_changes_no_id(tmp_path: Path) -> None:
+    folder, port = tmp_path / "cloud", free_port()
+    account, log = account_of(settle_keys(folder), port), folder / "log"
+
+    def vpcs() -> set[str]:
+        found = account.call("ec2", REGION, "DescribeVpcs")["Vpcs"]
+        return {each["VpcId"] for each in found}
+
+    with running(folder, port):
+        until = time.monotonic() + 120
+        while "loaded ec2" not in log.read_text():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert not (folder / "recording.jsonl").exists()
+        made = vpcs()
+    with running(folder, port):
+        assert vpcs() == made, "played again before anything was loaded"
