@@ -118,6 +118,9 @@ def start_beside(world: World, other: World) -> None:
     folder = world.state / "components" / "cloud"
     folder.mkdir(parents=True)
     shutil.copy(other.state / "components/cloud/keys.json", folder)
+    # A person brings the key of the backup along.
+    (world.workspace / "creds").mkdir()
+    shutil.copy(other.workspace / "creds/backup.key", world.workspace / "creds")
 
     def forwarding(self: CloudComponent) -> list[Program]:
         argv = (sys.executable, "-c", FORWARD, str(self._port), str(port))
