@@ -202,8 +202,7 @@ class TopologyView:
     @property
     def cloud(self) -> CloudComponent:
         """Of topologies that simulate one."""
-        told = self.fence.settings()
-        return CloudComponent(self.host, self.topology.name, told.record.epoch if told else 0)
+        return CloudComponent(self.host, self.topology.name)
 
     @property
     def fence(self) -> FenceFiles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,6 +86,7 @@ def run(
 ) -> None:
     """Run the controllers until SIGTERM."""
     from k8s_ucp.aws.account import account_file
+    from k8s_ucp.fence.files import FenceFiles
     from k8s_ucp.gitops.render.repositories import seconds
     from k8s_ucp.names import CLUSTERS_NAMESPACE
     from k8s_ucp.reconciler import manager
@@ -112,7 +114,8 @@ def run(
     else:
         settings, providers = _on_machine(call, wanted, health_port)
         state = call.workspace.state(settings.topology)
-        files = (state.root / STARTED, account_file(state))
+        fence = FenceFiles(state.fence).settings_file
+        files = (state.root / STARTED, account_file(state), fence)
         manager.run(
             settings,
             providers,
@@ -206,6 +209,7 @@ def settings_here(
 ) -> Settings:
     """What the topology, as it was started or edited last, asks of a process of this machine."""
     from k8s_ucp.aws.account import account_file, read_account
+    from k8s_ucp.fence.files import FenceFiles
     from k8s_ucp.gitops.publish.repositories import addresses
     from k8s_ucp.gitops.render.repositories import seconds
     from k8s_ucp.gitops.render.values.addons import password_namespaces
@@ -215,6 +219,11 @@ def settings_here(
 
     topology = chosen_topology(call)
     state, gitops = call.workspace.state(topology.name), call.workspace.gitops(topology.name)
+    epoch = FenceFiles(state.fence).epoch
+    account = read_account(account_file(state)) if topology.spec.clouds.simulated else None
+    if account and epoch:
+        # The cloud's ledger shows which core wrote.
+        account = replace(account, caller=f"{account.caller} epoch/{epoch}")
     return Settings(
         kubeconfig=state.kubeconfig(topology.core_cluster),
         machine=call.workspace.machine_id(topology.name),
@@ -237,5 +246,6 @@ def settings_here(
         ),
         reach=Reach.PODS if in_pods(topology) else Reach.MACHINE,
         fence=state.fence,
-        aws=read_account(account_file(state)) if topology.spec.clouds.simulated else None,
+        epoch=epoch,
+        aws=account,
     )

@@ -27,11 +27,10 @@ PACKAGES = ("boto3", "botocore", "crossplane", "flask", "flask_cors", "moto", "w
 
 @dataclass(frozen=True)
 class CloudComponent:
-    """topology: its name, for the user agent. epoch: of its core; 0 where nobody claimed any."""
+    """topology: its name, for the user agent."""
 
     host: Host
     topology: str
-    epoch: int = 0
     python: str = sys.executable
 
     def programs(self) -> list[Program]:
@@ -57,7 +56,7 @@ class CloudComponent:
             f"http://{self.host.address(NAME)}",
             keys.access_key,
             keys.secret_key,
-            f"ucp/{self.topology}" + (f" epoch/{self.epoch}" if self.epoch else ""),
+            f"ucp/{self.topology}",
         )
 
     def admin(self) -> CloudAdmin:

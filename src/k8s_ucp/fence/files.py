@@ -113,7 +113,7 @@ class FenceFiles:
 
     def settings(self) -> FenceSettings | None:
         """None where no start has written any that can be read."""
-        found = _read(self._settings)
+        found = _read(self.settings_file)
         if found is None:
             return None
         try:
@@ -127,10 +127,10 @@ class FenceFiles:
 
     def guarded(self) -> bool:
         """A start has told a guard what to look at."""
-        return self._settings.exists()
+        return self.settings_file.exists()
 
     def write_settings(self, settings: FenceSettings) -> None:
-        self._write(self._settings, settings)
+        self._write(self.settings_file, settings)
 
     def permit(self) -> FencePermit | None:
         """None where there is none that can be read."""
@@ -148,11 +148,17 @@ class FenceFiles:
 
     def forget(self) -> None:
         """Nobody guards this topology here any more."""
-        for each in (self._settings, self._permit):
+        for each in (self.settings_file, self._permit):
             each.unlink(missing_ok=True)
 
     @property
-    def _settings(self) -> Path:
+    def epoch(self) -> int | None:
+        """With which this core may act; None where no start has claimed any."""
+        settings = self.settings()
+        return settings.record.epoch if settings else None
+
+    @property
+    def settings_file(self) -> Path:
         return self.folder / "settings.json"
 
     @property
@@ -170,9 +176,18 @@ class FenceFiles:
 class Gate:
     """Whether writers of this machine may write now. Safe to share between threads."""
 
-    def __init__(self, folder: Path | None, clock: Callable[[], float] = boot_clock) -> None:
-        """folder: as of FenceFiles; None: nothing guards them."""
+    def __init__(
+        self,
+        folder: Path | None,
+        clock: Callable[[], float] = boot_clock,
+        *,
+        epoch: int | None = None,
+    ) -> None:
+        """folder: as of FenceFiles; None: nothing guards them. epoch: the one that they call with;
+        it stays closed for any other.
+        """
         self._files = FenceFiles(folder) if folder else None
+        self._epoch = epoch
         self._clock = clock
         self._boot = boot_id()
 
@@ -181,7 +196,10 @@ class Gate:
         if self._files is None or not self._files.guarded():
             return True
         permit = self._files.permit()
-        return permit is not None and permit.allows(self._clock(), self._boot)
+        if permit is None or permit.record is None:
+            return False
+        ours = self._epoch in (None, permit.record.epoch)
+        return ours and permit.allows(self._clock(), self._boot)
 
 
 UNGUARDED = Gate(None)

@@ -67,7 +67,7 @@ class Runtime:
         """kube: the core cluster. backings: what runs behind resources of a simulated cloud."""
         self.kube, self.settings, self.providers = kube, settings, providers
         self.log, self.clock, self.backings = log, clock, backings
-        self.gate = Gate(settings.fence)
+        self.gate = Gate(settings.fence, epoch=settings.epoch)
         self.metrics = Metrics(clock)
         self.events = Events(kube, self.metrics, log, clock)
         self.informers = SharedInformers.of(kube, settings, log, self.metrics)

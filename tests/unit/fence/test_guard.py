@@ -178,6 +178,12 @@ def test_a_permit_of_another_boot_is_none(desk: Desk) -> None:
     assert not desk.gate
 
 
+def test_a_process_of_an_older_epoch_writes_nothing(desk: Desk) -> None:
+    desk.guard().tick()
+    assert Gate(desk.files.folder, desk.clock, epoch=1).is_open()
+    assert not Gate(desk.files.folder, desk.clock, epoch=3).is_open()
+
+
 def test_writers_that_can_not_be_reached_are_tried_again(desk: Desk) -> None:
     guard = desk.guard()
     guard.tick()

@@ -88,6 +88,8 @@ class Settings:
     going on, is told of after this and the 3 s of the question."""
     fence: Path | None = None
     """Folder of what permits this core to write; None: nothing guards it."""
+    epoch: int | None = None
+    """With which this process may act; another one needs another process."""
     aws: AwsAccount | None = None
     """In the cloud on this machine; None: no resources of AWS are looked at."""
     cloud_poll_seconds: float = 60
