@@ -27,7 +27,7 @@ FLAGS = {
     "bad topology name": (["--topology", "Demo"], "RFC 1123"),
     "no such file": (["--file", "absent.yaml"], "the topology file"),
     "unknown flag": (["--core-provider", "kind"], "No such option"),
-    "a flag of later": (["--takeover"], "No such option"),
+    "a flag of another command": (["--delete-data"], "No such option"),
 }
 
 
