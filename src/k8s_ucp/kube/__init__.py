@@ -42,7 +42,7 @@ from k8s_ucp.kube.kinds import (
     Object,
     controller_reference,
 )
-from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
+from k8s_ucp.kube.kubeconfig import current_context, is_loopback, read_kubeconfig
 
 __all__ = [
     "APPLICATION",
@@ -81,5 +81,6 @@ __all__ = [
     "Unreachable",
     "controller_reference",
     "current_context",
+    "is_loopback",
     "read_kubeconfig",
 ]

@@ -218,8 +218,7 @@ class Kube(Connection):
         path = kind.path(namespace)
         wait = silence or seconds + REQUEST_SECONDS
         limits = RequestLimits(time.monotonic() + wait, self._largest)
-        response = self._send("GET", path, query, None, "application/json", limits)
-        raw = response.response
+        raw = self._send("GET", path, query, None, "application/json", limits)
         # From here on each event has its own time; the server ends it, or we do.
         limits.wait, limits.until = wait, time.monotonic() + seconds + wait
         try:

@@ -1,12 +1,11 @@
 """Requests to one API server as one identity, every one of them bounded.
 
-The official client does transport and TLS; its generated model classes are not used, since most
-objects here (Argo CD, Crossplane, our own) have none.
+The official client's generated model classes are not used, since most objects here (Argo CD,
+Crossplane, our own) have none.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import threading
 import time
@@ -14,12 +13,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from urllib3 import BaseHTTPResponse, PoolManager, Timeout
 from urllib3.exceptions import ClosedPoolError, HTTPError
 
 from k8s_ucp.kube.errors import TooLarge, Unreachable, plain, refusal
-from k8s_ucp.kube.identity import CredentialFiles, TokenSource
+from k8s_ucp.kube.identity import TokenSource
 from k8s_ucp.kube.kubeconfig import current_context, proxy_of
-from k8s_ucp.kube.limits import RequestLimits, bound, bounded
+from k8s_ucp.kube.limits import RequestLimits, bounded
+from k8s_ucp.kube.transport import open_pool
 
 REQUEST_SECONDS = 10.0
 LARGEST = 64 * 1024 * 1024
@@ -28,9 +29,6 @@ now and then."""
 LARGEST_OF_OTHERS = 4 * 1024 * 1024
 """The same of an app cluster. One object fits in always; what somebody made to be large takes up
 twenty times as much once it is parsed."""
-
-_IMPORTING = threading.Lock()
-"""Of threads that import a package's parts at once, one may see the package half made."""
 
 
 class Connection:
@@ -51,46 +49,37 @@ class Connection:
         largest: bytes that any answer may have, or any event of a watch.
         Exec plugins and file references are never followed: they raise UcpError.
         """
-        with _IMPORTING:
-            # A fifth of a second, most of it for cloud logins that are not used here: it is spent
-            # when the first connection is made, while servers come up, and not by every command.
-            from kubernetes.client.configuration import Configuration
-            from kubernetes.client.exceptions import ApiException
-            from kubernetes.client.rest import RESTClientObject
-
         cluster, user = current_context(config)
         if token is not None:
             user = {}
+        self._cluster, self._user, self._proxy = cluster, user, proxy_of(cluster)
         self._token = token
         self._longest = longest
         self._largest = largest
         self.server = str(cluster["server"])
-        self._files = CredentialFiles()
-        settings = Configuration(host=self.server)
-        # The kubeconfig's alone: HTTPS_PROXY would lead requests to 127.0.0.1 away.
-        settings.proxy, settings.no_proxy = proxy_of(cluster), ""
-        settings.retries = False
-        settings.connection_pool_maxsize = 16
-        settings.verify_ssl = not cluster.get("insecure-skip-tls-verify", False)
-        authority = cluster.get("certificate-authority-data")
-        if authority:
-            settings.ca_cert_data = base64.b64decode(authority).decode()
-        if cluster.get("tls-server-name"):
-            settings.tls_server_name = cluster["tls-server-name"]
-        if user.get("client-certificate-data"):
-            settings.cert_file = self._files.add(user["client-certificate-data"])
-            settings.key_file = self._files.add(user["client-key-data"])
         self._headers = {"Accept": "application/json", "User-Agent": "k8s-ucp"}
         if user.get("token"):
             self._headers["Authorization"] = f"Bearer {user['token']}"
-        self._rest = RESTClientObject(settings)
-        bound(self._rest.pool_manager)
-        self._client_error: type[Exception] = ApiException
+        self._opening = threading.Lock()
+        self._opened: PoolManager | None = None
 
     def close(self) -> None:
-        """Close connections and forget credentials."""
-        self._rest.close()
-        self._files.close()
+        """Close idle connections."""
+        if self._opened is not None:
+            self._opened.clear()
+
+    def _pool(self) -> PoolManager:
+        with self._opening:
+            if self._opened is None:
+                try:
+                    self._opened = open_pool(self._cluster, self._user, self._proxy)
+                except (OSError, ValueError) as error:
+                    # Never its text: it may quote what was to be read.
+                    raise Unreachable(
+                        f"{self.server} can't be connected to: the kubeconfig's address, "
+                        "certificates or key are not valid"
+                    ) from error
+            return self._opened
 
     def request(
         self,
@@ -123,25 +112,29 @@ class Connection:
         body: Any,
         content: str,
         limits: RequestLimits,
-    ) -> Any:
+    ) -> BaseHTTPResponse:
         """An answer whose headers are there. Raises KubeError."""
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = content
 
-        def send() -> Any:
+        def send() -> BaseHTTPResponse:
             wait = limits.remaining()
             with bounded(limits):
-                return self._rest.request(  # type: ignore[no-untyped-call]
+                return self._pool().request(
                     method,
                     url,
                     headers=headers,
-                    body=body,
-                    _request_timeout=(min(wait, REQUEST_SECONDS), wait),
+                    body=body if body is None or isinstance(body, str) else json.dumps(body),
+                    timeout=Timeout(connect=min(wait, REQUEST_SECONDS), read=wait),
+                    retries=False,
+                    # Never followed: it would lead our credential somewhere else.
+                    redirect=False,
+                    preload_content=False,
                 )
 
-        def send_as(rejected: str | None = None) -> Any:
+        def send_as(rejected: str | None = None) -> BaseHTTPResponse:
             if self._token is not None:
                 headers["Authorization"] = f"Bearer {self._token(rejected=rejected)}"
             try:
@@ -155,11 +148,10 @@ class Connection:
             if response.status == 401 and self._token is not None:
                 self._read(method, path, response, limits)
                 response = send_as(headers["Authorization"].removeprefix("Bearer "))
-        except (HTTPError, OSError, self._client_error) as error:
+        except (HTTPError, OSError) as error:
             raise self._unreachable(method, path, error, limits) from error
         if 300 <= response.status < 400:
-            # Never followed: it would lead our credential somewhere else.
-            response.response.close()
+            response.close()
             raise Unreachable(f"{method} {self.server}{path}: unexpected redirect")
         if response.status >= 400:
             text = self._read(method, path, response, limits)
@@ -174,10 +166,12 @@ class Connection:
             raise refusal(method, path, response.status, answer)
         return response
 
-    def _read(self, method: str, path: str, response: Any, limits: RequestLimits) -> bytes:
+    def _read(
+        self, method: str, path: str, response: BaseHTTPResponse, limits: RequestLimits
+    ) -> bytes:
         """The whole content, as it was sent: what is packed is not unpacked."""
         try:
-            return b"".join(response.response.stream(65536, decode_content=False))
+            return b"".join(response.stream(65536, decode_content=False))
         except (HTTPError, OSError, ValueError) as error:
             raise self._unreachable(method, path, error, limits) from error
 
@@ -186,7 +180,7 @@ class Connection:
     ) -> Unreachable:
         # Other idle connections went the same way to the same server: one that is half-open would
         # cost the next request its whole timeout.
-        self._rest.close()
+        self.close()
         if limits.exceeded:
             where = f"{method} {self.server}{path}"
             return TooLarge(f"{where}: the response is larger than {limits.largest} bytes")

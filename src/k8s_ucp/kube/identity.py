@@ -1,11 +1,7 @@
-"""Who a connection is: tokens that change, and certificates that the TLS library wants as files."""
+"""Who a connection is: tokens that change while it is used."""
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import os
-import tempfile
 import time
 from pathlib import Path
 from typing import Protocol
@@ -59,38 +55,3 @@ class KubeconfigToken:
             found = current_context(read_kubeconfig(self._path))[1].get("token")
             self._text = str(found or self._text)
         return self._text
-
-
-class CredentialFiles:
-    """Client certificates as files that never reach a disk where the system allows it.
-
-    ssl.SSLContext.load_cert_chain takes paths only, and reads them again for every connection.
-    """
-
-    def __init__(self) -> None:
-        self._descriptors: list[int] = []
-        self._paths: list[Path] = []
-
-    def add(self, data: str) -> str:
-        content = base64.b64decode(data)
-        if hasattr(os, "memfd_create"):
-            descriptor = os.memfd_create("k8s-ucp-credential", os.MFD_CLOEXEC)
-            os.write(descriptor, content)
-            self._descriptors.append(descriptor)
-            return f"/proc/self/fd/{descriptor}"
-        descriptor, name = tempfile.mkstemp(prefix="ucp-")
-        os.write(descriptor, content)
-        os.close(descriptor)
-        self._paths.append(Path(name))
-        return name
-
-    def close(self) -> None:
-        for descriptor in self._descriptors:
-            os.close(descriptor)
-        for path in self._paths:
-            path.unlink(missing_ok=True)
-        self._descriptors, self._paths = [], []
-
-    def __del__(self) -> None:
-        with contextlib.suppress(OSError):
-            self.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -70,3 +71,11 @@ def proxy_of(cluster: Mapping[str, Any]) -> str | None:
             next="use an HTTP proxy, or remove proxy-url",
         )
     return str(url)
+
+
+def is_loopback(host: str) -> bool:
+    """A name or address stands for this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -5,13 +5,12 @@ On a cluster that others made, nothing of what we bring may be there yet.
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
 
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import CRD, NAMESPACE
+from k8s_ucp.kube import CRD, NAMESPACE, is_loopback
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.preflight.adoption import AdoptedCore, opened_core
 from k8s_ucp.topology.parts import ADOPTABLE
@@ -120,7 +119,4 @@ def _is_here_only(url: str) -> bool:
     if parts.scheme == "file" or url.startswith(("/", ".", "~")):
         return True
     host = parts.hostname or url.rpartition("@")[2].partition(":")[0]
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return is_loopback(host)

@@ -1,4 +1,4 @@
-"""Connections: the first ones of a process at once, and the way that a kubeconfig asks for."""
+"""Connections: what the first one of a process costs, and the way that a kubeconfig asks for."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Unreachable
 from k8s_ucp.kube.connection import Connection
 
 PROGRAM = """
 import random, sys, threading, time
-from k8s_ucp.kube import Kube
+from k8s_ucp.kube import Kube, Unreachable
 
 config = {
     "current-context": "a",
     "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-    "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}],
+    "clusters": [{"name": "a", "cluster": {
+        "server": "https://api.invalid:1", "proxy-url": "http://127.0.0.1:1"}}],
     "users": [{"name": "a", "user": {}}],
 }
 sys.setswitchinterval(1e-6)
@@ -28,7 +30,9 @@ failed = []
 def connect():
     time.sleep(random.random() * 0.4)
     try:
-        Kube(config).close()
+        Kube(config).version()
+    except Unreachable:
+        pass
     except BaseException as error:
         failed.append(repr(error))
 
@@ -46,6 +50,51 @@ def test_the_client_is_imported_once_for_all_threads() -> None:
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
     )
     assert ended.returncode == 0, ended.stderr
+
+
+LOADED = """
+import sys
+from k8s_ucp.kube import Kube, Unreachable
+
+try:
+    Kube({
+        "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "a"}}],
+        "clusters": [{"name": "a", "cluster": {"server": sys.argv[1], "tls-server-name": "a"}}],
+    }).version()
+except Unreachable:
+    print(*(each for each in ("kubernetes", "google.auth", "requests") if each in sys.modules))
+"""
+
+
+@pytest.mark.parametrize(
+    "server", ["https://127.0.0.1:1", "https://localhost:1", "https://[::1]:1"]
+)
+def test_a_server_of_this_machine_costs_no_import_of_the_client(server: str) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", LOADED, server],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert said.stdout == "\n"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"client-certificate-data": "bm9uZQ==", "client-key-data": "bm9uZQ=="},
+        {"client-certificate-data": "bm9uZQ=="},
+        {"client-certificate-data": "?", "client-key-data": "bm9uZQ=="},
+    ],
+)
+def test_credentials_that_are_none_are_no_bug_of_ours(broken: dict[str, str]) -> None:
+    whole = config(server="https://127.0.0.1:1")
+    whole["contexts"] = [{"name": "a", "context": {"cluster": "a", "user": "a"}}]
+    whole["users"] = [{"name": "a", "user": broken}]
+    with pytest.raises(Unreachable, match="certificates or key are not valid"):
+        Connection(whole).request("GET", "/readyz")
 
 
 def config(**cluster: str) -> dict[str, object]:

@@ -6,7 +6,6 @@ into use, `stop` and `delete` end that. What adoption leaves on the cluster is i
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -28,7 +27,7 @@ from k8s_ucp.clusters.existing import adoption
 from k8s_ucp.clusters.existing.adoption import AdoptionRecord, read_note, write_note
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
-from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable
+from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable, is_loopback
 from k8s_ucp.locks import locked
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.toolbox import Toolbox
@@ -176,7 +175,7 @@ class ExistingProvider:
     def _reachable(self, name: str, context: str, reach: Reach) -> dict[str, Any]:
         config = self._kubeconfig.config(context, name)
         server = str(config["clusters"][0]["cluster"]["server"])
-        if reach is Reach.PODS and _is_loopback(server):
+        if reach is Reach.PODS and is_loopback(urlsplit(server).hostname or ""):
             raise UcpError(
                 f"the API server of {name} ({server}) is not reachable from pods of "
                 "the core cluster",
@@ -258,14 +257,6 @@ def _has_ready_node(kube: Kube) -> bool:
         for node in nodes
         for condition in node.get("status", {}).get("conditions", ())
     )
-
-
-def _is_loopback(server: str) -> bool:
-    host = urlsplit(server).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def make(workspace: Workspace, topology: Topology, _: Toolbox | None = None) -> ExistingProvider:
