@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.kind, pytest.mark.parametrize("demo", ["kind"], indire
 
 POD = Kind("v1", "Pod", "pods")
 FUNCTION = Kind("pkg.crossplane.io/v1", "Function", "functions", namespaced=False)
+CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False)
 SECONDS = 420
 
 PODS = [
@@ -105,6 +106,7 @@ def test_a_claim_is_composed_by_our_function_s_package(demo: World) -> None:
         core.apply(each)
     until("it is healthy", lambda: is_healthy(core.get(FUNCTION, function_package.NAME)), SECONDS)
     serve_platform_api(core)
+    core.apply(composable())
     core.apply(claim())
 
     def children() -> set[tuple[str, str]]:
@@ -119,7 +121,18 @@ def test_a_claim_is_composed_by_our_function_s_package(demo: World) -> None:
     core.delete(POSTGRES, "orders", "team-a")
     until("it is gone", lambda: not children(), SECONDS)
     core.delete(FUNCTION, function_package.NAME)
+    core.delete(CLUSTER_ROLE, "composes-aws")
     core.close()
+
+
+def composable() -> Object:
+    """Crossplane's right to AWS's kinds: its RBAC manager gives it with a provider's package."""
+    groups = sorted({each.kind.group for each in KINDS.values()})
+    return CLUSTER_ROLE.object(
+        "composes-aws",
+        labels={"rbac.crossplane.io/aggregate-to-crossplane": "true"},
+        rules=[{"apiGroups": groups, "resources": ["*"], "verbs": ["*"]}],
+    )
 
 
 def is_healthy(item: Object) -> bool:
