@@ -150,6 +150,26 @@ def test_a_repository_is_pinned(workspace: Path, tmp_path: Path, toolbox: Toolbo
     ucp(workspace, "check")
 
 
+def test_a_clone_in_a_folder_with_a_space_is_known_by_its_remotes(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    remote = "https://git.invalid/their-apps.git"
+    application = (
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: web}\n"
+        f"spec:\n  project: default\n  source: {{repoURL: '{remote}', path: web}}\n"
+        "  destination: {server: 'https://kubernetes.default.svc', namespace: web}\n"
+    )
+    folder = write(
+        tmp_path / "their apps", {"argo/web.yaml": application, "web/web.yaml": DEPLOYMENT}
+    )
+    commit(folder)
+    subprocess.run(["git", "-C", str(folder), "remote", "add", "origin", remote], check=True)
+    assert "%20" in folder.as_uri()
+    ucp(workspace, "app", "import", folder.as_uri(), "--all")
+    web = load(workspace / "ucp.yaml").spec.apps[-1]
+    assert (web.name, web.repo, web.path) == ("web", folder.as_uri(), "web")
+
+
 def test_what_an_app_needs_is_named_with_it(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

@@ -180,7 +180,7 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
         root = Path(home, "a", "b", "c", "d", "chart")
         write_files(root, files)
         for address, others in beside.items():
-            target = Path(os.path.normpath(root / address.removeprefix("file://")))
+            target = Path(os.path.normpath(root / chart.neighbours[address]))
             if not target.is_relative_to(home):
                 raise UcpError(
                     f"the chart {chart.name} depends on {address}, which is too far away"

@@ -242,6 +242,17 @@ class ChartFile:
     version: str
     dependencies: tuple[Mapping[str, Any], ...] = ()
 
+    @property
+    def neighbours(self) -> dict[str, str]:
+        """{`file://` address: path from the chart's folder} of what it depends on.
+
+        Helm takes the path as it is written, unlike git: `%20` in it is no space.
+        """
+        addresses = (str(each.get("repository", "")) for each in self.dependencies)
+        return {
+            each: each.removeprefix("file://") for each in addresses if each.startswith("file://")
+        }
+
 
 def chart_file(files: Files) -> ChartFile:
     """Raises UsageError where it is none, or a library, which renders nothing."""

@@ -136,16 +136,12 @@ def _chart(place: FolderTree, path: str, fetcher: SourceFetcher | None) -> dict[
     chart = chart_file(files)
     if not chart.dependencies or fetcher is None:
         return files
-    addresses = [str(each.get("repository", "")) for each in chart.dependencies]
     beside = {}
-    for address in addresses:
-        if address.startswith("file://"):
-            folder = resolve(path, address.removeprefix("file://"))
-            if folder is None or not place.names(folder):
-                raise UsageError(
-                    f"the chart {chart.name} depends on {address}, which does not exist"
-                )
-            beside[address] = place.below(folder)
+    for address, relative in chart.neighbours.items():
+        folder = resolve(path, relative)
+        if folder is None or not place.names(folder):
+            raise UsageError(f"the chart {chart.name} depends on {address}, which does not exist")
+        beside[address] = place.below(folder)
     return with_dependencies(fetcher.helm(), files, beside)
 
 
@@ -203,17 +199,15 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
 def _neighbours(chart: ChartFile, path: str) -> list[str]:
     """Folders of charts that a chart depends on by a `file://` address. Raises UsageError."""
     found = []
-    for each in chart.dependencies:
-        address = str(each.get("repository", ""))
-        if address.startswith("file://"):
-            folder = resolve(path, address.removeprefix("file://"))
-            if folder is None:
-                raise UsageError(
-                    f"the chart {chart.name} depends on {address}, which is too far outside",
-                    next="add it from a clone of its git repository, all of which is read, or put "
-                    "that chart into its charts/ folder by `helm dependency build`",
-                )
-            found.append(folder)
+    for address, relative in chart.neighbours.items():
+        folder = resolve(path, relative)
+        if folder is None:
+            raise UsageError(
+                f"the chart {chart.name} depends on {address}, which is too far outside",
+                next="add it from a clone of its git repository, all of which is read, or put "
+                "that chart into its charts/ folder by `helm dependency build`",
+            )
+        found.append(folder)
     return [each for each in found if each]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.forms import find_form, manifest_files, unkustomizable
+from k8s_ucp.gitops.manifests.forms import chart_file, find_form, manifest_files, unkustomizable
 from k8s_ucp.gitops.manifests.yaml_text import repeated_key
 
 SERVICE = b"apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
@@ -128,3 +128,19 @@ def test_settings_of_tools_are_no_manifests(version: str) -> None:
     files = {"web.yaml": SERVICE, "tool.yaml": f"apiVersion: {version}\nkind: Config\n".encode()}
     assert manifest_files(files) == ["web.yaml"]
     assert find_form(files).form == "kustomize"
+
+
+def test_what_lies_beside_a_chart_is_named_as_helm_reads_it() -> None:
+    chart = """
+name: web
+version: 1.0.0
+dependencies:
+  - {name: a, version: 1.0.0, repository: "file://../my charts/a"}
+  - {name: b, version: 1.0.0, repository: "file://../my%20charts/b"}
+  - {name: c, version: 1.0.0, repository: "https://charts.example.org"}
+  - {name: d, version: 1.0.0}
+"""
+    assert chart_file({"Chart.yaml": chart.encode()}).neighbours == {
+        "file://../my charts/a": "../my charts/a",
+        "file://../my%20charts/b": "../my%20charts/b",
+    }

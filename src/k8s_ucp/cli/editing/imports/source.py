@@ -66,6 +66,7 @@ def _of_commit(
     call: Invocation, topology: Topology, url: str, revision: str | None, auth: str | None
 ) -> ImportSource:
     from k8s_ucp.cli.app_sources import credential_for
+    from k8s_ucp.git.local_refs import local_folder
     from k8s_ucp.gitops.manifests.git_source import find_commit, open_commit
     from k8s_ucp.topology import App
     from k8s_ucp.workspace import cache_folder
@@ -77,9 +78,8 @@ def _of_commit(
     if revision != commit:
         call.console.say(f"{revision or 'the default branch'} of {url} is commit {commit}")
     title = url.rstrip("/").removesuffix("/.git").rpartition("/")[2].removesuffix(".git")
-    urls: tuple[str, ...] = (url,)
-    if url.startswith("file://"):
-        urls = (url, *_remotes(Path(url.removeprefix("file://"))))
+    folder = local_folder(url)
+    urls = (url, *(_remotes(folder) if folder else ()))
     place = open_commit(url, commit, cache_folder(), credential)
     return ImportSource(place, title, urls, url=url, commit=commit, credential=credential)
 
