@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from k8s_ucp.gitops.manifests.build_charts import NO_HELM, build_charts
+from k8s_ucp.gitops.manifests.helm import call
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.chart_servers import web_files
 
@@ -58,3 +61,27 @@ def test_a_chart_that_can_not_be_rendered_is_told(tmp_path: Path, toolbox: Toolb
     built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
     assert "nil pointer" in built.failures[FOLDER]
     assert build_charts(None, tmp_path, [FOLDER], {}).failures == {FOLDER: NO_HELM}
+
+
+def test_helm_gets_the_way_to_the_network_and_no_credential(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way = {
+        "HTTPS_PROXY": "http://proxy.example.org:3128",
+        "no_proxy": "localhost",
+        "SSL_CERT_FILE": "/etc/company.pem",
+        "SSL_CERT_DIR": "/etc/company",
+    }
+    secret = ("UCP_GIT_TOKEN", "AWS_SECRET_ACCESS_KEY", "HELM_PLUGINS", "KUBECONFIG")
+    for name, value in [*way.items(), *((each, "canary") for each in secret)]:
+        monkeypatch.setenv(name, value)
+    program = tmp_path / "helm"
+    program.write_text("#!/bin/sh\nexec env\n")
+    program.chmod(0o700)
+    said = call(program, [], home=tmp_path, timeout=30)
+    seen = dict(line.partition("=")[::2] for line in said.splitlines())
+    assert {name: seen.get(name) for name in way} == way
+    assert "canary" not in said
+    assert {seen[f"HELM_{each}_HOME"] for each in ("CACHE", "CONFIG", "DATA")} <= {
+        str(tmp_path / each) for each in ("CACHE", "CONFIG", "DATA")
+    }

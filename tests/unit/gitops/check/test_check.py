@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from k8s_ucp.gitops.check.objects import (
     missing,
     unpinned_image,
 )
-from k8s_ucp.gitops.check.repositories import find_host_faults
+from k8s_ucp.gitops.check.repositories import find_host_faults, transports
 from k8s_ucp.gitops.check_hook import changed_apps
 from k8s_ucp.gitops.manifests.build_many import Built, objects
 from k8s_ucp.gitops.manifests.sources import refused
@@ -482,3 +483,22 @@ def test_kinds_that_somebody_else_must_bring_are_found() -> None:
     objects = [crd, *({"apiVersion": version, "kind": kind} for version, kind in others)]
     assert foreign_kinds(objects) == ["Rollout.argoproj.io"]
     assert foreign_kinds(objects[1:]) == ["Own.own.example", "Rollout.argoproj.io"]
+
+
+@pytest.mark.parametrize(
+    ("git", "spoken"),
+    [
+        ("", {"file"}),
+        ("git: {provider: url, core: 'https://h/c', apps: 'ssh://git@h/a'}", {"https", "ssh"}),
+        ("git: {provider: url, core: 'https://h/c', apps: 'git@h:a'}", {"https"}),
+        ("git: {provider: url, core: 'http://h.lan/c', apps: 'https://h/a'}", {"http", "https"}),
+    ],
+)
+def test_bases_come_in_clear_text_only_where_the_owner_chose_that(
+    git: str, spoken: set[str]
+) -> None:
+    text = (
+        "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
+        f"spec:\n  {git or '{}'}\n"
+    )
+    assert transports(parse(text, Path("ucp.yaml"))) == spoken

@@ -141,6 +141,16 @@ def test_each_cluster_keeps_its_backups_in_a_folder_of_its_own() -> None:
     }
 
 
+def test_velero_s_plugin_for_aws_is_the_repaired_one() -> None:
+    values = documents(
+        render(with_addons(velero=True), FACTS).core, "platform/velero/values/eks.yaml"
+    )[0]
+    [plugin] = values["initContainers"]
+    image, _, tag = plugin["image"].rpartition(":v")
+    assert image == "velero/velero-plugin-for-aws"
+    assert tuple(map(int, tag.split("."))) >= (1, 14, 3)
+
+
 @pytest.mark.parametrize(
     ("folders", "core", "environments"),
     [(("core", "stage"), "core", "environment"), (("kind", "gke"), "kind", "provider")],
