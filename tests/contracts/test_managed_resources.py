@@ -57,7 +57,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "InternetGateway.ec2": {},
     "Instance.ec2": {"ami": "ami-12c6146b", "instanceType": "t3.small"},
 }
-CREATE_STEPS, DELETE_STEPS = 11, 5
+CREATE_STEPS, DELETE_STEPS = 10, 5
 """Of a VPC, from declared to ready and from deleted to gone; one more than there are is none."""
 
 

@@ -9,7 +9,7 @@ https://github.com/crossplane/crossplane-runtime, pkg/reconciler/managed
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -30,19 +30,34 @@ class ReferenceMissing(UcpError):
     """What a field refers to doesn't exist, or has no name in the cloud yet."""
 
 
+@dataclass(frozen=True)
+class ManagedChange:
+    """What is written to an object at once: everybody who watches it looks again at each write.
+
+    parameters: fields of forProvider. finalizer: None leaves it as it is.
+    """
+
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    finalizer: bool | None = None
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """forProvider with its references resolved. found: fields of it that the object lacks."""
+
+    parameters: Mapping[str, Any]
+    found: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Store(Protocol):
     """The API server, as far as one managed resource needs it."""
 
-    def annotate(self, item: Object, annotations: Mapping[str, str | None]) -> Object:
-        """Write annotations at once, whatever else changed meanwhile."""
+    def write(self, item: Object, change: ManagedChange) -> Object:
+        """Whatever else changed meanwhile; nothing where the object is like that already."""
 
-    def set_finalizer(self, item: Object, present: bool) -> Object: ...
-
-    def set_parameters(self, item: Object, parameters: Mapping[str, Any]) -> Object:
-        """Write fields of forProvider."""
-
-    def resolve(self, item: Object) -> Mapping[str, Any]:
-        """forProvider with its references resolved. Raises ReferenceMissing."""
+    def resolve(self, item: Object) -> Resolved:
+        """Writes nothing. Raises ReferenceMissing."""
 
     def publish(self, item: Object, details: Mapping[str, str]) -> None:
         """Write the connection Secret, where one is asked for."""
@@ -103,7 +118,7 @@ def reconcile(
         disconnect(item)
         return _let_go(item, store)
     if not _annotation(item, EXTERNAL_NAME) and external.named_by_us:
-        item = store.annotate(item, {EXTERNAL_NAME: item["metadata"]["name"]})
+        item = store.write(item, ManagedChange({EXTERNAL_NAME: item["metadata"]["name"]}))
     try:
         connect(item)
         if creation_is_uncertain(item):
@@ -116,7 +131,7 @@ def reconcile(
                     reason="CannotInitializeManagedResource",
                 )
             ended = {SUCCEEDED: store.now(), EXTERNAL_NAME: found}
-            item = store.annotate(item, ended if found else {FAILED: store.now()})
+            item = store.write(item, ManagedChange(ended if found else {FAILED: store.now()}))
         if not deleted:
             return _look(item, external, store, policies)
         result = _delete(item, external)
@@ -129,35 +144,43 @@ def reconcile(
 
 
 def _look(item: Object, external: External, store: Store, policies: Policies) -> Result:
-    declared = _declared(item, store.resolve(item))
+    resolved = store.resolve(item)
+    declared = _declared(item, resolved.parameters)
     seen = external.observe(declared)
     if not seen.exists and not policies.may("Create"):
+        store.write(item, ManagedChange(parameters=resolved.found))
         return _failed("backoff", "the external resource does not exist")
-    if seen.exists and seen.details:
-        store.publish(item, seen.details)
-    item = store.set_finalizer(item, True)
     if not seen.exists:
-        return _create(item, external, store, declared)
-    if seen.late and policies.may("LateInitialize"):
-        store.set_parameters(item, seen.late)
+        return _create(item, external, store, declared, resolved.found)
+    if seen.details:
+        store.publish(item, seen.details)
+    late = seen.late if policies.may("LateInitialize") else {}
+    store.write(item, ManagedChange(parameters=merged(resolved.found, late), finalizer=True))
     if not seen.up_to_date and policies.may("Update"):
         external.update(declared)
         return replace(_well(seen), again="soon", event=_note("UpdatedExternalResource", ""))
     return _well(seen)
 
 
-def _create(item: Object, external: External, store: Store, declared: Declared) -> Result:
-    item = store.annotate(item, {PENDING: store.now()})
+def _create(
+    item: Object,
+    external: External,
+    store: Store,
+    declared: Declared,
+    found: Mapping[str, Any],
+) -> Result:
+    """found: references that are to be written, before the cloud is asked for anything."""
+    item = store.write(item, ManagedChange({PENDING: store.now()}, found, finalizer=True))
     try:
         name = external.create(replace(declared, parameters=_initial(item, declared.parameters)))
     except CloudFailed as error:
         if error.certain:
-            store.annotate(item, {FAILED: store.now()})
+            store.write(item, ManagedChange({FAILED: store.now()}))
         return replace(
             _failed("backoff", error.message, reason="CannotCreateExternalResource"),
             ready=_CREATING,
         )
-    store.annotate(item, {SUCCEEDED: store.now(), EXTERNAL_NAME: name})
+    store.write(item, ManagedChange({SUCCEEDED: store.now(), EXTERNAL_NAME: name}))
     note = _note("CreatedExternalResource", "Successfully requested creation of external resource")
     return Result("next", _SYNCED, _CREATING, event=note)
 
@@ -177,7 +200,7 @@ def _delete(item: Object, external: External) -> Result | None:
 
 
 def _let_go(item: Object, store: Store) -> Result:
-    store.set_finalizer(item, False)
+    store.write(item, ManagedChange(finalizer=False))
     return Result("never", gone=True)
 
 
@@ -224,12 +247,13 @@ def _parameters(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _initial(item: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     """Parameters of a creation: with those of initProvider, which later looks leave alone."""
-    return _merged((item.get("spec") or {}).get("initProvider") or {}, parameters)
+    return merged((item.get("spec") or {}).get("initProvider") or {}, parameters)
 
 
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two trees of parameters as one; of what both have, `above` counts."""
     return {**below, **above} | {
-        key: _merged(below[key], value)
+        key: merged(below[key], value)
         for key, value in above.items()
         if isinstance(value, Mapping) and isinstance(below.get(key), Mapping)
     }

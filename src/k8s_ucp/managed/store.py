@@ -11,7 +11,14 @@ from typing import Any
 from k8s_ucp.kube import SECRET, Conflict, Kind, Kube, Object, controller_reference
 from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.managed.paths import put_path
-from k8s_ucp.managed.reconcile import FINALIZER, ReferenceMissing, Result
+from k8s_ucp.managed.reconcile import (
+    FINALIZER,
+    ManagedChange,
+    ReferenceMissing,
+    Resolved,
+    Result,
+    merged,
+)
 from k8s_ucp.managed.references import ReferenceLookup, ResourceReference, resolve, wanted_of
 
 CONNECTION_TYPE = "connection.crossplane.io/v1alpha1"
@@ -32,21 +39,14 @@ class KubeStore:
     secrets: Mapping[str, str]
     clock: Callable[[], float]
 
-    def annotate(self, item: Object, annotations: Mapping[str, str | None]) -> Object:
-        return self._patch(item, {"metadata": {"annotations": dict(annotations)}})
-
-    def set_finalizer(self, item: Object, present: bool) -> Object:
+    def write(self, item: Object, change: ManagedChange) -> Object:
         """Raises Conflict where the object changed often in between."""
         for attempt in range(5):
-            there = item["metadata"].get("finalizers") or []
-            if (FINALIZER in there) is present:
+            patch = _patch_for(item, change)
+            if not patch:
                 return item
-            others = [each for each in there if each != FINALIZER]
-            version = item["metadata"]["resourceVersion"]
-            wanted = [*others, FINALIZER] if present else others
-            change = {"metadata": {"resourceVersion": version, "finalizers": wanted}}
             try:
-                return self._patch(item, change)
+                return self._patch(item, patch)
             except Conflict:
                 if attempt == 4:
                     raise
@@ -54,18 +54,13 @@ class KubeStore:
                 item = self.kube.get(self.kind, metadata["name"], metadata.get("namespace"))
         raise AssertionError("the last attempt returns or raises")
 
-    def set_parameters(self, item: Object, parameters: Mapping[str, Any]) -> Object:
-        return self._patch(item, {"spec": {"forProvider": dict(parameters)}})
-
-    def resolve(self, item: Object) -> Mapping[str, Any]:
-        namespace = item["metadata"].get("namespace")
+    def resolve(self, item: Object) -> Resolved:
         found: Object = {}
         for wanted in wanted_of(item, self.references):
             put_path(found, wanted.reference.field, resolve(wanted, self._asked_for(wanted)))
-        if found:
-            item = self.set_parameters(item, found)
-        parameters = item["spec"]["forProvider"]
-        return {**parameters, **self._secret_values(parameters, namespace)}
+        parameters = merged(item["spec"]["forProvider"], found)
+        secrets = self._secret_values(parameters, item["metadata"].get("namespace"))
+        return Resolved({**parameters, **secrets}, found)
 
     def publish(self, item: Object, details: Mapping[str, str]) -> None:
         """Into the object's own namespace. Raises CloudFailed for a Secret of somebody else's."""
@@ -142,6 +137,21 @@ class KubeStore:
             change,
             subresource=subresource,
         )
+
+
+def _patch_for(item: Object, change: ManagedChange) -> Object:
+    """As a merge patch; empty where the object is like that already."""
+    metadata: Object = {"annotations": dict(change.annotations)} if change.annotations else {}
+    there = item["metadata"].get("finalizers") or []
+    if change.finalizer is not None and (FINALIZER in there) is not change.finalizer:
+        others = [each for each in there if each != FINALIZER]
+        # A patch has the whole list: it holds for the version that was read.
+        metadata["resourceVersion"] = item["metadata"]["resourceVersion"]
+        metadata["finalizers"] = [*others, FINALIZER] if change.finalizer else others
+    return {
+        **({"metadata": metadata} if metadata else {}),
+        **({"spec": {"forProvider": dict(change.parameters)}} if change.parameters else {}),
+    }
 
 
 def _condition(

@@ -15,6 +15,9 @@ from k8s_ucp.managed.reconcile import (
     EXTERNAL_NAME,
     FINALIZER,
     PENDING,
+    SUCCEEDED,
+    ManagedChange,
+    Resolved,
     Result,
     reconcile,
 )
@@ -86,6 +89,7 @@ class MemoryStore:
 
     item: dict[str, Any]
     published: dict[str, str] = field(default_factory=dict)
+    changes: list[ManagedChange] = field(default_factory=list)
     clock: int = 0
     dies: int = 0
     """Before which write from now the process ends; 0 for none."""
@@ -95,26 +99,21 @@ class MemoryStore:
         if self.dies == 0:
             raise Killed
 
-    def annotate(
-        self, item: dict[str, Any], annotations: Mapping[str, str | None]
-    ) -> dict[str, Any]:
+    def write(self, item: dict[str, Any], change: ManagedChange) -> dict[str, Any]:
         self._write()
-        self.item["metadata"].setdefault("annotations", {}).update(annotations)
+        self.changes.append(change)
+        metadata = self.item["metadata"]
+        metadata.setdefault("annotations", {}).update(change.annotations)
+        self.item["spec"]["forProvider"].update(change.parameters)
+        if change.finalizer is not None:
+            metadata["finalizers"] = [FINALIZER] if change.finalizer else []
         return self.item
 
-    def set_finalizer(self, item: dict[str, Any], present: bool) -> dict[str, Any]:
-        self._write()
-        self.item["metadata"]["finalizers"] = [FINALIZER] if present else []
-        return self.item
-
-    def set_parameters(self, item: dict[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-        self._write()
-        self.item["spec"]["forProvider"].update(parameters)
-        return self.item
-
-    def resolve(self, item: dict[str, Any]) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = item["spec"]["forProvider"]
-        return found
+    def resolve(self, item: dict[str, Any]) -> Resolved:
+        parameters = item["spec"]["forProvider"]
+        if "networkRef" not in parameters or "network" in parameters:
+            return Resolved(parameters)
+        return Resolved({**parameters, "network": "n-1"}, {"network": "n-1"})
 
     def publish(self, item: dict[str, Any], details: Mapping[str, str]) -> None:
         self._write()
@@ -171,6 +170,26 @@ def test_from_a_declaration_to_a_resource_and_back() -> None:
     assert look(there, cloud).ready == ("False", "Deleting", "")
     assert look(there, cloud).gone
     assert (cloud.resources, there.item["metadata"]["finalizers"]) == ({}, [])
+
+
+def test_before_a_creation_one_write_says_all_of_it() -> None:
+    there, cloud = store(forProvider={"size": 1, "networkRef": {"name": "shared"}}), MemoryCloud()
+    written: list[int] = []
+    cloud_create = cloud.create
+
+    def create(declared: Declared) -> str:
+        written.append(len(there.changes))
+        assert declared.parameters["network"] == "n-1"
+        return cloud_create(declared)
+
+    cloud.create = create  # type: ignore[method-assign]
+    look(there, cloud)
+
+    before, after = there.changes
+    assert written == [1]
+    assert (list(before.annotations), before.parameters) == ([PENDING], {"network": "n-1"})
+    assert before.finalizer
+    assert list(after.annotations) == [SUCCEEDED, EXTERNAL_NAME]
 
 
 def test_a_creation_alone_has_what_is_given_for_it() -> None:

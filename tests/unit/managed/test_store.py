@@ -1,0 +1,104 @@
+"""What is written of a managed resource, and what happens when somebody else writes, too."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from k8s_ucp.kube import Conflict, Kind, Kube
+from k8s_ucp.managed.reconcile import FINALIZER, PENDING, ManagedChange
+from k8s_ucp.managed.references import ResourceReference
+from k8s_ucp.managed.store import KubeStore
+
+SUBNET = Kind("ec2.aws.m.upbound.io/v1beta1", "Subnet", "subnets")
+VPC = Kind("ec2.aws.m.upbound.io/v1beta1", "VPC", "vpcs")
+
+
+class ChangingKube:
+    """Somebody else writes the object before each of the first patches."""
+
+    def __init__(self, item: dict[str, Any], others: int = 0) -> None:
+        self.item, self.others = item, others
+        self.patches: list[dict[str, Any]] = []
+
+    def get(self, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:
+        return self.item
+
+    def find(self, kind: Kind, name: str, namespace: str | None) -> dict[str, Any] | None:
+        return {
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "annotations": {"crossplane.io/external-name": "vpc-1"},
+            },
+            "status": {"conditions": []},
+        }
+
+    def patch(
+        self, kind: Kind, name: str, namespace: str, change: dict[str, Any], *, subresource: str
+    ) -> dict[str, Any]:
+        metadata = self.item["metadata"]
+        if self.others:
+            self.others -= 1
+            version = str(int(metadata["resourceVersion"]) + 1)
+            finalizers = [*metadata.get("finalizers", ()), f"other-{version}"]
+            metadata = {**metadata, "resourceVersion": version, "finalizers": finalizers}
+            self.item = {**self.item, "metadata": metadata}
+        asked = change.get("metadata", {})
+        if asked.get("resourceVersion", metadata["resourceVersion"]) != metadata["resourceVersion"]:
+            raise Conflict(f"{name} has changed")
+        self.patches.append(change)
+        return self.item
+
+
+def subnet(**metadata: Any) -> dict[str, Any]:
+    item = SUBNET.object("a", "team", spec={"forProvider": {"vpcIdRef": {"name": "shared"}}})
+    item["metadata"] |= {"resourceVersion": "1", **metadata}
+    return item
+
+
+def store(kube: ChangingKube) -> KubeStore:
+    references = (ResourceReference("vpcId", "VPC"),)
+    return KubeStore(cast(Kube, kube), SUBNET, references, {"VPC": VPC}, {}, lambda: 0.0)
+
+
+def test_reference_finalizer_and_annotation_are_one_patch() -> None:
+    kube = ChangingKube(subnet())
+    resolved = store(kube).resolve(kube.item)
+    assert kube.patches == []
+
+    store(kube).write(kube.item, ManagedChange({PENDING: "now"}, resolved.found, finalizer=True))
+
+    assert resolved.parameters == {"vpcIdRef": {"name": "shared"}, "vpcId": "vpc-1"}
+    assert kube.patches == [
+        {
+            "metadata": {
+                "annotations": {PENDING: "now"},
+                "resourceVersion": "1",
+                "finalizers": [FINALIZER],
+            },
+            "spec": {"forProvider": {"vpcId": "vpc-1"}},
+        }
+    ]
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_nothing_is_written_where_nothing_changes(present: bool) -> None:
+    kube = ChangingKube(subnet(finalizers=[FINALIZER] if present else []))
+    store(kube).write(kube.item, ManagedChange(finalizer=present))
+    store(kube).write(kube.item, ManagedChange())
+    assert kube.patches == []
+
+
+def test_a_finalizer_that_somebody_else_adds_meanwhile_stays() -> None:
+    kube = ChangingKube(subnet(), others=2)
+    store(kube).write(kube.item, ManagedChange(finalizer=True))
+    assert kube.patches[0]["metadata"]["finalizers"] == ["other-2", "other-3", FINALIZER]
+
+
+def test_an_object_that_never_rests_is_left_to_the_next_look() -> None:
+    kube = ChangingKube(subnet(), others=9)
+    with pytest.raises(Conflict):
+        store(kube).write(kube.item, ManagedChange({PENDING: "now"}, finalizer=True))
+    assert kube.patches == []
