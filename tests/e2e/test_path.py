@@ -602,6 +602,36 @@ def test_state_is_private(demo: World) -> None:
     assert wrong == []
 
 
+SAYING: tuple[tuple[tuple[str, ...], set[int]], ...] = (
+    *(
+        (words, {0, 1})
+        for words in (
+            ("status",),
+            ("status", "-o", "yaml"),
+            ("diff", "-o", "json"),
+            ("events",),
+            ("doctor", "-o", "json"),
+            ("clusters", "-o", "json"),
+            ("team", "list"),
+            ("claim", "list"),
+            ("stop", "--plan", "-o", "json"),
+            ("stop", "--env", "stage", "--plan"),
+            ("recreate", "--env", "stage", "--plan"),
+            ("destroy", "--plan"),
+            ("env", "remove", "prod", "--plan"),
+            ("app", "remove", "echo", "--plan"),
+        )
+    ),
+    (("recreate",), {1}),
+    (("cloud", "ledger"), {0, 1, 2}),
+    (("stop", "--env", "moon", "--yes"), {2}),
+    (("recreate", "--env", "moon", "--yes"), {2}),
+    (("team", "remove", "nobody", "--yes"), {2}),
+    (("promote", "moon", "--env", "stage", "--tag", "1"), {1, 2}),
+)
+"""Commands that tell much, or are refused, with their exit codes."""
+
+
 def test_no_secret_leaves_its_place(demo: World) -> None:
     core = demo.kube("core")
     canaries = set()
@@ -614,6 +644,17 @@ def test_no_secret_leaves_its_place(demo: World) -> None:
                 canaries.add(json.loads(text)["bearerToken"])
     assert len(canaries) >= 4
     public = [" ".join(process.cmdline()) for process in demo.processes()]
+    for words, expected in SAYING:
+        code, out, said = demo.run_here(*words)
+        assert code in expected, f"{words}: {code}\n{said}"
+        public += [out, said]
+    bundle = demo.home / "bundle.tar.gz"
+    demo.run_here("doctor", "--bundle", str(bundle))
+    with tarfile.open(bundle) as archive:
+        members = (archive.extractfile(each) for each in archive)
+        public += [each.read().decode("utf-8", "replace") for each in members if each]
+    public += [each.read_text("utf-8") for each in demo.state.glob("*.json")]
+    public += [each.read_text("utf-8") for each in demo.state.glob("unfinished/*.json")]
     public += [path.read_text(errors="replace") for path in (demo.state / "logs").rglob("*.log*")]
     public.append((demo.workspace / "ucp.yaml").read_text())
     for repository in ("core", "apps"):
