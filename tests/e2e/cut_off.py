@@ -25,6 +25,7 @@ from typing import Any
 from k8s_ucp.cli import main
 from k8s_ucp.engine import pipeline
 from k8s_ucp.engine.journal import Journal
+from tests.e2e import newer_ucp
 
 EFFECTS = frozenset(
     {
@@ -129,5 +130,6 @@ def prepare(point: str) -> Cut:
 
 
 if __name__ == "__main__":
+    newer_ucp.take_pins()
     with prepare(sys.argv.pop(1)).around("command"):
         main.main()

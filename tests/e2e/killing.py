@@ -32,6 +32,15 @@ def points_of(step: str, dice: random.Random) -> list[str]:
     return [f"before:{step}", f"inside:{moment}:{step}", f"after:{step}"]
 
 
+def cut_somewhere(world: World, plan: Plan[StartContext], *words: str) -> bool:
+    """Kill a command at a point of its plan that the seed draws; whether it got there."""
+    dice = random.Random(SEED)
+    point = dice.choice(points(plan, dice))
+    done = cut(world, point, *words)
+    assert done.returncode in (KILLED, 0), f"{point} of {words}: {done.stderr}"
+    return done.returncode == KILLED
+
+
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[None]:
     """The folder is a file system of its own, in memory. Needs root."""

@@ -12,13 +12,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from k8s_ucp.tools import catalogue
 from k8s_ucp.tools.catalogue import Tool
 from k8s_ucp.tools.go.compiler import find_compiler
 from k8s_ucp.tools.recipe import needed_compiler, recipe_of
 from k8s_ucp.tools.store import ToolStore
+
+if TYPE_CHECKING:
+    from tests.e2e.world import World
 
 VARIABLE = "NEWER_PINS"
 COMMAND = (sys.executable, str(Path(__file__).resolve()))
@@ -70,9 +73,27 @@ def _install(store: ToolStore, tool: Tool, *, broken: bool) -> Path:
     return store.folder(name)
 
 
-def main() -> None:
-    pins = dict(each.split("=") for each in os.environ[VARIABLE].split())
+@contextmanager
+def newer(world: World, pins: Mapping[str, str]) -> Iterator[None]:
+    """Commands in the world are those of a ucp with newer pins."""
+    before = world.command
+    world.command = COMMAND
+    world.environment[VARIABLE] = " ".join(f"{name}={version}" for name, version in pins.items())
+    try:
+        yield
+    finally:
+        world.command = before
+        del world.environment[VARIABLE]
+
+
+def take_pins() -> None:
+    """Those that the variable names are this process's."""
+    pins = dict(each.split("=") for each in os.environ.get(VARIABLE, "").split())
     cast(dict[str, Tool], catalogue.CATALOGUE).update(with_versions(pins))
+
+
+def main() -> None:
+    take_pins()
     from k8s_ucp.cli.main import run
 
     sys.exit(run(sys.argv[1:]))

@@ -12,11 +12,13 @@ from functools import partial
 import psutil
 import pytest
 
-from k8s_ucp import yaml_io
+from k8s_ucp import plans, yaml_io
 from k8s_ucp.aws.account import read_account
 from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
+from k8s_ucp.engine.pipeline import Plan
 from k8s_ucp.kube import NAMESPACE, SECRET, Kind, Kube
 from k8s_ucp.names import CLUSTERS_NAMESPACE
+from tests.e2e.killing import cut_somewhere
 from tests.e2e.pages import follow, healthy
 from tests.e2e.world import World, until
 from tests.postgres_client import psql
@@ -72,7 +74,11 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) 
     def all_is_gone() -> None:
         theirs = of_others(world, 20)
         a_silent_core_is_destroyed_by_its_name_alone(world)
-        assert "none is left" in world.ucp("destroy", "--yes", "--delete-data", timeout=300).stderr
+        words = ("destroy", "--yes", "--delete-data")
+        # Later than there, the clouds were seen empty, and the core can't be asked any more.
+        until_verified = Plan("destroy", plans.destroy().tasks[:6])
+        cut_somewhere(world, until_verified, *words)
+        assert "none is left" in world.ucp(*words, timeout=300).stderr
         ledger = (world.state / "components/cloud/ledger.jsonl").read_text("utf-8")
         entries = [CloudLedgerEntry(**json.loads(line)) for line in ledger.splitlines()]
         assert {id for _, _, id in remaining(entries)} == theirs

@@ -1,8 +1,9 @@
 """SIGKILL before, inside and after every step of every command; a full disk; a remote that is away.
 
 The points are those of the plans. A command is killed at one, run again and killed at the next, and
-so on through its plan; then it is left to its end. What is there afterwards is compared with what
-the same commands make that nobody interrupts.
+so on through its plan; then it is left to its end. What is there afterwards is what there was
+before, or what the same command makes that nobody interrupts. One topology lives through all of
+them, and another one in the simulated cloud, whose ledger counts what is there twice or left.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
 import tarfile
+import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,11 +32,15 @@ from k8s_ucp import plans
 from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Plan
+from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
+from tests.conftest import CACHE
 from tests.e2e.conftest import make_world
-from tests.e2e.killing import KILLED, cut, points, points_of, small_disk
+from tests.e2e.killing import KILLED, SEED, cut, points, points_of, small_disk
+from tests.e2e.newer_ucp import installed, newer
 from tests.e2e.test_faults import names_of_processes
+from tests.e2e.test_upgrade import kubernetes_of, pods, versions
 from tests.e2e.world import World, until
 from tests.evidence import table
 from tests.integration.gitops.promotion.git_servers import (
@@ -42,48 +51,121 @@ from tests.integration.gitops.promotion.git_servers import (
 )
 from tests.integration.gitops.promotion.soak import Cases, SoakRecord
 
-CHAINS = 3
-"""Of kills through all commands, each with other moments inside the steps."""
 CODE = (
     "src/k8s_ucp/plans.py",
     "src/k8s_ucp/engine",
-    "src/k8s_ucp/steps",
     "tests/e2e/test_interruptions.py",
     "tests/e2e/cut_off.py",
     "tests/e2e/killing.py",
 )
+TOPOLOGY = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {name: demo}
+spec:
+  environments: [{name: stage}]
+  apps: [{name: echo, image: ealen/echo-server, tag: 0.9.2}]
+"""
+IN_A_CLOUD = TOPOLOGY.replace(
+    "[{name: stage}]", "[{name: stage}, {name: eu, cluster: {provider: eks}, promotesFrom: stage}]"
+).replace("spec:", "spec:\n  clouds: {aws: {simulated: true}}")
+REMOTE = TOPOLOGY.replace("spec:", "spec:\n  git: {provider: url, core: CORE, apps: APPS}")
+PINS = {
+    "argocd": "99.0.0",
+    "crossplane": "99.0.0",
+    "kubernetes": f"{CATALOGUE['kubernetes'].version}9",
+}
+RECREATION = (
+    "install-tools",
+    "publish-repositories",
+    "await-clusters-gone",
+    "publish-repositories#2",
+    # What comes back by now is waited for only.
+    "publish-repositories",
+    "await-environments",
+    "await-applications",
+)
+"""Steps of `ucp recreate --env`, which runs plans between waits."""
+FAULT_SECONDS = 15.0
+"""The longest that a disk stays full, or a remote away: waits of a start would last for minutes."""
 
-pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("toolbox")]
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.usefixtures("toolbox"),
+    pytest.mark.timeout(7200),
+]
 
 
-@dataclass
-class Tally:
-    """What became of the points, noted command by command: a life takes long on a busy machine."""
+class Interruptions:
+    """What became of the points, noted command by command."""
 
-    case: str
-    record: SoakRecord
-    commands: int = 0
+    def __init__(self) -> None:
+        self.record = SoakRecord("interruptions", "Cut off at every step", CODE, told=_page)
+        self.dice = random.Random(SEED)
 
-    def kill_through(self, world: World, points: Sequence[str], *words: str) -> None:
-        """Kill a command at each point, one run after the other; then leave it to its end."""
-        killed, ended = 0, []
-        for point in points:
-            done = cut(world, point, *words)
-            said = f"{point} of {words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-            assert done.returncode in (KILLED, 0), said
-            if done.returncode == 0:
-                # It had nothing to do there.
-                ended.append(point)
-                continue
-            killed += 1
+    def points(self, plan: Plan[StartContext]) -> list[str]:
+        return points(plan, self.dice)
+
+    def lacks(self, *cases: str) -> bool:
+        return not all(self.record.has(each) for each in cases)
+
+    def kill_through(self, world: World, chosen: Sequence[str], *words: str) -> dict[str, object]:
+        """Kill a command at each point, one run after the other; then leave it to its end.
+
+        A run that comes to its end before its point has finished what was begun: the next one
+        begins anew, and gets there.
+        """
+        began, missed = time.monotonic(), []
+        for point in chosen:
+            for _ in range(2):
+                done = cut(world, point, *words)
+                said = f"{point} of {words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+                assert done.returncode in (KILLED, 0), said
+                if done.returncode == KILLED:
+                    break
+            else:
+                missed.append(point)
+            print(f"{time.monotonic() - began:6.1f} s {point}", flush=True)
         world.ucp(*words, timeout=600)
-        self.commands += 1
-        facts = {"points": len(points), "met": f"{killed} killed", "note": ", ".join(ended)}
-        self.record.add(f"{self.case}, {self.commands}: ucp {' '.join(words)}", facts)
+        assert world.status()["unfinished"] == []
+        assert missed == []
+        return {
+            "points": len(chosen),
+            "met": f"{len(chosen)} of {len(chosen)} killed, and continued",
+            "seconds": f"{time.monotonic() - began:.0f}",
+        }
+
+
+def _page(cases: Cases) -> str:
+    rows = [
+        (f"`{name}`" if name.startswith("ucp ") else name, *found.values())
+        for name, found in cases.items()
+    ]
+    columns = ("what", "points", "what came of it", "seconds", "the same afterwards")
+    return "\n\n".join(
+        (
+            table(columns, rows),
+            "Points are those of the plans: before, inside (at a random one of the first forty "
+            "effects, such as a file, a program or a request) and after each step. A command is "
+            "killed at a point, run again and killed at the next, through its whole plan, and left "
+            "to its end after the last. So no step begins twice from the same half-done state, and "
+            "each finds what a kill in the step before it has left. What is compared afterwards "
+            "stands in the last column; UIDs are those of namespaces, Applications and "
+            "LocalClusters.",
+            f"The disk is full, or the remote away, from the begin of each step until the command "
+            f"ends, at most {FAULT_SECONDS:.0f} s; then the next command comes, and at the end one "
+            "that nothing disturbs.",
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def kills() -> Interruptions:
+    return Interruptions()
 
 
 def trees(world: World) -> dict[str, bytes]:
-    """What both repositories hold, wherever they lie. The backup is encrypted anew each time."""
+    """What both repositories hold. The backup is encrypted anew each time, ports are free ones."""
     machine = Workspace.at(world.workspace).machine_id(world.topology)
     found = {}
     for name in ("core", "apps"):
@@ -92,282 +174,161 @@ def trees(world: World) -> dict[str, bytes]:
         with tarfile.open(fileobj=io.BytesIO(packed)) as files:
             for each in files:
                 if content := files.extractfile(each):
-                    text = content.read().replace(str(world.workspace).encode(), b"WORKSPACE")
-                    found[f"{name}/{each.name}"] = text.replace(machine.encode(), b"MACHINE")
-    del found["core/backup/state.age"]
+                    text = content.read().replace(machine.encode(), b"MACHINE")
+                    found[f"{name}/{each.name}"] = re.sub(rb"(127\.0\.0\.1:)\d+", rb"\1PORT", text)
+    found.pop("core/backup/state.age", None)
     return found
 
 
-class AwayHandler(GitHandler):
-    """Breaks every connection while the file `away` lies beside the repositories."""
-
-    def route(self) -> None:
-        if (self.server.root / "away").exists():
-            self.close_connection = True
-            self.connection.shutdown(socket.SHUT_RDWR)
-            return
-        super().route()
+def is_well(world: World, applications: int = 1) -> bool:
+    return world.is_well(clusters="registered", applications=applications)
 
 
-def ledger(world: World) -> Counter[tuple[str, str, str]]:
-    """What is in the simulated cloud: made more often than deleted."""
-    told = json.loads(world.ucp("cloud", "ledger", "-o", "json").stdout)
-    return remaining([CloudLedgerEntry(**each) for each in told])
-
-
-def kept(uids: dict[str, str], *, without: str) -> dict[str, str]:
-    return {place: uid for place, uid in uids.items() if without not in place}
+def start(world: World, *, applications: int = 1) -> None:
+    """Uninterrupted."""
+    world.ucp("start", "--yes", timeout=600)
+    until("well", partial(is_well, world, applications), 300)
 
 
 @pytest.fixture(scope="module")
-def record() -> SoakRecord:
-    return SoakRecord("interruptions", "Cut off at every step", CODE, told=_page)
+def life(toolbox: object) -> Iterator[World]:
+    """A topology with one environment and one app."""
+    for world in make_world("w"):
+        (world.workspace / "ucp.yaml").write_text(TOPOLOGY)
+        yield world
 
 
-def _page(cases: Cases) -> str:
-    rows = [
-        (name, found["points"], found["met"], found.get("note") or "")
-        for name, found in cases.items()
-    ]
-    columns = ("what", "points of the plan", "met", "came to its end before")
-    return (
-        f"{table(columns, rows)}\n\nEach command was cut off at a point, run again and cut off at "
-        "the next, through its whole plan, and left to its end after the last. A life whose row "
-        "says *same end state* was compared with one that nobody interrupts: repositories, "
-        "processes, UIDs of what need not be made anew, the cloud's ledger (0 twice, 0 left)."
-    )
+def test_stop_and_start(kills: Interruptions, life: World) -> None:
+    if not kills.lacks("ucp stop", "ucp start"):
+        pytest.skip("the record has it")
+    start(life)
+    before = trees(life), life.uids("core", "stage"), names_of_processes(life)
+    facts = kills.kill_through(life, kills.points(plans.stop()), "stop", "--yes")
+    assert life.processes() == []
+    kills.record.add("ucp stop", {**facts, "same": "no process is left"})
+    plan = plans.start(load(life.workspace / "ucp.yaml"))
+    facts = kills.kill_through(life, kills.points(plan), "start", "--yes")
+    until("well", partial(is_well, life), 300)
+    assert (trees(life), life.uids("core", "stage"), names_of_processes(life)) == before
+    kills.record.add("ucp start", {**facts, "same": "repositories, UIDs, processes"})
 
 
-@dataclass
-class Faults:
-    """What went wrong, from a point on, until the command had ended."""
-
-    variables: dict[str, str]
-    fault: Path
-    points: Counter[str] = field(default_factory=Counter)
-    failed: Counter[str] = field(default_factory=Counter)
-
-    def meet_at_each(self, world: World, points: Sequence[str], *words: str) -> None:
-        for point in points:
-            done = cut(world, point, *words, **self.variables)
-            self.fault.unlink(missing_ok=True)
-            said = f"{point} of {words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-            assert done.returncode in (0, 1), said
-            self.points[words[0]] += 1
-            self.failed[words[0]] += done.returncode
-        world.ucp(*words, timeout=600)
-
-
-@dataclass
-class Story:
-    """The commands in a life of a topology, with what has to be true after each."""
-
-    world: World
-    do: Callable[..., None]
-    """(points, words…): run a command, interrupted at these points."""
-    dice: random.Random
-    whens: tuple[str, ...] = ("before", "inside", "after")
-    """Where commands are interrupted."""
-
-    def points(self, plan: Plan[StartContext]) -> list[str]:
-        return [each for each in points(plan, self.dice) if each.startswith(self.whens)]
-
-    def start(self, *flags: str, environments: Sequence[str]) -> None:
-        if flags:
-            # It writes the file first, and from that the plan is known.
-            cut(self.world, "before:install-tools", "start", "--yes", *flags)
-        topology = load(self.world.workspace / "ucp.yaml")
-        self.do(self.points(plans.start(topology)), "start", "--yes")
-        count = len(environments)
-        until("well", lambda: self.world.is_well(clusters="registered", applications=count), 300)
-
-    def stop(self) -> None:
-        self.do(self.points(plans.stop()), "stop", "--yes")
-        assert self.world.processes() == []
-
-    def destroy(self) -> None:
-        self.do(self.points(plans.destroy()), "destroy", "--yes", "--delete-data")
-        assert self.world.processes() == []
-        assert not list((self.world.state / "clusters").glob("demo-*"))
-
-    def promote(self, tag: str) -> None:
+def test_promote(kills: Interruptions, life: World) -> None:
+    """It has no plan: it is killed at effects."""
+    if not kills.lacks("ucp promote"):
+        pytest.skip("the record has it")
+    start(life)
+    before, uids = trees(life), life.uids("core", "stage")
+    moments, killed, began = (1, 2, 4, 8, 16, 32), 0, time.monotonic()
+    for number, moment in enumerate(moments):
+        tag = f"0.9.{number + 3}"
         words = ("promote", "echo", "--env", "stage", "--tag", tag)
-        moments = [f"inside:{each}:command" for each in (1, 4, 9, 16, 25, 36)]
-        self.do(moments, *words)
-        bare = self.world.gitops / "apps.git"
-        told = self.world.git(bare, "log", "--format=%h", f"--grep={tag}", "-F", "main")
-        assert len(told.splitlines()) == 1
-        until("it is deployed", lambda: self.has(tag))
+        killed += cut(life, f"inside:{moment}:command", *words).returncode == KILLED
+        life.ucp(*words)
+        log = life.git(life.gitops / "apps.git", "log", "--format=%s", "main")
+        assert sum(tag in each for each in log.splitlines()) == 1, log
+    assert killed == len(moments)
 
-    def has(self, tag: str) -> bool:
-        found = self.world.application("echo-stage")
+    def deployed() -> bool:
+        found = life.application("echo-stage")
         return found is not None and any(each.endswith(f":{tag}") for each in found["images"])
 
-    def recreate_stage(self) -> None:
-        steps = ["install-tools", "publish-repositories", "await-clusters-gone"]
-        steps += ["publish-repositories#2", "publish-repositories#3", "await-environments"]
-        steps += ["await-applications"]
-        chosen = [point for each in steps for point in points_of(each, self.dice)]
-        self.do(chosen, "recreate", "--env", "stage", "--yes")
-
-    def recreate_core(self) -> None:
-        self.world.ucp("stop", "--yes")
-        shutil.rmtree(self.world.workspace / ".ucp")
-        topology = load(self.world.workspace / "ucp.yaml")
-        self.do(self.points(plans.start(topology)), "recreate")
-
-
-def a_life_on_this_machine(story: Story) -> dict[str, object]:
-    """Every command but upgrade, on an embedded core with one environment."""
-    world = story.world
-    found: dict[str, object] = {}
-
-    def well() -> None:
-        until("well", lambda: world.is_well(clusters="registered", applications=1), 300)
-
-    story.start("--env", "stage=embedded", "--app", "echo", environments=["stage"])
-    found["after the start"] = (trees(world), names_of_processes(world))
-    uids = world.uids("core", "stage")
-    story.promote("0.9.3")
-    assert kept(world.uids("core", "stage"), without="-") == kept(uids, without="-")
-    found["promoted"] = trees(world)
-    story.stop()
-    story.start(environments=["stage"])
-    assert world.uids("core", "stage") == uids
-    found["started again"] = (trees(world), names_of_processes(world))
-    story.recreate_stage()
-    well()
-    assert kept(world.uids("core"), without="stage") == kept(
-        {place: uid for place, uid in uids.items() if place.startswith("core/")}, without="stage"
-    )
-    found["stage recreated"] = (trees(world), names_of_processes(world))
-    story.recreate_core()
-    well()
-    found["core recreated"] = (trees(world), names_of_processes(world))
-    story.destroy()
-    found["destroyed"] = trees(world)
-    return found
-
-
-def a_life_in_a_cloud(story: Story) -> dict[str, object]:
-    """What a start makes in the simulated cloud, and a teardown leaves of it."""
-    world = story.world
-    found: dict[str, object] = {}
-    flags = ("--cloud", "local", "--env", "stage=embedded", "--env", "eu=eks", "--app", "echo")
-    story.start(*flags, environments=["stage", "eu"])
-    there = ledger(world)
-    found["started"] = (
-        trees(world),
-        names_of_processes(world),
-        Counter(kind for _, kind, _ in there.elements()),
-    )
-    uids = world.uids("core", "stage")
-    story.stop()
-    story.start(environments=["stage", "eu"])
-    assert world.uids("core", "stage") == uids
-    assert ledger(world) == there
-    text = world.state / "components/cloud/ledger.jsonl"
-    story.destroy()
-    entries = [CloudLedgerEntry(**json.loads(each)) for each in text.read_text().splitlines()]
-    assert remaining(entries) == Counter()
-    return found
-
-
-LIVES = {"on this machine": a_life_on_this_machine, "in a cloud": a_life_in_a_cloud}
-
-
-@pytest.fixture(scope="module")
-def uninterrupted() -> Callable[[str], dict[str, object]]:
-    """What each life makes where nobody interrupts it, once."""
-    found: dict[str, dict[str, object]] = {}
-
-    def of(life: str) -> dict[str, object]:
-        if life not in found:
-            for world in make_world("w"):
-                story = Story(world, partial(_to_the_end, world), random.Random(0))
-                found[life] = LIVES[life](story)
-        return found[life]
-
-    return of
-
-
-def _to_the_end(world: World, _: Sequence[str], *words: str) -> None:
-    world.ucp(*words, timeout=600)
-
-
-TWO_REPOSITORIES = """\
-apiVersion: k8s-ucp.io/v1alpha1
-kind: Topology
-metadata: {{name: demo}}
-spec:
-  git: {{provider: url, core: {core}, apps: {apps}}}
-  environments: [{{name: stage}}]
-  apps: [{{name: echo, image: ealen/echo-server, tag: 0.9.2}}]
-"""
-
-
-ONE_ENVIRONMENT = TWO_REPOSITORIES.format(core="", apps="").replace(
-    "  git: {provider: url, core: , apps: }\n", ""
-)
-
-
-def a_short_life(story: Story) -> None:
-    """Started, stopped, started and destroyed, with the file that is there."""
-    world = story.world
-    story.start(environments=["stage"])
-    uids = world.uids("core", "stage")
-    story.stop()
-    story.start(environments=["stage"])
-    assert world.uids("core", "stage") == uids
-    story.destroy()
-
-
-def told(faults: Faults) -> dict[str, object]:
-    """For the page."""
-    return {
-        "points": ", ".join(f"{name} {number}" for name, number in faults.points.items()),
-        "met": f"{faults.points.total()}, {faults.failed.total()} commands failed; same end state",
+    until("the last one is deployed", deployed)
+    changed = {name for name, text in trees(life).items() if before.get(name) != text}
+    assert changed == {
+        each for each in changed if each.startswith("apps/apps/echo/overlays/stage/")
     }
+    assert uids.items() <= life.uids("core", "stage").items()
+    facts = {
+        "points": len(moments),
+        "met": f"{killed} of {len(moments)} killed, and repeated",
+        "seconds": f"{time.monotonic() - began:.0f}",
+        "same": "one commit for each tag, all other files, UIDs",
+    }
+    kills.record.add("ucp promote", facts)
 
 
-@pytest.mark.timeout(7200)
-def test_a_remote_that_is_away_at_every_step(record: SoakRecord, tmp_path: Path) -> None:
-    case = "remote away"
-    if record.has(case):
+def test_recreate_an_environment(kills: Interruptions, life: World) -> None:
+    if not kills.lacks("ucp recreate --env"):
         pytest.skip("the record has it")
-    host = tmp_path / "host"
-    for name in ("core", "apps"):
-        bare = host / f"{name}.git"
-        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
-        subprocess.run(["git", "-C", str(bare), "config", "http.receivepack", "true"], check=True)
-    with serving(GitServer(host, dict(os.environ), False, AwayHandler)) as server:
-        urls = {each: HttpGit(server).url(host / f"{each}.git") for each in ("core", "apps")}
-        faults = Faults({"UCP_MARKS": str(host / "away")}, host / "away")
-        for world in make_world("w"):
-            (world.workspace / "ucp.yaml").write_text(TWO_REPOSITORIES.format(**urls))
-            story = Story(
-                world, partial(faults.meet_at_each, world), random.Random(1), whens=("before",)
-            )
-            a_short_life(story)
-    record.add(case, told(faults))
+    start(life)
+    before, uids, running = trees(life), life.uids("core"), names_of_processes(life)
+    chosen = [point for each in RECREATION for point in points_of(each, kills.dice)]
+    facts = kills.kill_through(life, chosen, "recreate", "--env", "stage", "--yes")
+    until("well", partial(is_well, life), 300)
+    assert (trees(life), names_of_processes(life)) == (before, running)
+    kept = {place: uid for place, uid in uids.items() if "stage" not in place}
+    assert kept.items() <= life.uids("core").items()
+    facts["same"] = "repositories, processes, UIDs of all but the environment's"
+    kills.record.add("ucp recreate --env", facts)
 
 
-@pytest.mark.timeout(7200)
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_full_disk_at_every_step(record: SoakRecord) -> None:
-    case = "disk full"
-    if record.has(case):
+def test_upgrade(kills: Interruptions, life: World) -> None:
+    """To the same programs under newer versions."""
+    if not kills.lacks("ucp upgrade"):
         pytest.skip("the record has it")
-    for world in make_world("w"):
-        with small_disk(world.workspace, "2g"):
-            filler = world.workspace / "filler"
-            faults = Faults({"UCP_FILLS": str(filler)}, filler)
-            (world.workspace / "ucp.yaml").write_text(ONE_ENVIRONMENT)
-            story = Story(
-                world, partial(faults.meet_at_each, world), random.Random(2), whens=("before",)
-            )
-            a_short_life(story)
-    record.add(case, told(faults))
+    start(life)
+    uids, apps, running = life.uids("core", "stage"), pods(life, "stage"), names_of_processes(life)
+    with installed(CACHE, PINS):
+        with newer(life, PINS):
+            plan = plans.upgrade(load(life.workspace / "ucp.yaml"))
+            facts = kills.kill_through(life, kills.points(plan), "upgrade")
+        found = versions(life)
+        assert (found["argocd"], found["crossplane"]) == ("v99.0.0", "v99.0.0")
+        assert {kubernetes_of(life, each) for each in ("core", "stage")} == {
+            f"v{PINS['kubernetes']}"
+        }
+        until("well", partial(is_well, life), 300)
+        assert (life.uids("core", "stage"), pods(life, "stage")) == (uids, apps)
+        assert names_of_processes(life) == running
+        life.ucp("stop", "--yes")
+    lose_core(life)
+    kills.record.add("ucp upgrade", {**facts, "same": "UIDs, pods and their restarts, processes"})
+
+
+def test_recreate_the_core(kills: Interruptions, life: World) -> None:
+    """From nothing, with what the repositories hold."""
+    if not kills.lacks("ucp recreate"):
+        pytest.skip("the record has it")
+    start(life)
+    before, running = trees(life), names_of_processes(life)
+    life.ucp("stop", "--yes")
+    lose_core(life)
+    plan = plans.start(load(life.workspace / "ucp.yaml"))
+    facts = kills.kill_through(life, kills.points(plan), "recreate")
+    until("well", partial(is_well, life), 300)
+    assert (trees(life), names_of_processes(life)) == (before, running)
+    kills.record.add("ucp recreate", {**facts, "same": "repositories, processes"})
+
+
+def lose_core(world: World) -> None:
+    shutil.rmtree(world.workspace / ".ucp")
+
+
+def test_nothing_grows_with_stops_and_starts(kills: Interruptions, life: World) -> None:
+    case = f"{TURNS} stops and starts"
+    if not kills.lacks(case):
+        pytest.skip("the record has it")
+    seen: list[dict[str, int]] = []
+    began = time.monotonic()
+    for _ in range(TURNS + 1):
+        start(life)
+        seen.append(figures(life))
+        print(seen[-1], flush=True)
+        life.ucp("stop", "--yes")
+        assert life.processes() == []
+    # The first start makes what later ones find.
+    first, last = seen[1], seen[-1]
+    assert (last["processes"], last["ports"]) == (first["processes"], first["ports"])
+    for name in ("open files", "files in .ucp", "MiB of memory", "MiB in .ucp"):
+        assert last[name] <= 1.25 * first[name] + 10, f"{name}: {seen}"
+    facts = {
+        "points": f"{TURNS} turns",
+        "met": "; ".join(f"{name} {first[name]} → {last[name]}" for name in first),
+        "seconds": f"{time.monotonic() - began:.0f}",
+        "same": "no process is left after any stop",
+    }
+    kills.record.add(case, facts)
 
 
 TURNS = 10
@@ -382,58 +343,170 @@ def figures(world: World) -> dict[str, int]:
         for each in process.net_connections(kind="tcp")
         if each.status == "LISTEN"
     ]
+    files = [each for each in world.state.rglob("*") if each.is_file()]
     return {
         "processes": len(found),
         "open files": sum(each.num_fds() for each in found),
         "ports": len(listening),
-        "files in .ucp": sum(each.is_file() for each in world.state.rglob("*")),
+        "files in .ucp": len(files),
         "MiB of memory": round(sum(each.memory_info().rss for each in found) / 2**20),
-        "MiB in .ucp": round(
-            sum(each.stat().st_size for each in world.state.rglob("*") if each.is_file()) / 2**20
-        ),
+        "MiB in .ucp": round(sum(each.stat().st_size for each in files) / 2**20),
     }
 
 
-@pytest.mark.timeout(7200)
-def test_nothing_grows_with_stops_and_starts(record: SoakRecord) -> None:
-    seen: list[dict[str, int]] = []
-    for world in make_world("w"):
-        (world.workspace / "ucp.yaml").write_text(ONE_ENVIRONMENT)
-        for _ in range(TURNS + 1):
-            world.ucp("start", "--yes", timeout=600)
-            until("well", partial(world.is_well, clusters="registered", applications=1), 300)
-            seen.append(figures(world))
-            world.ucp("stop", "--yes")
-            assert world.processes() == []
-    # The first start makes what later ones find.
-    first, last = seen[1], seen[-1]
-    record.add(
-        f"{TURNS} stops and starts",
-        {
-            "points": f"{TURNS} turns",
-            "met": "; ".join(f"{name} {first[name]} → {last[name]}" for name in first),
-        },
-    )
-    assert (last["processes"], last["ports"]) == (first["processes"], first["ports"])
-    for name in ("open files", "files in .ucp", "MiB of memory", "MiB in .ucp"):
-        assert last[name] <= 1.25 * first[name] + 10, f"{name}: {seen}"
-
-
-@pytest.mark.timeout(7200)
-@pytest.mark.parametrize("chain", range(CHAINS))
-@pytest.mark.parametrize("life", LIVES)
-def test_killed_at_every_step(
-    life: str,
-    chain: int,
-    record: SoakRecord,
-    uninterrupted: Callable[[str], dict[str, object]],
-) -> None:
-    case = f"SIGKILL, {life}, {chain + 1}"
-    if record.has(case):
+def test_in_a_cloud(kills: Interruptions) -> None:
+    """Destroyed, and started again from nothing, at every step; then destroyed for good."""
+    cases = ("ucp destroy, with a cloud", "ucp start from nothing, with a cloud")
+    if not kills.lacks(*cases):
         pytest.skip("the record has it")
-    tally = Tally(case, record)
     for world in make_world("w"):
-        do = partial(tally.kill_through, world)
-        found = LIVES[life](Story(world, do, random.Random(chain)))
-        assert found == uninterrupted(life)
-    record.add(case, {"points": "all of the above", "met": "same end state"})
+        (world.workspace / "ucp.yaml").write_text(IN_A_CLOUD)
+        start(world, applications=2)
+        before = trees(world), names_of_processes(world), kinds(world)
+        words = ("destroy", "--yes", "--delete-data")
+        facts = kills.kill_through(world, kills.points(plans.destroy()), *words)
+        assert world.processes() == []
+        assert not list((world.state / "clusters").glob("demo-*"))
+        assert ledger(world) == Counter()
+        made = before[2].total()
+        kills.record.add(cases[0], {**facts, "same": f"0 of {made} resources left by the ledger"})
+        plan = plans.start(load(world.workspace / "ucp.yaml"))
+        facts = kills.kill_through(world, kills.points(plan), "start", "--yes")
+        until("well", partial(is_well, world, 2), 300)
+        assert (trees(world), names_of_processes(world), kinds(world)) == before
+        same = f"repositories, processes, {made} resources by the ledger (0 twice)"
+        world.ucp(*words, timeout=600)
+        assert ledger(world) == Counter()
+        kills.record.add(cases[1], {**facts, "same": same})
+
+
+def kinds(world: World) -> Counter[str]:
+    """What is in the cloud."""
+    return Counter(kind for _, kind, _ in ledger(world).elements())
+
+
+def ledger(world: World) -> Counter[tuple[str, str, str]]:
+    """What is in the simulated cloud: made more often than deleted."""
+    lines = (world.state / "components/cloud/ledger.jsonl").read_text("utf-8").splitlines()
+    return remaining([CloudLedgerEntry(**json.loads(each)) for each in lines])
+
+
+@dataclass
+class Faults:
+    """What goes wrong from a point on, until the command has ended, or for a while."""
+
+    variables: dict[str, str]
+    file: Path
+    """It is there as long as the fault is."""
+    points: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+
+    def meet_at_each(self, world: World, chosen: Sequence[str], *words: str) -> None:
+        began = time.monotonic()
+        for point in chosen:
+            with self.ending():
+                done = cut(world, point, *words, **self.variables)
+            said = f"{point} of {words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+            assert done.returncode in (0, 1), said
+            self.points[words[0]] += 1
+            self.failed[words[0]] += done.returncode
+            seconds = time.monotonic() - began
+            print(f"{seconds:6.1f} s {point}: {done.returncode} {done.stderr[-300:]}", flush=True)
+        world.ucp(*words, timeout=600)
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """It is over after a while, and with the command."""
+        over = threading.Event()
+
+        def look() -> None:
+            since = 0.0
+            while not over.wait(0.2):
+                since = since or (time.monotonic() if self.file.exists() else 0.0)
+                if since and time.monotonic() - since > FAULT_SECONDS:
+                    self.file.unlink(missing_ok=True)
+                    return
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            self.file.unlink(missing_ok=True)
+
+
+def live_with(faults: Faults, world: World, *, promotes: bool) -> dict[str, object]:
+    """Start from nothing, promote, stop and destroy; what became of it, for the page."""
+    began = time.monotonic()
+
+    def before(plan: Plan[StartContext]) -> list[str]:
+        return [f"before:{each.step.id}" for each in plan.tasks]
+
+    topology = load(world.workspace / "ucp.yaml")
+    faults.meet_at_each(world, before(plans.start(topology)), "start", "--yes")
+    until("well", partial(is_well, world), 300)
+    uids, running = world.uids("core", "stage"), names_of_processes(world)
+    if promotes:
+        words = ("promote", "echo", "--env", "stage", "--tag", "0.9.3")
+        faults.meet_at_each(world, [f"inside:{each}:command" for each in (1, 4, 16)], *words)
+    faults.meet_at_each(world, before(plans.stop()), "stop", "--yes")
+    assert world.processes() == []
+    start(world)
+    assert world.uids("core", "stage") == uids
+    assert names_of_processes(world) == running
+    words = ("destroy", "--yes", "--delete-data")
+    faults.meet_at_each(world, before(plans.destroy()), *words)
+    assert world.processes() == []
+    assert not list((world.state / "clusters").glob("demo-*"))
+    told = ", ".join(f"{name} {number}" for name, number in faults.points.items())
+    return {
+        "points": told,
+        "met": f"{faults.points.total()} of {faults.points.total()} continued; "
+        f"{faults.failed.total()} commands had failed",
+        "seconds": f"{time.monotonic() - began:.0f}",
+        "same": "UIDs, processes; nothing is left after the end",
+    }
+
+
+class AwayHandler(GitHandler):
+    """Breaks every connection while the file `away` lies beside the repositories."""
+
+    def route(self) -> None:
+        if (self.server.root / "away").exists():
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        super().route()
+
+
+def test_a_remote_that_is_away(kills: Interruptions, tmp_path: Path) -> None:
+    case = "remote away"
+    if not kills.lacks(case):
+        pytest.skip("the record has it")
+    host = tmp_path / "host"
+    for name in ("core", "apps"):
+        bare = host / f"{name}.git"
+        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
+        subprocess.run(["git", "-C", str(bare), "config", "http.receivepack", "true"], check=True)
+    with serving(GitServer(host, dict(os.environ), False, AwayHandler)) as server:
+        urls = {each: HttpGit(server).url(host / f"{each}.git") for each in ("core", "apps")}
+        faults = Faults({"UCP_MARKS": str(host / "away")}, host / "away")
+        for world in make_world("w"):
+            text = REMOTE.replace("CORE", urls["core"]).replace("APPS", urls["apps"])
+            (world.workspace / "ucp.yaml").write_text(text)
+            kills.record.add(case, live_with(faults, world, promotes=True))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk(kills: Interruptions) -> None:
+    case = "disk full"
+    if not kills.lacks(case):
+        pytest.skip("the record has it")
+    for world in make_world("w"):
+        with small_disk(world.workspace, "2g"):
+            filler = world.workspace / "filler"
+            faults = Faults({"UCP_FILLS": str(filler)}, filler)
+            (world.workspace / "ucp.yaml").write_text(TOPOLOGY)
+            kills.record.add(case, live_with(faults, world, promotes=False))

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
+from k8s_ucp import plans
 from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.topology import load
 from tests.conftest import CACHE
-from tests.e2e import newer_ucp
-from tests.e2e.newer_ucp import installed
+from tests.e2e.killing import cut_somewhere
+from tests.e2e.newer_ucp import installed, newer
 from tests.e2e.test_faults import well
-from tests.e2e.world import UCP, World, until
+from tests.e2e.world import World, until
 
 PINS = {"crossplane": "99.0.0", "kubernetes": f"{CATALOGUE['kubernetes'].version}9"}
 APPS = ("argocd-application-controller", "argocd-server", "reconciler")
-
-
-def newer(world: World, *words: str, expect: int = 0, **pins: str) -> Any:
-    """A command of a ucp with newer pins."""
-    world.command = newer_ucp.COMMAND
-    world.environment[newer_ucp.VARIABLE] = " ".join(f"{n}={v}" for n, v in pins.items())
-    try:
-        return world.ucp(*words, expect=expect, timeout=300)
-    finally:
-        world.command = UCP
-        del world.environment[newer_ucp.VARIABLE]
 
 
 def pids(world: World) -> dict[str, int]:
@@ -70,7 +60,8 @@ def test_a_version_that_does_not_become_healthy_goes_back(demo: World, part: str
     ids, apps, pinned = demo.uids(), pods(demo, "stage"), versions(demo)["crossplane"]
     pins = {"crossplane": "98.0.0", "kubernetes": f"{CATALOGUE['kubernetes'].version}8"}
     with installed(CACHE, pins, broken=True):
-        failed = newer(demo, "upgrade", part, "--wait", "20", expect=1, **pins).stderr
+        with newer(demo, pins):
+            failed = demo.ucp("upgrade", part, "--wait", "20", expect=1, timeout=300).stderr
         assert "not as healthy as before" in failed
         assert "and well" in failed
         assert "ucp " in failed.rpartition("next:")[2]
@@ -88,20 +79,26 @@ def test_a_newer_ucp_moves_nothing_by_itself_and_upgrades_part_by_part(demo: Wor
     assert apps
     pinned, before = versions(demo)["crossplane"], pids(demo)
     with installed(CACHE, PINS):
-        said = newer(demo, "start", "--yes", **PINS).stderr
-        assert "ucp upgrade --plan" in said
-        assert versions(demo)["crossplane"] == pinned
-        assert pids(demo) == before
+        with newer(demo, PINS):
+            said = demo.ucp("start", "--yes", timeout=300).stderr
+            assert "ucp upgrade --plan" in said
+            assert versions(demo)["crossplane"] == pinned
+            assert pids(demo) == before
 
-        plan = json.loads(newer(demo, "upgrade", "--plan", "-o", "json", **PINS).stdout)
-        changes = {
-            each["object"]: each["reason"] for each in plan["steps"] if each["action"] == "change"
-        }
-        assert "99.0.0" in changes["component crossplane"]
-        assert PINS["kubernetes"] in changes["cluster demo-stage"]
-        assert versions(demo)["crossplane"] == pinned
+            plan = json.loads(demo.ucp("upgrade", "--plan", "-o", "json").stdout)
+            changes = {
+                each["object"]: each["reason"]
+                for each in plan["steps"]
+                if each["action"] == "change"
+            }
+            assert "99.0.0" in changes["component crossplane"]
+            assert PINS["kubernetes"] in changes["cluster demo-stage"]
+            assert versions(demo)["crossplane"] == pinned
 
-        newer(demo, "upgrade", "crossplane", "stage", **PINS)
+            parts = ("crossplane", "stage")
+            topology = load(demo.workspace / "ucp.yaml")
+            cut_somewhere(demo, plans.upgrade(topology, parts), "upgrade", *parts)
+            demo.ucp("upgrade", *parts, timeout=300)
         assert versions(demo)["crossplane"] == "v99.0.0"
         assert kubernetes_of(demo, "stage") == f"v{PINS['kubernetes']}"
         assert kubernetes_of(demo, "prod") == f"v{CATALOGUE['kubernetes'].version}"
