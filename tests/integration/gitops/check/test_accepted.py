@@ -445,7 +445,7 @@ class Listening(Kube):
 
     def _send(self, *args: Any, **more: Any) -> Any:
         answer = super()._send(*args, **more)
-        self.warned = " ".join(answer.response.headers.getlist("Warning"))
+        self.warned = " ".join(answer.headers.getlist("Warning"))
         return answer
 
 
