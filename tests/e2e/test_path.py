@@ -256,7 +256,9 @@ def test_the_board_promotes_and_rolls_back_on_what_runs(demo: World) -> None:
     """It shows what status shows, follows Argo CD, and changes what the commands change."""
     with board(demo) as client, client.stream() as events:
         shown = Shown(events)
-        stage = shown.until("apps", "echo/stage", lambda row: row["health"] == "Healthy")
+        stage = shown.until(
+            "apps", "echo/stage", lambda row: row["health"] == "Healthy" and row["tag"]
+        )
         assert (stage["tag"], stage["sync"]) == ("0.9.3", "Synced")
         prod = shown.until("apps", "echo/prod", lambda row: row["newer"] is not None)
         assert (prod["tag"], prod["newer"]["env"], prod["newer"]["tag"]) == (
