@@ -6,6 +6,7 @@ import base64
 import platform
 import re
 import time
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from k8s_ucp.clusters.api_server import ask
@@ -91,6 +92,41 @@ def gateway_kinds(config: dict[str, Any]) -> set[str] | None:
     finally:
         kube.close()
     return {each["kind"] for each in found["resources"] if "/" not in each["name"]}
+
+
+def wait_described(
+    folder: ClusterFolder, config: dict[str, Any], kinds: Collection[str], until: float
+) -> None:
+    """Wait until the OpenAPI document has these kinds of the Gateway API.
+
+    They are served a second or more before, and kwok ends itself over one that it doesn't find
+    there. until: as time.monotonic() tells it. Raises DeadlineExceeded with those that are missing.
+    """
+    began = time.monotonic()
+    kube = Kube(config)
+    try:
+        while missing := set(kinds) - set(_described(kube)):
+            if time.monotonic() >= until:
+                raise DeadlineExceeded(
+                    f"schemas of the Gateway API's kinds in cluster {folder.name}",
+                    until - began,
+                    f"not there: {', '.join(sorted(missing))}",
+                )
+            time.sleep(PAUSE)
+    finally:
+        kube.close()
+
+
+def _described(kube: Kube) -> Iterator[str]:
+    """Kinds of the Gateway API whose objects the OpenAPI document tells how to get."""
+    try:
+        found = kube.request("GET", f"/openapi/v3{GATEWAY_API}", timeout=2)
+    except KubeError:
+        return
+    for path in found["paths"].values():
+        kind = path.get("get", {}).get("x-kubernetes-group-version-kind")
+        if kind:
+            yield kind["kind"]
 
 
 def _refuse_deaths(folder: ClusterFolder) -> None:

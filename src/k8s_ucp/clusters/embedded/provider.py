@@ -325,7 +325,10 @@ class EmbeddedProvider:
         self._ports.claim(str(folder.root), record.ports)
         kinds = None
         if find_component(folder, "kube-apiserver"):
-            kinds = api_server.gateway_kinds(self._config(folder, record))
+            config = self._config(folder, record)
+            kinds = api_server.gateway_kinds(config)
+            if stages.outdated(folder, kinds):
+                api_server.wait_described(folder, config, kinds or (), until)
         end_components(folder, kwokctl.update(folder, kinds))
         if down := find_down(folder):
             record = self._link_programs(folder, record)
