@@ -327,8 +327,8 @@ class EmbeddedProvider:
         if find_component(folder, "kube-apiserver"):
             config = self._config(folder, record)
             kinds = api_server.gateway_kinds(config)
-            if stages.outdated(folder, kinds):
-                api_server.wait_described(folder, config, kinds or (), until)
+            if kinds and stages.outdated(folder, kinds):
+                api_server.wait_described(folder, config, kinds, until)
         end_components(folder, kwokctl.update(folder, kinds))
         if down := find_down(folder):
             record = self._link_programs(folder, record)

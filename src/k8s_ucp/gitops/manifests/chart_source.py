@@ -179,8 +179,9 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
         # Deep enough for `../..` of a dependency to stay inside.
         root = Path(home, "a", "b", "c", "d", "chart")
         write_files(root, files)
+        neighbours = chart.neighbours
         for address, others in beside.items():
-            target = Path(os.path.normpath(root / chart.neighbours[address]))
+            target = Path(os.path.normpath(root / neighbours[address]))
             if not target.is_relative_to(home):
                 raise UcpError(
                     f"the chart {chart.name} depends on {address}, which is too far away"
