@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,6 +41,25 @@ def cut_somewhere(world: World, plan: Plan[StartContext], *words: str) -> bool:
     done = cut(world, point, *words)
     assert done.returncode in (KILLED, 0), f"{point} of {words}: {done.stderr}"
     return done.returncode == KILLED
+
+
+@contextmanager
+def repeatedly(act: Callable[[], None], seconds: float) -> Iterator[None]:
+    """Beside what happens inside."""
+    ended = threading.Event()
+
+    def loop() -> None:
+        while not ended.wait(seconds):
+            with contextlib.suppress(Exception):
+                act()
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager

@@ -17,7 +17,6 @@ import shutil
 import socket
 import subprocess
 import tarfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -32,14 +31,14 @@ from k8s_ucp import plans
 from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Plan
-from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
 from tests.conftest import CACHE
 from tests.e2e.conftest import make_world
-from tests.e2e.killing import KILLED, SEED, cut, points, points_of, small_disk
+from tests.e2e.killing import KILLED, SEED, cut, points, points_of, repeatedly, small_disk
 from tests.e2e.newer_ucp import installed, newer
 from tests.e2e.test_faults import names_of_processes
+from tests.e2e.test_upgrade import PINS as PARTLY_NEWER
 from tests.e2e.test_upgrade import kubernetes_of, pods, versions
 from tests.e2e.world import World, until
 from tests.evidence import table
@@ -70,11 +69,7 @@ IN_A_CLOUD = TOPOLOGY.replace(
     "[{name: stage}]", "[{name: stage}, {name: eu, cluster: {provider: eks}, promotesFrom: stage}]"
 ).replace("spec:", "spec:\n  clouds: {aws: {simulated: true}}")
 REMOTE = TOPOLOGY.replace("spec:", "spec:\n  git: {provider: url, core: CORE, apps: APPS}")
-PINS = {
-    "argocd": "99.0.0",
-    "crossplane": "99.0.0",
-    "kubernetes": f"{CATALOGUE['kubernetes'].version}9",
-}
+PINS = {**PARTLY_NEWER, "argocd": "99.0.0"}
 RECREATION = (
     "install-tools",
     "publish-repositories",
@@ -106,8 +101,9 @@ class Interruptions:
     def points(self, plan: Plan[StartContext]) -> list[str]:
         return points(plan, self.dice)
 
-    def lacks(self, *cases: str) -> bool:
-        return not all(self.record.has(each) for each in cases)
+    def skip_recorded(self, *cases: str) -> None:
+        if all(self.record.has(each) for each in cases):
+            pytest.skip("the record has it")
 
     def kill_through(self, world: World, chosen: Sequence[str], *words: str) -> dict[str, object]:
         """Kill a command at each point, one run after the other; then leave it to its end.
@@ -199,8 +195,7 @@ def life(toolbox: object) -> Iterator[World]:
 
 
 def test_stop_and_start(kills: Interruptions, life: World) -> None:
-    if not kills.lacks("ucp stop", "ucp start"):
-        pytest.skip("the record has it")
+    kills.skip_recorded("ucp stop", "ucp start")
     start(life)
     before = trees(life), life.uids("core", "stage"), names_of_processes(life)
     facts = kills.kill_through(life, kills.points(plans.stop()), "stop", "--yes")
@@ -215,8 +210,7 @@ def test_stop_and_start(kills: Interruptions, life: World) -> None:
 
 def test_promote(kills: Interruptions, life: World) -> None:
     """It has no plan: it is killed at effects."""
-    if not kills.lacks("ucp promote"):
-        pytest.skip("the record has it")
+    kills.skip_recorded("ucp promote")
     start(life)
     before, uids = trees(life), life.uids("core", "stage")
     moments, killed, began = (1, 2, 4, 8, 16, 32), 0, time.monotonic()
@@ -249,8 +243,7 @@ def test_promote(kills: Interruptions, life: World) -> None:
 
 
 def test_recreate_an_environment(kills: Interruptions, life: World) -> None:
-    if not kills.lacks("ucp recreate --env"):
-        pytest.skip("the record has it")
+    kills.skip_recorded("ucp recreate --env")
     start(life)
     before, uids, running = trees(life), life.uids("core"), names_of_processes(life)
     chosen = [point for each in RECREATION for point in points_of(each, kills.dice)]
@@ -265,8 +258,7 @@ def test_recreate_an_environment(kills: Interruptions, life: World) -> None:
 
 def test_upgrade(kills: Interruptions, life: World) -> None:
     """To the same programs under newer versions."""
-    if not kills.lacks("ucp upgrade"):
-        pytest.skip("the record has it")
+    kills.skip_recorded("ucp upgrade")
     start(life)
     uids, apps, running = life.uids("core", "stage"), pods(life, "stage"), names_of_processes(life)
     with installed(CACHE, PINS):
@@ -288,8 +280,7 @@ def test_upgrade(kills: Interruptions, life: World) -> None:
 
 def test_recreate_the_core(kills: Interruptions, life: World) -> None:
     """From nothing, with what the repositories hold."""
-    if not kills.lacks("ucp recreate"):
-        pytest.skip("the record has it")
+    kills.skip_recorded("ucp recreate")
     start(life)
     before, running = trees(life), names_of_processes(life)
     life.ucp("stop", "--yes")
@@ -307,8 +298,7 @@ def lose_core(world: World) -> None:
 
 def test_nothing_grows_with_stops_and_starts(kills: Interruptions, life: World) -> None:
     case = f"{TURNS} stops and starts"
-    if not kills.lacks(case):
-        pytest.skip("the record has it")
+    kills.skip_recorded(case)
     seen: list[dict[str, int]] = []
     began = time.monotonic()
     for _ in range(TURNS + 1):
@@ -357,8 +347,7 @@ def figures(world: World) -> dict[str, int]:
 def test_in_a_cloud(kills: Interruptions) -> None:
     """Destroyed, and started again from nothing, at every step; then destroyed for good."""
     cases = ("ucp destroy, with a cloud", "ucp start from nothing, with a cloud")
-    if not kills.lacks(*cases):
-        pytest.skip("the record has it")
+    kills.skip_recorded(*cases)
     for world in make_world("w"):
         (world.workspace / "ucp.yaml").write_text(IN_A_CLOUD)
         start(world, applications=2)
@@ -417,23 +406,18 @@ class Faults:
     @contextmanager
     def ending(self) -> Iterator[None]:
         """It is over after a while, and with the command."""
-        over = threading.Event()
+        since = 0.0
 
         def look() -> None:
-            since = 0.0
-            while not over.wait(0.2):
-                since = since or (time.monotonic() if self.file.exists() else 0.0)
-                if since and time.monotonic() - since > FAULT_SECONDS:
-                    self.file.unlink(missing_ok=True)
-                    return
+            nonlocal since
+            since = since or (time.monotonic() if self.file.exists() else 0.0)
+            if since and time.monotonic() - since > FAULT_SECONDS:
+                self.file.unlink(missing_ok=True)
 
-        thread = threading.Thread(target=look)
-        thread.start()
         try:
-            yield
+            with repeatedly(look, 0.2):
+                yield
         finally:
-            over.set()
-            thread.join()
             self.file.unlink(missing_ok=True)
 
 
@@ -483,8 +467,7 @@ class AwayHandler(GitHandler):
 
 def test_a_remote_that_is_away(kills: Interruptions, tmp_path: Path) -> None:
     case = "remote away"
-    if not kills.lacks(case):
-        pytest.skip("the record has it")
+    kills.skip_recorded(case)
     host = tmp_path / "host"
     for name in ("core", "apps"):
         bare = host / f"{name}.git"
@@ -502,8 +485,7 @@ def test_a_remote_that_is_away(kills: Interruptions, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_disk(kills: Interruptions) -> None:
     case = "disk full"
-    if not kills.lacks(case):
-        pytest.skip("the record has it")
+    kills.skip_recorded(case)
     for world in make_world("w"):
         with small_disk(world.workspace, "2g"):
             filler = world.workspace / "filler"

@@ -5,14 +5,12 @@ Counts come from the cloud's ledger, which ucp doesn't write.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from k8s_ucp.aws.client import AwsAccount
 from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
 from k8s_ucp.kube import SECRET, SERVICE, Kube
 from k8s_ucp.names import CLUSTERS_NAMESPACE
+from tests.e2e.killing import repeatedly
 from tests.e2e.world import World, until
 from tests.evidence import table, write
 
@@ -254,25 +253,6 @@ def hold_finalizer(world: World, kind: str, environment: str) -> None:
     finalizers = [*(item.get("finalizers") or ()), "example.org/hold"]
     core.patch(found, item["name"], CLUSTERS_NAMESPACE, {"metadata": {"finalizers": finalizers}})
     core.close()
-
-
-@contextmanager
-def repeatedly(act: Callable[[], None], seconds: float) -> Iterator[None]:
-    """Beside what happens inside."""
-    ended = threading.Event()
-
-    def loop() -> None:
-        while not ended.wait(seconds):
-            with contextlib.suppress(Exception):
-                act()
-
-    thread = threading.Thread(target=loop)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def dead(world: World, environment: str) -> AbstractContextManager[None]:
