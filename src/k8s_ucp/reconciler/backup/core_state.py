@@ -15,6 +15,7 @@ from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler import passwords
 from k8s_ucp.reconciler.access import sources
+from k8s_ucp.reconciler.runtime.conditions import is_true
 
 RESTORED = "k8s-ucp-restored"
 """ConfigMap in the clusters' namespace: the sections that were put back into this core."""
@@ -25,6 +26,7 @@ PART = "crossplane.io/composition-resource-name"
 """Annotation of the same: which of the Composition's resources it is."""
 _CREATION = "crossplane.io/external-create-"
 """Annotations of what a provider began to make."""
+_SUCCEEDED = f"{_CREATION}succeeded"
 _KEPT = ("type", "labels", "annotations", "data")
 _NOT_KEPT = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation with the whole Secret in it."""
@@ -192,7 +194,7 @@ class CoreState:
         for label, _, each in self.managed():
             metadata = each["metadata"]
             name = (metadata.get("annotations") or {}).get(EXTERNAL_NAME)
-            if name and "deletionTimestamp" not in metadata:
+            if name and "deletionTimestamp" not in metadata and exists_outside(each):
                 place = f"{metadata.get('namespace', '')}/{_declared_name(each)}"
                 yield f"{label}/{place}", name
 
@@ -213,6 +215,20 @@ class CoreState:
                         version, each["kind"], each["name"], each["namespaced"]
                     )
         return found
+
+
+def exists_outside(item: Object) -> bool:
+    """The cloud has had a managed resource by its name: it was created, or observed there.
+
+    Providers write a name before they create anything. What a person imports is never created, but
+    observed: until then neither of its conditions is true, and nothing is known of it.
+    """
+    return (
+        _SUCCEEDED in (item["metadata"].get("annotations") or {})
+        or is_true(item, "Synced")
+        or is_true(item, "Ready")
+        or bool((item.get("status") or {}).get("atProvider"))
+    )
 
 
 def is_declared_by_us(item: Object) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import pytest
+
 from k8s_ucp.backup import EXTERNAL_NAMES, Backup, updated
 from k8s_ucp.kube import CONFIG_MAP, Kind, Kube, Object
 from k8s_ucp.reconciler.backup.core_state import CoreState, is_declared_by_us
@@ -47,10 +49,14 @@ class Core:
         found["metadata"].setdefault("annotations", {}).update(change["metadata"]["annotations"])
 
 
-def group(name: str, *, known_as: str = "", claim: str = "quotes-stage") -> Object:
+def group(
+    name: str, *, known_as: str = "", created: bool = False, claim: str = "quotes-stage"
+) -> Object:
     notes = {"crossplane.io/composition-resource-name": "firewall"}
     if known_as:
         notes["crossplane.io/external-name"] = known_as
+    if created:
+        notes["crossplane.io/external-create-succeeded"] = "2026-01-01T00:00:00Z"
     return {
         "metadata": {
             "name": name,
@@ -67,7 +73,7 @@ def state(*groups: Object) -> CoreState:
 
 def test_a_core_that_is_made_anew_finds_what_the_old_one_made() -> None:
     # A core of an older version gave it a random name.
-    kept = state(group("quotes-stage-x7k2p", known_as="sg-1")).collect().external_names
+    kept = state(group("quotes-stage-x7k2p", known_as="sg-1", created=True)).collect().external_names
     assert kept == {KEY: "sg-1"}
     other = group("orders-stage-firewall", claim="orders-stage")
     for name in ("quotes-stage-firewall", "quotes-stage-9zzzz"):
@@ -76,6 +82,40 @@ def test_a_core_that_is_made_anew_finds_what_the_old_one_made() -> None:
         assert new["metadata"]["annotations"]["crossplane.io/external-name"] == "sg-1"
     assert "crossplane.io/external-name" not in other["metadata"]["annotations"]
     assert state(other).put_back_names(kept) == {KEY}
+
+
+def test_a_name_that_a_provider_only_begins_with_is_not_kept() -> None:
+    """It is written before anything is created, and stays where the creation fails."""
+    refused = group("quotes-stage-firewall", known_as="quotes-stage-firewall")
+    notes = refused["metadata"]["annotations"]
+    assert state(refused).collect().external_names == {}
+    notes["crossplane.io/external-create-pending"] = "2026-01-01T00:00:00Z"
+    notes["crossplane.io/external-create-failed"] = "2026-01-01T00:00:01Z"
+    said = {"type": "Synced", "status": "False", "reason": "ReconcileError", "message": "denied"}
+    refused["status"] = {"conditions": [said], "atProvider": {}}
+    assert state(refused).collect().external_names == {}
+    # A name that was kept already stays: a new core has put it back and may not look yet.
+    known = Backup(external_names={KEY: "sg-1"})
+    core = state(refused)
+    assert updated(known, core.collect(), core.gone) == known
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [{"type": "Synced", "status": "True"}]},
+        {
+            "conditions": [
+                {"type": "Synced", "status": "False", "message": "the cloud is away"},
+                {"type": "Ready", "status": "True"},
+            ]
+        },
+        {"conditions": [{"type": "Synced", "status": "False"}], "atProvider": {"id": "sg-1"}},
+    ],
+)
+def test_what_was_observed_is_kept_whoever_made_it(status: Object) -> None:
+    imported = {**group("quotes-stage-firewall", known_as="sg-1"), "status": status}
+    assert state(imported).collect().external_names == {KEY: "sg-1"}
 
 
 def test_what_a_composition_calls_otherwise_has_its_old_name_before_it_is_made() -> None:
@@ -93,7 +133,7 @@ def test_what_a_composition_calls_otherwise_has_its_old_name_before_it_is_made()
 
 def test_what_an_older_version_kept_by_its_random_name_gives_way() -> None:
     known = Backup(external_names={KEY.replace("firewall", "x7k2p"): "sg-1"})
-    core = state(group("quotes-stage-x7k2p", known_as="sg-1"))
+    core = state(group("quotes-stage-x7k2p", known_as="sg-1", created=True))
     after = updated(known, core.collect(), core.gone)
     assert after.external_names == {KEY: "sg-1"}
     assert updated(after, core.collect(), core.gone) == after
