@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from k8s_ucp.aws.client import AwsAccount
+from k8s_ucp.aws.client import Answer, AwsAccount
 from k8s_ucp.aws.kind import AwsKind
 from k8s_ucp.aws.kinds import rds
 from k8s_ucp.aws.kinds.table import KINDS
@@ -13,53 +14,82 @@ from k8s_ucp.aws.resource import OWNER_TAGS, AwsResource
 from k8s_ucp.managed.external import CloudFailed, Declared
 from k8s_ucp.managed.paths import at_path
 
-
-def still_there(account: AwsAccount, kind: str, declared: Declared) -> str:
-    """Why a resource counts as left: that the cloud has it, or didn't tell; "": it is gone.
-
-    kind: with its group, as in the table. What isn't in the table was never made here.
-    """
-    found = KINDS.get(kind)
-    if found is None or not found.create:
-        return ""
-    try:
-        there = AwsResource(account, found).observe(declared).exists
-    except CloudFailed as error:
-        return f"it can't be read: {error.message}"
-    return "the cloud still has it" if there else ""
+Found = TypeVar("Found")
 
 
-def last_snapshot(account: AwsAccount, kind: str, declared: Declared) -> str:
-    """Name of the snapshot that a deleted database left in the cloud; "" for none.
+@dataclass
+class ReadBack:
+    """What one account has. A part of the cloud that gives no answer twice is not asked again."""
 
-    Raises CloudFailed.
-    """
-    found = KINDS.get(kind)
-    if found is not rds.DATABASE or declared.parameters.get("skipFinalSnapshot"):
-        return ""
-    name = rds.final_snapshot(declared)
-    named = Declared({"region": declared.parameters.get("region")}, name, "")
-    return name if AwsResource(account, rds.SNAPSHOT).observe(named).exists else ""
+    account: AwsAccount
+    _silent: dict[tuple[str, str], CloudFailed] = field(default_factory=dict)
+    """By service and region."""
 
+    def exists(self, kind: str, declared: Declared) -> bool:
+        """Whether the cloud has a resource. Raises CloudFailed where it doesn't tell.
 
-def tagged(
-    account: AwsAccount, regions: Iterable[str], namespaces: Iterable[str]
-) -> Iterator[tuple[str, str, str]]:
-    """(kind, owner's name, id) of what carries the tags that our resources get.
+        kind: with its group, as in the table. What isn't in the table was never made here.
+        """
+        found = KINDS.get(kind)
+        return found is not None and bool(found.create) and self._observed(found, declared)
 
-    Only kinds that the cloud lists by tags; namespaces: of their owners. Raises CloudFailed.
-    """
-    wanted = [{"Name": f"tag:{OWNER_TAGS[0]}", "Values": sorted(set(namespaces))}]
-    for region in sorted(set(regions)):
-        for kind in KINDS.values():
-            if not kind.tags:
-                continue
-            asked = {"Filters": [*wanted, *kind.lookup_filters]}
-            answer = account.call(kind.service, region, kind.describe.operation, **asked)
-            for each in _listed(kind, answer):
-                tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags") or ()}
-                key = kind.id_key or kind.id_at.rpartition(".")[2]
-                yield kind.kind.kind, tags.get(OWNER_TAGS[1], ""), str(each.get(key, ""))
+    def last_snapshot(self, kind: str, declared: Declared) -> str:
+        """Name of the snapshot that a deleted database left in the cloud; "" for none.
+
+        Raises CloudFailed.
+        """
+        if KINDS.get(kind) is not rds.DATABASE or declared.parameters.get("skipFinalSnapshot"):
+            return ""
+        name = rds.final_snapshot(declared)
+        named = Declared({"region": declared.parameters.get("region")}, name, "")
+        return name if self._observed(rds.SNAPSHOT, named) else ""
+
+    def tagged(self, region: str, namespaces: Iterable[str]) -> list[tuple[str, str, str]]:
+        """(kind, owner's name, id) of what carries the tags that our resources get.
+
+        Only kinds that the cloud lists by tags; namespaces: of their owners. Raises CloudFailed.
+        """
+        wanted = [{"Name": f"tag:{OWNER_TAGS[0]}", "Values": sorted(set(namespaces))}]
+        return [
+            found
+            for kind in KINDS.values()
+            if kind.tags
+            for found in self._tagged(kind, region, [*wanted, *kind.lookup_filters])
+        ]
+
+    def _observed(self, kind: AwsKind, declared: Declared) -> bool:
+        def look() -> bool:
+            return AwsResource(self.account, kind).observe(declared).exists
+
+        return self._asked(kind.service, str(declared.parameters.get("region") or ""), look)
+
+    def _tagged(
+        self, kind: AwsKind, region: str, filters: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[str, str, str]]:
+        def look() -> Answer:
+            operation = kind.describe.operation
+            return self.account.call(kind.service, region, operation, Filters=filters)
+
+        for each in _listed(kind, self._asked(kind.service, region, look)):
+            tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags") or ()}
+            key = kind.id_key or kind.id_at.rpartition(".")[2]
+            yield kind.kind.kind, tags.get(OWNER_TAGS[1], ""), str(each.get(key, ""))
+
+    def _asked(self, service: str, region: str, look: Callable[[], Found]) -> Found:
+        part = (service, region)
+        if part in self._silent:
+            raise self._silent[part]
+        try:
+            return look()
+        except CloudFailed as error:
+            if error.certain:
+                raise
+        try:
+            return look()
+        except CloudFailed as error:
+            if not error.certain:
+                self._silent[part] = error
+            raise
 
 
 def _listed(kind: AwsKind, answer: Any) -> Iterator[Any]:

@@ -6,7 +6,7 @@ The core forgets it; the file beside its state doesn't, and status and doctor li
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +23,8 @@ class AbandonedResource:
     since: str
     uid: str = ""
     """Of its object; empty where there was none to look at."""
+    names: Sequence[str] = ()
+    """What it may be called by in `--abandon`."""
 
     def data(self) -> dict[str, str]:
         """For `-o json`."""
@@ -48,9 +50,14 @@ class AbandonedRecord:
             ) from error
 
     def add(self, found: Iterable[AbandonedResource]) -> None:
-        """Write them down; what was written before stays. Raises UcpError."""
+        """Write them down; what was written before stays. Raises UcpError.
+
+        The same thing may be given up again with another object, which a start has made of it.
+        """
         known = {each.what: each for each in self.resources()}
         for each in found:
-            known.setdefault(each.what, each)
+            if each.what not in known or each.uid not in ("", known[each.what].uid):
+                known.pop(each.what, None)
+                known[each.what] = each
         text = json.dumps([asdict(each) for each in known.values()], indent=1)
         write_private_file(self._path, text + "\n")

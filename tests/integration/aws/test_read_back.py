@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from k8s_ucp.aws.kinds.table import KINDS
-from k8s_ucp.aws.read_back import last_snapshot, still_there, tagged
+from k8s_ucp.aws.read_back import ReadBack
 from k8s_ucp.aws.resource import AwsResource
 from k8s_ucp.cloud.faults import CloudFault
-from k8s_ucp.managed.external import Declared
+from k8s_ucp.managed.external import CloudFailed, Declared
 from tests.simulated_cloud import CloudInThread, cloud_in_thread
 
 REGION = "sa-east-1"
@@ -40,11 +40,11 @@ def made(
 
 def test_what_is_left_is_found_by_name_until_it_is_gone(cloud: CloudInThread) -> None:
     vpc = made(cloud, VPC, cidrBlock="10.1.0.0/16")
-    assert still_there(cloud.account, VPC, vpc) == "the cloud still has it"
+    assert ReadBack(cloud.account).exists(VPC, vpc)
     AwsResource(cloud.account, KINDS[VPC]).delete(vpc)
-    assert still_there(cloud.account, VPC, vpc) == ""
+    assert not ReadBack(cloud.account).exists(VPC, vpc)
     missing = Declared({"region": REGION}, "demo-stage", "ours", "ucp-clusters")
-    assert still_there(cloud.account, ROLE, missing) == ""
+    assert not ReadBack(cloud.account).exists(ROLE, missing)
 
 
 def test_the_last_snapshot_of_a_database_is_known(cloud: CloudInThread) -> None:
@@ -57,17 +57,29 @@ def test_the_last_snapshot_of_a_database_is_known(cloud: CloudInThread) -> None:
     )
     database = AwsResource(cloud.account, KINDS[DATABASE])
     database.create(declared)
-    assert last_snapshot(cloud.account, DATABASE, declared) == ""
+    look = ReadBack(cloud.account)
+    assert look.last_snapshot(DATABASE, declared) == ""
     database.delete(declared)
-    assert still_there(cloud.account, DATABASE, declared) == ""
-    assert last_snapshot(cloud.account, DATABASE, declared) == "orders-read-back-final"
+    assert not look.exists(DATABASE, declared)
+    assert look.last_snapshot(DATABASE, declared) == "orders-read-back-final"
 
 
-def test_a_cloud_that_does_not_tell_counts_as_left(cloud: CloudInThread) -> None:
+def test_a_cloud_that_does_not_tell_is_neither_empty_nor_asked_for_ever(
+    cloud: CloudInThread,
+) -> None:
     vpc = made(cloud, VPC, cidrBlock="10.1.0.0/16")
+    look = ReadBack(cloud.account)
+    cloud.fail(CloudFault("unavailable", operation="DescribeVpcs", times=1))
+    assert look.exists(VPC, vpc), "once may be an accident"
     cloud.fail(CloudFault("unavailable", operation="DescribeVpcs"))
-    assert "can't be read" in still_there(cloud.account, VPC, vpc)
+    with pytest.raises(CloudFailed, match="DescribeVpcs: ServiceUnavailable"):
+        look.exists(VPC, vpc)
+    with pytest.raises(CloudFailed, match="DescribeVpcs: ServiceUnavailable"):
+        look.tagged(REGION, ["ucp-clusters"])
     cloud.fail()
+    with pytest.raises(CloudFailed):
+        look.exists(VPC, vpc)
+    assert look.tagged("us-east-1", ["nobody"]) == [], "other regions are asked"
     AwsResource(cloud.account, KINDS[VPC]).delete(vpc)
 
 
@@ -81,10 +93,11 @@ def test_tags_tell_ours_from_what_others_have_beside_it(cloud: CloudInThread) ->
     vpc = made(cloud, VPC, namespace=space, cidrBlock="10.1.0.0/16")
     subnet = made(cloud, SUBNET, namespace=space, cidrBlock="10.1.1.0/24", vpcId=vpc.name)
     before = cloud.number
-    found = set(tagged(cloud.account, [REGION, "us-east-1"], [space]))
+    look = ReadBack(cloud.account)
+    found = {*look.tagged(REGION, [space]), *look.tagged("us-east-1", [space])}
     assert found == {("VPC", "ours", vpc.name), ("Subnet", "ours", subnet.name)}
     assert not {each[2] for each in found} & set(others)
-    assert list(tagged(cloud.account, [REGION], ["team-shop"])) == []
+    assert look.tagged(REGION, ["team-shop"]) == []
     assert cloud.number == before, "it only looks"
     for kind, each in ((SUBNET, subnet), (VPC, vpc)):
         AwsResource(cloud.account, KINDS[kind]).delete(each)

@@ -40,9 +40,9 @@ def destroy(
         option(
             "--abandon",
             "NAME",
-            "Give up a resource, an Application or all of a cluster that can't be deleted: it is "
-            "recorded, and no longer waited for. The core cluster's name: delete it although it "
-            "does not respond; repeatable.",
+            "Give up a resource, an Application, or all of a cluster or a region that can't be "
+            "deleted: it is recorded, and no longer waited for. The core cluster's name: delete it "
+            "although it does not respond; repeatable.",
         ),
     ] = None,
     wait: Annotated[
@@ -112,12 +112,14 @@ def destroy(
 
 def _verified(context: StartContext) -> bool:
     """A run that was cut off has seen the clouds empty, and ended the core that could say so."""
-    from k8s_ucp.steps.teardown.verify_clouds import KEPT
+    from k8s_ucp.steps.teardown.verify_clouds import KEPT, TOLD
 
     last = unfinished_at(context.state.journal, "destroy")
     if last is None or KEPT not in last.data or context.core_answers():
         return False
     context.kept = list(last.data[KEPT])
+    for name, value in last.data.get(TOLD, {}).items():
+        setattr(context, name, value)
     return True
 
 

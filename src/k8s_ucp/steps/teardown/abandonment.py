@@ -7,11 +7,13 @@ doesn't.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.journal import unfinished_at
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import DeadlineExceeded, UsageError, some_of
 from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
@@ -20,58 +22,70 @@ from k8s_ucp.inspect.resource_conditions import kubectl_words, last_error
 from k8s_ucp.kube import Conflict, NotFound, Object
 from k8s_ucp.names import ENVIRONMENT
 from k8s_ucp.reconciler.backup.core_state import COMPOSITE
-from k8s_ucp.steps.teardown.cloud_record import RecordedResource
+from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
 
 GRACE_SECONDS = 20.0
 """So long what a person names may still be deleted: its cloud may have come back."""
 SHOWN = 3
 """So many of what is stuck get their commands."""
+TEARDOWN = "destroy"
+"""The plan, in the journal."""
+NAMED = "named"
+"""In the journal: names by which things were given up, or may be."""
 Look = Callable[[], tuple[str, Sequence[Object]]]
 """What is left, in words, and the objects that are."""
 
 
 def is_abandoned(context: StartContext, item: Object) -> bool:
-    """By its name, with its kind or alone, by that in the cloud, or its cluster's or claim's."""
-    return bool(context.abandon & set(names_of(context, item)))
+    """By one of its names."""
+    return bool(context.abandon & names_of(context, item))
 
 
-def names_of(context: StartContext, item: Object) -> list[str]:
-    """What it may be called by in `--abandon`."""
-    about = item["metadata"]
-    found = [about["name"], f"{item['kind']}/{about['name']}"]
-    if external := RecordedResource.of(item).external_name:
-        found.append(external)
-    labels = about.get("labels") or {}
-    if environment := labels.get(ENVIRONMENT):
-        found.append(context.topology.app_cluster(environment))
-    if claim := labels.get(COMPOSITE):
-        # A claim may be gone before what it is made of.
-        found.append(claim)
-    return found
+def names_of(context: StartContext, item: Object) -> frozenset[str]:
+    """What it may be called by in `--abandon`: its name, with its kind or alone, that in the cloud.
+
+    That of its region, its cluster or its claim means all that belongs to them.
+    """
+    labels = item["metadata"].get("labels") or {}
+    environment, claim = labels.get(ENVIRONMENT), labels.get(COMPOSITE)
+    found = set(RecordedResource.of(item).names)
+    if environment:
+        found.add(context.topology.app_cluster(environment))
+    if claim:
+        # It may be gone before what it is made of.
+        found.add(claim)
+    return frozenset(found)
 
 
 def check_named(context: StartContext, items: Iterable[Object], others: Iterable[str]) -> None:
-    """Everything that is to be given up exists, or was given up before. Raises UsageError."""
+    """Everything that is to be given up exists, or was known to an earlier run of this teardown.
+
+    What that has given up, or deleted, is gone from the core. Raises UsageError, UcpError.
+    """
     known = {name for each in items for name in names_of(context, each)} | {*others}
-    record = AbandonedRecord(context.state.abandoned).resources()
-    words = {word for each in record for word in each.what.split()}
-    if unknown := sorted(context.abandon - known - words):
+    for given_up in AbandonedRecord(context.state.abandoned).resources():
+        known.update(given_up.names or given_up.what.split())
+    for recorded in CloudRecord(context.state.cloud_record).resources():
+        known |= recorded.names
+    last = unfinished_at(context.state.journal, TEARDOWN)
+    known.update(last.data.get(NAMED, ()) if last else ())
+    if unknown := sorted(context.abandon - known):
         raise UsageError(
             f"--abandon: nothing that would be deleted is called {', '.join(unknown)}",
             next="ucp destroy --plan lists what is",
         )
 
 
+def keep_names(context: StartContext, names: Iterable[str] = ()) -> None:
+    """A rerun may give up what this run does, and what it has told of, by the same names."""
+    known = {*context.journal.data.get(NAMED, ()), *context.abandon, *names}
+    context.journal.keep(**{NAMED: sorted(known)})
+
+
 def abandon(context: StartContext, items: Iterable[Object]) -> None:
     """Write down those that a person names, and let the core forget them. Raises KubeError."""
     chosen = [each for each in items if is_abandoned(context, each)]
-    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    AbandonedRecord(context.state.abandoned).add(
-        AbandonedResource(
-            str(RecordedResource.of(each)), last_error(each), since, each["metadata"]["uid"]
-        )
-        for each in chosen
-    )
+    note_abandoned(context, chosen)
     for each in chosen:
         about = each["metadata"]
         kind = context.kube.kind_of(each["apiVersion"], each["kind"])
@@ -80,14 +94,24 @@ def abandon(context: StartContext, items: Iterable[Object]) -> None:
             context.kube.patch(kind, about["name"], about.get("namespace"), change)
 
 
-def abandon_outside(context: StartContext, recorded: Iterable[RecordedResource]) -> None:
-    """Write down what clusters made that a person names: no object keeps it any more."""
-    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+def note_abandoned(context: StartContext, items: Iterable[Object], why: str = "") -> None:
+    """Write them down. why: where they don't say it themselves. Raises UcpError."""
+    since = now()
     AbandonedRecord(context.state.abandoned).add(
-        AbandonedResource(str(each), "its cluster did not respond", since, each.uid)
-        for each in recorded
-        if each.cluster and context.abandon & {each.cluster, each.name, each.external_name}
+        AbandonedResource(
+            str(RecordedResource.of(each)),
+            why or last_error(each),
+            since,
+            each["metadata"]["uid"],
+            sorted(names_of(context, each)),
+        )
+        for each in items
     )
+
+
+def now() -> str:
+    """RFC 3339."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def abandoned_uids(context: StartContext) -> set[str]:
@@ -125,6 +149,14 @@ def commands_for(context: StartContext, left: Sequence[Object]) -> str:
     core = context.topology.core_cluster
     kubectl = kubectl_on(core, str(context.state.kubeconfig(core)))
     looks = [f"{kubectl} {kubectl_words('describe', each)}" for each in left[:SHOWN]]
-    named = " ".join(f"--abandon {each['kind']}/{each['metadata']['name']}" for each in left)
-    given_up = f"; or give up what can't be deleted: ucp destroy {named}" if named else ""
-    return f"fix what is named ({some_of(looks) or 'ucp doctor'}){given_up}"
+    names = [f"{each['kind']}/{each['metadata']['name']}" for each in left]
+    given_up = f"; or give up what can't be deleted: {command_for(context, names)}"
+    return f"fix what is named ({some_of(looks) or 'ucp doctor'}){given_up if names else ''}"
+
+
+def command_for(context: StartContext, names: Iterable[str]) -> str:
+    """What gives things up by these names, beside all that this run was asked for. Pure."""
+    data = ["--delete-data"] if context.delete_data else []
+    given = [*sorted(context.abandon), *(each for each in names if each not in context.abandon)]
+    flags = (f"--abandon {shlex.quote(each)}" for each in given)
+    return " ".join(["ucp destroy", *data, *flags])

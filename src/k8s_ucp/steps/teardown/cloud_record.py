@@ -18,6 +18,10 @@ from k8s_ucp.managed.policies import policies_of
 from k8s_ucp.managed.reconcile import EXTERNAL_NAME
 from k8s_ucp.workspace import write_private_file
 
+DNS_RECORD = "DNSRecord"
+UNSEEN = "Unseen"
+"""Kind of what a cluster may have that doesn't tell."""
+
 
 @dataclass(frozen=True)
 class RecordedResource:
@@ -53,6 +57,20 @@ class RecordedResource:
     @property
     def region(self) -> str:
         return str(self.parameters.get("region") or "")
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What it may be called by in `--abandon`; its region and its cluster mean all of them."""
+        kind = self.kind.partition(".")[0]
+        found = {self.name, f"{kind}/{self.name}", self.external_name, self.region, self.cluster}
+        return frozenset(found - {""})
+
+    @property
+    def handle(self) -> str:
+        """The one of these names for a command: of this thing alone, where it has one."""
+        if self.kind == UNSEEN:
+            return self.cluster
+        return self.external_name or f"{self.kind.partition('.')[0]}/{self.name}"
 
     def __str__(self) -> str:
         place = f" in {self.region}" if self.region else ""

@@ -17,9 +17,9 @@ from k8s_ucp.inspect.cluster_deletion import in_words, remaining
 from k8s_ucp.inspect.crossplane_objects import resource_of
 from k8s_ucp.inspect.resource_conditions import stuck
 from k8s_ucp.kube import Conflict, Kube, Object
-from k8s_ucp.steps.teardown.abandonment import wait_gone
-from k8s_ucp.steps.teardown.cloud_record import CloudRecord
-from k8s_ucp.steps.teardown.outside import outside_of
+from k8s_ucp.steps.teardown.abandonment import keep_names, wait_gone
+from k8s_ucp.steps.teardown.cloud_record import UNSEEN, CloudRecord
+from k8s_ucp.steps.teardown.outside import heard_of, outside_of
 from k8s_ucp.steps.teardown.owned_objects import (
     OwnedObjects,
     all_named,
@@ -47,10 +47,16 @@ def _foresee_record(context: StartContext) -> Iterator[Foreseen]:
 @step("Record what the clouds have", foresee=_foresee_record)
 def record_resources(context: StartContext, report: Report) -> None:
     """Before any of it is deleted: a run that is cut off knows afterwards what to look for."""
+    keep_names(context)
     leaving = OwnedObjects(context).leaving()
     record = CloudRecord(context.state.cloud_record)
     record.add(leaving)
     outside = outside_of(context)
+    heard = heard_of(context, outside)
+    # It was silent when an earlier run asked.
+    record.remove_gone(
+        {each.uid for each in record.resources() if each.kind == UNSEEN and each.cluster in heard}
+    )
     record.add_resources(outside)
     report(f"{len(leaving) + len(outside)} resources")
 

@@ -14,11 +14,11 @@ from k8s_ucp.components.ownership.tracking import is_on_core
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.errors import some_of
+from k8s_ucp.errors import DeadlineExceeded, some_of
 from k8s_ucp.inspect.applications import reason, trouble
 from k8s_ucp.kube import APPLICATION, Conflict, Kube, NotFound, Object
 from k8s_ucp.reconciler.registration.forced_deregistration import TEARDOWN, forget, registered
-from k8s_ucp.steps.teardown.abandonment import wait_gone
+from k8s_ucp.steps.teardown.abandonment import command_for, wait_gone
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord
 from k8s_ucp.steps.teardown.outside import still_outside
 
@@ -96,14 +96,21 @@ def _await_released(context: StartContext, report: Report) -> None:
     """While the clusters are there to take away what they have made outside of themselves."""
     record = CloudRecord(context.state.cloud_record)
 
-    def look() -> tuple[str, Sequence[Object]]:
+    def look() -> str:
         left, gone = still_outside(context, record.resources())
         record.remove_gone(gone)
-        kept = [each for each in left if each.cluster not in context.abandon]
-        return some_of(kept) if kept else "", ()
+        waits = [each for each in left if not each.names & context.abandon]
+        names[:] = [each.handle for each in waits]
+        return some_of(waits) if waits else ""
 
+    names: list[str] = []
     what = "deletion of load balancers and volumes by their clusters"
-    wait_gone(context, what, look, report, seconds=DRAIN_SECONDS)
+    seconds = DRAIN_SECONDS if context.longest_wait is None else context.longest_wait
+    try:
+        context.wait(what, look, report, seconds=seconds, pause=1.0)
+    except DeadlineExceeded as error:
+        error.next = f"fix what is named (ucp doctor); or give it up: {command_for(context, names)}"
+        raise
 
 
 def _patch(kube: Kube, name: str, change: Object) -> None:

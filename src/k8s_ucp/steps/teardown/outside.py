@@ -15,31 +15,28 @@ from k8s_ucp import yaml_io
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import PERSISTENT_VOLUME, SECRET, SERVICE, Kube, Object
-from k8s_ucp.names import CLUSTERS_NAMESPACE
-from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.names import CLUSTERS_NAMESPACE, PROVIDER
+from k8s_ucp.providers import DEFAULT, PROVIDERS
+from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.draining import holders
 from k8s_ucp.reconciler.registration.forced_deregistration import registered
-from k8s_ucp.steps.teardown.cloud_record import RecordedResource
+from k8s_ucp.steps.teardown.cloud_record import DNS_RECORD, UNSEEN, RecordedResource
 from k8s_ucp.topology.placement import is_simulated
 
-DNS_RECORD = "DNSRecord"
-UNSEEN = "Unseen"
-"""Kind of what a cluster may have that doesn't tell."""
 _CALLED = {"Service": "LoadBalancer"}
 
 
 def outside_of(context: StartContext) -> list[RecordedResource]:
     """Of every registered cluster that ucp deletes; one that is silent is a line of its own.
 
-    Nothing of silent clusters where all is simulated. Raises KubeError of the core.
+    Those that only the repositories declare count as well. Nothing of silent clusters where all is
+    simulated. Raises KubeError of the core.
     """
-    there = registered(context.kube)
     return [
         found
-        for each in context.topology.spec.environments
-        if (cluster := context.topology.app_cluster(each.name)) in there
-        and not PROVIDERS[each.cluster.provider].adopts
-        for found in _outside(context, each.name, cluster)
+        for _, each in sorted(registered(context.kube).items())
+        if not PROVIDERS[_provider(context, each)].adopts
+        for found in _outside(context, each)
     ]
 
 
@@ -53,28 +50,30 @@ def still_outside(
             by_cluster.setdefault(each.cluster, []).append(each)
     left: list[RecordedResource] = []
     gone: set[str] = set()
-    for environment in context.topology.spec.environments:
-        cluster = context.topology.app_cluster(environment.name)
-        if cluster not in by_cluster:
-            continue
-        with suppress(UcpError), closing(_client(context, environment.name, cluster)) as kube:
+    for cluster, known in sorted(by_cluster.items()):
+        with suppress(UcpError), closing(_client(context, cluster)) as kube:
             items = holders(kube.list_all(SERVICE), kube.list_all(PERSISTENT_VOLUME))
             uids = {each["metadata"]["uid"] for each in items}
-            left += [each for each in by_cluster[cluster] if each.uid in uids]
-            gone |= {each.uid for each in by_cluster[cluster]} - uids
+            left += [each for each in known if each.uid in uids]
+            gone |= {each.uid for each in known} - uids
     return left, gone
 
 
-def _outside(context: StartContext, environment: str, cluster: str) -> Iterator[RecordedResource]:
+def heard_of(context: StartContext, found: Iterable[RecordedResource]) -> set[str]:
+    """Names of registered clusters that have told what they made. found: of `outside_of`."""
+    return {*registered(context.kube)} - {each.cluster for each in found if each.kind == UNSEEN}
+
+
+def _outside(context: StartContext, registration: Registration) -> Iterator[RecordedResource]:
+    cluster = registration.cluster
     try:
-        with closing(_client(context, environment, cluster)) as kube:
+        with closing(_client(context, cluster)) as kube:
             items = holders(kube.list_all(SERVICE), kube.list_all(PERSISTENT_VOLUME))
             hosts = _hosts(context, kube)
     except UcpError:
-        provider = _provider(context, environment)
-        if not is_simulated(context.topology, provider):
-            what = "load balancers and volumes"
-            yield RecordedResource(UNSEEN, "", what, f"{UNSEEN}/{cluster}", "", cluster=cluster)
+        if not is_simulated(context.topology, _provider(context, registration)):
+            what, uid = "load balancers and volumes", f"{UNSEEN}/{registration.uid}"
+            yield RecordedResource(UNSEEN, "", what, uid, "", cluster=cluster)
         return
     for each in items:
         kind = _CALLED.get(str(each["kind"]), str(each["kind"]))
@@ -86,12 +85,13 @@ def _outside(context: StartContext, environment: str, cluster: str) -> Iterator[
         yield RecordedResource(DNS_RECORD, "", host, f"{DNS_RECORD}/{host}", host, cluster=cluster)
 
 
-def _client(context: StartContext, environment: str, cluster: str) -> Kube:
+def _client(context: StartContext, cluster: str) -> Kube:
     """Raises UcpError."""
     for maker in context.providers.values():
         if cluster in maker.names():
             return Kube(maker.kubeconfig(cluster))
     # What Crossplane's provider wrote.
+    environment = cluster.removeprefix(f"{context.topology.name}-")
     name = f"{context.topology.name}-kubeconfig-{environment}"
     secret = context.kube.find(SECRET, name, CLUSTERS_NAMESPACE)
     written = (secret or {}).get("data", {}).get("kubeconfig")
@@ -116,6 +116,10 @@ def _address(item: Object) -> str:
     return str(volume or given[0].get("hostname") or given[0].get("ip") or "")
 
 
-def _provider(context: StartContext, environment: str) -> str:
-    found = {each.name: each.cluster.provider for each in context.topology.spec.environments}
-    return found[environment]
+def _provider(context: StartContext, registration: Registration) -> str:
+    declared = {
+        context.topology.app_cluster(each.name): each.cluster.provider
+        for each in context.topology.spec.environments
+    }
+    named = registration.labels.get(PROVIDER, "")
+    return declared.get(registration.cluster) or (named if named in PROVIDERS else DEFAULT)

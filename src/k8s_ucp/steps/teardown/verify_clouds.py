@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from k8s_ucp.aws.client import AwsAccount
-from k8s_ucp.aws.read_back import last_snapshot, still_there, tagged
+from k8s_ucp.aws.read_back import ReadBack
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
 from k8s_ucp.inspect.resource_conditions import last_error
 from k8s_ucp.kube import Object
+from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.managed.reconcile import EXTERNAL_NAME
-from k8s_ucp.steps.teardown.abandonment import abandon_outside, abandoned_uids
-from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
-from k8s_ucp.steps.teardown.outside import DNS_RECORD
+from k8s_ucp.steps.teardown.abandonment import (
+    abandon,
+    abandoned_uids,
+    command_for,
+    is_abandoned,
+    keep_names,
+    names_of,
+    now,
+)
+from k8s_ucp.steps.teardown.cloud_record import (
+    DNS_RECORD,
+    UNSEEN,
+    CloudRecord,
+    RecordedResource,
+)
 from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, foreseen_objects, named
 
 SHOWN = 20
 KEPT = "kept"
 """In the journal: the clouds were seen empty, but for this."""
+TOLD = "told"
+"""In the journal: what else was seen then, and a person is told at the end."""
+_STAYS = "the cloud still has it"
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """What isn't proven gone. what: in words; why: it counts as left."""
+
+    what: str
+    why: str
+    names: frozenset[str]
+    """By each of which `--abandon` gives it up."""
+    handle: str
+    """The one of these for a command."""
+    uid: str = ""
+    part: bool = False
+    """A part of a cloud that can't be looked at; `handle` means all that may be there."""
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
 
 
 def _foresee_verification(context: StartContext) -> Iterator[Foreseen]:
@@ -34,62 +69,135 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
     """Raises UcpError that lists what is left, with its own last error."""
     record = CloudRecord(context.state.cloud_record)
     # What was given up is told as such, and not looked for: it may well be there.
-    abandon_outside(context, record.resources())
     given_up = abandoned_uids(context)
     recorded = [each for each in record.resources() if each.uid not in given_up]
     managed = OwnedObjects(context).managed
     known = {each.uid for each in recorded}
-    left = [
-        f"{named(each)}: {last_error(each) or 'it is still on the core cluster'}"
-        for each in managed
-        if each["metadata"]["uid"] in known
-    ]
-    left += [
-        f"{each}: the cluster did not respond before it was deleted"
-        for each in recorded
-        if each.cluster and each.kind != DNS_RECORD
-    ]
-    context.dns_records = [each.name for each in recorded if each.kind == DNS_RECORD]
+    stuck = [each for each in managed if each["metadata"]["uid"] in known]
     others = [each for each in managed if each["metadata"]["uid"] not in known]
+    abandon(context, stuck)
+    left = [*_on_core(context, stuck), *_of_clusters(recorded)]
     if context.simulates_cloud:
-        account = context.cloud.account()
-        taken = (last_snapshot(account, each.kind, each.declared()) for each in recorded)
-        context.snapshots = [each for each in taken if each]
-        known_there = {each.external_name for each in record.resources() if each.uid in given_up}
-        left += _left_in_aws(account, recorded, others, known_there)
-    if left:
-        more = [f"and {len(left) - SHOWN} more"] if len(left) > SHOWN else []
-        raise UcpError(
-            "\n  ".join(["still there:", *left[:SHOWN], *more]),
-            next="fix what is named, or delete it in its cloud, or give it up: --abandon NAME",
-        )
+        left += _in_simulated(context, recorded, others)
+    if left := give_up(context, left):
+        keep_names(context, {name for each in left for name in each.names})
+        raise UcpError(_listed(left), next=_advice(context, left))
     record.remove()
+    given_up = abandoned_uids(context)
+    recorded = [each for each in recorded if each.uid not in given_up]
+    context.dns_records = [each.name for each in recorded if each.kind == DNS_RECORD]
     # What claims are made of goes and stays with them.
     context.kept += [named(each) for each in others if not each["metadata"].get("ownerReferences")]
     context.read_back = len(recorded) - len(context.dns_records)
-    context.journal.keep(**{KEPT: context.kept})
+    context.journal.keep(**{KEPT: context.kept, TOLD: _told(context)})
     report(f"{context.read_back} resources were looked for; none is left")
 
 
-def _left_in_aws(
-    account: AwsAccount,
-    recorded: Sequence[RecordedResource],
-    kept: Sequence[Object],
-    given_up: Collection[str],
-) -> Iterator[str]:
-    """By the names of what was deleted, and by the tags of whatever else may have been made."""
-    seen = set()
+def _listed(left: Sequence[Leftover]) -> str:
+    """Parts of clouds first: what may be there explains the rest."""
+    lines = sorted(left, key=lambda each: not each.part)
+    more = [f"and {len(left) - SHOWN} more"] if len(left) > SHOWN else []
+    return "\n  ".join(["still there, or not known to be gone:", *map(str, lines[:SHOWN]), *more])
+
+
+def _advice(context: StartContext, left: Sequence[Leftover]) -> str:
+    parts = {each.handle for each in left if each.part}
+    handles = (next(iter(each.names & parts), each.handle) for each in left)
+    command = command_for(context, dict.fromkeys(handles))
+    return f"fix what is named, or delete it in its cloud; or give it up: {command}"
+
+
+def _told(context: StartContext) -> dict[str, object]:
+    """What a run that is cut off from here on still has to tell at its end."""
+    return {name: getattr(context, name) for name in ("read_back", "dns_records", "snapshots")}
+
+
+def give_up(context: StartContext, left: Iterable[Leftover]) -> list[Leftover]:
+    """Write down what a person names, and leave it out. Raises UcpError."""
+    left = list(left)
+    chosen = [each for each in left if each.names & context.abandon]
+    since = now()
+    AbandonedRecord(context.state.abandoned).add(
+        AbandonedResource(each.what, each.why, since, each.uid, sorted(each.names))
+        for each in chosen
+    )
+    return [each for each in left if each not in chosen]
+
+
+def _on_core(context: StartContext, stuck: Iterable[Object]) -> Iterator[Leftover]:
+    for each in stuck:
+        if not is_abandoned(context, each):
+            about = each["metadata"]
+            why = last_error(each) or "it is still on the core cluster"
+            handle = f"{each['kind']}/{about['name']}"
+            yield Leftover(named(each), why, names_of(context, each), handle, about["uid"])
+
+
+def _of_clusters(recorded: Iterable[RecordedResource]) -> Iterator[Leftover]:
     for each in recorded:
-        declared = each.declared()
-        if declared.name and (why := still_there(account, each.kind, declared)):
+        if each.cluster and each.kind != DNS_RECORD:
+            silent = "its cluster did not respond before it was deleted"
+            kept = "its cluster was deleted before it was gone"
+            yield _leftover(each, silent if each.kind == UNSEEN else kept)
+
+
+def _in_simulated(
+    context: StartContext, recorded: Sequence[RecordedResource], kept: Sequence[Object]
+) -> Iterator[Leftover]:
+    """A cloud or a part of one that can't be looked at is a leftover of its own: never empty."""
+    try:
+        look = ReadBack(context.cloud.account())
+    except UcpError as error:
+        for cloud in context.topology.spec.clouds.simulated:
+            yield _unseen(f"everything in cloud {cloud}", cloud, error)
+        return
+    seen: set[str] = set()
+    for each in (each for each in recorded if not each.cluster):
+        try:
+            if look.exists(each.kind, each.declared()):
+                seen.add(each.external_name)
+                yield _leftover(each, _STAYS)
+            elif snapshot := look.last_snapshot(each.kind, each.declared()):
+                context.snapshots.append(snapshot)
+        except CloudFailed as error:
             seen.add(each.external_name)
-            yield f"{each}: {why}"
-    stays = {(item["metadata"].get("annotations") or {}).get(EXTERNAL_NAME) for item in kept}
-    stays |= {*given_up}
-    regions = {each.region for each in recorded if each.region}
-    namespaces = {each.namespace for each in recorded if each.namespace}
+            yield _leftover(each, f"could not be looked at: {error.message}")
+    notes = (each["metadata"].get("annotations") or {} for each in kept)
+    known = {each.get(EXTERNAL_NAME) for each in notes} | seen
+    yield from _tagged(context, look, known)
+
+
+def _tagged(
+    context: StartContext, look: ReadBack, known: Iterable[str | None]
+) -> Iterator[Leftover]:
+    """By the tags of whatever else may have been made where anything of ours was.
+
+    known: ids of what is told of already, or stays.
+    """
+    resources = CloudRecord(context.state.cloud_record).resources()
+    namespaces = {each.namespace for each in resources if each.namespace}
     if not namespaces:
         return
-    for kind, owner, id in tagged(account, regions, namespaces):
-        if id not in stays | seen:
-            yield f"{kind} {id}: the cloud still has it, with the tag of {owner}"
+    told = {*known}
+    for given_up in AbandonedRecord(context.state.abandoned).resources():
+        told.update(given_up.names or given_up.what.split())
+    for region in sorted({each.region for each in resources if each.region}):
+        try:
+            found = look.tagged(region, namespaces)
+        except CloudFailed as error:
+            yield _unseen(f"everything in region {region}", region, error)
+            continue
+        for kind, owner, id in found:
+            if id not in told:
+                why = f"{_STAYS}, with the tag of {owner}"
+                names = frozenset({id, f"{kind}/{owner}", region})
+                yield Leftover(f"{kind} {id} in {region}", why, names, id)
+
+
+def _leftover(each: RecordedResource, why: str) -> Leftover:
+    return Leftover(str(each), why, each.names, each.handle, each.uid)
+
+
+def _unseen(what: str, handle: str, error: UcpError) -> Leftover:
+    why = f"could not be looked at: {error.message}"
+    return Leftover(what, why, frozenset({handle}), handle, part=True)

@@ -73,7 +73,9 @@ def state(*groups: Object) -> CoreState:
 
 def test_a_core_that_is_made_anew_finds_what_the_old_one_made() -> None:
     # A core of an older version gave it a random name.
-    kept = state(group("quotes-stage-x7k2p", known_as="sg-1", created=True)).collect().external_names
+    kept = (
+        state(group("quotes-stage-x7k2p", known_as="sg-1", created=True)).collect().external_names
+    )
     assert kept == {KEY: "sg-1"}
     other = group("orders-stage-firewall", claim="orders-stage")
     for name in ("quotes-stage-firewall", "quotes-stage-9zzzz"):

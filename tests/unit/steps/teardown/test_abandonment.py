@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
 from k8s_ucp.kube import Kind, Object
@@ -15,9 +16,12 @@ from k8s_ucp.steps.teardown.abandonment import (
     abandon,
     abandoned_uids,
     check_named,
+    command_for,
     is_abandoned,
+    keep_names,
     wait_gone,
 )
+from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
 
@@ -34,7 +38,11 @@ VPC: Object = {
     "spec": {"forProvider": {"region": "us-east-1"}},
     "status": {"conditions": [{"type": "Synced", "status": "False", "message": "no route"}]},
 }
-OTHER: Object = {**VPC, "metadata": {"name": "other", "namespace": "ucp-clusters", "uid": "2"}}
+OTHER: Object = {
+    **VPC,
+    "metadata": {"name": "other", "namespace": "ucp-clusters", "uid": "2"},
+    "spec": {"forProvider": {"region": "eu-west-3"}},
+}
 
 
 class Core:
@@ -56,7 +64,10 @@ def context(tmp_path: Path) -> StartContext:
     return found
 
 
-@pytest.mark.parametrize("name", ["net", "VPC/net", "vpc-1", "demo-far", "orders-far"])
+NAMES = ("net", "VPC/net", "vpc-1", "demo-far", "orders-far", "us-east-1")
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_each_of_its_names_gives_it_up(context: StartContext, name: str) -> None:
     context.abandon = frozenset([name])
     assert is_abandoned(context, VPC)
@@ -83,6 +94,60 @@ def test_nothing_of_that_name_is_no_typing_error_that_passes(context: StartConte
     record = AbandonedRecord(context.state.abandoned)
     record.add([AbandonedResource("VPC nett", "", "2026-01-01T00:00:00Z", "3")])
     check_named(context, [], ())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rerun_gives_up_by_the_same_name_what_the_core_has_forgotten(
+    context: StartContext, name: str
+) -> None:
+    context.abandon = frozenset([name])
+    abandon(context, [VPC])
+    check_named(context, [], ())
+
+
+def test_a_rerun_may_name_what_was_deleted_before_it_had_to_be_given_up(
+    context: StartContext,
+) -> None:
+    """By the run that was cut off, or between the two."""
+    context.abandon = frozenset(["orders-far"])
+    with pytest.raises(UsageError):
+        check_named(context, [], ())
+    context.journal = Journal(context.state.journal, "destroy")
+    keep_names(context)
+    context.journal.end("failed")
+    check_named(context, [], ())
+    keep_names(context, ["vpc-9"])
+    context.journal.end("interrupted")
+    context.abandon = frozenset(["orders-far", "vpc-9"])
+    check_named(context, [], ())
+    # Of a teardown that came to its end nothing is left to give up.
+    context.journal.end("done")
+    with pytest.raises(UsageError, match="orders-far, vpc-9"):
+        check_named(context, [], ())
+
+
+def test_what_clusters_and_clouds_have_is_known_by_the_record(context: StartContext) -> None:
+    balancer = RecordedResource("LoadBalancer", "web", "web", "s1", "lb-1", cluster="demo-far")
+    CloudRecord(context.state.cloud_record).add_resources([balancer, RecordedResource.of(VPC)])
+    for name in ("lb-1", "LoadBalancer/web", "demo-far", "vpc-1", "us-east-1"):
+        context.abandon = frozenset([name])
+        check_named(context, [], ())
+
+
+def test_it_can_be_given_up_again_once_a_start_has_made_it_anew(context: StartContext) -> None:
+    context.abandon = frozenset(["net"])
+    abandon(context, [VPC])
+    again = {**VPC, "metadata": {**VPC["metadata"], "uid": "9"}}
+    abandon(context, [again])
+    (found,) = AbandonedRecord(context.state.abandoned).resources()
+    assert (found.what, found.uid) == ("VPC vpc-1 in us-east-1", "9")
+
+
+def test_the_command_holds_all_that_the_run_was_asked_for(context: StartContext) -> None:
+    context.delete_data, context.abandon = True, frozenset(["demo-far"])
+    assert command_for(context, ["VPC/net", "demo-far"]) == (
+        "ucp destroy --delete-data --abandon demo-far --abandon VPC/net"
+    )
 
 
 def test_a_wait_ends_with_the_commands_for_what_is_stuck(context: StartContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kind, Object
+from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.steps.teardown import outside
-from k8s_ucp.steps.teardown.abandonment import abandon_outside, abandoned_uids
-from k8s_ucp.steps.teardown.cloud_record import CloudRecord
-from k8s_ucp.steps.teardown.outside import DNS_RECORD, UNSEEN, outside_of, still_outside
+from k8s_ucp.steps.teardown.cloud_record import UNSEEN
+from k8s_ucp.steps.teardown.outside import heard_of, outside_of, still_outside
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace
 
@@ -66,14 +67,22 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> Clusters:
     """Those that answer, by name; two are registered."""
     found: Clusters = {}
 
-    def client(_: Any, __: str, cluster: str) -> Cluster:
+    def client(_: Any, cluster: str) -> Cluster:
         if cluster not in found:
             raise UcpError("it does not respond")
         return found[cluster]
 
     monkeypatch.setattr(outside, "_client", client)
-    monkeypatch.setattr(outside, "registered", lambda _: {"demo-stage": 1, "demo-prod": 1})
+    there = {each: registration(each) for each in ("demo-stage", "demo-prod")}
+    monkeypatch.setattr(outside, "registered", lambda _: there)
     return found
+
+
+def registration(cluster: str, **labels: str) -> Registration:
+    data = {"name": base64.b64encode(cluster.encode()).decode()}
+    found = {f"k8s-ucp.io/{name}": value for name, value in labels.items()}
+    about = {"name": f"cluster-{cluster}", "uid": f"u-{cluster}", "labels": found}
+    return Registration.of({"metadata": about, "data": data})
 
 
 def context(tmp_path: Path, provider: str = "eks", **spec: Any) -> StartContext:
@@ -108,6 +117,7 @@ def test_a_silent_cluster_may_have_made_things_unless_it_is_simulated(
     clusters["demo-stage"] = Cluster()
     (unseen,) = outside_of(context(tmp_path))
     assert (unseen.kind, unseen.cluster) == (UNSEEN, "demo-prod")
+    assert heard_of(context(tmp_path), [unseen]) == {"demo-stage"}
     assert outside_of(context(tmp_path, clouds={"aws": {"simulated": True}})) == []
     assert outside_of(context(tmp_path, "embedded")) == []
 
@@ -123,16 +133,20 @@ def test_only_the_cluster_itself_says_that_it_is_gone(tmp_path: Path, clusters: 
     assert still_outside(given, recorded) == ([], set())
 
 
-def test_what_a_dead_cluster_had_is_given_up_by_the_cluster_s_name(
-    tmp_path: Path, clusters: Clusters
+def test_a_cluster_that_only_the_repositories_declare_is_asked_as_well(
+    tmp_path: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Somebody committed an environment, and ucp.yaml has never heard of it."""
+    there = {
+        "demo-eu": registration("demo-eu", provider="eks"),
+        "demo-old": registration("demo-old", provider="existing"),
+    }
+    monkeypatch.setattr(outside, "registered", lambda _: there)
+    clusters["demo-eu"] = Cluster(BALANCER)
+    clusters["demo-old"] = Cluster(VOLUME)
     given = context(tmp_path)
-    record = CloudRecord(given.state.cloud_record)
-    record.add_resources(outside_of(given))
-    assert len(record.resources()) == 2
-    given.abandon = frozenset(["demo-prod"])
-    abandon_outside(given, record.resources())
-    assert abandoned_uids(given) == {f"{UNSEEN}/demo-prod"}
-    record.remove_gone({f"{UNSEEN}/demo-stage"})
-    assert [each.cluster for each in record.resources()] == ["demo-prod"]
-    assert DNS_RECORD not in {each.kind for each in record.resources()}
+    (found,) = outside_of(given)
+    assert str(found) == "LoadBalancer lb.example.org of demo-eu"
+    assert still_outside(given, [found]) == ([found], set())
+    del clusters["demo-eu"]
+    assert [each.kind for each in outside_of(given)] == [UNSEEN]

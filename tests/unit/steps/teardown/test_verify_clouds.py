@@ -1,0 +1,183 @@
+"""What is told of a cloud at the end: gone, left, or not to be looked at; and what is given up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.journal import Journal, read
+from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
+from k8s_ucp.kube import Object
+from k8s_ucp.managed.external import CloudFailed, Declared
+from k8s_ucp.steps.teardown import verify_clouds
+from k8s_ucp.steps.teardown.abandonment import check_named
+from k8s_ucp.steps.teardown.cloud_record import UNSEEN, CloudRecord, RecordedResource
+from k8s_ucp.steps.teardown.verify_clouds import verify_clouds_empty
+from k8s_ucp.topology import default
+from k8s_ucp.topology.parts import Clouds
+from k8s_ucp.workspace import Workspace
+
+NEAR, FAR = "eu-west-3", "us-east-1"
+
+
+class Cloud:
+    """What the cloud has, by its own names; regions in `away` don't tell."""
+
+    there: ClassVar[set[str]] = set()
+    away: ClassVar[set[str]] = set()
+    tags: ClassVar[dict[str, list[tuple[str, str, str]]]] = {}
+
+    def __init__(self, _: object) -> None:
+        pass
+
+    def exists(self, _: str, declared: Declared) -> bool:
+        self._ask(declared.parameters["region"])
+        return declared.name in self.there
+
+    def last_snapshot(self, kind: str, declared: Declared) -> str:
+        return f"{declared.name}-final" if kind.startswith("Instance") else ""
+
+    def tagged(self, region: str, _: object) -> list[tuple[str, str, str]]:
+        self._ask(region)
+        return self.tags.get(region, [])
+
+    def _ask(self, region: str) -> None:
+        if region in self.away:
+            raise CloudFailed("DescribeVpcs: ServiceUnavailable", certain=False)
+
+
+def resource(name: str, region: str = NEAR, kind: str = "VPC") -> RecordedResource:
+    return RecordedResource(
+        f"{kind}.example.org", "ucp-clusters", f"my-{name}", f"uid-{name}", name, {"region": region}
+    )
+
+
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartContext:
+    """A teardown that has come to its end on the core: two networks and a database are recorded."""
+    topology = default(clouds=Clouds.model_validate({"aws": {"simulated": True}}))
+    found = StartContext(workspace=Workspace.at(tmp_path), topology=topology)
+    found.state.make()
+    found.journal = Journal(found.state.journal, "destroy")
+    monkeypatch.setattr(verify_clouds, "ReadBack", Cloud)
+    for name, value in (("there", set()), ("away", set()), ("tags", {})):
+        monkeypatch.setattr(Cloud, name, value)
+    monkeypatch.setattr(StartContext, "cloud", SimpleNamespace(account=lambda: None))
+    objects: list[Object] = []
+    monkeypatch.setattr(verify_clouds.OwnedObjects, "managed", objects)
+    recorded = [resource("vpc-1"), resource("vpc-2", FAR), resource("db-1", kind="Instance")]
+    CloudRecord(found.state.cloud_record).add_resources(recorded)
+    return found
+
+
+def verify(context: StartContext) -> None:
+    verify_clouds_empty.run(context, lambda _: None)
+
+
+def refused(context: StartContext) -> tuple[list[str], str]:
+    """What is listed, and what to type next; a rerun knows all names in that."""
+    with pytest.raises(UcpError) as caught:
+        verify(context)
+    context.journal.end("failed")
+    advice = str(caught.value.next)
+    named = advice.split(" --abandon ")[1:]
+    before, context.abandon = context.abandon, frozenset(named)
+    check_named(context, [], ())
+    context.abandon = before
+    return [each.strip() for each in caught.value.message.splitlines()[1:]], advice
+
+
+def given_up(context: StartContext) -> list[str]:
+    return [each.what for each in AbandonedRecord(context.state.abandoned).resources()]
+
+
+def test_what_the_cloud_has_no_more_is_empty(context: StartContext) -> None:
+    verify(context)
+    assert (context.read_back, context.snapshots) == (3, ["db-1-final"])
+    assert CloudRecord(context.state.cloud_record).resources() == []
+    context.journal.end("interrupted")
+    kept = read(context.state.journal)
+    assert kept
+    assert kept.data["told"]["snapshots"] == ["db-1-final"], "a rerun tells them at its end"
+
+
+def test_a_region_that_can_not_be_looked_at_is_never_empty(context: StartContext) -> None:
+    Cloud.away.add(FAR)
+    why = "could not be looked at: DescribeVpcs: ServiceUnavailable"
+    listed, advice = refused(context)
+    assert listed == [f"everything in region {FAR}: {why}", f"VPC vpc-2 in {FAR}: {why}"]
+    assert advice.endswith(f"ucp destroy --abandon {FAR}")
+    context.abandon = frozenset([FAR])
+    verify(context)
+    assert context.read_back == 2
+    assert given_up(context) == [f"VPC vpc-2 in {FAR}", f"everything in region {FAR}"]
+
+
+def test_a_region_of_which_all_was_given_up_may_have_more(context: StartContext) -> None:
+    record = AbandonedRecord(context.state.abandoned)
+    record.add([AbandonedResource("VPC vpc-2", "", "2026-01-01T00:00:00Z", "uid-vpc-2")])
+    Cloud.away.add(FAR)
+    listed, _ = refused(context)
+    assert [each.partition(":")[0] for each in listed] == [f"everything in region {FAR}"]
+
+
+def test_a_region_that_answers_again_is_given_up_for_what_it_has_alone(
+    context: StartContext,
+) -> None:
+    Cloud.there.add("vpc-2")
+    context.abandon = frozenset([FAR])
+    verify(context)
+    assert given_up(context) == [f"VPC vpc-2 in {FAR}"]
+
+
+def test_what_nothing_recorded_is_found_by_its_tag_and_can_be_given_up(
+    context: StartContext,
+) -> None:
+    Cloud.tags[NEAR] = [("Subnet", "my-subnet", "subnet-9")]
+    listed, advice = refused(context)
+    words = "the cloud still has it, with the tag of my-subnet"
+    assert listed == [f"Subnet subnet-9 in {NEAR}: {words}"]
+    assert advice.endswith("ucp destroy --abandon subnet-9")
+    context.abandon = frozenset(["subnet-9"])
+    verify(context)
+    assert given_up(context) == [f"Subnet subnet-9 in {NEAR}"]
+    # It is told already when the topology is destroyed the next time.
+    CloudRecord(context.state.cloud_record).add_resources([resource("vpc-3")])
+    context.abandon = frozenset()
+    verify(context)
+
+
+def test_an_account_that_can_not_be_had_is_told_as_well(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def account() -> Any:
+        raise UcpError("its keys can't be read")
+
+    monkeypatch.setattr(StartContext, "cloud", SimpleNamespace(account=account))
+    listed, advice = refused(context)
+    assert listed == ["everything in cloud aws: could not be looked at: its keys can't be read"]
+    assert advice.endswith("ucp destroy --abandon aws")
+    context.abandon = frozenset(["aws"])
+    verify(context)
+    assert given_up(context) == ["everything in cloud aws"]
+
+
+def test_what_a_dead_cluster_had_is_given_up_by_the_cluster_s_name(context: StartContext) -> None:
+    what = "load balancers and volumes"
+    unseen = RecordedResource(UNSEEN, "", what, "u1", "", cluster="demo-prod")
+    volume = RecordedResource("PersistentVolume", "", "pv-1", "v1", "vol-7", cluster="demo-prod")
+    CloudRecord(context.state.cloud_record).add_resources([unseen, volume])
+    listed, advice = refused(context)
+    assert listed == [
+        f"Unseen {what} of demo-prod: its cluster did not respond before it was deleted",
+        "PersistentVolume vol-7 of demo-prod: its cluster was deleted before it was gone",
+    ]
+    assert advice.endswith("ucp destroy --abandon demo-prod --abandon vol-7")
+    context.abandon = frozenset(["demo-prod"])
+    verify(context)
+    assert len(given_up(context)) == 2
