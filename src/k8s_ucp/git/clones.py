@@ -7,7 +7,8 @@ from pathlib import Path
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential, split_credential
 from k8s_ucp.git.failures import GitFailed
-from k8s_ucp.git.leftovers import sweep_repository
+from k8s_ucp.git.leftovers import UNFINISHED, sweep_repository, sweep_unfinished
+from k8s_ucp.git.placing import place_repository
 from k8s_ucp.git.repository import Repository, keep_settings, run_git
 
 # A clean-up in the background would outlive `ucp stop`, and a global hooksPath of the user would
@@ -19,17 +20,26 @@ _REMOTE_CONFIG = """[core]
 [maintenance]
 	autoDetach = false
 """
+_FETCHED = ("+refs/heads/*:refs/remotes/origin/*", "+refs/ucp/*:refs/ucp/*")
 
 
 def make_remote(folder: Path, *, branch: str = "main") -> Repository:
-    """A bare repository that others push to; an existing one stays as it is."""
-    if not (folder / "HEAD").is_file():
-        _make_folder(folder.parent)
-        _init(folder, branch, "--bare")
-        with (folder / "config").open("a", encoding="utf-8") as stream:
-            stream.write(_REMOTE_CONFIG)
-    keep_settings(folder, local=True)
+    """A bare repository that others push to; an existing one stays as it is.
+
+    Raises UcpError when something else lies there.
+    """
+    place = folder.resolve()
+    _make_folder(place.parent)
+
+    def make(made: Path) -> Path:
+        _init(made, branch, "--bare")
+        _add_settings(made, _REMOTE_CONFIG)
+        return made
+
+    if not place_repository(place, make, lambda made: keep_settings(made, local=True)):
+        keep_settings(folder, local=True)
     sweep_repository(folder)
+    sweep_unfinished(place.parent)
     return Repository(folder)
 
 
@@ -48,24 +58,41 @@ def make_clone(
     lies there.
     """
     address, found = split_credential(url)
+    git_folder, local = folder / ".git", address.startswith("file://")
+    if not git_folder.exists():
+        _refuse_full(folder)
+        _make_folder(folder, mode=0o700 if private else 0o777)
+
+    def make(made: Path) -> Path:
+        _init(made, branch, *(("--shared=0600",) if private else ()))
+        _add_settings(made / ".git", _clone_config(address, branch))
+        return made / ".git"
+
     repository = Repository(folder, credential=credential or found)
-    if not (folder / ".git").exists():
-        if folder.is_dir() and any(folder.iterdir()):
-            raise UcpError(
-                f"{folder} exists and is neither empty nor a git clone",
-                next=f"move {folder} away and run the command again",
-            )
-        _make_folder(folder.parent)
-        if private:
-            folder.mkdir(mode=0o700, exist_ok=True)
-        _init(folder, branch, *(("--shared=0600",) if private else ()))
-        with (folder / ".git" / "config").open("a", encoding="utf-8") as stream:
-            stream.write(_remote_config(address, branch))
-    elif repository.url() != address:
-        repository.git("config", "--replace-all", "remote.origin.url", address)
-    sweep_repository(folder / ".git")
-    keep_settings(folder, local=address.startswith("file://"))
+    if not place_repository(git_folder, make, lambda made: keep_settings(made, local=local)):
+        _lead_to(repository, address)
+        keep_settings(folder, local=local)
+    sweep_repository(git_folder)
+    sweep_unfinished(folder)
     return repository
+
+
+def _refuse_full(folder: Path) -> None:
+    if folder.is_dir() and any(not each.name.startswith(UNFINISHED) for each in folder.iterdir()):
+        raise UcpError(
+            f"{folder} exists and is neither empty nor a git clone",
+            next=f"move {folder} away and run the command again",
+        )
+
+
+def _lead_to(clone: Repository, address: str) -> None:
+    """Have a clone fetch from an address, whatever was there before."""
+    known = clone.settings(r"^remote\.origin\.(url|fetch)$")
+    if known.get("remote.origin.url") != address:
+        clone.git("config", "--replace-all", "remote.origin.url", address)
+    if "remote.origin.fetch" not in known:
+        for each in _FETCHED:
+            clone.git("config", "--add", "remote.origin.fetch", each)
 
 
 def fast_forward(clone: Repository, *, branch: str = "main") -> str | None:
@@ -95,19 +122,23 @@ def _init(folder: Path, branch: str, *flags: str) -> None:
     )
 
 
-def _remote_config(url: str, branch: str) -> str:
+def _add_settings(git_folder: Path, text: str) -> None:
+    with (git_folder / "config").open("a", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def _clone_config(url: str, branch: str) -> str:
     escaped = url.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "")
     return (
         f'[remote "origin"]\n\turl = "{escaped}"\n'
-        "\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
-        "\tfetch = +refs/ucp/*:refs/ucp/*\n"
-        f'[branch "{branch}"]\n\tremote = origin\n\tmerge = refs/heads/{branch}\n'
+        + "".join(f"\tfetch = {each}\n" for each in _FETCHED)
+        + f'[branch "{branch}"]\n\tremote = origin\n\tmerge = refs/heads/{branch}\n'
     )
 
 
-def _make_folder(folder: Path) -> None:
+def _make_folder(folder: Path, *, mode: int = 0o777) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode, parents=True, exist_ok=True)
     except OSError as error:
         raise UcpError(
             f"failed to create the folder {folder}: {error.strerror}",

@@ -15,6 +15,10 @@ from pathlib import Path
 
 OLD_SECONDS = 24 * 3600.0
 """Nothing of ours works on a file or folder for so long without writing to it."""
+UNFINISHED = ".ucp-new-"
+"""Begins the names of folders in which a repository is made before it is put into its place."""
+UNFINISHED_SECONDS = 3600.0
+"""Shorter: git makes one in a minute at most, and the folder may be in a clone of a person's."""
 _IN_OBJECTS = (
     "tmp_objdir-*",
     "pack/tmp_*",
@@ -45,6 +49,11 @@ def sweep_repository(git_folder: Path, *, older_than: float = OLD_SECONDS) -> No
     """Remove what was being received or written in a repository when somebody was killed."""
     objects = git_folder / "objects"
     _remove((each for name in _IN_OBJECTS for each in objects.glob(name)), older_than)
+
+
+def sweep_unfinished(folder: Path, *, older_than: float = UNFINISHED_SECONDS) -> None:
+    """Remove repositories that were being made in a folder when somebody was killed."""
+    _remove(folder.glob(f"{UNFINISHED}*"), older_than)
 
 
 def sweep_temporary(*, older_than: float = OLD_SECONDS) -> None:

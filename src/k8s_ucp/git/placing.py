@@ -1,0 +1,135 @@
+"""Puts a new repository into its place by one rename, when git has made all of it.
+
+A process may be killed, or a disk be full, at any moment: what is in the place is whole, or is
+recognised as the half that such a moment left there, and replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.git.leftovers import UNFINISHED
+from k8s_ucp.git.settings import FILE
+from k8s_ucp.locks import folder_locked
+
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
+
+
+def place_repository(
+    place: Path, make: Callable[[Path], Path], finish: Callable[[Path], None]
+) -> bool:
+    """Have a repository in `place`; one that is there stays, unless it is half made.
+
+    make: makes one in a folder that does not exist yet, and returns its git folder. finish: what
+    is done to it before it is moved. Returns whether it is a new one. Raises UcpError when
+    something else is in the place.
+    """
+    if place.is_file() or _has_history(place):
+        _refuse_broken(place)
+        return False
+    with _scratch(place) as scratch:
+        made = make(scratch / "made")
+        if _is_occupied(place) and not _move_half(place, made, scratch / "half"):
+            _refuse_broken(place)
+            return False
+        finish(made)
+        try:
+            made.rename(place)
+        except OSError as error:
+            # Somebody else made it meanwhile, as whole as ours.
+            if error.errno not in _TAKEN:
+                raise
+            return False
+    return True
+
+
+def _move_half(place: Path, made: Path, away: Path) -> bool:
+    """Take away what is half of `made`; False where something else is in the place."""
+    try:
+        # Of two that replace it, the second one looks at what the first one has put there.
+        with folder_locked(place):
+            if not _is_half_of(place, made):
+                return False
+            place.rename(away)
+    except NotADirectoryError:
+        return False
+    except FileNotFoundError:
+        pass
+    return True
+
+
+@contextlib.contextmanager
+def _scratch(place: Path) -> Iterator[Path]:
+    """A folder on the file system of the place, gone afterwards."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=place.parent))
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
+        raise UcpError(
+            f"failed to create a git repository in {place.parent}: {error.strerror}",
+            next=f"make {place.parent} writable and run the command again",
+        ) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_history(git_folder: Path) -> bool:
+    """There are objects or refs: somebody has worked with it."""
+    inside = (git_folder / "objects", git_folder / "refs")
+    return (git_folder / "packed-refs").exists() or any(
+        files for folder in inside for _, _, files in os.walk(folder)
+    )
+
+
+def _is_occupied(place: Path) -> bool:
+    return os.path.lexists(place) and not (place.is_dir() and not any(place.iterdir()))
+
+
+def _refuse_broken(place: Path) -> None:
+    """git would look for a repository in the folders above, and change that one."""
+    if place.is_dir() and not (place / "HEAD").is_file():
+        raise UcpError(
+            f"{place} exists and is neither empty nor a git repository",
+            next=f"move {place} away and run the command again",
+        )
+
+
+def _is_half_of(left: Path, made: Path) -> bool:
+    """Nothing is in `left` that a repository which was just made doesn't have, and less is."""
+    if not left.is_dir() or left.is_symlink() or left.stat().st_uid != os.getuid():
+        return False
+    return _adds_nothing(left, made) and not _adds_nothing(made, left)
+
+
+def _adds_nothing(left: Path, made: Path) -> bool:
+    """Every folder and file of `left` is in `made` as well, or the beginning of one."""
+    for each in left.rglob("*"):
+        name = each.relative_to(left).as_posix()
+        if name.removeprefix(".").startswith(FILE) or _is_probe(name, each):
+            continue
+        same = made / name.removesuffix(".lock")
+        if each.is_symlink() or each.is_dir():
+            if each.is_symlink() or not same.is_dir():
+                return False
+        elif not same.is_file() or not same.read_bytes().startswith(each.read_bytes()):
+            return False
+    return True
+
+
+def _is_probe(name: str, path: Path) -> bool:
+    """What git writes for a moment to see whether there can be symbolic links."""
+    if not (len(name) == 7 and name[0] == "t" and name.isalnum()):
+        return False
+    if path.is_symlink():
+        return path.readlink() == Path("testing")
+    return path.stat().st_size == 0
