@@ -11,6 +11,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.providers import DEFAULT
 from k8s_ucp.topology.model import Metadata, Spec, Topology
 from k8s_ucp.topology.parts import App, AppCluster, Clouds, CoreCluster, Database, Environment
+from k8s_ucp.topology.placement import proposed_database_provider
 from k8s_ucp.topology.problems import from_pydantic, sentences
 from k8s_ucp.topology.rules.all_rules import find_problems
 
@@ -76,23 +77,25 @@ def default(
     Raises UsageError for an app that nobody knows.
     """
     names, made_by = list(environments), providers or {}
-    wanted = tuple(known_app(each) for each in apps)
+    wanted, clouds = tuple(known_app(each) for each in apps), clouds or Clouds()
+    declared = tuple(
+        Environment(
+            name=each,
+            cluster=AppCluster.model_validate({"provider": made_by.get(each, DEFAULT)}),
+            promotes_from=names[place - 1] if place else None,
+        )
+        for place, each in enumerate(names)
+    )
+    provider = proposed_database_provider(clouds, declared)
     databases = sorted({each.database for each in wanted if each.database})
     return Topology(
         metadata=Metadata(name=name),
         spec=Spec(
             core=core or CoreCluster(),
-            environments=tuple(
-                Environment(
-                    name=each,
-                    cluster=AppCluster.model_validate({"provider": made_by.get(each, DEFAULT)}),
-                    promotes_from=names[place - 1] if place else None,
-                )
-                for place, each in enumerate(names)
-            ),
+            environments=declared,
             apps=wanted,
-            databases=tuple(Database(name=each, provider="local") for each in databases),
-            clouds=clouds or Clouds(),
+            databases=tuple(Database(name=each, provider=provider) for each in databases),
+            clouds=clouds,
         ),
     )
 

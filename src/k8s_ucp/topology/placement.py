@@ -9,8 +9,10 @@ from k8s_ucp.cluster_provider import Placement, ProviderInfo
 from k8s_ucp.providers import PROVIDERS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from k8s_ucp.topology.model import Topology
-    from k8s_ucp.topology.parts import Database, Environment
+    from k8s_ucp.topology.parts import Clouds, Database, Environment
 
 
 NO_DATA = "simulated: holds no data"
@@ -66,6 +68,18 @@ def runs_in_cluster(database: Database, environment: Environment) -> bool:
         and (not database.environments or environment.name in database.environments)
         and not PROVIDERS[environment.cluster.provider].simulated
     )
+
+
+def proposed_database_provider(clouds: Clouds, environments: Iterable[Environment]) -> str:
+    """Of a database of which nothing is said: the one with which it holds data.
+
+    A simulated cloud's databases listen on this machine, where pods that run can't reach them.
+    """
+    played = [each for each in clouds.simulated if CLOUDS[each].services]
+    infos = [PROVIDERS[each.cluster.provider] for each in environments]
+    if played and all(each.simulated or each.cloud in clouds.simulated for each in infos):
+        return played[0]
+    return "local"
 
 
 def simulated_databases(topology: Topology) -> dict[str, list[str]]:

@@ -75,6 +75,17 @@ def test_apps_come_and_go(workspace: Path) -> None:
         ucp(workspace, "app", "add", "wbe")
 
 
+def test_a_database_of_which_nothing_is_said_is_on_the_simulated_cloud(workspace: Path) -> None:
+    file = workspace / "ucp.yaml"
+    file.write_text(file.read_text() + "  clouds: {aws: {simulated: true}}\n")
+    ucp(workspace, "app", "add", "quote")
+    image = ("--image", "a/b", "--tag", "1")
+    ucp(workspace, "app", "add", "web", *image, "--database", "web")
+    ucp(workspace, "app", "add", "old", *image, "--database", "old", "--database-provider", "local")
+    found = {each.name: each.provider for each in load(file).spec.databases}
+    assert found == {"quotes": "aws", "web": "aws", "old": "local"}
+
+
 @pytest.mark.parametrize("committed", [False, True], ids=["in-the-topology", "by-a-commit"])
 def test_an_app_that_would_stay_on_a_protected_environment_is_not_removed(
     workspace: Path, committed: bool

@@ -43,6 +43,7 @@ from k8s_ucp.inspect.overlay_versions import versions_in
 from k8s_ucp.topology import APPS, App, Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
 from k8s_ucp.topology.parts import APP_FORMS
+from k8s_ucp.topology.placement import proposed_database_provider
 from k8s_ucp.topology.rules.names import taken_namespace
 
 app = declare("List, add and remove apps.")
@@ -184,13 +185,14 @@ def add(
         option("--database", "NAME", "Name of the app's database; created if it does not exist."),
     ] = None,
     database_provider: Annotated[
-        str,
+        str | None,
         option(
             "--database-provider",
             "P",
-            f"Provider of the database: {', '.join(database_providers())}.",
+            f"Provider of the database: {', '.join(database_providers())}. Default: a simulated "
+            "cloud if there is one, else local.",
         ),
-    ] = "local",
+    ] = None,
     dry_run: Annotated[
         bool,
         option(
@@ -262,9 +264,11 @@ def add(
     with item_of(call, topology, wanted) as item:
 
         def edit(text: str, file: Path) -> tuple[str, Topology]:
-            databases = {each.name for each in parse(text, file).spec.databases}
-            if item.get("database") and item["database"] not in databases:
-                new = {"name": item["database"], "provider": database_provider}
+            spec = parse(text, file).spec
+            needed, known = item.get("database"), {each.name for each in spec.databases}
+            if needed and needed not in known:
+                proposed = proposed_database_provider(spec.clouds, spec.environments)
+                new = {"name": needed, "provider": database_provider or proposed}
                 text, _ = with_item(text, "databases", new, file)
             return with_item(text, "apps", item, file)
 

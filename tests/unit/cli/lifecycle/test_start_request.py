@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,16 @@ def test_a_cloud_on_this_machine_goes_into_a_new_file(tmp_path: Path) -> None:
     wanted.path.write_text(wanted.text.replace("simulated: true", "simulated: false"))
     with pytest.raises(UsageError, match="exists and contradicts --cloud local"):
         resolve_topology(call, flags)
+
+
+def test_a_cloud_on_this_machine_has_the_databases_of_its_apps(tmp_path: Path) -> None:
+    flags = parse_flags(
+        yes=True, file=None, core=None, environments=None, apps=["quote"], simulate=True
+    )
+    wanted = resolve_topology(Invocation(tmp_path), flags)
+    assert "{name: quotes, provider: aws}" in wanted.text
+    here = resolve_topology(Invocation(tmp_path), replace(flags, simulate=False))
+    assert "{name: quotes, provider: local}" in here.text
 
 
 def test_a_cloud_on_this_machine_needs_an_embedded_core(tmp_path: Path) -> None:

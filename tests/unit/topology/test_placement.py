@@ -1,0 +1,34 @@
+"""What is decided by where a topology's clusters run."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.topology import default
+from k8s_ucp.topology.parts import Clouds
+
+SIMULATED = Clouds.model_validate({"aws": {"simulated": True}})
+
+
+@pytest.mark.parametrize(
+    ("clouds", "providers", "proposed"),
+    [
+        (Clouds(), ("embedded", "embedded"), "local"),
+        (Clouds(), ("eks", "eks"), "local"),
+        (SIMULATED, ("eks", "eks"), "aws"),
+        (SIMULATED, ("embedded", "embedded"), "aws"),
+        (SIMULATED, ("eks", "embedded"), "aws"),
+        (SIMULATED, (), "aws"),
+        # Its pods run, and don't reach what listens on this machine alone.
+        (SIMULATED, ("eks", "kind"), "local"),
+        (SIMULATED, ("gke", "embedded"), "local"),
+    ],
+)
+def test_a_database_is_proposed_where_it_holds_data(
+    clouds: Clouds, providers: tuple[str, ...], proposed: str
+) -> None:
+    made_by = {f"e{number}": each for number, each in enumerate(providers)}
+    topology = default("demo", made_by, ("quote",), providers=made_by, clouds=clouds)
+    assert [(each.name, each.provider) for each in topology.spec.databases] == [
+        ("quotes", proposed)
+    ]
