@@ -1,7 +1,8 @@
-"""Seeds in the user's cache, a file for each set of pins and kinds: `seeds/<key>.json`.
+"""What new clusters are made with, in the user's cache: `seeds/<key>.json`.
 
-The first line tells what the second one, the kinds, must be: a file that is cut off, of another
-format, of somebody else or of other kinds is as good as none.
+Kinds (CRDs), a file for each set of pins and kinds; and default objects, a file for each API
+server. The first line tells what the second one, the content, must be: a file that is cut off, of
+another format, of somebody else or of other kinds is as good as none.
 """
 
 from __future__ import annotations
@@ -30,6 +31,37 @@ _OTHERS_MAY_WRITE = 0o022
 
 def find(cache: Path, key: str) -> Seed | None:
     """The seed of that key, where there is a whole one of this user."""
+    if not (found := _read(cache, key)):
+        return None
+    digest, kinds = found
+    try:
+        whole = all(_is_kind(name, json.loads(text)) for name, text in kinds.items())
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return Seed(digest, kinds) if whole else None
+
+
+def find_objects(cache: Path, key: str) -> Mapping[str, str] | None:
+    """What `keep_objects` kept under that key, where there is a whole file of this user."""
+    found = _read(cache, key)
+    return found[1] if found else None
+
+
+def keep(cache: Path, key: str, seed: Seed) -> None:
+    """Write a seed; not where another process does so now. Raises OSError."""
+    _write(cache, key, seed.digest, dict(seed.kinds))
+
+
+def keep_objects(cache: Path, key: str, objects: Mapping[str, str]) -> None:
+    """Write an API server's default objects: keys of the datastore -> values, as base64.
+
+    Not where another process does so now. Raises OSError.
+    """
+    _write(cache, key, "", dict(objects))
+
+
+def _read(cache: Path, key: str) -> tuple[str, dict[str, str]] | None:
+    """The digest and the content of a file."""
     try:
         with _file(cache, key).open("rb") as file:
             about = os.fstat(file.fileno())
@@ -39,22 +71,19 @@ def find(cache: Path, key: str) -> Seed | None:
         told = json.loads(head)
         if told != _head(key, str(told["digest"]), body):
             return None
-        kinds = json.loads(body)
-        whole = all(_is_kind(name, json.loads(text)) for name, text in kinds.items())
+        return told["digest"], {str(name): str(text) for name, text in json.loads(body).items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    return Seed(told["digest"], kinds) if whole else None
 
 
-def keep(cache: Path, key: str, seed: Seed) -> None:
-    """Write a seed; not where another process does so now. Raises OSError."""
+def _write(cache: Path, key: str, digest: str, content: Mapping[str, str]) -> None:
     folder = _file(cache, key).parent
     make_private_folder(folder)
     with locked_now(folder / _LOCK) as free:
         if not free:
             return
-        body = json.dumps(dict(seed.kinds))
-        head = json.dumps(_head(key, seed.digest, body.encode()))
+        body = json.dumps(content)
+        head = json.dumps(_head(key, digest, body.encode()))
         write_private_file(_file(cache, key), f"{head}\n{body}")
         found = sorted(folder.glob("*.json"), key=lambda each: each.stat().st_mtime)
         for old in found[:-MOST]:

@@ -22,6 +22,7 @@ SERVING = (
 )
 """Everything serves, for the admin. The two left out write default roles and priority classes one
 by one, a second or more: who comes with the admin's certificate need not wait for them."""
+DEFAULTS_SECONDS = 20.0
 PAUSE = 0.05
 CHECK_SECONDS = 0.3
 LAST_WORDS = 3
@@ -78,6 +79,23 @@ def wait_serving(folder: ClusterFolder, config: dict[str, Any], until: float) ->
             time.sleep(PAUSE)
     finally:
         kube.close()
+
+
+def has_defaults(config: dict[str, Any], until: float) -> bool:
+    """Whether a new API server has written its default objects, waiting for a while.
+
+    until: as time.monotonic() tells it.
+    """
+    until = min(until, time.monotonic() + DEFAULTS_SECONDS)
+    kube = Kube(config)
+    try:
+        while ask(kube, "/readyz"):
+            if time.monotonic() >= until:
+                return False
+            time.sleep(PAUSE)
+    finally:
+        kube.close()
+    return True
 
 
 def gateway_kinds(config: dict[str, Any]) -> set[str] | None:

@@ -1,7 +1,8 @@
 """The door to an embedded cluster's etcd: its JSON interface, on the socket in a private folder.
 
-For kinds alone: a new cluster gets them past its API server, which learns in one go what it finds
-there as it starts. Kinds that are applied it learns one by one, at twice the CPU.
+For what a new cluster is made with: it gets kinds and default objects past its API server, which
+learns in one go what it finds there as it starts. Kinds that are applied it learns one by one, at
+twice the CPU.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
@@ -31,37 +32,60 @@ MOST_KEYS = 100
 
 def read_kinds(home: Path) -> dict[str, str]:
     """The CRDs of a running cluster by name. home: where its etcd works. Raises UcpError."""
-    end = KINDS.removesuffix("/") + "0"  # The character after the slash.
-    with contextlib.closing(_connected(home)) as connection:
-        found = _ask(connection, "range", {"key": _coded(KINDS), "range_end": _coded(end)})
+    found = read(home, [KINDS])
     return {
-        base64.b64decode(each["key"]).decode().removeprefix(KINDS): base64.b64decode(
-            each["value"]
-        ).decode()
-        for each in found.get("kvs", [])
+        key.removeprefix(KINDS): base64.b64decode(value).decode() for key, value in found.items()
     }
+
+
+def read(home: Path, prefixes: Iterable[str]) -> dict[str, str]:
+    """What a running cluster's datastore holds under these prefixes: key -> value, as base64.
+
+    home: where its etcd works. prefixes: with a slash at their ends. Raises UcpError.
+    """
+    found: dict[str, str] = {}
+    with contextlib.closing(_connected(home)) as connection:
+        for prefix in prefixes:
+            end = prefix.removesuffix("/") + "0"  # The character after the slash.
+            told = _ask(connection, "range", {"key": _coded(prefix), "range_end": _coded(end)})
+            for each in told.get("kvs", []):
+                found[base64.b64decode(each["key"]).decode()] = each["value"]
+    return found
 
 
 def write_kinds(home: Path, kinds: Mapping[str, str]) -> None:
     """Write CRDs, as `read_kinds` tells them, as soon as etcd answers. Raises UcpError."""
+    write(home, {f"{KINDS}{name}": _coded(text) for name, text in kinds.items()})
+
+
+def write(home: Path, values: Mapping[str, str], *, absent: bool = False) -> None:
+    """Write what `read` tells, as soon as etcd answers. Raises UcpError.
+
+    absent: only keys that are not there.
+    """
     with contextlib.closing(_connected(home)) as connection:
-        for batch in _batches(kinds):
-            puts = [
-                {"requestPut": {"key": _coded(f"{KINDS}{name}"), "value": _coded(text)}}
-                for name, text in batch.items()
-            ]
+        for batch in _batches(values):
+            puts = [_put(key, value, absent) for key, value in batch.items()]
             _ask(connection, "txn", {"success": puts})
 
 
-def _batches(kinds: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def _put(key: str, value: str, absent: bool) -> dict[str, Any]:
+    put = {"requestPut": {"key": _coded(key), "value": value}}
+    if not absent:
+        return put
+    never_made = {"key": _coded(key), "target": "CREATE", "result": "EQUAL", "createRevision": "0"}
+    return {"requestTxn": {"compare": [never_made], "success": [put]}}
+
+
+def _batches(values: Mapping[str, str]) -> Iterator[dict[str, str]]:
     batch: dict[str, str] = {}
     size = 0
-    for name, text in kinds.items():
-        if batch and (size + len(text) > MOST_BYTES or len(batch) == MOST_KEYS):
+    for key, value in values.items():
+        if batch and (size + len(value) > MOST_BYTES or len(batch) == MOST_KEYS):
             yield batch
             batch, size = {}, 0
-        batch[name] = text
-        size += len(text)
+        batch[key] = value
+        size += len(value)
     if batch:
         yield batch
 

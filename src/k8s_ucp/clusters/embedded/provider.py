@@ -25,7 +25,14 @@ from k8s_ucp.cluster_provider import (
     Seed,
 )
 from k8s_ucp.clusters.api_server import not_ready
-from k8s_ucp.clusters.embedded import api_server, datastore, kwokctl, programs, stages
+from k8s_ucp.clusters.embedded import (
+    api_server,
+    datastore,
+    default_objects,
+    kwokctl,
+    programs,
+    stages,
+)
 from k8s_ucp.clusters.embedded.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
 from k8s_ucp.clusters.embedded.processes import (
     end_all,
@@ -42,7 +49,12 @@ from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.locks import locked
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.toolbox import Toolbox
-from k8s_ucp.workspace import Workspace, make_private_folder, write_private_file
+from k8s_ucp.workspace import (
+    Workspace,
+    cache_folder,
+    make_private_folder,
+    write_private_file,
+)
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -313,10 +325,16 @@ class EmbeddedProvider:
             folder, ports, paths, version=version, gogc=Parameters.of(request).gogc
         )
         kwokctl.create(folder, timeout=_left(until))
+        cache, key = cache_folder(), default_objects.key(paths)
+        has_defaults = default_objects.sow(folder.home, cache, key)
         if request.seed:
             _sow(folder, request.seed)
         record = Record(version, ports)
         self._await(folder, record, until)
+        # APIServices of kinds that it was made with are no defaults.
+        unknown = not (has_defaults or request.seed)
+        if unknown and api_server.has_defaults(self._config(folder, record), until):
+            default_objects.keep(folder.home, cache, key)
         api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
         folder.write_record(record)
         folder.mark_running()

@@ -15,6 +15,8 @@ from typing import Any, cast
 
 from k8s_ucp.cluster_provider import Seed, SeedTaker
 from k8s_ucp.clusters import seeds
+from k8s_ucp.clusters.embedded import default_objects
+from k8s_ucp.clusters.embedded.default_objects import PROGRAMS
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import Manifest, digest
 from k8s_ucp.context import StartContext
@@ -29,7 +31,6 @@ from k8s_ucp.workspace import cache_folder
 
 TEMPLATES = ("platform/reconciler", "bootstrap")
 """Our own kinds, and the Applications by which kinds are marked as Argo CD's."""
-PROGRAMS = ("kube-apiserver", "etcd")
 ENGINES = (argocd.NAME, crossplane.NAME)
 TOOLS = ("kubernetes", "etcd", *ENGINES)
 """That bring these."""
@@ -69,14 +70,11 @@ def keep_seed(context: StartContext, kinds: Sequence[Manifest]) -> None:
 
 def prune_seeds(cache: Path) -> list[str]:
     """Remove the seeds that no start with the installed programs looks for: their files."""
-    return seeds.prune(
-        cache,
-        {
-            key(toolbox, simulated=simulated)
-            for toolbox in _toolboxes(cache)
-            for simulated in (False, True)
-        },
-    )
+    needed = set()
+    for toolbox in _toolboxes(cache):
+        needed |= {key(toolbox, simulated=simulated) for simulated in (False, True)}
+        needed.add(default_objects.key({each: toolbox.path(each) for each in PROGRAMS}))
+    return seeds.prune(cache, needed)
 
 
 def _toolboxes(cache: Path) -> Iterator[Toolbox]:

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from k8s_ucp.cluster_provider import ClusterRequest, Seed
 from k8s_ucp.clusters import seeds
+from k8s_ucp.clusters.api_server import READY, ask
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.components import argocd
 from k8s_ucp.components.manifests import apply_all, digest, read, wait_served
-from k8s_ucp.kube import CRD, NAMESPACE, Kube
+from k8s_ucp.kube import CLUSTER_ROLE_BINDING, CRD, NAMESPACE, Kind, Kube, Object
 from k8s_ucp.steps.startup.seed import settled
 from tests.control_planes import ControlPlanes, eventually, quiet
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
+
+
+DEFAULTS = (
+    Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles"),
+    CLUSTER_ROLE_BINDING,
+    Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses"),
+    Kind("apiregistration.k8s.io/v1", "APIService", "apiservices"),
+)
 
 
 def versions(kube: Kube) -> dict[str, str]:
@@ -45,9 +57,36 @@ def etcd_identity(folder: ClusterFolder) -> list[str]:
     return [found["cluster-id"], found["local-member-id"]]
 
 
+def defaults(kube: Kube) -> dict[tuple[str, str], Object]:
+    """What an API server writes by itself, by kind and name, once it has written all of it."""
+    eventually(lambda: ask(kube, READY) is None)
+    return {
+        (kind.kind, each["metadata"]["name"]): each
+        for kind in DEFAULTS
+        for each in kube.list_all(kind)
+        if not each["metadata"]["name"].endswith("argoproj.io")
+    }
+
+
+def said(objects: Mapping[tuple[str, str], Object]) -> dict[tuple[str, str], object]:
+    """Without what is of each cluster, and of the controller that adds up roles."""
+    return {
+        each: [content.get("subjects"), content.get("roleRef"), content.get("value")]
+        if "aggregationRule" in content
+        else [content.get(part) for part in ("rules", "subjects", "roleRef", "value", "spec")]
+        for each, content in objects.items()
+    }
+
+
 def test_a_seed_gives_kinds_and_no_identity(
-    planes: ControlPlanes, provider: EmbeddedProvider, toolbox: Toolbox, tmp_path: Path
+    planes: ControlPlanes,
+    provider: EmbeddedProvider,
+    toolbox: Toolbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # The first cluster writes its default objects by itself, and gives them to the others.
+    monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path))
     kinds = read({"crds": argocd.engine_manifests(toolbox.module(argocd.NAME))[argocd.CRDS]})
     names = {each.name for each in kinds}
 
@@ -84,5 +123,11 @@ def test_a_seed_gives_kinds_and_no_identity(
         for name, kube in (("first", first), ("one", one), ("other", other))
     ]
     assert len(set.union(*found)) == sum(map(len, found))
+    by_itself, *given = map(defaults, (first, one, other))
+    assert len(by_itself) > 130
+    for each in given:
+        assert said(each) == said(by_itself)
+    uids = {each["metadata"]["uid"] for objects in (by_itself, *given) for each in objects.values()}
+    assert len(uids) == 3 * len(by_itself)
     for each in (first, one, other):
         each.close()
