@@ -21,7 +21,13 @@ from pathlib import Path
 from k8s_ucp.check_rules import PAGE
 from k8s_ucp.git.clones import write_hook
 from k8s_ucp.gitops.check.findings import CheckFinding
-from k8s_ucp.gitops.check.repositories import SHOWN, Checkout, CheckResult, check
+from k8s_ucp.gitops.check.repositories import (
+    SHOWN,
+    Checkout,
+    CheckResult,
+    check,
+    transports_in,
+)
 
 _SECONDS = 50
 """For each of the two looks, at what is pushed and at what was there: our pushes wait longer."""
@@ -29,8 +35,6 @@ FINDINGS = 10
 """Exit code for findings: Python's own is 1 when it can't start, and 2 for wrong arguments."""
 _OLD_FINDINGS = 1
 """What hooks of earlier versions ask for, which name no code."""
-_ALSO = ("file", "http")
-"""Transports that a topology with local repositories may name for its apps."""
 _MARK = "# Written by k8s-ucp: checks a push before it lands."
 _HOOK = """#!/bin/sh
 {mark}
@@ -184,11 +188,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _checked(wanted: argparse.Namespace) -> CheckResult:
     if wanted.repository == "core":
-        return check(wanted.kustomize, Checkout(core=wanted.folder), also=_ALSO)
+        also = {"file", *transports_in(wanted.folder)}
+        return check(wanted.kustomize, Checkout(core=wanted.folder), also=also)
     core = wanted.core if wanted.core and wanted.core.is_dir() else None
+    also = {"file", *(transports_in(core) if core else ())}
     helm = Path(wanted.helm) if wanted.helm else None
     only = changed_apps(wanted.changed.read_text("utf-8", "replace").splitlines())
-    return check(wanted.kustomize, Checkout(core, wanted.folder), only, also=_ALSO, helm=helm)
+    return check(wanted.kustomize, Checkout(core, wanted.folder), only, also=also, helm=helm)
 
 
 def _expire(code: int) -> Callable[..., None]:

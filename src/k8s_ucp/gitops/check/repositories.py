@@ -38,6 +38,7 @@ from k8s_ucp.gitops.check.suppressions import (
 )
 from k8s_ucp.gitops.manifests.build_charts import build_charts
 from k8s_ucp.gitops.manifests.build_many import Built, build_many
+from k8s_ucp.gitops.manifests.sources import is_http
 from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import CHECKS, Rendered
@@ -111,7 +112,8 @@ def check(
 ) -> CheckResult:
     """Everything that is wrong. only: apps that changed; the others are not built again.
 
-    helm: renders charts. also: transports of git besides https and ssh for what overlays take in.
+    helm: renders charts. also: transports of git besides https and ssh for what overlays take in,
+    and addresses by plain http.
     checks: those of ucp.yaml in the core repository without it. What can't be judged is a finding.
     """
     core = Tree.of(checkout.core) if checkout.core else None
@@ -215,10 +217,19 @@ def check_rendered(
 
 
 def transports(topology: Topology) -> set[str]:
-    """Transports of git that its owner relies on, besides those that are always there."""
+    """Transports of git that its owner relies on; of repositories by plain http the addresses."""
     named = [topology.spec.git.core, topology.spec.git.apps, *(e.repo for e in topology.spec.apps)]
-    found = {str(each).partition("://")[0] for each in named if each and "://" in str(each)}
+    texts = [str(each) for each in named if each and "://" in str(each)]
+    found = {each if is_http(each) else each.partition("://")[0] for each in texts}
     return found | ({"file"} if topology.spec.git.provider == "local" else set())
+
+
+def transports_in(core: Path) -> set[str]:
+    """Those of the topology in the files of its core repository; none where it can't be read."""
+    try:
+        return transports(_parse((core / "ucp.yaml").read_text("utf-8")))
+    except (OSError, UcpError, UnicodeDecodeError):
+        return set()
 
 
 def _topology_of(core: Tree | None) -> Topology | None:

@@ -3,11 +3,13 @@
 What it builds was written by others, and kustomize hands parts of it to git. So it gets a short
 environment, and instead of git a script that knows the few calls kustomize makes: an address or a
 revision can't pass for an option there, and git uses no other transports than those named here.
+What kustomize fetches itself comes by https alone.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Collection
@@ -15,7 +17,7 @@ from pathlib import Path
 
 from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.git.failures import redact, telling
-from k8s_ucp.gitops.manifests.sources import find_refused
+from k8s_ucp.gitops.manifests.sources import by_http, find_refused, http_repositories
 from k8s_ucp.process import find_program, passed_on, run, terminate_all, working_in
 
 BUILD_SECONDS = 60.0
@@ -24,6 +26,10 @@ _KNOWN = {*_TRANSPORTS, "file", "git", "http"}
 """What `also` may name: those that start no program of somebody's choice."""
 _FOR_GIT = ("GIT_SSL_CAINFO", "GIT_SSH_COMMAND")
 """Ways to reach a host that only git knows; no other variable of git's gets through."""
+_NO_HTTP = {"REQUEST_METHOD": "GET", "HTTP_PROXY": "http://127.0.0.1:1"}
+"""Go makes no request by plain http with both of them set, not even to a loopback, to which it
+would use no proxy, nor where https redirects to it (golang.org/s/cgihttpproxy)."""
+_BY_HTTP = re.compile(r'Get "(http://[^"]*)": refusing to use HTTP_PROXY')
 _GIT = """#!/bin/sh
 # What kustomize finds as git. It makes these calls and no others.
 PATH={path}
@@ -35,6 +41,7 @@ GIT_HTTP_LOW_SPEED_LIMIT=1000
 GIT_HTTP_LOW_SPEED_TIME=20
 export PATH GIT_ALLOW_PROTOCOL GIT_TERMINAL_PROMPT SSH_ASKPASS_REQUIRE
 export GIT_HTTP_LOW_SPEED_LIMIT GIT_HTTP_LOW_SPEED_TIME
+unset {unset}
 what="git $*"
 
 failed() {{ # CODE: what follows on stdin is for the person and for kustomize.
@@ -42,9 +49,11 @@ failed() {{ # CODE: what follows on stdin is for the person and for kustomize.
   exit "$1"
 }}
 
-plain() {{ # A word that git can't take for an option.
+plain() {{ # A word that git can't take for an option, and no plain http that ucp.yaml doesn't name.
   case $1 in
     '' | -*) echo "fatal: refused: '$1' is no address or revision" | failed 128 ;;
+    {named}) ;;
+    [Hh][Tt][Tt][Pp]:*) echo "fatal: refused: '$1' is plain http: use https or ssh" | failed 128 ;;
   esac
 }}
 
@@ -73,10 +82,10 @@ def build(
 ) -> str:
     """The objects of a folder with a kustomization, as YAML documents.
 
-    kustomize: the program. also: transports of git besides https and ssh. Raises
-    BuildFailed, ProgramMissing, DeadlineExceeded.
+    kustomize: the program. also: what git may use besides https and ssh: transports, and addresses
+    of repositories by plain http. Raises BuildFailed, ProgramMissing, DeadlineExceeded.
     """
-    for path, words in find_refused(folder):
+    for path, words in find_refused(folder, also):
         raise BuildFailed(
             f"kustomize failed to build {folder}: {path}: {words}", next=f"correct {path}"
         )
@@ -92,16 +101,21 @@ def build(
                 terminate_all(working_in(work), grace=1)
             said = log.read_text("utf-8", "replace") if log.exists() else ""
             # kustomize's own last line is then `exit status`, and git's are in the middle.
-            words = "; ".join(telling(said)) or innermost(error.output.strip())
+            words = "; ".join(telling(said)) or _of_http(error.output) or innermost(error.output)
             raise BuildFailed(
                 f"kustomize failed to build {folder}: {redact(words) or 'no message'}",
                 next=f"kustomize build {folder}",
             ) from error
 
 
+def _of_http(said: str) -> str:
+    found = _BY_HTTP.search(said)
+    return by_http(found[1]) if found else ""
+
+
 def innermost(said: str) -> str:
     """The last line of what kustomize says; of folders in folders the file that is the cause."""
-    line = "".join(said.splitlines()[-1:])
+    line = "".join(said.strip().splitlines()[-1:])
     _, _, cause = line.rpartition("accumulating resources from '")
     return cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
 
@@ -111,10 +125,16 @@ def _environment(work: Path, log: Path, also: Collection[str]) -> dict[str, str]
     programs = work / "bin"
     programs.mkdir()
     script = programs / "git"
+    repositories = http_repositories(also)
+    transports = {each.partition("://")[0] for each in also} - {"http"}
+    transports |= {"http"} if repositories else set()
     script.write_text(
         _GIT.format(
             path=shlex.quote(os.environ.get("PATH", os.defpath)),
-            transports=":".join(sorted({*_TRANSPORTS, *also} & _KNOWN)),
+            transports=":".join(sorted({*_TRANSPORTS, *transports} & _KNOWN)),
+            named=" | ".join(shlex.quote(f"{a}{b}") for a in repositories for b in ("", ".git"))
+            or "''",
+            unset=" ".join(_NO_HTTP),
             submodules=":".join(_TRANSPORTS),
             log=shlex.quote(str(log)),
             git=shlex.quote(str(find_program("git") or "")),
@@ -125,4 +145,4 @@ def _environment(work: Path, log: Path, also: Collection[str]) -> dict[str, str]
     clones = work / "clones"
     clones.mkdir()
     kept = {name: os.environ[name] for name in _FOR_GIT if name in os.environ}
-    return {**passed_on(), **kept, "PATH": str(programs), "TMPDIR": str(clones)}
+    return {**passed_on(), **kept, **_NO_HTTP, "PATH": str(programs), "TMPDIR": str(clones)}

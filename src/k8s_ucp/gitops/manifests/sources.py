@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_plus
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.git.failures import redact
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
-from k8s_ucp.gitops.manifests.yaml_text import first_map
+from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
 
 FIELDS = (
     *("resources", "components", "bases", "generators", "transformers", "validators"),
     *("crds", "configurations"),
 )
 """Lists of a kustomization whose entries may be folders, files or addresses."""
+_LOADING = (
+    *("patches", "patchesJson6902", "replacements"),
+    *("configMapGenerator", "secretGenerator"),
+)
+"""Lists of a kustomization whose entries say which files to load."""
+_HTTP = "http:"
 _REVISION = re.compile(r"(?:^|&)(?:ref|version)=-")
 _HOST = re.compile(r"(?:^|://|@|::)-")
 _TRANSPORT = re.compile(r"^(?!git::)[A-Za-z0-9+.-]+::")
@@ -36,10 +43,50 @@ def entries(kustomization: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def refused(entry: str) -> str | None:
-    """Why an entry is not handed to kustomize: a part of it would be an option of git's."""
+def loaded(kustomization: Mapping[str, Any]) -> list[str]:
+    """`entries`, and the other files and addresses whose content kustomize loads."""
+    found: list[Any] = [*entries(kustomization)]
+    found += _listed(kustomization, "patchesStrategicMerge")
+    for each in (item for name in _LOADING for item in maps(kustomization, name)):
+        found += [each.get("path"), each.get("env"), *_listed(each, "envs")]
+        # KEY=FILE
+        found += [file.rpartition("=")[2] for file in _listed(each, "files")]
+    return [each for each in found if isinstance(each, str)]
+
+
+def _listed(content: Mapping[str, Any], name: str) -> list[str]:
+    found = content.get(name)
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+
+def http_repositories(also: Collection[str]) -> list[str]:
+    """Those of git over plain http among what a topology names, without `.git`."""
+    return sorted({each.rstrip("/").removesuffix(".git") for each in also if is_http(each)})
+
+
+def is_http(address: str) -> bool:
+    """Plain http, by kustomize itself or by git."""
+    return address.strip().removeprefix("git::").lower().startswith(_HTTP)
+
+
+def by_http(address: str) -> str:
+    """Why such an address is refused."""
+    return (
+        f"{redact(address)} is fetched by plain http, which others can change on its way: "
+        "use https or ssh"
+    )
+
+
+def refused(entry: str, also: Collection[str] = ()) -> str | None:
+    """Why an entry is not handed to kustomize.
+
+    A part of it would be an option of git's, or it comes by plain http. also: as in
+    `find_refused`.
+    """
     if "\n" in entry:  # A document of its own, not an address.
         return None
+    if is_http(entry) and not _is_of(entry, http_repositories(also)):
+        return by_http(entry)
     address, _, query = entry.strip().partition("?")
     if _REVISION.search(unquote_plus(query)) or _REVISION.search(query):
         return f"the revision in {entry} begins with '-', which git would treat as an option"
@@ -51,10 +98,20 @@ def refused(entry: str) -> str | None:
     return None
 
 
-def find_refused(folder: Path) -> Iterator[tuple[Path, str]]:
+def _is_of(entry: str, repositories: Collection[str]) -> bool:
+    """It leads into one of these repositories."""
+    address = entry.strip().removeprefix("git::").partition("?")[0]
+    return any(
+        address in (each, f"{each}.git") or address.startswith((f"{each}/", f"{each}.git/"))
+        for each in repositories
+    )
+
+
+def find_refused(folder: Path, also: Collection[str] = ()) -> Iterator[tuple[Path, str]]:
     """(file, why) of all that a folder takes in on this machine.
 
-    What can't be read is left to kustomize: it says why.
+    also: addresses that ucp.yaml names, the only ones that may be plain http. What can't be read
+    is left to kustomize: it says why.
     """
     waiting, seen = [folder], set()
     while waiting:
@@ -63,8 +120,8 @@ def find_refused(folder: Path) -> Iterator[tuple[Path, str]]:
             continue
         seen.add(each)
         for file in (each / name for name in KUSTOMIZATIONS):
-            for entry in entries(_read(file)):
-                if words := refused(entry):
+            for entry in loaded(_read(file)):
+                if words := refused(entry, also):
                     yield file, words
                 elif "\n" not in entry and "\0" not in entry and (each / entry).is_dir():
                     waiting.append(each / entry)

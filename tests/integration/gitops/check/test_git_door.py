@@ -19,8 +19,11 @@ from k8s_ucp.gitops.check_hook import main as check_of_a_push
 from k8s_ucp.gitops.manifests import kustomize as door
 from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build
 from k8s_ucp.gitops.manifests.sources import FIELDS
+from k8s_ucp.topology import App
 from tests.conftest import CACHE
 from tests.integration.gitops.conftest import World
+from tests.integration.gitops.promotion.git_servers import http_git
+from tests.unit.gitops.topologies import demo
 
 DEPLOYMENT = "apps/echo/base/deployment.yaml"
 LOCAL = ("file",)
@@ -146,15 +149,110 @@ def test_a_hostile_git_host_hears_no_secret(
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", f"Authorization: Bearer {SECRET}")
     monkeypatch.setenv("GIT_ASKPASS", str(answers(tmp_path)))
     folder = overlay(tmp_path, f"resources: ['{url}?ref=v1']\n")
-    with pytest.raises(BuildFailed, match="not allowed"):
+    with pytest.raises(BuildFailed, match="plain http"):
         build(kustomize, folder, also=LOCAL)
-    # kustomize itself has looked whether it is a file.
-    assert "info/refs" not in "".join(heard)
+    assert heard == []
     # Where ucp.yaml names such an address, the host is asked; it learns nothing.
     with pytest.raises(BuildFailed, match=r"401|could not read Username|Authentication failed"):
-        build(kustomize, folder, also=("http",))
-    assert "info/refs" in "".join(heard)
+        build(kustomize, folder, also=(url,))
+    assert all("info/refs" in each for each in heard)
+    assert heard
     assert "Authorization" not in "".join(heard)
+
+
+BY_HTTP = [
+    *(f"{each}: [URL]" for each in FIELDS),
+    "resources: ['git::URL?ref=v1']",
+    "resources: ['HTTP:URL']",
+    "openapi: {path: URL}",
+    "patches: [{path: URL, target: {kind: ConfigMap}}]",
+    "patchesStrategicMerge: [URL]",
+    "patchesJson6902: [{path: URL, target: {version: v1, kind: ConfigMap, name: a}}]",
+    "replacements: [{path: URL}]",
+    "configMapGenerator: [{name: a, files: [URL]}]",
+    "configMapGenerator: [{name: a, envs: [URL]}]",
+    "configMapGenerator: [{name: a, env: URL}]",
+    "secretGenerator: [{name: a, files: [key=URL]}]",
+]
+
+
+def loading(text: str, url: str) -> str:
+    return f"{text.replace('HTTP:URL', url.replace('http:', 'HTTP:')).replace('URL', url)}\n"
+
+
+@pytest.mark.parametrize("text", BY_HTTP)
+def test_nothing_is_loaded_by_plain_http(
+    text: str, attacker: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    """What is on this machine is seen before kustomize is started."""
+    url, _ = attacker
+    base = overlay(tmp_path, "resources: [../../base]\n").parents[1] / "base"
+    base.mkdir()
+    (base / "kustomization.yaml").write_text(loading(text, url))
+    with pytest.raises(BuildFailed, match=r"base/kustomization\.yaml: .* is fetched by plain http"):
+        build(tmp_path / "no-program", base.parent / "overlays/stage", also=("file", f"{url}c"))
+
+
+def in_a_base(base: Path, text: str) -> str:
+    """An overlay on a base with this kustomization in a repository."""
+    (base / "kustomization.yaml").write_text(text)
+    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
+    subprocess.run(["git", "add", "-A"], cwd=base, check=True)
+    subprocess.run(["git", *me, "commit", "-qm", "Load", "--allow-empty"], cwd=base, check=True)
+    subprocess.run(["git", "tag", "-f", "v1"], cwd=base, check=True, capture_output=True)
+    return f"resources: ['{base.as_uri()}?ref=v1']\n"
+
+
+def test_nothing_is_loaded_by_plain_http_where_a_base_of_others_says_so(
+    attacker: tuple[str, list[str]], kustomize: Path, base: Path, tmp_path: Path
+) -> None:
+    """Its files are not at hand before; kustomize itself, or its git, gets nothing."""
+    url, heard = attacker
+    folder = overlay(tmp_path, "")
+    (base / "patch.yaml").write_text(
+        "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: a}\n"
+        f"path: {url}\ntarget: {{kind: ConfigMap}}\n"
+    )
+    for text in (
+        "resources: [map.yaml]\ntransformers: [patch.yaml]",
+        "configMapGenerator: [{name: a, files: [URL]}]",
+        "openapi: {path: URL}",
+        "resources: ['git::URL?ref=v1']",
+        "resources: [URL]",
+    ):
+        overlaid = in_a_base(base, loading(text, url))
+        (folder / "kustomization.yaml").write_text(overlaid)
+        with pytest.raises(BuildFailed):
+            build(kustomize, folder, also=("file", f"{url}c"))
+        assert heard == [], text
+    with pytest.raises(BuildFailed, match="is fetched by plain http"):
+        build(kustomize, folder, also=LOCAL)
+
+
+def test_a_repository_by_plain_http_is_read_where_the_topology_names_it(
+    kustomize: Path, base: Path, tmp_path: Path
+) -> None:
+    words = ["git", "clone", "-q", "--bare", str(base), str(tmp_path / "git/team/far.git")]
+    subprocess.run(words, check=True)
+    folder = overlay(tmp_path, "")
+    with http_git(tmp_path / "git", {"PATH": os.environ["PATH"]}, auth=False) as git:
+        url = git.url(tmp_path / "git/team/far.git")
+        (folder / "kustomization.yaml").write_text(f"resources: ['{url}?ref=v1']\n")
+        for named in (url, url.removesuffix(".git")):
+            assert "name: far" in build(kustomize, folder, also=(named,))
+        assert all("/far.git/" in each for each in git.server.seen), "no file, by kustomize itself"
+        count = len(git.server.seen)
+        for named in ("http", url.replace("far", "other"), url.replace("far", "fa")):
+            with pytest.raises(BuildFailed, match="is fetched by plain http"):
+                build(kustomize, folder, also=(named,))
+            # A base of others, which names it, is not seen before.
+            (folder / "kustomization.yaml").write_text(
+                in_a_base(base, f"resources: ['{url}?ref=v1']\n")
+            )
+            with pytest.raises(BuildFailed, match="is plain http"):
+                build(kustomize, folder, also=("file", named))
+            (folder / "kustomization.yaml").write_text(f"resources: ['{url}?ref=v1']\n")
+        assert len(git.server.seen) == count
 
 
 def test_nothing_of_the_callers_environment_reaches_git(
@@ -215,6 +313,23 @@ def test_a_push_of_an_app_by_repository_is_taken(checked: World, base: Path) -> 
         },
     )
     assert "apps/far/base/kustomization.yaml" in checked.files("apps")
+
+
+def test_a_push_that_loads_by_plain_http_is_refused_unless_the_topology_names_the_repository(
+    checked: World, base: Path, tmp_path: Path
+) -> None:
+    words = ["git", "clone", "-q", "--bare", str(base), str(tmp_path / "git/team/far.git")]
+    subprocess.run(words, check=True)
+    with http_git(tmp_path / "git", {"PATH": os.environ["PATH"]}, auth=False) as git:
+        url = git.url(tmp_path / "git/team/far.git")
+        path = "apps/far/overlays/stage/kustomization.yaml"
+        overlaid = f"resources: ['{url}?ref=v1']\n".encode()
+        with pytest.raises(GitFailed, match="is fetched by plain http"):
+            checked.push("apps", {path: overlaid})
+        assert git.server.seen == []
+        checked.start(demo(apps=(App(name="far", repo=url, revision="v1"),)))
+        assert url.encode() in checked.files("apps")["apps/far/base/kustomization.yaml"]
+        assert git.server.seen
 
 
 @pytest.mark.parametrize(

@@ -491,7 +491,10 @@ def test_kinds_that_somebody_else_must_bring_are_found() -> None:
         ("", {"file"}),
         ("git: {provider: url, core: 'https://h/c', apps: 'ssh://git@h/a'}", {"https", "ssh"}),
         ("git: {provider: url, core: 'https://h/c', apps: 'git@h:a'}", {"https"}),
-        ("git: {provider: url, core: 'http://h.lan/c', apps: 'https://h/a'}", {"http", "https"}),
+        (
+            "git: {provider: url, core: 'http://h.lan/c', apps: 'https://h/a'}",
+            {"http://h.lan/c", "https"},
+        ),
     ],
 )
 def test_bases_come_in_clear_text_only_where_the_owner_chose_that(
