@@ -39,6 +39,9 @@ ROLES = {
 """Of images that stand in for those of the quote app: role -> the image in its place."""
 _QUOTE_BASE = "ucp-tests/debian-postgres:15-small"
 
+_WITH_PYTHON = ("python3", "python3-pip", "ca-certificates", "libstdc++6")
+"""grpc is C++, and no essential package needs its library."""
+
 _SOURCES = Path(__file__).parent / "images"
 _ECHO_DOCKERFILE = """\
 FROM scratch
@@ -130,7 +133,7 @@ def make_python(engine: ContainerEngine, name: str, *packages: str) -> None:
         tree = folder / "root.tar"
         command = [
             *("mmdebstrap", "--quiet", "--variant=essential"),
-            f"--include={','.join(('python3', 'python3-pip', 'ca-certificates', *packages))}",
+            f"--include={','.join((*_WITH_PYTHON, *packages))}",
             '--aptopt=APT::Install-Recommends "false"',
             '--aptopt=Acquire::Check-Valid-Until "false"',
             *(f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("doc", "man", "locale")),

@@ -75,7 +75,7 @@ build_from_sources() {
     rig_has() { has_image "$image" && [ -x "$WORK/bin/kind" ]; }
     rig_has || timeout "$(left)" "$rig/build.sh" host bins base images node >"$log" 2>&1 ||
         skip "the rig $rig can't build a node image: $(last_words)"
-    export UCP_TEST_NODE_IMAGE=$image UCP_BASE_IMAGE=local/python-base:3.11 DOCKER_BUILDKIT=0
+    export UCP_TEST_NODE_IMAGE=$image UCP_BASE_IMAGE=local/python-base:3.11-cxx DOCKER_BUILDKIT=0
     if ! has_image "$(argocd_image)"; then
         CLUSTER=ucp-rig timeout "$(left)" "$rig/build.sh" cluster argocd >"$log" 2>&1 ||
             skip "the rig $rig can't build Argo CD's image: $(last_words)"
