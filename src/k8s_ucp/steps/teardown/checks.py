@@ -6,8 +6,14 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.names import PROTECTED
 from k8s_ucp.providers import PROVIDERS
-from k8s_ucp.steps.teardown.abandonment import check_named
-from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, all_named, data_in_clusters
+from k8s_ucp.steps.backup.adopt_resources import is_adopting
+from k8s_ucp.steps.teardown.abandonment import check_named, is_abandoned
+from k8s_ucp.steps.teardown.owned_objects import (
+    OwnedObjects,
+    all_named,
+    data_in_clusters,
+    named,
+)
 
 
 def check_destroyable(context: StartContext) -> None:
@@ -25,6 +31,7 @@ def check_destroyable(context: StartContext) -> None:
         )
     found = OwnedObjects(context)
     _check_protection(found)
+    _check_owned(found)
     if context.abandon:
         everything = (*found.local_clusters, *found.claims, *found.managed)
         check_named(context, (*everything, *context.applications()), (core,))
@@ -60,4 +67,26 @@ def _check_protection(found: OwnedObjects) -> None:
         raise UcpError(
             f"protected from deletion: {', '.join(sorted(protected))}",
             next="remove deletionProtection from ucp.yaml, run ucp start, then: ucp destroy",
+        )
+
+
+def _check_owned(found: OwnedObjects) -> None:
+    """What a new core only observes for now would be forgotten by it, and stay in its cloud.
+
+    Raises UcpError unless a person gives up each.
+    """
+    context = found.context
+    items = (*found.managed, *found.claims, *context.applications())
+    observed = [
+        named(each) for each in items if is_adopting(each) and not is_abandoned(context, each)
+    ]
+    if observed:
+        raise UcpError(
+            "a start was cut off while it compared existing cloud resources with git; until it is "
+            "finished they are only observed, and would be kept in their clouds by a deletion: "
+            f"{some_of(observed)}",
+            next=(
+                "ucp start, then: ucp destroy; or accept that what you name is kept and billed: "
+                "ucp destroy --abandon NAME"
+            ),
         )

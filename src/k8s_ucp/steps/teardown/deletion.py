@@ -17,7 +17,8 @@ from k8s_ucp.inspect.cluster_deletion import in_words, remaining
 from k8s_ucp.inspect.crossplane_objects import resource_of
 from k8s_ucp.inspect.resource_conditions import stuck
 from k8s_ucp.kube import Conflict, Kube, Object
-from k8s_ucp.steps.teardown.abandonment import keep_names, wait_gone
+from k8s_ucp.steps.backup.adopt_resources import is_adopting
+from k8s_ucp.steps.teardown.abandonment import keep_names, note_abandoned, wait_gone
 from k8s_ucp.steps.teardown.cloud_record import UNSEEN, CloudRecord
 from k8s_ucp.steps.teardown.outside import heard_of, outside_of
 from k8s_ucp.steps.teardown.owned_objects import (
@@ -51,6 +52,8 @@ def record_resources(context: StartContext, report: Report) -> None:
     leaving = OwnedObjects(context).leaving()
     record = CloudRecord(context.state.cloud_record)
     record.add(leaving)
+    observed = [each for each in leaving if is_adopting(each)]
+    note_abandoned(context, observed, "only observed yet: deleting it changes nothing in its cloud")
     outside = outside_of(context)
     heard = heard_of(context, outside)
     # It was silent when an earlier run asked.

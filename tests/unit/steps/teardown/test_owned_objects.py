@@ -9,8 +9,9 @@ import pytest
 
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.abandoned import AbandonedRecord
 from k8s_ucp.kube import Object
-from k8s_ucp.steps.teardown import checks, owned_objects
+from k8s_ucp.steps.teardown import checks, deletion, owned_objects
 from k8s_ucp.steps.teardown.checks import check_destroyable
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord
 from k8s_ucp.steps.teardown.owned_objects import OwnedObjects
@@ -119,4 +120,52 @@ def test_what_is_protected_refuses_a_teardown(
     protected = item(EKS, "Cluster", "demo-prod", environment="prod", protected="true")
     monkeypatch.setattr(owned_objects, "cluster_resources", lambda *_: [CLUSTER, protected])
     with pytest.raises(UcpError, match="protected from deletion: demo-prod"):
+        check_destroyable(context)
+
+
+def only_observed(item: Object) -> Object:
+    """As a start leaves it that was cut off while it compared."""
+    about = {**item["metadata"], "annotations": {"k8s-ucp.io/adopting": '["*"]'}}
+    return {**item, "metadata": about, "spec": {**item["spec"], "managementPolicies": ["Observe"]}}
+
+
+def test_what_a_new_core_only_observes_is_not_forgotten_by_a_teardown(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its deletion on the core would change nothing in the cloud, and nothing would say so."""
+    monkeypatch.setattr(checks.OwnedObjects, "local_clusters", [])
+    observed = [only_observed(CLUSTER), only_observed(VPC)]
+    monkeypatch.setattr(checks.OwnedObjects, "managed", [*observed, OTHER_VPC])
+    with pytest.raises(UcpError, match="Cluster demo-stage, VPC demo-stage") as caught:
+        check_destroyable(context)
+    assert str(caught.value.next).startswith("ucp start, then: ucp destroy")
+    context.abandon = frozenset(["Cluster/demo-stage"])
+    with pytest.raises(UcpError, match="deletion: VPC demo-stage"):
+        check_destroyable(context)
+    context.abandon = frozenset(["Cluster/demo-stage", "VPC/demo-stage"])
+    check_destroyable(context)
+    context.state.make()
+    context.delete_data = True
+    monkeypatch.setattr(owned_objects, "cluster_resources", lambda *_: observed)
+    monkeypatch.setattr(deletion, "outside_of", lambda _: [])
+    monkeypatch.setattr(deletion, "heard_of", lambda *_: set())
+    deletion.record_resources.run(context, lambda _: None)
+    given_up = AbandonedRecord(context.state.abandoned).resources()
+    assert [each.what for each in given_up] == [
+        "Cluster demo-stage in eu-west-3",
+        "VPC demo-stage in eu-west-3",
+    ]
+
+
+@pytest.mark.parametrize("resting", ["claim", "application"])
+def test_what_rests_until_all_was_compared_refuses_a_teardown_too(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch, resting: str
+) -> None:
+    monkeypatch.setattr(checks.OwnedObjects, "local_clusters", [])
+    application = only_observed(item("argoproj.io/v1alpha1", "Application", "clusters"))
+    if resting == "claim":
+        monkeypatch.setattr(owned_objects, "composites", lambda _: [only_observed(CLAIM)])
+    else:
+        monkeypatch.setattr(StartContext, "applications", lambda _: [application])
+    with pytest.raises(UcpError, match="cut off while it compared"):
         check_destroyable(context)
