@@ -67,7 +67,7 @@ from k8s_ucp.steps.startup.start_on_host import (
     with_rollouts,
 )
 from k8s_ucp.steps.teardown.checks import check_destroyable
-from k8s_ucp.steps.teardown.core import delete_core, give_up_core
+from k8s_ucp.steps.teardown.core import delete_core, give_up_core, note_destroyed
 from k8s_ucp.steps.teardown.deletion import (
     delete_claims,
     delete_clusters,
@@ -299,5 +299,6 @@ def destroy(*, core_answers: bool = True, verified: bool = False) -> Plan[StartC
             Task(check_stopped, after=("stop-clusters",)),
             Task(delete_core, after=("check-stopped",)),
             Task(release_fence, after=("delete-core",)),
+            Task(note_destroyed, after=("release-fence",)),
         ),
     )

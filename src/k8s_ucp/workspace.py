@@ -73,6 +73,11 @@ class StateFolder:
         return self.root / "abandoned.json"
 
     @property
+    def destroyed(self) -> Path:
+        """How far it is destroyed, until the next start."""
+        return self.root / "destroyed.json"
+
+    @property
     def components(self) -> Path:
         """Working files of the components that run as host processes."""
         return self.root / "components"

@@ -19,6 +19,7 @@ from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
 from k8s_ucp.engine.pipeline import Plan
 from k8s_ucp.kube import NAMESPACE, SECRET, Kind, Kube
 from k8s_ucp.names import CLUSTERS_NAMESPACE
+from k8s_ucp.steps.backup.adopt_resources import ADOPTING
 from tests.e2e.killing import cut_somewhere
 from tests.e2e.pages import follow, healthy
 from tests.e2e.world import World, until
@@ -75,11 +76,13 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) 
     def all_is_gone() -> None:
         theirs = of_others(world, 20)
         a_silent_core_is_destroyed_by_its_name_alone(world)
+        what_is_only_observed_is_not_forgotten(world)
         words = ("destroy", "--yes", "--delete-data")
         # From there on the clouds were seen empty, and the core can't be asked any more.
         tasks = takewhile(lambda each: each.step.id != "verify-clouds-empty", plans.destroy().tasks)
         cut_somewhere(world, Plan("destroy", tuple(tasks)), *words)
         assert "none is left" in world.ucp(*words, timeout=300).stderr
+        it_says_that_it_was_destroyed(world)
         ledger = (world.state / "components/cloud/ledger.jsonl").read_text("utf-8")
         entries = [CloudLedgerEntry(**json.loads(line)) for line in ledger.splitlines()]
         assert {id for _, _, id in remaining(entries)} == theirs
@@ -96,6 +99,7 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) 
     said = follow(world, "aws-without-an-account", looks)
     assert looks.keys() <= said.keys()
     assert " ready" in said["ucp claim list"]
+    assert "demo was destroyed at" in said["ucp stop --yes"]
     assert "DeleteCluster" in said["ucp cloud ledger"]
 
 
@@ -115,6 +119,30 @@ def a_silent_core_is_destroyed_by_its_name_alone(world: World) -> None:
         in world.ucp_any("doctor", "--fix", "--yes").stderr
     )
     assert json.loads(config.read_text()) == json.loads(text)
+
+
+def what_is_only_observed_is_not_forgotten(world: World) -> None:
+    """As a start leaves it that was cut off while it compared what an old core had made."""
+    core = world.kube("core")
+    networks = core.kind_of("ec2.aws.m.upbound.io/v1beta1", "VPC")
+    name = core.list_all(networks, CLUSTERS_NAMESPACE)[0]["metadata"]["name"]
+
+    def mark(value: str | None) -> None:
+        change = {"metadata": {"annotations": {ADOPTING: value}}}
+        core.patch(networks, name, CLUSTERS_NAMESPACE, change)
+
+    mark('["*"]')
+    said = world.ucp("destroy", "--yes", "--delete-data", expect=1).stderr
+    assert f"they are only observed, and would be kept in their clouds: VPC {name}" in said
+    mark(None)
+
+
+def it_says_that_it_was_destroyed(world: World) -> None:
+    """There is nobody left to ask, and nothing has failed."""
+    assert "demo was destroyed at" in world.ucp("destroy", "--yes", "--delete-data").stderr
+    assert "demo was destroyed at" in world.ucp("status").stdout
+    found = json.loads(world.ucp("doctor", "-o", "json").stdout)["findings"]
+    assert [each["id"] for each in found if each["severity"] != "warning"] == ["destroyed/demo"]
 
 
 def of_others(world: World, count: int) -> set[str]:

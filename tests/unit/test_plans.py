@@ -59,7 +59,7 @@ def test_a_teardown_knows_what_to_look_for_and_looks_before_the_core_ends() -> N
     plan = plans.destroy()
     order = ["record-resources", "pause-automation", "drain-environments", "delete-claims"]
     order += ["delete-clusters", "delete-networks", "verify-clouds-empty", "stop-components"]
-    for earlier, later in pairwise([*order, "stop-clusters", "delete-core"]):
+    for earlier, later in pairwise([*order, "stop-clusters", "delete-core", "note-destroyed"]):
         assert earlier in before(plan, later)
 
 

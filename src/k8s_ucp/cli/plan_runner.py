@@ -66,6 +66,8 @@ def run_plan(
         writing = part_of or open_journal(state.journal, plan.name, command_line(), console)
         writing.begin_part()
         context.journal = writing
+        if plan.name == "start":
+            state.destroyed.unlink(missing_ok=True)
 
         def hear(event: StepEvent) -> None:
             view.hear(event)

@@ -32,6 +32,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.inspect.abandoned import AbandonedRecord
+from k8s_ucp.inspect.destruction import read_destruction
 from k8s_ucp.inspect.doctor import checks
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.preflight.adoption import adopted_settings
@@ -111,6 +112,7 @@ def examined(context: TopologyView) -> checks.Examined:
         abandoned=AbandonedRecord(context.state.abandoned).resources(),
         abandoned_file=str(context.state.abandoned),
         app_clusters={name: context.state.kubeconfig(name) for name in seen.answering},
+        destruction=None if seen.core_ready else read_destruction(context.state.destroyed),
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),
         fence=_fence_of_others(context),
     )

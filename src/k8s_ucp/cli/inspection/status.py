@@ -29,6 +29,7 @@ from k8s_ucp.errors import NEXT_STEP, UcpError, UsageError
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.abandoned import AbandonedRecord
+from k8s_ucp.inspect.destruction import Destruction, read_destruction
 from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
 from k8s_ucp.tools.kept import kept_versions
 from k8s_ucp.topology.placement import NO_DATA, simulated_databases
@@ -72,6 +73,8 @@ def show(
         summary = status.summarize(context.topology, seen)
         if abandoned := AbandonedRecord(context.state.abandoned).resources():
             summary["abandoned"] = [each.data() for each in abandoned]
+        if not seen.core_ready and (destroyed := read_destruction(context.state.destroyed)):
+            summary["destroyed"] = _destroyed(destroyed, summary["topology"], call)
         summary["unfinished"] = [_run(each, call) for each in runs]
         text = (
             _page(summary, seen, simulated_databases(context.topology), call.console.width)
@@ -134,6 +137,8 @@ def _page(
     width: int | None = None,
 ) -> str:
     """databases: the simulated ones, with their environments."""
+    if "destroyed" in summary:
+        return _destroyed_page(summary, width)
     core, why = summary["core"], status.reasons(seen)
     away = "" if core["ready"] else "not responding: ucp start, or ucp doctor"
     rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), away]]
@@ -209,12 +214,36 @@ def _page(
         if len(waiting) > SHOWN_CLAIMS:
             rows.append([f"and {len(waiting) - SHOWN_CLAIMS} more", "", "see -o json"])
         pages.append(table(("claim", "state", "why"), rows, width=width))
-    if abandoned := summary.get("abandoned"):
-        rows = [[each["object"], each["since"], each["error"]] for each in abandoned]
-        columns = ("abandoned, may still be billed", "since", "last error")
-        pages.append(table(columns, rows, width=width))
+    pages += _abandoned(summary, width)
     head = [f"topology {summary['topology']}", *map(_unfinished, summary.get("unfinished", ()))]
     return "\n".join(head) + "\n\n" + "\n\n".join(pages)
+
+
+def _destroyed(found: Destruction, topology: str, call: Invocation) -> Status:
+    return {
+        "at": found.at,
+        "ended": found.ended,
+        "kept": list(found.kept),
+        "message": found.words(topology),
+        "next": placed(found.next, call.given),
+    }
+
+
+def _destroyed_page(summary: Status, width: int | None) -> str:
+    """Nothing can be asked of it, and nothing of it has failed."""
+    found = summary["destroyed"]
+    head = [f"topology {found['message']}{NEXT_STEP}{found['next']}"]
+    head += map(_unfinished, summary.get("unfinished", ()))
+    return "\n\n".join(["\n".join(head), *_abandoned(summary, width)])
+
+
+def _abandoned(summary: Status, width: int | None) -> list[str]:
+    """A page of what was given up, if anything was."""
+    if not (abandoned := summary.get("abandoned")):
+        return []
+    rows = [[each["object"], each["since"], each["error"]] for each in abandoned]
+    columns = ("abandoned, may still be billed", "since", "last error")
+    return [table(columns, rows, width=width)]
 
 
 def _run(record: RunRecord, call: Invocation) -> Status:

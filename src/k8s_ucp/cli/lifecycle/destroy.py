@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from k8s_ucp.cli.command import (
+    Invocation,
     Output,
     PlanOption,
     PlanOutputOption,
@@ -18,8 +19,9 @@ from k8s_ucp.cli.git_credentials import credential_or_note
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
 from k8s_ucp.cli.topology_selection import chosen_context
 from k8s_ucp.engine.journal import unfinished_at
-from k8s_ucp.errors import UsageError, some_of
+from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.inspect.abandoned import AbandonedRecord
+from k8s_ucp.inspect.destruction import Destruction, read_destruction
 
 if TYPE_CHECKING:
     from k8s_ucp.context import StartContext
@@ -68,6 +70,11 @@ def destroy(
     context.destroys, context.delete_data = True, delete_data
     context.abandon, context.longest_wait = frozenset(abandon or ()), wait
     name = context.topology.name
+    if earlier := was_destroyed(context):
+        _tell_earlier(call, context, earlier)
+        if plan:
+            show_plan(call, [], context, output)
+        return
     context.git_credential = credential_or_note(call, context.topology)
     from k8s_ucp import plans
 
@@ -92,11 +99,7 @@ def destroy(
         call.console.say(
             f"snapshots that databases left, yours to delete: {some_of(context.snapshots)}"
         )
-    if lost := [each.what for each in AbandonedRecord(context.state.abandoned).resources()]:
-        call.console.say(
-            "given up, may still exist and be billed, yours to delete (ucp status lists it): "
-            f"{some_of(lost)}"
-        )
+    _tell_given_up(call, context)
     if context.kept:
         call.console.say(
             f"kept, and billed where it is in a cloud: {some_of(context.kept)}\n"
@@ -110,16 +113,42 @@ def destroy(
         )
 
 
+def was_destroyed(context: StartContext) -> Destruction | None:
+    """By a run that came to its end, and not started since."""
+    found = read_destruction(context.state.destroyed)
+    unfinished = unfinished_at(context.state.journal, "destroy")
+    if found is None or not found.ended or unfinished or context.core_answers():
+        return None
+    return found
+
+
+def _tell_earlier(call: Invocation, context: StartContext, earlier: Destruction) -> None:
+    """Raises UcpError where something is asked for that a rerun can't do."""
+    words = earlier.words(context.topology.name)
+    if earlier.kept and context.delete_data:
+        raise UcpError(words, next="ucp start, then: ucp destroy --delete-data")
+    call.console.say(f"{words}. `ucp start` creates it anew.")
+    _tell_given_up(call, context)
+
+
+def _tell_given_up(call: Invocation, context: StartContext) -> None:
+    if lost := [each.what for each in AbandonedRecord(context.state.abandoned).resources()]:
+        call.console.say(
+            "given up, may still exist and be billed, yours to delete (ucp status lists it): "
+            f"{some_of(lost)}"
+        )
+
+
 def _verified(context: StartContext) -> bool:
     """A run that was cut off has seen the clouds empty, and ended the core that could say so."""
-    from k8s_ucp.steps.teardown.verify_clouds import KEPT, TOLD
+    from k8s_ucp.steps.teardown.verify_clouds import TOLD
 
-    last = unfinished_at(context.state.journal, "destroy")
-    if last is None or KEPT not in last.data or context.core_answers():
+    seen = read_destruction(context.state.destroyed)
+    if seen is None or context.core_answers():
         return False
-    context.kept = list(last.data[KEPT])
-    for name, value in last.data.get(TOLD, {}).items():
-        setattr(context, name, value)
+    context.kept = list(seen.kept)
+    for name in TOLD:
+        setattr(context, name, seen.told.get(name, getattr(context, name)))
     return True
 
 

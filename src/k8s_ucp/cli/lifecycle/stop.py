@@ -16,6 +16,7 @@ from k8s_ucp.cli.command import (
     option,
 )
 from k8s_ucp.cli.git_credentials import credential_or_note
+from k8s_ucp.cli.lifecycle.destroy import was_destroyed
 from k8s_ucp.cli.lifecycle.environment_states import (
     WAIT_SECONDS,
     all_environments,
@@ -134,6 +135,11 @@ def stop(
             f"{core} was deleted without checking its cloud resources, which may still "
             f"exist and be billed: {', '.join(context.unasked)}"
         )
+    if earlier := was_destroyed(context):
+        deleted = "; its repositories are deleted now" if delete_repos else ""
+        words = earlier.words(context.topology.name)
+        call.console.say(f"{words}{deleted}. Nothing of it runs; `ucp start` creates it anew.")
+        return
     kept = "its repositories are deleted" if delete_repos else "its repositories are kept"
     lost = " and its clusters' data deleted" if delete_data else ""
     call.console.say(

@@ -21,6 +21,7 @@ from k8s_ucp.inspect import status
 from k8s_ucp.inspect.abandoned import AbandonedResource
 from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, sync_of, trouble
 from k8s_ucp.inspect.crossplane_objects import crossplane_objects
+from k8s_ucp.inspect.destruction import Destruction
 from k8s_ucp.inspect.doctor.advice import (
     NEXT,
     NEXT_BY_KIND,
@@ -77,6 +78,8 @@ class Examined:
     abandoned: Sequence[AbandonedResource] = ()
     """What was given up in clouds."""
     abandoned_file: str = ""
+    destruction: Destruction | None = None
+    """How far it is destroyed; None also where it was started since."""
     fence: FenceRecord | None = None
     """As the core repository has it now, where another core has it."""
 
@@ -139,10 +142,13 @@ def findings(found: Examined) -> list[Finding]:
     """The worst first; what only follows from a core that is away is left out."""
     answer = [each for check in _CHECKS for each in check(found)]
     if not found.seen.core_ready:
-        answer = [each for each in answer if each.id.startswith(_WITHOUT_CORE)]
+        kept = _DESTROYED if found.destruction else _WITHOUT_CORE
+        answer = [each for each in answer if each.id.startswith(kept)]
     return sorted(answer, key=lambda each: (_WORST[each.severity], each.id))
 
 
+_DESTROYED = ("abandoned/", "destroyed/", "credential/", "machine/", "remote/", "fence/")
+"""Of a topology that has nothing else any more."""
 _WITHOUT_CORE = (
     "abandoned/",
     "kubeconfig/",
@@ -162,6 +168,14 @@ def _core(found: Examined) -> Iterator[Finding]:
         yield Finding(
             f"core/{name}", "error", f"core cluster {name} is not responding", "ucp start"
         )
+
+
+def _destroyed(found: Examined) -> Iterator[Finding]:
+    if found.destruction:
+        name = found.topology.name
+        words = found.destruction.words(name)
+        severity: Severity = "info" if found.destruction.ended else "warning"
+        yield Finding(f"destroyed/{name}", severity, words, found.destruction.next)
 
 
 def _fence(found: Examined) -> Iterator[Finding]:
@@ -443,6 +457,7 @@ def _mirrors(found: Examined) -> Iterator[Finding]:
 
 _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
     _core,
+    _destroyed,
     _fence,
     _components,
     _adopted,

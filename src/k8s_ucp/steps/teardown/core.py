@@ -11,6 +11,7 @@ from k8s_ucp.steps.backup.ask_core import abandon_core, at_stake
 from k8s_ucp.steps.shutdown.stop import forget_access
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord
 from k8s_ucp.steps.teardown.owned_objects import foreseen_objects
+from k8s_ucp.steps.teardown.verify_clouds import note_how_far
 
 
 def _foresee_loss(context: StartContext) -> Iterator[Foreseen]:
@@ -49,6 +50,16 @@ def delete_core(context: StartContext, report: Report) -> None:
         return
     context.provider.delete(core)
     forget_access(context, core)
+
+
+def _foresee_note(context: StartContext) -> Iterator[Foreseen]:
+    yield Foreseen("create", context.state.destroyed.name, "ucp status says so until a start")
+
+
+@step("Record that the topology is destroyed", foresee=_foresee_note)
+def note_destroyed(context: StartContext, _: Report) -> None:
+    """Nothing can be asked any more: silence would look like a failure."""
+    note_how_far(context, ended=True)
 
 
 def _keeps_data(context: StartContext) -> bool:

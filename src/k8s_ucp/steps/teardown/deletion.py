@@ -49,6 +49,8 @@ def _foresee_record(context: StartContext) -> Iterator[Foreseen]:
 def record_resources(context: StartContext, report: Report) -> None:
     """Before any of it is deleted: a run that is cut off knows afterwards what to look for."""
     keep_names(context)
+    # Seen empty by an earlier run, which may have kept more than this one.
+    context.state.destroyed.unlink(missing_ok=True)
     leaving = OwnedObjects(context).leaving()
     record = CloudRecord(context.state.cloud_record)
     record.add(leaving)

@@ -11,6 +11,7 @@ from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
+from k8s_ucp.inspect.destruction import Destruction, note_destruction
 from k8s_ucp.inspect.resource_conditions import last_error
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.external import CloudFailed
@@ -33,10 +34,8 @@ from k8s_ucp.steps.teardown.cloud_record import (
 from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, foreseen_objects, named
 
 SHOWN = 20
-KEPT = "kept"
-"""In the journal: the clouds were seen empty, but for this."""
-TOLD = "told"
-"""In the journal: what else was seen then, and a person is told at the end."""
+TOLD = ("read_back", "dns_records", "snapshots")
+"""Of the context: what a run that is cut off from here on still has to tell at its end."""
 _STAYS = "the cloud still has it"
 
 
@@ -89,8 +88,15 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
     # What claims are made of goes and stays with them.
     context.kept += [named(each) for each in others if not each["metadata"].get("ownerReferences")]
     context.read_back = len(recorded) - len(context.dns_records)
-    context.journal.keep(**{KEPT: context.kept, TOLD: _told(context)})
+    note_how_far(context, ended=False)
     report(f"{context.read_back} resources were looked for; none is left")
+
+
+def note_how_far(context: StartContext, *, ended: bool) -> None:
+    """The clouds were seen empty; ended: nothing is left to do. Raises UcpError."""
+    told = {name: getattr(context, name) for name in TOLD}
+    found = Destruction(now(), tuple(context.kept), ended, told)
+    note_destruction(context.state.destroyed, found)
 
 
 def _listed(left: Sequence[Leftover]) -> str:
@@ -105,11 +111,6 @@ def _advice(context: StartContext, left: Sequence[Leftover]) -> str:
     handles = (next(iter(each.names & parts), each.handle) for each in left)
     command = command_for(context, dict.fromkeys(handles))
     return f"fix what is named, or delete it in its cloud; or give it up: {command}"
-
-
-def _told(context: StartContext) -> dict[str, object]:
-    """What a run that is cut off from here on still has to tell at its end."""
-    return {name: getattr(context, name) for name in ("read_back", "dns_records", "snapshots")}
 
 
 def give_up(context: StartContext, left: Iterable[Leftover]) -> list[Leftover]:

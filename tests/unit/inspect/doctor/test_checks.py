@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.inspect.destruction import Destruction
 from k8s_ucp.inspect.doctor.advice import NEXT
 from k8s_ucp.inspect.doctor.checks import Examined, findings
 from k8s_ucp.inspect.status import ComponentStatus
@@ -55,6 +56,20 @@ def registration(**annotations: str) -> dict[str, Any]:
         },
         "data": {"name": "ZGVtby1zdGFnZQ=="},
     }
+
+
+def test_a_topology_that_was_destroyed_has_not_failed() -> None:
+    component = ComponentStatus("argocd", "v1", False, "host", "not running")
+    seen = dataclasses.replace(BASE, core_ready=False, components=[component])
+    found = Examined(TOPOLOGY, seen, NOW, not_backed_up="its remote is away")
+    assert len(findings(found)) == 3
+    gone = dataclasses.replace(found, destruction=Destruction("2026-01-01T00:00:00Z"))
+    assert only(gone) == ("destroyed/demo", "info", "ucp start creates it anew")
+    half = Destruction("2026-01-01T00:00:00Z", ["Postgres quotes"], ended=False)
+    (finding,) = findings(dataclasses.replace(gone, destruction=half))
+    assert (finding.severity, finding.next) == ("warning", "ucp destroy finishes it")
+    assert "half destroyed: its clouds were seen empty at 2026-01-01T00:00:00Z" in finding.message
+    assert finding.message.endswith("but for what its core cluster manages: Postgres quotes")
 
 
 def test_where_all_is_well_nothing_is_found() -> None:

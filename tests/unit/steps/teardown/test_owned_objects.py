@@ -140,7 +140,7 @@ def test_what_a_new_core_only_observes_is_not_forgotten_by_a_teardown(
         check_destroyable(context)
     assert str(caught.value.next).startswith("ucp start, then: ucp destroy")
     context.abandon = frozenset(["Cluster/demo-stage"])
-    with pytest.raises(UcpError, match="deletion: VPC demo-stage"):
+    with pytest.raises(UcpError, match="clouds: VPC demo-stage"):
         check_destroyable(context)
     context.abandon = frozenset(["Cluster/demo-stage", "VPC/demo-stage"])
     check_destroyable(context)

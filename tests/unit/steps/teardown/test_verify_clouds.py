@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import pytest
 
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.journal import Journal, read
+from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
+from k8s_ucp.inspect.destruction import read_destruction
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.external import CloudFailed, Declared
 from k8s_ucp.steps.teardown import verify_clouds
@@ -100,10 +101,10 @@ def test_what_the_cloud_has_no_more_is_empty(context: StartContext) -> None:
     verify(context)
     assert (context.read_back, context.snapshots) == (3, ["db-1-final"])
     assert CloudRecord(context.state.cloud_record).resources() == []
-    context.journal.end("interrupted")
-    kept = read(context.state.journal)
-    assert kept
-    assert kept.data["told"]["snapshots"] == ["db-1-final"], "a rerun tells them at its end"
+    seen = read_destruction(context.state.destroyed)
+    assert seen
+    assert not seen.ended
+    assert seen.told["snapshots"] == ["db-1-final"], "a rerun tells them at its end"
 
 
 def test_a_region_that_can_not_be_looked_at_is_never_empty(context: StartContext) -> None:

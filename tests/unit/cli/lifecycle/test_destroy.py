@@ -1,0 +1,111 @@
+"""What is said of a topology that was destroyed, and what a run that was cut off finishes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.cli import main
+from k8s_ucp.cli.lifecycle.destroy import _verified, was_destroyed
+from k8s_ucp.cli.topology_selection import remember
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.journal import Journal
+from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
+from k8s_ucp.inspect.destruction import Destruction, note_destruction
+from k8s_ucp.topology import default
+from k8s_ucp.topology.text import topology_text
+from k8s_ucp.workspace import Workspace
+
+AT = "2026-01-01T00:00:00Z"
+ENDED = Destruction(AT)
+SEEN_EMPTY = Destruction(AT, ended=False, told={"read_back": 7, "snapshots": ["db-final"]})
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> StartContext:
+    workspace = Workspace.at(tmp_path)
+    remember(workspace, "demo", topology_text(default("demo", ["stage"])))
+    return StartContext(workspace=workspace, topology=default("demo", ["stage"]))
+
+
+def run(context: StartContext, *words: str) -> int:
+    return main.run(["--workspace", str(context.workspace.root), *words])
+
+
+def note(context: StartContext, found: Destruction) -> None:
+    note_destruction(context.state.destroyed, found)
+
+
+def test_a_rerun_says_that_it_was_destroyed_and_changes_nothing(
+    context: StartContext, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(context, "destroy", "--yes") == 1
+    assert "not responding" in capsys.readouterr().err
+    note(context, ENDED)
+    given_up = AbandonedResource("VPC vpc-1 in us-east-1", "no route", AT)
+    AbandonedRecord(context.state.abandoned).add([given_up])
+    for words in (("--yes",), ("--yes", "--delete-data", "--abandon", "vpc-1"), ("--plan",)):
+        assert run(context, "destroy", *words) == 0
+        said = capsys.readouterr().err
+        assert f"demo was destroyed at {AT}. `ucp start` creates it anew." in said
+        assert "given up, may still exist and be billed" in said
+    assert not context.state.journal.exists()
+
+
+def test_what_was_kept_is_told_and_its_data_need_the_core(
+    context: StartContext, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note(context, Destruction(AT, ["Postgres quotes-stage"]))
+    assert run(context, "destroy", "--yes") == 0
+    assert "what its core cluster manages: Postgres quotes-stage" in capsys.readouterr().err
+    assert run(context, "destroy", "--yes", "--delete-data") == 1
+    said = capsys.readouterr().err
+    assert "next: ucp start" in said
+    assert "then: ucp destroy" in said
+    assert "--delete-data" in said
+
+
+def test_status_tells_it_instead_of_a_silent_core(
+    context: StartContext, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note(context, ENDED)
+    assert run(context, "status") == 0
+    shown = capsys.readouterr().out
+    assert f"topology demo was destroyed at {AT}; next: ucp start" in shown
+    assert "NOT READY" not in shown
+    assert run(context, "status", "-o", "json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["topology"] == "demo"
+    assert (data["destroyed"]["at"], data["destroyed"]["ended"]) == (AT, True)
+    assert data["core"]["ready"] is False
+
+
+def test_a_run_that_was_cut_off_after_the_clouds_were_seen_empty_is_finished(
+    context: StartContext,
+) -> None:
+    assert not _verified(context)
+    note(context, SEEN_EMPTY)
+    assert was_destroyed(context) is None
+    assert _verified(context)
+    assert (context.read_back, context.snapshots) == (7, ["db-final"])
+    # A stop in between leaves a journal of its own.
+    Journal(context.state.journal, "stop").end("done")
+    assert _verified(context)
+
+
+def test_one_that_was_cut_off_at_its_very_end_is_finished_too(context: StartContext) -> None:
+    Journal(context.state.journal, "destroy").end("interrupted")
+    note(context, ENDED)
+    assert was_destroyed(context) is None
+    assert _verified(context)
+    Journal(context.state.journal, "destroy").end("done")
+    assert was_destroyed(context) == ENDED
+
+
+def test_a_damaged_note_says_nothing(context: StartContext) -> None:
+    for text in ("", "[]", "{", '{"at": 1}', '{"at": 1, "kept": 2, "ended": 3, "told": 4}'):
+        context.state.destroyed.write_text(text)
+        assert was_destroyed(context) is None
+        assert not _verified(context)
