@@ -64,4 +64,4 @@ def note_destroyed(context: StartContext, _: Report) -> None:
 
 def _keeps_data(context: StartContext) -> bool:
     info = context.provider.info
-    return not (info.removed_by_stop or info.adopts or info.remote)
+    return not (info.removed_by_stop or info.adopts)

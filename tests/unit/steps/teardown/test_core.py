@@ -1,0 +1,40 @@
+"""Which core clusters a teardown deletes at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.steps.teardown.core import delete_core
+from k8s_ucp.topology import default
+from k8s_ucp.workspace import Workspace
+
+
+@pytest.mark.parametrize(
+    ("provider", "deleted"),
+    [
+        ("embedded", ["demo-core"]),
+        # Its nodes were only sent away, and it would be billed on.
+        ("gke", ["demo-core"]),
+        # The stop before it has done that, or given it back to its people.
+        ("kind", []),
+        ("existing", []),
+    ],
+)
+def test_what_keeps_its_data_goes_once_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, deleted: list[str]
+) -> None:
+    found: list[str] = []
+    maker = SimpleNamespace(info=PROVIDERS[provider], delete=found.append)
+    monkeypatch.setattr(StartContext, "provider", maker)
+    context = StartContext(workspace=Workspace.at(tmp_path), topology=default())
+    context.kept = ["Postgres quotes-stage"]
+    delete_core.run(context, lambda _: None)
+    assert found == []
+    context.kept = []
+    delete_core.run(context, lambda _: None)
+    assert found == deleted
