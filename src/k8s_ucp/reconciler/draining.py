@@ -1,12 +1,13 @@
 """Letting go of a cluster: which Applications go with it, and what still holds something outside.
 
-Pure but for `delete_applications` and `end_sync`, which are repeatable, and `held_on`, which only
-looks.
+Pure but for `delete_applications`, `end_sync` and `have_looked_at`, which are repeatable, and
+`held_on`, which only looks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from k8s_ucp import names
@@ -23,6 +24,10 @@ from k8s_ucp.kube import (
     Object,
 )
 
+ASK_AGAIN = 5.0
+"""Seconds."""
+_DELETION_FAILED = "DeletionError"
+_REFRESH = {"argocd.argoproj.io/refresh": "normal"}
 _CLOUD_FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 _PROVISIONED = "pv.kubernetes.io/provisioned-by"
 _ON_NODES = "rancher.io/local-path"
@@ -102,6 +107,35 @@ def end_sync(kube: Kube, application: Object) -> None:
     # Argo CD writes its status all the time: the next round sees the newer one.
     with suppress(Conflict, NotFound):
         kube.patch(APPLICATION, metadata["name"], metadata["namespace"], change)
+
+
+def failed_deletions(
+    applications: Iterable[Object], asked: Mapping[str, float], *, now: float
+) -> list[str]:
+    """Names of Applications that Argo CD could not delete: it is to try again, at once.
+
+    Left alone, it does so at its next poll, which may be hours away where pushes are told to it.
+    asked: when each was asked for last; now: both in seconds of one clock.
+    """
+    return [
+        each["metadata"]["name"]
+        for each in applications
+        if "deletionTimestamp" in each["metadata"]
+        and any(
+            one.get("type") == _DELETION_FAILED
+            for one in (each.get("status") or {}).get("conditions") or []
+        )
+        and now - asked.get(each["metadata"]["name"], -math.inf) >= ASK_AGAIN
+    ]
+
+
+def have_looked_at(kube: Kube, applications: Iterable[str]) -> None:
+    """Argo CD looks at each of them again, at once."""
+    for name in applications:
+        # One that left meanwhile is no error.
+        with suppress(NotFound):
+            change = {"metadata": {"annotations": _REFRESH}}
+            kube.patch(APPLICATION, name, names.ARGOCD_NAMESPACE, change)
 
 
 def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from k8s_ucp.kube import Conflict
-from k8s_ucp.reconciler.draining import applications_of, delete_applications, holding, in_words
+from k8s_ucp.reconciler.draining import (
+    applications_of,
+    delete_applications,
+    failed_deletions,
+    have_looked_at,
+    holding,
+    in_words,
+)
 from tests.unit.reconciler.objects import Object
 
 CONTROLLED = {"ownerReferences": [{"kind": "ApplicationSet", "controller": True, "name": "apps"}]}
@@ -75,6 +82,21 @@ def test_a_sync_that_holds_up_a_deletion_is_ended() -> None:
     changed: Any = Patches(conflict=True)
     delete_applications(changed, everyone)
     assert changed.made == []
+
+
+def test_a_deletion_that_failed_is_tried_again_at_once_and_once_in_a_while() -> None:
+    """Argo CD's own next look is that of its poll."""
+    failed = leaving("failed", "Failed", operation=False)
+    failed["status"]["conditions"] = [{"type": "DeletionError", "message": "connection refused"}]
+    stays = {**failed, "metadata": {"name": "stays", "namespace": "argocd"}}
+    everyone = [failed, stays, leaving("busy", "Running")]
+    assert failed_deletions(everyone, {}, now=100.0) == ["failed"]
+    assert failed_deletions(everyone, {"failed": 99.0}, now=100.0) == []
+    assert failed_deletions(everyone, {"failed": 80.0}, now=100.0) == ["failed"]
+    api: Any = Patches()
+    have_looked_at(api, ["failed"])
+    note = {"argocd.argoproj.io/refresh": "normal"}
+    assert api.made == [("failed", {"metadata": {"annotations": note}})]
 
 
 def service(type: str, ingress: list[Object] | None = None, **metadata: Any) -> Object:

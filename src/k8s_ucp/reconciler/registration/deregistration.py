@@ -32,6 +32,8 @@ class Deregistration:
         self._log = runtime.log
         self._clock = runtime.clock
         self._access = access
+        self._asked: dict[str, float] = {}
+        """Applications that Argo CD was just asked to look at again, and when."""
 
     def reconcile(self, key: str, decision: Deregister) -> RegistrationOutcome:
         """The next part of it."""
@@ -74,7 +76,15 @@ class Deregistration:
             return None
         ours, others = draining.applications_of(everyone, existing.cluster, existing.access[0])
         draining.delete_applications(self._kube, ours)
+        self._have_failures_tried_again(ours)
         return _names(ours), _names(others)
+
+    def _have_failures_tried_again(self, applications: list[Object]) -> None:
+        now = self._clock()
+        asked = {each: at for each, at in self._asked.items() if now - at < draining.ASK_AGAIN}
+        failed = draining.failed_deletions(applications, asked, now=now)
+        draining.have_looked_at(self._kube, failed)
+        self._asked = asked | dict.fromkeys(failed, now)
 
     def _silent_for(self, key: str, existing: Registration) -> float:
         secret = self._kube.find(SECRET, existing.name, names.ARGOCD_NAMESPACE)

@@ -37,6 +37,12 @@ def leaving(world: World, name: str) -> bool:
     return item is not None and "deletionTimestamp" in item["metadata"]
 
 
+def is_asked_for(world: World, name: str) -> bool:
+    """Argo CD takes the annotation off once it has looked."""
+    notes = world.core.get(APPLICATION, name, ARGOCD)["metadata"].get("annotations") or {}
+    return "argocd.argoproj.io/refresh" in notes
+
+
 def finish(world: World, name: str) -> None:
     """What Argo CD does once everything that an Application deployed is gone."""
     world.core.patch(APPLICATION, name, ARGOCD, {"metadata": {"finalizers": None}})
@@ -58,6 +64,9 @@ def test_applications_leave_before_the_cluster(world: World) -> None:
     assert names.ENVIRONMENT not in secret["metadata"]["labels"]
     assert secret["metadata"]["labels"][names.DRAINING] == "stage"
     world.await_condition(names.DRAINED, "False", "Draining")
+    failed = {"conditions": [{"type": "DeletionError", "message": "connection refused"}]}
+    world.core.patch(APPLICATION, "echo-stage", ARGOCD, {"status": failed})
+    eventually(lambda: is_asked_for(world, "echo-stage"), "Argo CD is to try again at once")
     world.await_condition(names.READY, "False", "Draining")
     assert "echo-stage" in world.message(names.DRAINED)
     time.sleep(1)
