@@ -19,6 +19,7 @@ from k8s_ucp.cli.git_credentials import credential_or_note
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
 from k8s_ucp.cli.topology_selection import chosen_context
 from k8s_ucp.engine.journal import unfinished_at
+from k8s_ucp.engine.pipeline import StepState
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.inspect.abandoned import AbandonedRecord
 from k8s_ucp.inspect.destruction import Destruction, read_destruction
@@ -144,12 +145,19 @@ def _verified(context: StartContext) -> bool:
     from k8s_ucp.steps.teardown.verify_clouds import TOLD
 
     seen = read_destruction(context.state.destroyed)
-    if seen is None or context.core_answers():
+    if seen is None or (context.core_answers() and not _had_ended(context)):
         return False
     context.kept = list(seen.kept)
     for name in TOLD:
         setattr(context, name, seen.told.get(name, getattr(context, name)))
     return True
+
+
+def _had_ended(context: StartContext) -> bool:
+    """The run that was cut off had begun to end the components: a core of others outlives that."""
+    last = unfinished_at(context.state.journal, "destroy")
+    states = {each["id"]: each["state"] for each in last.steps} if last else {}
+    return states.get("stop-components", StepState.WAITING) != StepState.WAITING
 
 
 def _confirm(name: str) -> None:

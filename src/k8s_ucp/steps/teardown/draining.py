@@ -17,6 +17,7 @@ from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import DeadlineExceeded, some_of
 from k8s_ucp.inspect.applications import reason, trouble
 from k8s_ucp.kube import APPLICATION, Conflict, Kube, NotFound, Object
+from k8s_ucp.reconciler.draining import end_sync
 from k8s_ucp.reconciler.registration.forced_deregistration import TEARDOWN, forget, registered
 from k8s_ucp.steps.teardown.abandonment import command_for, wait_gone
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord
@@ -53,10 +54,11 @@ def pause_automation(context: StartContext, report: Report) -> None:
                 _patch(context.kube, name, {"spec": {"syncPolicy": {"automated": None}}})
 
     def busy() -> str:
-        running = [
-            each["metadata"]["name"] for each in _keepers(context.applications()) if _syncs(each)
-        ]
-        return some_of(running) if running else ""
+        running = [each for each in _keepers(context.applications()) if _syncs(each)]
+        for each in running:
+            # One that fails would be tried again for ever.
+            end_sync(context.kube, each)
+        return some_of([each["metadata"]["name"] for each in running]) if running else ""
 
     context.wait(
         "end of running syncs", busy, report, seconds=SYNC_SECONDS, next="see `ucp logs argocd`"
@@ -140,5 +142,5 @@ def _words(application: Object) -> str:
 
 
 def _syncs(application: Object) -> bool:
-    operation = (application.get("status") or {}).get("operationState") or {}
-    return "operation" in application or operation.get("phase") == "Running"
+    """What its status says may be of a sync that somebody ended."""
+    return "operation" in application

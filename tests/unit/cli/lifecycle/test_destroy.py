@@ -12,6 +12,7 @@ from k8s_ucp.cli.lifecycle.destroy import _verified, was_destroyed
 from k8s_ucp.cli.topology_selection import remember
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.journal import Journal
+from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
 from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
 from k8s_ucp.inspect.destruction import Destruction, note_destruction
 from k8s_ucp.topology import default
@@ -93,6 +94,25 @@ def test_a_run_that_was_cut_off_after_the_clouds_were_seen_empty_is_finished(
     # A stop in between leaves a journal of its own.
     Journal(context.state.journal, "stop").end("done")
     assert _verified(context)
+
+
+@pytest.mark.parametrize(
+    ("state", "finishes"), [(StepState.WAITING, False), (StepState.RUNNING, True)]
+)
+def test_a_core_that_outlives_its_components_is_asked_nothing_more(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch, state: StepState, finishes: bool
+) -> None:
+    """Of a core of others even the kinds are gone, by which it was asked before."""
+    monkeypatch.setattr(StartContext, "core_answers", lambda _: True)
+    note(context, SEEN_EMPTY)
+    steps = [
+        StepRun("verify-clouds-empty", "", StepState.DONE),
+        StepRun("stop-components", "", state),
+    ]
+    journal = Journal(context.state.journal, "destroy")
+    journal.note(StepEvent(steps[0], steps))
+    journal.end("failed")
+    assert _verified(context) is finishes
 
 
 def test_one_that_was_cut_off_at_its_very_end_is_finished_too(context: StartContext) -> None:
