@@ -61,8 +61,14 @@ def begin_observing(context: StartContext, applications: Iterable[str]) -> None:
 
 
 def has_begun(context: StartContext) -> bool:
-    """An earlier run was cut off while it observed. Raises KubeError."""
-    return any(is_adopting(each) for _, _, each in context.core_state.managed())
+    """An earlier run was cut off while it observed, or while it ended that. Raises KubeError.
+
+    What keeps the resources rests before they are only observed, and wakes after they are owned.
+    """
+    kube = context.kube
+    managed = (each for _, _, each in context.core_state.managed())
+    keepers = (*composites(kube), *kube.list_all(APPLICATION, ARGOCD_NAMESPACE))
+    return any(map(is_adopting, keepers)) or any(map(is_adopting, managed))
 
 
 def has_account(context: StartContext) -> bool:

@@ -11,7 +11,7 @@ from k8s_ucp import names
 from k8s_ucp.components import crossplane
 from k8s_ucp.components.ownership.tracking import tracker
 from k8s_ucp.context import StartContext
-from k8s_ucp.inspect.cluster_deletion import cluster_resources
+from k8s_ucp.inspect.cluster_deletion import CLUSTERS, cluster_resources
 from k8s_ucp.inspect.crossplane_objects import composites
 from k8s_ucp.kube import CRD, LOCAL_CLUSTER, Object
 from k8s_ucp.names import CLUSTERS_NAMESPACE, ENVIRONMENT, GROUP, TOPOLOGY
@@ -83,7 +83,17 @@ class OwnedObjects:
 
     @cached_property
     def _resources(self) -> list[Object]:
-        return cluster_resources(self.context.kube, self.context.applications())
+        """What Argo CD lists, and what carries its mark: it may not be able to compare just now."""
+        listed = cluster_resources(self.context.kube, self.context.applications())
+        known = {each["metadata"]["uid"] for each in listed}
+        return [
+            *listed,
+            *(
+                each
+                for each in self.managed
+                if _is_of_cluster(each) and each["metadata"]["uid"] not in known
+            ),
+        ]
 
     def leaving(self) -> list[Object]:
         """Managed resources that a teardown deletes, with those that claims are made of."""
@@ -129,6 +139,15 @@ def all_named(items: Sequence[Object]) -> list[str]:
 def _owners(item: Object) -> Iterator[str]:
     for each in item["metadata"].get("ownerReferences") or []:
         yield each["uid"]
+
+
+def _is_of_cluster(item: Object) -> bool:
+    about = item["metadata"]
+    return (
+        tracker(item) == CLUSTERS
+        and about.get("namespace") == CLUSTERS_NAMESPACE
+        and ENVIRONMENT in (about.get("labels") or {})
+    )
 
 
 def _group(item: Object) -> str:

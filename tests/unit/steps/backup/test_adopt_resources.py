@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.steps.backup.adopt_resources import unseen
+from k8s_ucp.context import StartContext
+from k8s_ucp.steps.backup import adopt_resources
+from k8s_ucp.steps.backup.adopt_resources import has_begun, unseen
 
 
 def resource(status: str, message: str = "", reason: str = "ReconcileError") -> dict[str, Any]:
@@ -32,3 +35,19 @@ def test_the_cloud_has_it_or_has_it_no_more() -> None:
 )
 def test_until_then_it_is_waited_for(item: dict[str, Any]) -> None:
     assert unseen(item) != ""
+
+
+@pytest.mark.parametrize("which", ["managed", "composite", "application"])
+def test_a_run_that_was_cut_off_has_begun_as_long_as_anything_rests(
+    monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    """All resources may be owned again, while what keeps them rests, until a run ends that."""
+    resting = {"metadata": {"annotations": {"k8s-ucp.io/adopting": "null"}}}
+    found = {"managed": [{"metadata": {}}], "composite": [], "application": [{"metadata": {}}]}
+    monkeypatch.setattr(adopt_resources, "composites", lambda _: found["composite"])
+    state = SimpleNamespace(managed=lambda: [("", None, each) for each in found["managed"]])
+    kube = SimpleNamespace(list_all=lambda *_: found["application"])
+    context = cast(StartContext, SimpleNamespace(kube=kube, core_state=state))
+    assert not has_begun(context)
+    found[which].append(resting)
+    assert has_begun(context)

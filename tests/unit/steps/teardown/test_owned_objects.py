@@ -169,3 +169,22 @@ def test_what_rests_until_all_was_compared_refuses_a_teardown_too(
         monkeypatch.setattr(StartContext, "applications", lambda _: [application])
     with pytest.raises(UcpError, match="cut off while it compared"):
         check_destroyable(context)
+
+
+def test_clusters_are_known_by_their_mark_where_argo_cd_lists_nothing(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may not be able to compare, or somebody deleted its Application: it all would be kept."""
+
+    def marked(item: Object, application: str) -> Object:
+        tracking = {"argocd.argoproj.io/tracking-id": f"{application}:x/Y:ucp-clusters/z"}
+        return {**item, "metadata": {**item["metadata"], "annotations": tracking}}
+
+    monkeypatch.setattr(owned_objects, "cluster_resources", lambda *_: [])
+    others = [marked(INSTANCE, "databases"), marked(item(EC2, "VPC", "unlabelled"), "clusters")]
+    listed = [marked(CLUSTER, "clusters"), marked(VPC, "clusters"), OTHER_VPC, *others]
+    monkeypatch.setattr(checks.OwnedObjects, "managed", listed)
+    context.delete_data = True
+    found = OwnedObjects(context)
+    assert names(found.cloud_clusters) == ["Cluster demo-stage"]
+    assert names(found.networks) == ["VPC demo-stage"]
