@@ -31,10 +31,10 @@ from k8s_ucp.credentials import exposed_files
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.inspect.abandoned import AbandonedRecord
-from k8s_ucp.inspect.destruction import read_destruction
 from k8s_ucp.inspect.doctor import checks
 from k8s_ucp.inspect.doctor.finding import Finding
+from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
+from k8s_ucp.inspect.teardown.destruction import read_destruction
 from k8s_ucp.preflight.adoption import adopted_settings
 from k8s_ucp.preflight.fence import holder_of, read_fence
 from k8s_ucp.preflight.machine import check_folders, check_limits

@@ -28,9 +28,9 @@ from k8s_ucp.engine.journal import RunRecord
 from k8s_ucp.errors import NEXT_STEP, UcpError, UsageError
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.abandoned import AbandonedRecord
-from k8s_ucp.inspect.destruction import Destruction, read_destruction
 from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
+from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
+from k8s_ucp.inspect.teardown.destruction import Destruction, read_destruction
 from k8s_ucp.tools.kept import kept_versions
 from k8s_ucp.topology.placement import NO_DATA, simulated_databases
 

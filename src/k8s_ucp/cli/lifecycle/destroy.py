@@ -21,8 +21,8 @@ from k8s_ucp.cli.topology_selection import chosen_context
 from k8s_ucp.engine.journal import unfinished_at
 from k8s_ucp.engine.pipeline import StepState
 from k8s_ucp.errors import UcpError, UsageError, some_of
-from k8s_ucp.inspect.abandoned import AbandonedRecord
-from k8s_ucp.inspect.destruction import Destruction, read_destruction
+from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
+from k8s_ucp.inspect.teardown.destruction import Destruction, read_destruction
 
 if TYPE_CHECKING:
     from k8s_ucp.context import StartContext
@@ -157,7 +157,7 @@ def _had_ended(context: StartContext) -> bool:
     """The run that was cut off had begun to end the components: a core of others outlives that."""
     last = unfinished_at(context.state.journal, "destroy")
     states = {each["id"]: each["state"] for each in last.steps} if last else {}
-    return states.get("stop-components", StepState.WAITING) != StepState.WAITING
+    return bool(states.get("stop-components", StepState.WAITING) != StepState.WAITING)
 
 
 def _confirm(name: str) -> None:

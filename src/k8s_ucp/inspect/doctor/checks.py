@@ -18,10 +18,8 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.abandoned import AbandonedResource
 from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, sync_of, trouble
 from k8s_ucp.inspect.crossplane_objects import crossplane_objects
-from k8s_ucp.inspect.destruction import Destruction
 from k8s_ucp.inspect.doctor.advice import (
     NEXT,
     NEXT_BY_KIND,
@@ -34,6 +32,8 @@ from k8s_ucp.inspect.doctor.finding import Finding, Severity
 from k8s_ucp.inspect.doctor.objects import paused, stuck
 from k8s_ucp.inspect.mirror_status import mirror_rows
 from k8s_ucp.inspect.status import ClusterSnapshot, environment_of
+from k8s_ucp.inspect.teardown.abandoned import AbandonedResource
+from k8s_ucp.inspect.teardown.destruction import Destruction
 from k8s_ucp.kube import LEASE, NAMESPACE, Kube, Object
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.runtime.clock import parse_stamp

@@ -17,7 +17,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
+from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
 from k8s_ucp.kube import KubeError
 from k8s_ucp.preflight.orphans import refuse_orphans
 from k8s_ucp.providers import PROVIDERS, cloud_providers

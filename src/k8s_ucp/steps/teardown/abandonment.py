@@ -16,9 +16,9 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.journal import unfinished_at
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.errors import DeadlineExceeded, UsageError, some_of
-from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
 from k8s_ucp.inspect.doctor.advice import kubectl_on
 from k8s_ucp.inspect.resource_conditions import kubectl_words, last_error
+from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
 from k8s_ucp.kube import Conflict, NotFound, Object
 from k8s_ucp.names import ENVIRONMENT
 from k8s_ucp.reconciler.backup.core_state import COMPOSITE

@@ -10,9 +10,9 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
-from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
-from k8s_ucp.inspect.destruction import Destruction, note_destruction
 from k8s_ucp.inspect.resource_conditions import last_error
+from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
+from k8s_ucp.inspect.teardown.destruction import Destruction, note_destruction
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.managed.reconcile import EXTERNAL_NAME

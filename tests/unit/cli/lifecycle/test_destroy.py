@@ -13,8 +13,8 @@ from k8s_ucp.cli.topology_selection import remember
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
-from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
-from k8s_ucp.inspect.destruction import Destruction, note_destruction
+from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
+from k8s_ucp.inspect.teardown.destruction import Destruction, note_destruction
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace

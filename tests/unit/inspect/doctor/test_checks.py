@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.inspect.destruction import Destruction
 from k8s_ucp.inspect.doctor.advice import NEXT
 from k8s_ucp.inspect.doctor.checks import Examined, findings
 from k8s_ucp.inspect.status import ComponentStatus
+from k8s_ucp.inspect.teardown.destruction import Destruction
 from k8s_ucp.reconciler.runtime.clock import stamp
 from tests.unit.inspect.test_status import TOPOLOGY, WELL, cluster
 

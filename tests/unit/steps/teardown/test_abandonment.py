@@ -10,7 +10,7 @@ import pytest
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
-from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
+from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
 from k8s_ucp.kube import Kind, Object
 from k8s_ucp.steps.teardown.abandonment import (
     abandon,

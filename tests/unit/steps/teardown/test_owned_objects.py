@@ -9,7 +9,7 @@ import pytest
 
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
-from k8s_ucp.inspect.abandoned import AbandonedRecord
+from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
 from k8s_ucp.kube import Object
 from k8s_ucp.steps.teardown import checks, deletion, owned_objects
 from k8s_ucp.steps.teardown.checks import check_destroyable

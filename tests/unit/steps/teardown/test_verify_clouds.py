@@ -11,8 +11,8 @@ import pytest
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UcpError
-from k8s_ucp.inspect.abandoned import AbandonedRecord, AbandonedResource
-from k8s_ucp.inspect.destruction import read_destruction
+from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
+from k8s_ucp.inspect.teardown.destruction import read_destruction
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.external import CloudFailed, Declared
 from k8s_ucp.steps.teardown import verify_clouds
