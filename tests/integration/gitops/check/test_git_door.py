@@ -19,11 +19,9 @@ from k8s_ucp.gitops.check_hook import main as check_of_a_push
 from k8s_ucp.gitops.manifests import kustomize as door
 from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build
 from k8s_ucp.gitops.manifests.sources import FIELDS
-from k8s_ucp.topology import App
 from tests.conftest import CACHE
 from tests.integration.gitops.conftest import World
 from tests.integration.gitops.promotion.git_servers import http_git
-from tests.unit.gitops.topologies import demo
 
 DEPLOYMENT = "apps/echo/base/deployment.yaml"
 LOCAL = ("file",)
@@ -222,11 +220,9 @@ def test_nothing_is_loaded_by_plain_http_where_a_base_of_others_says_so(
     ):
         overlaid = in_a_base(base, loading(text, url))
         (folder / "kustomization.yaml").write_text(overlaid)
-        with pytest.raises(BuildFailed):
+        with pytest.raises(BuildFailed, match="plain http"):
             build(kustomize, folder, also=("file", f"{url}c"))
         assert heard == [], text
-    with pytest.raises(BuildFailed, match="is fetched by plain http"):
-        build(kustomize, folder, also=LOCAL)
 
 
 def test_a_repository_by_plain_http_is_read_where_the_topology_names_it(
@@ -315,6 +311,18 @@ def test_a_push_of_an_app_by_repository_is_taken(checked: World, base: Path) -> 
     assert "apps/far/base/kustomization.yaml" in checked.files("apps")
 
 
+NAMING = """\
+apiVersion: k8s-ucp.io/v1alpha1
+kind: Topology
+metadata: {{name: demo}}
+spec:
+  environments: [{{name: stage}}, {{name: prod, promotesFrom: stage}}]
+  apps:
+    - {{name: echo, image: ealen/echo-server, tag: 0.9.2, hosts: [echo]}}
+    - {{name: far, repo: "{url}", revision: v1}}
+"""
+
+
 def test_a_push_that_loads_by_plain_http_is_refused_unless_the_topology_names_the_repository(
     checked: World, base: Path, tmp_path: Path
 ) -> None:
@@ -327,8 +335,8 @@ def test_a_push_that_loads_by_plain_http_is_refused_unless_the_topology_names_th
         with pytest.raises(GitFailed, match="is fetched by plain http"):
             checked.push("apps", {path: overlaid})
         assert git.server.seen == []
-        checked.start(demo(apps=(App(name="far", repo=url, revision="v1"),)))
-        assert url.encode() in checked.files("apps")["apps/far/base/kustomization.yaml"]
+        checked.push("core", {"ucp.yaml": NAMING.format(url=url).encode()})
+        checked.push("apps", {path: overlaid})
         assert git.server.seen
 
 
