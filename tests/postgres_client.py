@@ -17,10 +17,21 @@ def psql(connection: Mapping[str, str], sql: str) -> str:
         "PGPASSWORD": connection["password"],
         "PGDATABASE": connection["database"],
     }
+    words = ("--no-psqlrc", "--quiet", "-At", "--set", "ON_ERROR_STOP=1", "-c", sql)
+    return run_psql(environment, *words)
+
+
+def run_psql(environment: Mapping[str, str], *words: str) -> str:
+    """What it prints. environment: all of it. Raises ConnectionError."""
     program = installed_programs()[0].folder / "psql"
-    words = (program, "--no-psqlrc", "--quiet", "-At", "--set", "ON_ERROR_STOP=1", "-c", sql)
     done = subprocess.run(
-        words, env=environment, capture_output=True, text=True, timeout=20, check=False, cwd="/"
+        (program, *words),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+        cwd="/",
     )
     if done.returncode:
         raise ConnectionError(done.stderr)

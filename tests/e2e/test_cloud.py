@@ -20,6 +20,7 @@ from k8s_ucp.engine.pipeline import Plan
 from k8s_ucp.kube import NAMESPACE, SECRET, Kind, Kube
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.steps.backup.adopt_resources import ADOPTING
+from tests import quote_app
 from tests.e2e.killing import cut_somewhere
 from tests.e2e.pages import follow, healthy
 from tests.e2e.world import World, until
@@ -185,6 +186,7 @@ def the_database_opens(world: World) -> dict[str, str]:
     until("its claim is ready", lambda: claims(world) == [("ready", "")])
     listed = [each["name"] for each in world.status()["applications"]]
     assert "team-shop.claims" in listed
+    assert quote_app.authors(connection) == quote_app.AUTHORS, "the app runs on such a Secret"
     psql(connection, "create table orders (what text); insert into orders values ('tea')")
     return connection
 

@@ -20,6 +20,7 @@ from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.inspect.doctor.advice import of_resource
 from k8s_ucp.inspect.resource_conditions import Cause, first_cause
 from k8s_ucp.managed.external import CloudFailed
+from tests import quote_app
 from tests.postgres_client import psql
 
 from .conftest import wait_until
@@ -91,6 +92,9 @@ def test_an_instance_keeps_its_rows_and_its_port_and_leaves_nothing(
     assert psql(after, "select * from quote") == "one"
     with pytest.raises(ConnectionError):
         psql(given, "select 1")
+
+    for _ in ("its first pod", "the next one"):
+        assert quote_app.authors(after) == quote_app.AUTHORS
 
     databases.remove(INSTANCE)
     assert not databases.exists(INSTANCE)
