@@ -182,7 +182,14 @@ def test_what_can_not_be_deleted_is_exactly_what_is_reported(world: World) -> No
     plan = json.loads(world.ucp(*destroy, "--plan", "-o", "json").stdout)
     with dead(world, "prod"):
         given_up: list[str] = []
-        for more in ((), ("orders-far",), ("demo-far",), ("demo-stage",), ("us-east-1",)):
+        for more in (
+            (),
+            ("orders-far",),
+            ("demo-far",),
+            ("demo-stage",),
+            ("demo-prod",),
+            ("us-east-1",),
+        ):
             given_up += more
             flags = [word for each in given_up for word in ("--abandon", each)]
             done = world.ucp_any(*destroy, *flags, timeout=900)

@@ -82,7 +82,7 @@ _COMMAND = re.compile(
     r"|env|events|get|history|kubeconfig|logs|mirror|open|promote|reconciler|recreate|render|rollback"
     r"|start|status|stop|team|tools|upgrade)\b"
     r"(?: (?:add|argocd|fault|forget|import|install|ledger|list|new|remove|reset|run|secrets)\b)?"
-    r"(?: --[a-z-]+(?:[= ][\w./,:=-]+)?)*)(?P<rest>[^;,`\n]*)"
+    r"(?: --[a-z-]+(?:[= ](?!-)[\w./,:=-]+)?)*)(?P<rest>[^;,`\n]*)"
 )
 """A command with its flags: what follows may be its arguments, or the rest of a sentence."""
 

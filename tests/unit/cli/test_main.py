@@ -255,6 +255,11 @@ def test_what_is_blanked_out(text: str, expected: str) -> None:
             "ucp start --adopt argocd,crossplane",
             "ucp start --adopt argocd,crossplane --workspace '/a b'",
         ),
+        (
+            "give it up: ucp destroy --delete-data --abandon Instance/orders --abandon vpc-1; then",
+            "give it up: ucp destroy --delete-data --abandon Instance/orders --abandon vpc-1 "
+            "--workspace '/a b'; then",
+        ),
         ("ucp --workspace /c start (completed steps are kept)", None),
         ("ucp start --workspace /c", None),
         ("take a ucp that brings 2.0", None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 from k8s_ucp import names
@@ -155,7 +156,7 @@ def of_resource(cause: Cause, admin: str) -> str:
         return "wait until it is created; ucp status shows what it waits for"
     if found := next((text for pattern, text in _OF_RESOURCE if re.search(pattern, said)), ""):
         return found
-    return f"kubectl --kubeconfig {admin} {kubectl_words('describe', item)}"
+    return f"kubectl --kubeconfig {shlex.quote(admin)} {kubectl_words('describe', item)}"
 
 
 _OF_RESOURCE = (
@@ -197,4 +198,4 @@ def _kubectl(item: Object, topology: Topology, admin: str) -> str:
 def kubectl_on(cluster: str, admin: str) -> str:
     """kubectl as the admin of a cluster."""
     file = Path(admin).with_name(f"{cluster}.yaml") if admin.endswith(".yaml") else admin
-    return f"kubectl --kubeconfig {file}"
+    return f"kubectl --kubeconfig {shlex.quote(str(file))}"

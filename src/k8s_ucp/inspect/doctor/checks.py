@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -342,7 +343,7 @@ def _of_condition(found: Examined, name: str, what: str, condition: Mapping[str,
     cluster = name.removesuffix("-kubeconfig")
     words = {
         "cluster": cluster,
-        "kubectl": f"kubectl --kubeconfig {found.admin}",
+        "kubectl": f"kubectl --kubeconfig {shlex.quote(found.admin)}",
         "environment": cluster.removeprefix(f"{found.topology.name}-"),
     }
     return Finding(

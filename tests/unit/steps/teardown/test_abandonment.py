@@ -17,6 +17,7 @@ from k8s_ucp.steps.teardown.abandonment import (
     abandoned_uids,
     check_named,
     command_for,
+    commands_for,
     is_abandoned,
     keep_names,
     wait_gone,
@@ -159,6 +160,12 @@ def test_a_wait_ends_with_the_commands_for_what_is_stuck(context: StartContext) 
     assert caught.value.next is not None
     assert "describe vpc.ec2.aws.m.upbound.io net -n ucp-clusters" in caught.value.next
     assert "ucp destroy --abandon VPC/net" in caught.value.next
+
+
+def test_commands_hold_where_a_folder_s_name_has_a_space(tmp_path: Path) -> None:
+    found = StartContext(workspace=Workspace.at(tmp_path / "my work"), topology=default())
+    file = found.state.kubeconfig("demo-core")
+    assert f"kubectl --kubeconfig '{file}' describe" in commands_for(found, [VPC])
 
 
 def test_a_damaged_record_is_not_passed_over(context: StartContext) -> None:
