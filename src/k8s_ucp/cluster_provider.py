@@ -231,6 +231,16 @@ class ClusterState:
     """It is ready, and `create` would change how it runs."""
 
 
+@dataclass(frozen=True)
+class ProgramHealth:
+    """One program of a control plane, as it is seen now."""
+
+    run: str
+    """Which run of it: another one means that it has ended in between. Empty: it doesn't run."""
+    message: str
+    """Why it isn't well, in words; empty where it is."""
+
+
 class ClusterProvider(Protocol):
     """Makes, keeps and removes clusters. Every call is idempotent and has a deadline."""
 
@@ -300,6 +310,9 @@ class UpgradingProvider(ClusterProvider, Protocol):
 
     def entries(self, name: str) -> Mapping[str, str]:
         """Tool -> entry in the user's cache, of what a cluster runs; empty where there is none."""
+
+    def programs(self, name: str) -> Mapping[str, ProgramHealth]:
+        """Each program of its control plane, asked itself; empty where there is no cluster."""
 
     def is_upgrading(self, name: str) -> bool:
         """Its programs were exchanged, and nobody has said that it is well with them."""

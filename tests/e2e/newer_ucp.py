@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,8 +35,10 @@ def with_versions(pins: Mapping[str, str]) -> dict[str, Tool]:
 
 
 @contextmanager
-def installed(cache: Path, pins: Mapping[str, str], *, broken: bool = False) -> Iterator[None]:
-    """Newer versions in the cache: today's programs under another name, or one that fails.
+def installed(
+    cache: Path, pins: Mapping[str, str], *, broken: Collection[str] = ()
+) -> Iterator[None]:
+    """Newer versions in the cache: today's programs under another name. Those in `broken` fail.
 
     They go again, from a cache that others use.
     """
@@ -51,7 +53,7 @@ def installed(cache: Path, pins: Mapping[str, str], *, broken: bool = False) -> 
             shutil.rmtree(folder)
 
 
-def _install(store: ToolStore, tool: Tool, *, broken: bool) -> Path:
+def _install(store: ToolStore, tool: Tool, *, broken: Collection[str]) -> Path:
     before, after = recipe_of(catalogue.CATALOGUE[tool.name]), recipe_of(tool)
     assert before.module_folder is not None
     compiler = find_compiler(needed_compiler(before.module_folder))
@@ -63,7 +65,7 @@ def _install(store: ToolStore, tool: Tool, *, broken: bool) -> Path:
     # What runs is told by its path: another name of the same file will do.
     shutil.copytree(store.folder(found.name), partial, copy_function=os.link)
     (partial / "entry.json").unlink()
-    for program in tool.programs if broken else ():
+    for program in set(tool.programs) & set(broken):
         path = partial / "bin" / program
         path.unlink()
         path.write_text(FAILING)

@@ -77,6 +77,18 @@ def _put(key: str, value: str, absent: bool) -> dict[str, Any]:
     return {"requestTxn": {"compare": [never_made], "success": [put]}}
 
 
+def trouble(home: Path) -> str:
+    """Why etcd is not well, by its own health check; empty where it is. Raises UcpError."""
+    with contextlib.closing(_connected(home)) as connection:
+        try:
+            connection.request("GET", "/health")
+            response = connection.getresponse()
+            text = response.read().decode("utf-8", "replace")
+        except (OSError, HTTPException) as error:
+            raise UcpError(f"etcd failed at its health check: {error}") from error
+    return "" if response.status == 200 else f"{response.status} {text.strip()}"
+
+
 def _batches(values: Mapping[str, str]) -> Iterator[dict[str, str]]:
     batch: dict[str, str] = {}
     size = 0

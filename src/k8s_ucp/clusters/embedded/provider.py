@@ -19,6 +19,7 @@ from k8s_ucp import process
 from k8s_ucp.cluster_provider import (
     ClusterRequest,
     ClusterState,
+    ProgramHealth,
     ProviderInfo,
     Reach,
     Report,
@@ -43,6 +44,7 @@ from k8s_ucp.clusters.embedded.processes import (
     find_own,
     forget_strangers,
 )
+from k8s_ucp.clusters.embedded.program_health import program_states
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
@@ -241,6 +243,12 @@ class EmbeddedProvider:
     def entries(self, name: str) -> Mapping[str, str]:
         """Tool -> entry in the user's cache, of what a cluster runs; empty where there is none."""
         return programs.entries(self._folder(name))
+
+    def programs(self, name: str) -> Mapping[str, ProgramHealth]:
+        """Each program of its control plane, asked itself; empty where there is no cluster."""
+        folder = self._folder(name)
+        record = folder.record()
+        return program_states(folder, record) if record else {}
 
     def is_upgrading(self, name: str) -> bool:
         """Its programs were exchanged, and nobody has said that it is well with them."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
+from k8s_ucp.cluster_provider import ProgramHealth
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
@@ -12,15 +15,61 @@ from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.status import ClusterSnapshot, Status
 from k8s_ucp.kube import Object
+from k8s_ucp.steps.upgrading.parts import UpgradePart, maker, parts
 from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, overlooked
+from k8s_ucp.topology import Topology
 
 STEADY_SECONDS = 5.0
 """Everything has to stay well for so long: a program that ends itself is up for a moment."""
 SHOWN = 5
 
 
-def collect(context: StartContext) -> ClusterSnapshot:
+@dataclass(frozen=True)
+class HealthObservation:
+    """What is seen of a topology at one moment."""
+
+    topology: Topology
+    snapshot: ClusterSnapshot
+    programs: Mapping[str, ProgramHealth]
+    """Of control planes: `kube-scheduler of demo-core` -> state."""
+
+    def data(self) -> Status:
+        """As `status.summarize`, and the programs."""
+        found = status.summarize(self.topology, self.snapshot)
+        found["programs"] = [
+            {"name": name, "ready": not each.message} for name, each in self.programs.items()
+        ]
+        return found
+
+    def reasons(self) -> dict[str, str]:
+        """Why something is not well, by its name."""
+        said = {f"program {name}": each.message for name, each in self.programs.items()}
+        return {**status.reasons(self.snapshot), **said}
+
+    def runs(self, names: Collection[str]) -> dict[str, str]:
+        """Which run it is of programs that count. names: of `well`."""
+        return {name: p.run for name, p in self.programs.items() if f"program {name}" in names}
+
+
+def observe(context: StartContext) -> HealthObservation:
     """Ask everything that counts."""
+    return HealthObservation(context.topology, collect(context), programs(context))
+
+
+def programs(context: StartContext) -> dict[str, ProgramHealth]:
+    """All programs of the control planes that are upgraded here, asked side by side."""
+    clusters = [each for each in parts(context.topology) if each.cluster]
+
+    def ask(part: UpgradePart) -> dict[str, ProgramHealth]:
+        found = maker(context, part).programs(part.cluster)
+        return {f"{name} of {part.cluster}": state for name, state in found.items()}
+
+    with ThreadPoolExecutor(max(1, len(clusters)), "programs") as pool:
+        return {name: state for found in pool.map(ask, clusters) for name, state in found.items()}
+
+
+def collect(context: StartContext) -> ClusterSnapshot:
+    """Ask clusters, components and objects."""
     names = [argocd.NAME, crossplane.NAME, reconciler.NAME]
     names += [cloud.NAME] if context.simulates_cloud else []
     return status.collect(
@@ -33,11 +82,12 @@ def collect(context: StartContext) -> ClusterSnapshot:
 
 
 def well(data: Status) -> set[str]:
-    """What is well now, as people call it. data: of `status.summarize`."""
+    """What is well now, as people call it. data: of `HealthObservation.data`."""
     rows: list[tuple[str, bool]] = [
         (f"core cluster {data['core']['name']}", data["core"]["ready"]),
         *((f"component {each['name']}", each["ready"]) for each in data["components"]),
         *((f"mirror {each['name']}", each["ready"]) for each in data["mirrors"]),
+        *((f"program {each['name']}", each["ready"]) for each in data["programs"]),
     ]
     for each in data["environments"]:
         cluster = each["cluster"]
@@ -76,33 +126,48 @@ def _foresee_health(_: StartContext) -> Iterator[Foreseen]:
     )
 
 
+@dataclass
+class Steadiness:
+    """For how long everything has been well, with the same runs of the same programs."""
+
+    _since: float | None = None
+    _runs: Mapping[str, str] = field(default_factory=dict)
+
+    def end(self) -> None:
+        """Something isn't well."""
+        self._since = None
+
+    def seconds(self, runs: Mapping[str, str], now: float) -> float:
+        """All is well at that moment. runs: of the programs; another run begins anew."""
+        if self._since is None or runs != self._runs:
+            self._since, self._runs = now, runs
+        return now - self._since
+
+
 @step("Record what is healthy", foresee=_foresee_health)
 def record_health(context: StartContext, report: Report) -> None:
     """An upgrade may change nothing of it; what is unwell already holds nobody up."""
-    data = status.summarize(context.topology, collect(context))
-    context.well = frozenset(well(data))
-    report(f"{len(context.well)} clusters, components, applications and claims")
+    context.well = frozenset(well(observe(context).data()))
+    report(f"{len(context.well)} clusters, programs, components, applications and claims")
 
 
 def await_as_well(context: StartContext, report: Report) -> None:
     """Wait until everything that was well is, and stays so for a while. Raises DeadlineExceeded."""
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
-    since: list[float] = []
+    steady = Steadiness()
 
     def look() -> str:
-        seen = collect(context)
-        items: Sequence[Object] = seen.applications
+        seen = observe(context)
+        items: Sequence[Object] = seen.snapshot.applications
         old = overlooked(items, since=context.argocd_since)
-        data = status.summarize(context.topology, seen)
-        missing = unwell(context.well, data, status.reasons(seen), old)
+        missing = unwell(context.well, seen.data(), seen.reasons(), old)
         if missing:
-            since.clear()
             again.ask(items, since=context.argocd_since)
+            steady.end()
             more = f"; and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
             return "; ".join(missing[:SHOWN]) + more
-        since.append(time.monotonic())
-        steady = since[-1] - since[0]
-        return "" if steady >= STEADY_SECONDS else f"well for {steady:.0f} s"
+        lasted = steady.seconds(seen.runs(context.well), time.monotonic())
+        return "" if lasted >= STEADY_SECONDS else f"well for {lasted:.0f} s"
 
     context.wait(
         f"{context.topology.name} as healthy as before",

@@ -100,8 +100,14 @@ def test_it_is_private_to_this_machine_and_user(
 def test_a_reboot_keeps_the_data_and_no_stranger_is_touched(
     provider: EmbeddedProvider, folder: ClusterFolder, stranger: ProcessIdentity
 ) -> None:
+    def said() -> list[tuple[str, bool]]:
+        return [(each.message, bool(each.run)) for each in provider.programs("one").values()]
+
     made(provider, "one").apply(namespace("precious"))
+    # Each program is asked itself, and well by now: a cluster can answer while some have ended.
+    eventually(lambda: set(said()) == {("", True)}, lambda: str(provider.programs("one")))
     kill(find_own(folder))
+    assert set(said()) == {("not running", False)}
     for component in COMPONENTS:
         folder.pid_file(component).write_text(str(stranger.pid))
     state = provider.state("one")

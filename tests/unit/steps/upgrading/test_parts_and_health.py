@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.steps.upgrading.health import unwell, well
+from k8s_ucp.steps.upgrading.health import Steadiness, unwell, well
 from k8s_ucp.steps.upgrading.parts import not_upgraded, numbers, parts
 from tests.unit.gitops.topologies import demo, on_clouds
 
@@ -37,6 +37,7 @@ def status(**changed: Any) -> dict[str, Any]:
     return {
         "core": {"name": "demo-core", "ready": True},
         "components": [{"name": "argocd", "ready": True}],
+        "programs": [{"name": "kube-scheduler of demo-core", "ready": True}],
         "mirrors": [],
         "environments": [{"name": "stage", "cluster": cluster}],
         "applications": [{"name": "echo-stage", "sync": "Synced", "health": "Healthy"}],
@@ -61,3 +62,21 @@ def test_what_was_well_and_is_not_is_named_with_its_reason() -> None:
     assert unwell(before, status(), {}, old=["echo-stage"]) == [
         "application echo-stage: not refreshed yet"
     ]
+
+
+def test_a_program_of_a_control_plane_that_ended_is_not_well() -> None:
+    ended = status(programs=[{"name": "kube-scheduler of demo-core", "ready": False}])
+    why = {"program kube-scheduler of demo-core": "not running"}
+    assert unwell(well(status()), ended, why) == [
+        "program kube-scheduler of demo-core: not running"
+    ]
+
+
+def test_a_program_that_ends_itself_over_and_over_is_never_steady() -> None:
+    steady = Steadiness()
+    assert [steady.seconds({"kube-scheduler": run}, now) for now, run in enumerate("112")] == [
+        *(0, 1, 0)
+    ]
+    assert steady.seconds({"kube-scheduler": "2"}, 9.0) == 7
+    steady.end()
+    assert steady.seconds({"kube-scheduler": "2"}, 10.0) == 0
