@@ -305,6 +305,16 @@ class ImageLoader(ClusterProvider, Protocol):
     def images(self) -> NodeImages: ...
 
 
+@dataclass(frozen=True)
+class CutOffUpgrade:
+    """An upgrade that has neither been settled nor rolled back. Tool -> entry in the cache."""
+
+    before: Mapping[str, str]
+    now: Mapping[str, str]
+    exchanged: bool
+    """All programs were exchanged and may have run; else whoever starts the cluster undoes it."""
+
+
 class UpgradingProvider(ClusterProvider, Protocol):
     """A provider with the trait `pinned_version`: its clusters get other programs in place."""
 
@@ -314,8 +324,8 @@ class UpgradingProvider(ClusterProvider, Protocol):
     def programs(self, name: str) -> Mapping[str, ProgramHealth]:
         """Each program of its control plane, asked itself; empty where there is no cluster."""
 
-    def is_upgrading(self, name: str) -> bool:
-        """Its programs were exchanged, and nobody has said that it is well with them."""
+    def cut_off(self, name: str) -> CutOffUpgrade | None:
+        """The upgrade that nobody has ended; None without one. Raises UcpError."""
 
     def upgrade(self, name: str, *, timeout: float = 120) -> None:
         """Restart a cluster with this provider's programs and its own data. Raises UcpError."""

@@ -80,10 +80,12 @@ from k8s_ucp.steps.upgrading.checks import (
     check_declared_versions,
     check_kinds,
     check_kubernetes,
+    check_programs,
     check_running,
 )
 from k8s_ucp.steps.upgrading.health import record_health
 from k8s_ucp.steps.upgrading.parts import parts
+from k8s_ucp.steps.upgrading.resume import resume_part
 from k8s_ucp.steps.upgrading.upgrade import install_pins, leave_others, upgrade_part
 from k8s_ucp.steps.waiting.await_applications import await_applications, await_ingress
 from k8s_ucp.steps.waiting.await_environments import await_environments
@@ -246,6 +248,21 @@ def upgrade(topology: Topology, names: Collection[str] = ()) -> Plan[StartContex
     ]
     checks = (check_running, check_fence, check_declared_versions, check_kubernetes, check_kinds)
     return Plan("upgrade", checks=checks, tasks=tuple(tasks))
+
+
+def resume_upgrade(topology: Topology, names: Collection[str]) -> Plan[StartContext]:
+    """Parts that an upgrade which was cut off has left half moved: each goes on, or back.
+
+    Before anything else is looked at: a core that was cut off may not answer.
+    """
+    tasks: list[Task[StartContext]] = [
+        Task(install_tools),
+        Task(install_pins, after=("install-tools",)),
+    ]
+    for part in parts(topology):
+        if part.name in names:
+            tasks.append(Task(resume_part(part), after=(tasks[-1].step.id,)))
+    return Plan("upgrade", checks=(check_programs, check_fence), tasks=tuple(tasks))
 
 
 def stop(*, delete_repos: bool = False) -> Plan[StartContext]:

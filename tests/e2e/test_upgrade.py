@@ -107,8 +107,11 @@ def test_a_newer_ucp_moves_nothing_by_itself_and_upgrades_part_by_part(demo: Wor
 
             parts = ("crossplane", "stage")
             topology = load(demo.workspace / "ucp.yaml")
-            cut_somewhere(demo, plans.upgrade(topology, parts), "upgrade", *parts)
+            if cut_somewhere(demo, plans.upgrade(topology, parts), "upgrade", *parts):
+                assert demo.status()["unfinished"][0]["next"].endswith("upgrade crossplane stage")
+            # Whatever was half moved comes to its end, without anything else being typed.
             demo.ucp("upgrade", *parts, timeout=300)
+            assert demo.status()["unfinished"] == []
         assert versions(demo)["crossplane"] == "v99.0.0"
         assert kubernetes_of(demo, "stage") == f"v{PINS['kubernetes']}"
         assert kubernetes_of(demo, "prod") == f"v{CATALOGUE['kubernetes'].version}"

@@ -84,7 +84,7 @@ def run_plan(
             raise
         if not part_of:
             writing.end("done")
-        _discard_finished(state, plan)
+        _discard_finished(context, plan)
     return time.monotonic() - began
 
 
@@ -109,13 +109,23 @@ def open_journal(
     return opened
 
 
-def _discard_finished(state: StateFolder, plan: Plan[StartContext]) -> None:
-    """A start or an edit publishes what an edit that was cut off left; a teardown ends it all."""
+def _discard_finished(context: StartContext, plan: Plan[StartContext]) -> None:
+    """A start or an edit publishes what an edit that was cut off left; a teardown ends it all.
+
+    What an upgrade has left of components goes back with a start; a cluster waits for the next one.
+    """
+    folder = context.state.unfinished
     if plan.name == "destroy":
-        for each in state.unfinished.glob("*.json"):
+        for each in folder.glob("*.json"):
             each.unlink(missing_ok=True)
     elif plan.whole or plan.name == "start":
-        (state.unfinished / f"{journal.EDIT}.json").unlink(missing_ok=True)
+        (folder / f"{journal.EDIT}.json").unlink(missing_ok=True)
+    upgrade = folder / f"{journal.UPGRADE}.json"
+    if plan.name == "start" and upgrade.exists():
+        from k8s_ucp.steps.upgrading.resume import cut_off_parts
+
+        if not cut_off_parts(context, None):
+            upgrade.unlink()
 
 
 @contextlib.contextmanager

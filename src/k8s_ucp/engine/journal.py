@@ -29,6 +29,8 @@ VERSION = 2
 """1 told no version, no command and no start of the process."""
 EDIT = "edit"
 """File of an edit of ucp.yaml that a start, or the next edit, brings to its end."""
+UPGRADE = "upgrade"
+"""File of an upgrade: a start in between takes back components, and leaves clusters to the next."""
 _DONE = "done"
 _ENDED = {
     "running": "is running",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 import typer
@@ -15,7 +16,9 @@ from k8s_ucp.cli.command import (
     option,
 )
 from k8s_ucp.cli.editing.topology_edit import context_of, read_topology
-from k8s_ucp.cli.plan_runner import run_plan, show_plan
+from k8s_ucp.cli.plan_runner import command_line, open_journal, run_plan, show_plan
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.journal import UPGRADE, Journal
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import load
 
@@ -66,13 +69,34 @@ def upgrade(
         )
     context = context_of(call, topology, read_topology(path))
     context.upgraded, context.patience = frozenset(names or ()), float(wait)
-    wanted = plans.upgrade(topology, context.upgraded)
+    half = half_moved_parts(context)
+    wanted = [plans.upgrade(topology, context.upgraded)]
+    if half:
+        wanted.insert(0, plans.resume_upgrade(topology, half))
     if plan:
-        show_plan(call, [wanted], context, output)
+        if half and not context.core_answers():
+            call.console.say("note: the rest can be told once the core cluster runs again")
+            wanted.pop()
+        show_plan(call, wanted, context, output)
         return
-    seconds = run_plan(wanted, context, call.console)
+    began = time.monotonic()
+    path = context.state.unfinished / f"{UPGRADE}.json"
+    with open_journal(path, UPGRADE, command_line(), call.console).until_done() as journal:
+        for each in wanted:
+            run_plan(each, context, call.console, part_of=journal)
+    seconds = time.monotonic() - began
     if context.moved:
         lines = "\n".join(f"  {each}" for each in context.moved)
         call.console.say(f"upgraded, and as healthy as before ({seconds:.1f} s):\n{lines}")
     else:
         call.console.say(f"{topology.name} runs what this ucp brings ({seconds:.1f} s)")
+
+
+def half_moved_parts(context: StartContext) -> list[str]:
+    """Of an upgrade that was cut off; none while the topology is stopped: that is refused."""
+    from k8s_ucp.steps.upgrading.resume import cut_off_parts
+
+    if context.in_pods or not context.placement.is_running():
+        return []
+    context.journal = Journal(context.state.unfinished / f"{UPGRADE}.json", UPGRADE)
+    return cut_off_parts(context, context.journal.resumed)

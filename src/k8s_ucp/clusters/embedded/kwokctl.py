@@ -188,10 +188,11 @@ def start(folder: ClusterFolder, *, timeout: float) -> None:
 def set_version(folder: ClusterFolder, before: str, after: str) -> None:
     """Tell kwokctl which Kubernetes a cluster runs, with its v."""
     file = folder.home / "kwok.yaml"
-    text = file.read_text("utf-8")
+    found = text = file.read_text("utf-8")
     for old, new in ((before, after), (before.removeprefix("v"), after.removeprefix("v"))):
         text = re.sub(rf"(?m)^( *(kubeVersion|version): ){re.escape(old)}$", rf"\g<1>{new}", text)
-    write_private_file(file, text)
+    if text != found:
+        write_private_file(file, text)
 
 
 def update(folder: ClusterFolder, kinds: Collection[str] | None) -> list[str]:

@@ -19,6 +19,7 @@ from k8s_ucp import process
 from k8s_ucp.cluster_provider import (
     ClusterRequest,
     ClusterState,
+    CutOffUpgrade,
     ProgramHealth,
     ProviderInfo,
     Reach,
@@ -35,6 +36,7 @@ from k8s_ucp.clusters.embedded import (
     stages,
 )
 from k8s_ucp.clusters.embedded.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
+from k8s_ucp.clusters.embedded.mending import CLOSING_SECONDS, mend, note_version
 from k8s_ucp.clusters.embedded.processes import (
     end_all,
     end_components,
@@ -45,6 +47,7 @@ from k8s_ucp.clusters.embedded.processes import (
     forget_strangers,
 )
 from k8s_ucp.clusters.embedded.program_health import program_states
+from k8s_ucp.clusters.embedded.programs import ExchangePhase
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
@@ -60,9 +63,6 @@ from k8s_ucp.workspace import (
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
-
-CLOSING_SECONDS = 5.0
-"""For etcd to close its data before it is killed; a killed one loses nothing either."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -153,8 +153,9 @@ class EmbeddedProvider:
         folder = self._folder(request.name)
         make_private_folder(self._base)
         with self._locked(folder, timeout):
-            record = folder.record()
-            if record:
+            if folder.record():
+                mend(folder)
+                record = self._existing(folder)
                 self._start(folder, record, until)
                 api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
                 return
@@ -179,6 +180,7 @@ class EmbeddedProvider:
         if folder.record() is None:
             raise _absent(name)
         with self._locked(folder, timeout):
+            mend(folder)
             self._start(folder, self._existing(folder), until)
 
     def stop(self, name: str, *, timeout: float = 60) -> None:
@@ -250,9 +252,14 @@ class EmbeddedProvider:
         record = folder.record()
         return program_states(folder, record) if record else {}
 
-    def is_upgrading(self, name: str) -> bool:
-        """Its programs were exchanged, and nobody has said that it is well with them."""
-        return self._folder(name).upgrade_note.exists()
+    def cut_off(self, name: str) -> CutOffUpgrade | None:
+        """The upgrade that nobody has ended; None without one. Raises UcpError."""
+        folder = self._folder(name)
+        before = programs.noted(folder)
+        if before is None:
+            return None
+        exchanged = before.phase is ExchangePhase.EXCHANGED
+        return CutOffUpgrade(before.entries, programs.entries(folder), exchanged=exchanged)
 
     def upgrade(self, name: str, *, timeout: float = 120) -> None:
         """Restart a cluster with the programs that this provider was given, and its own data.
@@ -262,14 +269,17 @@ class EmbeddedProvider:
         """
         until = time.monotonic() + timeout
         folder, paths = self._folder(name), self._paths()
+        version = "v" + self._available().removeprefix("v")
         with self._locked(folder, timeout):
+            mend(folder)
             record = self._existing(folder)
-            programs.note_before(folder, record)
+            programs.note_before(folder, record, version)
             end_all(folder, grace=CLOSING_SECONDS)
             programs.copy_data(folder, paths["etcd"])
             programs.exchange(folder, paths)
-            record = self._noted_version(folder, record, self._available())
-            self._start(folder, record, until)
+            note_version(folder, record.version, version)
+            programs.note_phase(folder, ExchangePhase.EXCHANGED)
+            self._start(folder, self._existing(folder), until)
 
     def roll_back(self, name: str, *, timeout: float = 120) -> None:
         """Restart a cluster with what it ran before `upgrade`. Nothing to do without one.
@@ -282,12 +292,10 @@ class EmbeddedProvider:
             before = programs.noted(folder)
             if before is None:
                 return
-            version, paths = before
-            end_all(folder, grace=CLOSING_SECONDS)
-            programs.put_data_back(folder)
-            programs.exchange(folder, paths)
-            self._start(folder, self._noted_version(folder, self._existing(folder), version), until)
-            programs.forget_before(folder)
+            if before.phase is ExchangePhase.EXCHANGED:
+                programs.note_phase(folder, ExchangePhase.RETURNING)
+            mend(folder)
+            self._start(folder, self._existing(folder), until)
 
     def settle_upgrade(self, name: str) -> None:
         """It is well: what it ran before is forgotten."""
@@ -390,17 +398,8 @@ class EmbeddedProvider:
             paths = self._paths()
             programs.exchange(folder, {name: paths[name] for name in gone})
         if "kube-apiserver" in gone:
-            return self._noted_version(folder, record, self._available())
-        return record
-
-    def _noted_version(self, folder: ClusterFolder, record: Record, version: str) -> Record:
-        """Write down which Kubernetes a cluster runs from now on; with or without a v."""
-        version = "v" + version.removeprefix("v")
-        if version == record.version:
-            return record
-        kwokctl.set_version(folder, record.version, version)
-        record = Record(version, record.ports)
-        folder.write_record(record)
+            note_version(folder, record.version, "v" + self._available().removeprefix("v"))
+            return self._existing(folder)
         return record
 
     def _existing(self, folder: ClusterFolder) -> Record:

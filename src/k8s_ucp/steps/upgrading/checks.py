@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 from k8s_ucp.components.manifests import Manifest, read, refused
 from k8s_ucp.components.repositories import engine_manifests
-from k8s_ucp.context import StartContext
+from k8s_ucp.context import AWAY_SECONDS, StartContext
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.inspect.api_usage import DeprecatedUse, KindVersions, deprecated_uses, minor_of
@@ -26,8 +28,21 @@ def check_running(context: StartContext) -> None:
             "has their versions",
             next="ucp start --plan, which shows the newer manifests; then: ucp start",
         )
-    if not context.core_answers() or not context.placement.is_running():
+    if not context.placement.is_running() or not _core_answers(context):
         raise UcpError(f"{topology.name} is not running", next="ucp start, then: ucp upgrade")
+    check_programs(context)
+
+
+def _core_answers(context: StartContext) -> bool:
+    """Now, or after an upgrade that was cut off: the watch starts the core again."""
+    until = time.monotonic() + (AWAY_SECONDS if context.journal.resumed else 0)
+    while not (answers := context.core_answers()) and time.monotonic() < until:
+        context.cancel.pause(1.0)
+    return answers
+
+
+def check_programs(context: StartContext) -> None:
+    """What it keeps is installed. Raises UcpError."""
     context.toolbox, brought = find_tools(context)
     context.pins = brought or context.pins
 

@@ -15,7 +15,16 @@ from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.status import ClusterSnapshot, Status
 from k8s_ucp.kube import Object
-from k8s_ucp.steps.upgrading.parts import UpgradePart, maker, parts
+from k8s_ucp.steps.upgrading.parts import (
+    AIMED,
+    BACK,
+    WELL,
+    UpgradePart,
+    brought,
+    chosen,
+    maker,
+    parts,
+)
 from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, overlooked
 from k8s_ucp.topology import Topology
 
@@ -148,6 +157,9 @@ class Steadiness:
 def record_health(context: StartContext, report: Report) -> None:
     """An upgrade may change nothing of it; what is unwell already holds nobody up."""
     context.well = frozenset(well(observe(context).data()))
+    aimed = {tool: version for part in chosen(context) for tool, version in brought(part).items()}
+    # A run that continues this one goes by it: what an exchange has made unwell counts as well.
+    context.journal.keep(**{WELL: sorted(context.well), AIMED: aimed, BACK: ""})
     report(f"{len(context.well)} clusters, programs, components, applications and claims")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -11,14 +10,22 @@ from k8s_ucp.cluster_provider import UpgradingProvider
 from k8s_ucp.clusters import local
 from k8s_ucp.components import argo_rollouts, argocd, crossplane
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine.journal import RunRecord
+from k8s_ucp.engine.pipeline import StepState
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.startup.start_on_host import with_rollouts
+from k8s_ucp.steps.upgrading.cut_off import HalfMoved, numbers
 from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.kept import read_kept
 from k8s_ucp.tools.toolbox import Toolbox, version_of
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import in_pods
 
 CORE = "core"
+WELL, AIMED, BACK = "well", "aimed", "back"
+"""What a run keeps in its journal: what was healthy before it, the versions that it moves to, and
+the part that it has taken back."""
+UNFINISHED = {StepState.RUNNING, StepState.FAILED, StepState.CANCELLED}
 CLUSTER_TOOLS = ("etcd", "kubernetes", "kwok")
 
 
@@ -119,11 +126,35 @@ def maker(
     return cast(UpgradingProvider, made)
 
 
-def is_cut_off(context: StartContext, part: UpgradePart) -> bool:
-    """An earlier upgrade of a cluster did not come to its end."""
-    return bool(part.cluster) and maker(context, part).is_upgrading(part.cluster)
+def half_moved(context: StartContext, part: UpgradePart, run: RunRecord | None) -> HalfMoved | None:
+    """What an upgrade that was cut off has left of a part. run: that upgrade, where it is known.
+
+    Raises UcpError.
+    """
+    if part.cluster:
+        found = maker(context, part).cut_off(part.cluster)
+        if found is None:
+            return None
+        before, now = versions(found.before), versions(found.now)
+        return HalfMoved(before, now, exchanged=found.exchanged, stays=True)
+    if run is None or run.data.get(BACK) == part.name:
+        return None
+    states = {each.get("id"): each["state"] for each in run.steps}
+    resumed = states.get(f"resume-{part.name}", StepState.DONE) != StepState.DONE
+    if not resumed and states.get(f"upgrade-{part.name}") not in UNFINISHED:
+        return None
+    kept = versions(read_kept(context.topology, context.state))
+    aimed: Mapping[str, str] = run.data.get(AIMED) or {}
+    before = {tool: kept[tool] for tool in part.tools if tool in kept}
+    now = {tool: aimed.get(tool, version) for tool, version in before.items()}
+    return HalfMoved(before, now, exchanged=True, stays=False)
 
 
-def numbers(version: str) -> tuple[int, ...]:
-    """A version by which it can be compared."""
-    return tuple(map(int, re.findall(r"\d+", version.partition("-")[0])))
+def brought(part: UpgradePart) -> dict[str, str]:
+    """What this ucp brings a part to, by tool."""
+    return {tool: CATALOGUE[tool].version for tool in part.tools}
+
+
+def versions(entries: Mapping[str, str]) -> dict[str, str]:
+    """Tool -> version, of entries in the cache by tool."""
+    return {tool: version_of(tool, entry) for tool, entry in entries.items()}

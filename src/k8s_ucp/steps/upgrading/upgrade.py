@@ -1,8 +1,8 @@
 """Move one part of a topology to the version that this ucp brings, or leave it at its own.
 
 A part that is not as well as before within the deadline goes back. What a topology runs is written
-down only when a part is well: `ucp start` after a run that was cut off goes back by itself, but for
-a cluster, which starts again with the programs that it had last; `ucp upgrade` then goes on.
+down only when a part is well. After a run that was cut off the next one finishes the part or takes
+it back (resume.py); a start takes back components, and leaves clusters to it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from k8s_ucp.steps.preparation.tools_and_images import install_newest
 from k8s_ucp.steps.startup.apply_manifests import apply_foundation
 from k8s_ucp.steps.startup.start_on_host import start_argocd, start_crossplane, start_rollouts
 from k8s_ucp.steps.upgrading.checks import kubernetes_findings, newer_kinds, versions_of
+from k8s_ucp.steps.upgrading.cut_off import numbers
 from k8s_ucp.steps.upgrading.health import await_as_well
 from k8s_ucp.steps.upgrading.parts import (
+    BACK,
     CLUSTER_TOOLS,
     Move,
     UpgradePart,
     chosen,
     entries,
-    is_cut_off,
     maker,
     moves,
     not_upgraded,
-    numbers,
     parts,
 )
 from k8s_ucp.tools.catalogue import CATALOGUE
@@ -77,9 +77,6 @@ def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
     moved = moves(context, part)
     what = f"cluster {part.cluster}" if part.cluster else f"component {part.name}"
     if not moved:
-        if is_cut_off(context, part):
-            yield Foreseen("wait", what, "an upgrade was cut off: it is finished, or goes back")
-            return
         yield Foreseen("keep", what, _why_kept(context, part))
         return
     yield Foreseen("change", what, ", ".join(map(str, moved)), "; ".join(_losses(context, part)))
@@ -134,9 +131,15 @@ def leave_others(_: StartContext, __: Report) -> None:
 
 
 def _upgrade(context: StartContext, part: UpgradePart, report: Report) -> None:
-    moved = moves(context, part)
-    if not moved and not is_cut_off(context, part):
-        return
+    if moved := moves(context, part):
+        move(context, part, moved, report)
+
+
+def move(context: StartContext, part: UpgradePart, moved: Sequence[Move], report: Report) -> None:
+    """Bring a part to what this ucp brings, and see that all is as well as before.
+
+    moved: may be empty after a run that was cut off. Else it goes back. Raises UcpError then.
+    """
     told = ", ".join(map(str, moved)) or "an upgrade that was cut off"
     report(told)
     before = context.toolbox
@@ -160,9 +163,11 @@ def _exchange(
 ) -> None:
     """Bring a part to the versions of a toolbox. Raises UcpError."""
     if part.cluster:
+        found, timeout = maker(context, part, toolbox), min(CLUSTER_SECONDS, context.patience)
         if moved:
-            timeout = min(CLUSTER_SECONDS, context.patience)
-            maker(context, part, toolbox).upgrade(part.cluster, timeout=timeout)
+            found.upgrade(part.cluster, timeout=timeout)
+        else:
+            found.start(part.cluster, timeout=timeout)
         return
     _run_with(context, part, toolbox, f"Upgrade {part.name} to {_version(part, toolbox)}", report)
 
@@ -193,32 +198,39 @@ def _go_back(
     logs = f"ucp logs {part.name}" if not part.cluster else "ucp doctor"
     failed = f"{part.title} is not as healthy as before: {error.message}"
     try:
-        if part.cluster:
-            maker(context, part, before).roll_back(part.cluster)
-        else:
-            subject = f"Take {part.name} back to {_version(part, before)}"
-            _run_with(context, part, before, subject, report)
+        take_back(context, part, before, report)
         await_as_well(context, report)
     except UcpError as second:
         raise UcpError(
             f"{failed}\n  and going back to {old} has failed, too: {second.message}",
             next=f"{logs}; then ucp start, which starts {old} again",
         ) from error
+    context.journal.keep(**{BACK: part.name})
     raise UcpError(f"{failed}\n  it is back at {old}, and well", next=f"see {logs}") from error
 
 
+def take_back(context: StartContext, part: UpgradePart, before: Toolbox, report: Report) -> None:
+    """Start a part as it was. before: of components. Raises UcpError."""
+    if part.cluster:
+        maker(context, part, before).roll_back(part.cluster)
+    else:
+        subject = f"Take {part.name} back to {_version(part, before)}"
+        _run_with(context, part, before, subject, report)
+
+
 def _settle(context: StartContext, part: UpgradePart) -> None:
-    """From now on the topology runs this."""
+    """From now on the topology runs this. A cluster's note goes last: a cut is seen by it."""
     topology, toolbox = context.topology, context.toolbox
     if part.cluster:
-        maker(context, part).settle_upgrade(part.cluster)
         clusters = [each for each in parts(topology) if each.cluster]
-        if any(moves(context, each) for each in clusters):
-            return  # New clusters are made as the old ones are, until all have moved.
-        toolbox = toolbox.exchanged(CLUSTER_TOOLS, context.pins)
+        # New clusters are made as the old ones are, until all have moved.
+        if not any(moves(context, each) for each in clusters):
+            toolbox = toolbox.exchanged(CLUSTER_TOOLS, context.pins)
     context.toolbox = toolbox
     context.settle_runtime()
     write_kept(topology, context.state, toolbox)
+    if part.cluster:
+        maker(context, part).settle_upgrade(part.cluster)
 
 
 def _version(part: UpgradePart, toolbox: Toolbox) -> str:

@@ -8,6 +8,8 @@ import pytest
 
 from k8s_ucp.clusters.embedded import programs
 from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
+from k8s_ucp.clusters.embedded.mending import mend
+from k8s_ucp.clusters.embedded.programs import ExchangePhase
 from k8s_ucp.errors import UcpError
 
 RECORD = Record("v1.34.4", {})
@@ -41,17 +43,57 @@ def test_a_cluster_tells_what_it_runs(folder: ClusterFolder) -> None:
 
 
 def test_the_first_note_of_an_exchange_counts(folder: ClusterFolder, tmp_path: Path) -> None:
-    programs.note_before(folder, RECORD)
+    programs.note_before(folder, RECORD, "v1.35.4")
     programs.exchange(folder, paths(tmp_path, "1.35.4", "3.6.1"))
-    programs.note_before(folder, Record("v1.35.4", {}))  # A run that was cut off, again.
+    programs.note_before(folder, Record("v1.35.4", {}), "v1.36.0")  # Cut off, and run again.
     noted = programs.noted(folder)
     assert noted is not None
-    version, before = noted
-    assert version == "v1.34.4"
-    programs.exchange(folder, before)
+    assert (noted.version, noted.newer, noted.phase) == ("v1.34.4", "v1.35.4", ExchangePhase.BEGUN)
+    assert noted.entries["kubernetes"] == "kubernetes-1.34.4-b"
+    programs.note_phase(folder, ExchangePhase.EXCHANGED)
+    noted = programs.noted(folder)
+    assert noted is not None and noted.phase is ExchangePhase.EXCHANGED
+    programs.exchange(folder, noted.paths)
     assert programs.entries(folder)["kubernetes"] == "kubernetes-1.34.4-b"
     programs.forget_before(folder)
     assert programs.noted(folder) is None
+
+
+@pytest.mark.parametrize("cut", range(8))
+@pytest.mark.parametrize("phase", [ExchangePhase.BEGUN, ExchangePhase.RETURNING])
+def test_an_exchange_that_was_cut_off_is_undone_wherever_it_was(
+    folder: ClusterFolder, tmp_path: Path, phase: ExchangePhase, cut: int
+) -> None:
+    """No control plane starts with programs of two versions, nor etcd with data of another."""
+    before = programs.entries(folder)
+    newer = paths(tmp_path, "1.35.4", "3.7.0")
+    folder.write_record(RECORD)
+    (folder.home / "kwok.yaml").write_text("kubeVersion: v1.35.4\n")
+    programs.note_before(folder, RECORD, "v1.35.4")
+    programs.copy_data(folder, newer["etcd"])
+    programs.exchange(folder, dict(list(newer.items())[:cut]))
+    if phase is ExchangePhase.RETURNING:
+        programs.note_phase(folder, phase)
+        (folder.data / "db").write_text("after")
+        if cut % 2:
+            folder.data.rename(folder.data_copy.with_name("etcd-after"))
+    mend(folder)
+    assert programs.entries(folder) == before
+    assert (folder.data / "db").read_text() == "before"
+    assert programs.noted(folder) is None
+    assert (folder.home / "kwok.yaml").read_text() == "kubeVersion: v1.34.4\n"
+    assert sorted(each.name for each in folder.root.iterdir() if "etcd" in each.name) == []
+
+
+def test_newer_programs_that_may_have_run_are_left_to_the_next_upgrade(
+    folder: ClusterFolder, tmp_path: Path
+) -> None:
+    programs.note_before(folder, RECORD, "v1.35.4")
+    programs.exchange(folder, paths(tmp_path, "1.35.4", "3.6.1"))
+    programs.note_phase(folder, ExchangePhase.EXCHANGED)
+    mend(folder)
+    assert programs.entries(folder)["kubernetes"] == "kubernetes-1.35.4-b"
+    assert programs.noted(folder) is not None
 
 
 @pytest.mark.parametrize(("etcd", "copied"), [("3.6.2", False), ("3.7.0", True)])

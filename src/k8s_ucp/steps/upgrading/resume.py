@@ -1,0 +1,86 @@
+"""Bring parts that an earlier upgrade has left half moved to an end, before any other moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.journal import RunRecord
+from k8s_ucp.engine.pipeline import Report, Step
+from k8s_ucp.steps.upgrading.cut_off import CutOffDecision, HalfMoved, decide
+from k8s_ucp.steps.upgrading.health import await_as_well, observe, well
+from k8s_ucp.steps.upgrading.parts import (
+    BACK,
+    CORE,
+    WELL,
+    UpgradePart,
+    brought,
+    half_moved,
+    moves,
+    parts,
+)
+from k8s_ucp.steps.upgrading.upgrade import move, take_back
+
+
+def cut_off_parts(context: StartContext, run: RunRecord | None) -> list[str]:
+    """Names of the parts that are half moved. run: the upgrade that was cut off, if known.
+
+    Raises UcpError.
+    """
+    return [
+        part.name
+        for part in parts(context.topology)
+        if decide(half_moved(context, part, run), brought(part)) is not CutOffDecision.NOTHING
+    ]
+
+
+def resume_part(part: UpgradePart) -> Step[StartContext]:
+    """The step that ends the upgrade of one part."""
+    return Step(
+        f"resume-{part.name}",
+        f"Finish or undo the upgrade of {part.title}",
+        lambda context, report: _resume(context, part, report),
+        lambda context: _foresee(context, part),
+    )
+
+
+def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
+    what = f"cluster {part.cluster}" if part.cluster else f"component {part.name}"
+    found, decision = _decided(context, part)
+    if decision is CutOffDecision.GO_ON:
+        yield Foreseen("change", what, "its upgrade was cut off: it goes on")
+    elif decision is CutOffDecision.GO_BACK and found:
+        old = ", ".join(f"{tool} {version}" for tool, version in sorted(found.before.items()))
+        yield Foreseen("change", what, f"its upgrade was cut off: it goes back to {old}")
+
+
+def _decided(context: StartContext, part: UpgradePart) -> tuple[HalfMoved | None, CutOffDecision]:
+    found = half_moved(context, part, context.journal.resumed)
+    return found, decide(found, brought(part))
+
+
+def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
+    decision = _decided(context, part)[1]
+    if decision is CutOffDecision.NOTHING:
+        return
+    context.well = frozenset(context.journal.data.get(WELL) or ())
+    if decision is CutOffDecision.GO_ON:
+        report("it goes on")
+        context.well = context.well or _own_health(part)
+        move(context, part, moves(context, part), report)
+        return
+    report("it goes back")
+    take_back(context, part, context.toolbox, report)
+    context.well = context.well or frozenset(well(observe(context).data()))
+    await_as_well(context, report)
+    context.journal.keep(**{BACK: part.name})
+
+
+def _own_health(part: UpgradePart) -> frozenset[str]:
+    """Of a part alone, where nobody knows any more what was healthy before."""
+    if not part.cluster:
+        return frozenset({f"component {part.name}"})
+    if part.name == CORE:
+        return frozenset({f"core cluster {part.cluster}"})
+    return frozenset({f"environment {part.name}"})
