@@ -123,6 +123,8 @@ class ProviderInfo:
     here lets it go, with all that is on it."""
     takes_seed: bool = False
     """Its clusters can be made with kinds in them; others are given theirs when they answer."""
+    can_copy: bool = False
+    """It can make a throwaway copy of one of its clusters."""
     loads_images: bool = False
     """Images of this machine can be copied into its nodes; other nodes pull them."""
     removed_by_stop: bool = False
@@ -335,6 +337,22 @@ class UpgradingProvider(ClusterProvider, Protocol):
 
     def settle_upgrade(self, name: str) -> None:
         """It is well: what it ran before is forgotten."""
+
+
+class CopyingProvider(UpgradingProvider, Protocol):
+    """A provider with the trait `can_copy`."""
+
+    def elsewhere(self, folder: Path) -> CopyingProvider:
+        """The same programs, for clusters in another folder."""
+
+    def copy(self, original: str, folder: Path, name: str, *, timeout: float = 120) -> None:
+        """Make a cluster with all that a running one holds: own keys, own ports, another folder.
+
+        Raises UcpError.
+        """
+
+    def peak_megabytes(self, name: str) -> int:
+        """Memory that the processes of a cluster have taken at most, each on its own."""
 
 
 class SeedTaker(ClusterProvider, Protocol):

@@ -85,6 +85,7 @@ from k8s_ucp.steps.upgrading.checks import (
 )
 from k8s_ucp.steps.upgrading.health import record_health
 from k8s_ucp.steps.upgrading.parts import parts
+from k8s_ucp.steps.upgrading.rehearsal.steps import Rehearsal, check_copyable
 from k8s_ucp.steps.upgrading.resume import resume_part
 from k8s_ucp.steps.upgrading.upgrade import install_pins, leave_others, upgrade_part
 from k8s_ucp.steps.waiting.await_applications import await_applications, await_ingress
@@ -263,6 +264,18 @@ def resume_upgrade(topology: Topology, names: Collection[str]) -> Plan[StartCont
         if part.name in names:
             tasks.append(Task(resume_part(part), after=(tasks[-1].step.id,)))
     return Plan("upgrade", checks=(check_programs, check_fence), tasks=tuple(tasks))
+
+
+def rehearse(rehearsal: Rehearsal) -> Plan[StartContext]:
+    """An upgrade on a throwaway copy of the core: nothing of the topology is changed."""
+    tasks: list[Task[StartContext]] = [
+        Task(install_tools),
+        Task(install_pins, after=("install-tools",)),
+    ]
+    for step in rehearsal.steps():
+        tasks.append(Task(step, after=(tasks[-1].step.id,)))
+    checks = (check_copyable, check_running, check_declared_versions)
+    return Plan("rehearse", checks=checks, tasks=tuple(tasks))
 
 
 def stop(*, delete_repos: bool = False) -> Plan[StartContext]:

@@ -26,6 +26,7 @@ _ROWS = (
         placement=Placement.HOST,
         simulated=True,
         takes_seed=True,
+        can_copy=True,
         linux_only=True,
         pinned_version=True,
         megabytes=550,

@@ -58,6 +58,11 @@ class StateFolder:
         return self.root / "clusters"
 
     @property
+    def copies(self) -> Path:
+        """Throwaway copies of the core cluster, while an upgrade is rehearsed."""
+        return self.root / "rehearsal"
+
+    @property
     def ledger(self) -> Path:
         """What we put on a core cluster that others made."""
         return self.root / "ledger.json"

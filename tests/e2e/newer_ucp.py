@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from k8s_ucp.tools import catalogue
@@ -36,24 +37,35 @@ def with_versions(pins: Mapping[str, str]) -> dict[str, Tool]:
 
 @contextmanager
 def installed(
-    cache: Path, pins: Mapping[str, str], *, broken: Collection[str] = ()
+    cache: Path,
+    pins: Mapping[str, str],
+    *,
+    broken: Collection[str] = (),
+    edited: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> Iterator[None]:
     """Newer versions in the cache: today's programs under another name. Those in `broken` fail.
 
+    edited: name of a kept file -> a text in it, and what stands there instead.
     They go again, from a cache that others use.
     """
     store, made = ToolStore(cache), []
     try:
         for name, tool in with_versions(pins).items():
             if name in pins:
-                made.append(_install(store, tool, broken=broken))
+                made.append(_install(store, tool, broken=broken, edited=edited))
         yield
     finally:
         for folder in made:
             shutil.rmtree(folder)
 
 
-def _install(store: ToolStore, tool: Tool, *, broken: Collection[str]) -> Path:
+def _install(
+    store: ToolStore,
+    tool: Tool,
+    *,
+    broken: Collection[str],
+    edited: Mapping[str, tuple[str, str]],
+) -> Path:
     before, after = recipe_of(catalogue.CATALOGUE[tool.name]), recipe_of(tool)
     assert before.module_folder is not None
     compiler = find_compiler(needed_compiler(before.module_folder))
@@ -70,6 +82,12 @@ def _install(store: ToolStore, tool: Tool, *, broken: Collection[str]) -> Path:
         path.unlink()
         path.write_text(FAILING)
         path.chmod(0o755)
+    for file, (old, new) in edited.items():
+        for path in partial.rglob(file):
+            text = path.read_text()
+            assert old in text
+            path.unlink()  # A link to the one that others use.
+            path.write_text(text.replace(old, new))
     shutil.rmtree(store.folder(name), ignore_errors=True)
     store.publish(replace(found, name=name, version=tool.version, digest=after.digest), partial)
     return store.folder(name)

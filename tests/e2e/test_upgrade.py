@@ -7,10 +7,11 @@ import json
 import pytest
 
 from k8s_ucp import plans
+from k8s_ucp.kube import CRD
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import load
 from tests.conftest import CACHE
-from tests.e2e.killing import cut_somewhere
+from tests.e2e.killing import KILLED, cut, cut_somewhere
 from tests.e2e.newer_ucp import installed, newer
 from tests.e2e.test_faults import well
 from tests.e2e.world import World, until
@@ -79,6 +80,54 @@ def test_a_version_that_does_not_become_healthy_goes_back(
         assert kubernetes_of(demo, "stage") == f"v{CATALOGUE['kubernetes'].version}"
         assert (demo.uids(), pods(demo, "stage")) == (ids, apps)
     until("well after", lambda: well(demo))
+
+
+def versions_of_objects(world: World) -> dict[str, str]:
+    """Identity and resource version of objects of the core that nothing writes by itself."""
+    kube = world.kube("core")
+    kinds = (CRD, kube.kind_of("rbac.authorization.k8s.io/v1", "ClusterRole"))
+    found = [item["metadata"] for kind in kinds for item in kube.list_all(kind)]
+    kube.close()
+    return {f"{each['uid']} {each['name']}": each["resourceVersion"] for each in found}
+
+
+def control_planes(world: World) -> set[int]:
+    """PIDs of all programs of control planes of the workspace, also of copies."""
+    return {each.pid for each in world.processes() if "UCP_CONTROL_PLANE" in each.environ()}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+def test_a_rehearsal_changes_nothing_and_tells_what_would_go_wrong(demo: World) -> None:
+    until("well before", lambda: well(demo))
+    copy = demo.state / "rehearsal"
+    ids, objects = demo.uids(), versions_of_objects(demo)
+    running, components = control_planes(demo), pids(demo)
+    refused = {"apiextensions.crossplane.io_usages.yaml": ("scope: Cluster", "scope: Namespaced")}
+    pins = {"crossplane": "97.0.0"}
+    with installed(CACHE, pins, edited=refused), newer(demo, pins):
+        # One that is killed leaves its copy to whatever comes next.
+        words = ("upgrade", "crossplane", "--rehearse")
+        assert cut(demo, "after:copy-core", *words).returncode == KILLED
+        assert len(control_planes(demo)) > len(running)
+        assert copy.stat().st_mode & 0o077 == 0
+        failed = demo.ucp(*words, expect=1, timeout=300)
+        assert "usages.apiextensions.crossplane.io" in failed.stderr
+        assert "ucp upgrade" in failed.stderr.rpartition("next:")[2]
+    assert control_planes(demo) == running
+    assert not copy.exists()
+    pins = {"crossplane": "97.0.1", "kubernetes": f"{CATALOGUE['kubernetes'].version}7"}
+    with installed(CACHE, pins), newer(demo, pins):
+        words = ("upgrade", "core", "crossplane", "--rehearse", "-o", "json")
+        found = json.loads(demo.ucp(*words, timeout=300).stdout)
+    assert found["well"] and found["compared"]
+    assert (found["lost"], found["changed"], found["gone"]) == ([], [], [])
+    assert found["kinds"]["namespaces"] > 3 and found["kinds"]["secrets"] > 3
+    assert {(each["tool"], each["to"]) for each in found["moves"]} == set(pins.items())
+    assert not copy.exists()
+    assert (control_planes(demo), pids(demo)) == (running, components)
+    assert versions_of_objects(demo).items() >= objects.items()
+    assert demo.uids() == ids
 
 
 @pytest.mark.timeout(900)

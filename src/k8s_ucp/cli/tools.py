@@ -12,7 +12,7 @@ from k8s_ucp.cli.console import table
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer
-from k8s_ucp.tools.kept import kept_anywhere
+from k8s_ucp.tools.kept import kept_anywhere, states
 from k8s_ucp.tools.recipe import Phase, ProgramSource, ToolProgress
 from k8s_ucp.workspace import cache_folder
 
@@ -79,10 +79,12 @@ def prune(ctx: typer.Context) -> None:
     Programs that a topology keeps until `ucp upgrade` stay, whether it runs or is stopped.
     """
     console = invocation(ctx).console
+    from k8s_ucp.clusters.local import linked_entries
     from k8s_ucp.steps.startup.seed import prune_seeds
 
     cache = cache_folder()
-    removed, used = Installer(cache, lambda _: None).prune(kept_anywhere(cache))
+    kept = kept_anywhere(cache).union(*map(linked_entries, states(cache)))
+    removed, used = Installer(cache, lambda _: None).prune(kept)
     removed += prune_seeds(cache)
     if used:
         console.say(f"in use, kept: {', '.join(used)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, cast
@@ -14,19 +16,24 @@ from k8s_ucp.cluster_provider import (
     SIZE,
     ClusterProvider,
     ClusterRequest,
+    CopyingProvider,
     Network,
 )
+from k8s_ucp.clusters.embedded import programs
+from k8s_ucp.clusters.embedded.folder import ClusterFolder, clusters_in
 from k8s_ucp.errors import UcpError
 from k8s_ucp.providers import PROVIDERS, local_providers
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology.parts import CorePorts
-from k8s_ucp.workspace import Workspace
+from k8s_ucp.workspace import StateFolder, Workspace
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
 REPOSITORIES = "/srv/k8s-ucp/git"
 """Where the nodes of a core in containers see the folder with the bare repositories."""
+COPY = "rehearsal"
+"""Name of the throwaway copy of a core cluster."""
 _CORE_GOGC = "100"
 """A core takes in many kinds while everything waits for it: a quarter more memory, and less CPU."""
 
@@ -37,6 +44,35 @@ def make(
     """What the provider's row names, called with what a topology is run with."""
     made: ClusterProvider = resolve_name(PROVIDERS[provider].maker)(workspace, topology, toolbox)
     return made
+
+
+def remove_copies(workspace: Workspace, topology: Topology) -> None:
+    """Throwaway copies of the core, also those of a rehearsal that was killed: processes and data.
+
+    The topology's lock is held: nobody works with them. Raises UcpError.
+    """
+    folder, provider = workspace.state(topology.name).copies, topology.spec.core.provider
+    if not folder.is_dir() or not PROVIDERS[provider].can_copy:
+        return
+    maker = cast(CopyingProvider, make(provider, workspace, topology, None)).elsewhere(folder)
+    for name in maker.names():
+        maker.delete(name)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def linked_entries(state: StateFolder) -> set[str]:
+    """Entries of the cache that a topology's control planes run, or may go back to.
+
+    One that was upgraded alone runs what the topology as a whole does not keep.
+    """
+    found: set[str] = set()
+    for name in clusters_in(state.clusters):
+        folder = ClusterFolder(state.clusters, name)
+        found.update(programs.entries(folder).values())
+        with contextlib.suppress(UcpError):
+            before = programs.noted(folder)
+            found.update(before.entries.values() if before else ())
+    return found
 
 
 def why_unavailable(provider: str) -> UcpError | None:

@@ -99,15 +99,16 @@ def apply_all(kube: Kube, manifests: Sequence[Manifest], *, timeout: float = APP
             done.result()
 
 
-def refused(kube: Kube, manifests: Iterable[Manifest]) -> list[str]:
-    """What the server says against these objects, in words; nothing is changed.
+def refused(kube: Kube, manifests: Iterable[Manifest], *, dry_run: bool = True) -> list[str]:
+    """What the server says against these objects, in words; nothing is changed by a dry run.
 
     It knows its kinds' fields and its own policies. Those whose kind isn't there are left out.
     """
     found = []
+    dry = {"dryRun": "All"} if dry_run else {}
     for each in manifests:
         try:
-            _apply(kube, each, APPLY_SECONDS, dryRun="All", fieldValidation="Strict")
+            _apply(kube, each, APPLY_SECONDS, fieldValidation="Strict", **dry)
         except NotFound:
             continue
         except KubeError as error:

@@ -7,9 +7,10 @@ Crossplane, our own) have none.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -60,6 +61,8 @@ class Connection:
         self._headers = {"Accept": "application/json", "User-Agent": "k8s-ucp"}
         if user.get("token"):
             self._headers["Authorization"] = f"Bearer {user['token']}"
+        self.warnings: set[str] = set()
+        """What the server has warned of, such as versions that it will lack."""
         self._opening = threading.Lock()
         self._opened: PoolManager | None = None
 
@@ -164,6 +167,7 @@ class Connection:
             except (ValueError, RecursionError):
                 answer = {}
             raise refusal(method, path, response.status, answer)
+        self.warnings.update(_warnings(response.headers.getlist("Warning")))
         return response
 
     def _read(
@@ -186,3 +190,13 @@ class Connection:
             return TooLarge(f"{where}: the response is larger than {limits.largest} bytes")
         words = plain(error, limits.seconds)
         return Unreachable(f"{self.server} is not responding: {words} ({method} {path})")
+
+
+def _warnings(headers: Iterable[str]) -> Iterator[str]:
+    """Texts of those with the code 299, which Kubernetes uses: 299 - "text"."""
+    for each in headers:
+        if found := _WARNING.match(each):
+            yield re.sub(r"\\(.)", r"\1", found[1])
+
+
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')

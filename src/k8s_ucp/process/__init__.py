@@ -26,6 +26,7 @@ from k8s_ucp.process.search import (
     is_mentioned,
     listeners,
     marked,
+    peak_bytes,
     working_in,
 )
 
@@ -43,6 +44,7 @@ __all__ = [
     "listeners",
     "marked",
     "passed_on",
+    "peak_bytes",
     "run",
     "spawn",
     "terminate",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -93,6 +94,16 @@ def listeners(pid: int) -> list[tuple[str, int]]:
         for each in found
         if each.status == "LISTEN"
     ]
+
+
+def peak_bytes(pid: int) -> int:
+    """Memory that a process has had at most; 0 where that can't be known."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
+    except OSError:
+        return 0
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", text, re.M)
+    return int(found[1]) * 1024 if found else 0
 
 
 def available_memory() -> int:

@@ -52,10 +52,15 @@ def write_kept(topology: Topology, state: StateFolder, toolbox: Toolbox) -> None
 
 def kept_anywhere(cache: Path) -> set[str]:
     """Entries that some topology of this user runs on, or will when it is started again."""
-    found: set[str] = set()
+    return {entry for each in states(cache) for entry in _read(each.versions).values()}
+
+
+def states(cache: Path) -> list[StateFolder]:
+    """Of the topologies of this user that keep versions, in whatever workspace."""
+    found = []
     for root in (cache / _ROOTS).glob("[!.]*"):
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            found.update(_read(Path(root.read_text("utf-8"))).values())
+            found.append(StateFolder(Path(root.read_text("utf-8")).parent))
     return found
 
 

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.clusters.embedded import programs
+from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
+from k8s_ucp.clusters.local import linked_entries
 from k8s_ucp.errors import UsageError
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.kept import (
@@ -14,6 +17,7 @@ from k8s_ucp.tools.kept import (
     lost_versions,
     newer_pins,
     read_kept,
+    states,
     write_kept,
 )
 from k8s_ucp.tools.needed import refuse_other_versions
@@ -53,6 +57,18 @@ def test_it_keeps_an_installed_version_and_says_what_is_newer(state: StateFolder
     assert newer_pins(demo(), state) == {"crossplane": ("2.3.3", pin)}
     assert lost_versions(demo(), state) == {}
     assert kept_anywhere(cache_folder()) == {OLD}
+
+
+def test_what_a_cluster_was_upgraded_to_alone_is_kept_as_well(state: StateFolder) -> None:
+    write_kept(demo(), state, Toolbox({}, {}, {"crossplane": OLD}))
+    folder = ClusterFolder(state.clusters, "demo-stage")
+    (folder.home / "bin").mkdir(parents=True)
+    older, newer = (cache_folder() / f"etcd-3.{each}.0-e" / "bin" / "etcd" for each in (6, 7))
+    programs.exchange(folder, {"etcd": older})
+    programs.note_before(folder, Record("v1.35.4", {}), "v1.36.0")
+    programs.exchange(folder, {"etcd": newer})
+    found = [linked_entries(each) for each in states(cache_folder())]
+    assert found == [{"etcd-3.6.0-e", "etcd-3.7.0-e"}]
 
 
 def test_one_that_is_no_longer_installed_gives_way(state: StateFolder) -> None:

@@ -8,18 +8,20 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.command import (
+    Invocation,
     Output,
     PlanOption,
-    PlanOutputOption,
     declare,
     invocation,
+    notation,
     option,
 )
 from k8s_ucp.cli.editing.topology_edit import context_of, read_topology
-from k8s_ucp.cli.plan_runner import command_line, open_journal, run_plan, show_plan
+from k8s_ucp.cli.plan_runner import alone, command_line, open_journal, run_plan, show_plan
 from k8s_ucp.context import StartContext
+from k8s_ucp.engine import pipeline
 from k8s_ucp.engine.journal import UPGRADE, Journal
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.topology import load
 
 app = declare()
@@ -46,8 +48,19 @@ def upgrade(
             min=1,
         ),
     ] = WAIT_SECONDS,
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse",
+            help="Upgrade a throwaway copy of the core cluster and report what became of its "
+            "objects; change nothing.",
+        ),
+    ] = False,
     plan: PlanOption = False,
-    output: PlanOutputOption = Output.table,
+    output: Annotated[
+        Output,
+        typer.Option("-o", "--output", help="With --plan or --rehearse: table, json or yaml."),
+    ] = Output.table,
 ) -> None:
     """Upgrade components and embedded clusters to the versions that this ucp brings.
 
@@ -69,6 +82,11 @@ def upgrade(
         )
     context = context_of(call, topology, read_topology(path))
     context.upgraded, context.patience = frozenset(names or ()), float(wait)
+    if rehearse:
+        if plan:
+            raise UsageError("--plan and --rehearse are mutually exclusive", next="use one of them")
+        rehearse_upgrade(call, context, output)
+        return
     half = half_moved_parts(context)
     wanted = [plans.upgrade(topology, context.upgraded)]
     if half:
@@ -100,3 +118,49 @@ def half_moved_parts(context: StartContext) -> list[str]:
         return []
     context.journal = Journal(context.state.unfinished / f"{UPGRADE}.json", UPGRADE)
     return cut_off_parts(context, context.journal.resumed)
+
+
+def rehearse_upgrade(call: Invocation, context: StartContext, output: Output) -> None:
+    """Show what a rehearsal has found. Raises UcpError where the upgrade would go wrong."""
+    from k8s_ucp import plans
+    from k8s_ucp.components import argocd, crossplane
+    from k8s_ucp.steps.upgrading.parts import CORE, chosen, moves
+    from k8s_ucp.steps.upgrading.rehearsal.report import shortened
+    from k8s_ucp.steps.upgrading.rehearsal.steps import Rehearsal, check_copyable, remove_copy
+
+    known = (CORE, crossplane.NAME, argocd.NAME)
+    if others := sorted(context.upgraded - {*known}):
+        raise UsageError(
+            f"{', '.join(others)} can't be rehearsed: the copy is of the core cluster",
+            next=f"ucp upgrade --rehearse {' '.join(known)}",
+        )
+    context.upgraded = context.upgraded or frozenset(known)
+    check_copyable(context)  # Alone: that the rest can't be checked there is no second reason.
+    rehearsal, topology = Rehearsal(), context.topology.name
+    pipeline.preflight(plans.rehearse(rehearsal), context)
+    if not any(moves(context, each) for each in chosen(context)):
+        call.console.say(f"nothing to rehearse: the core of {topology} runs what this ucp brings")
+        if output is not Output.table:
+            call.console.data(notation(rehearsal.findings.data(topology), output))
+        return
+    with alone(context.workspace, topology):
+        try:
+            journal = Journal(None, "rehearse")
+            run_plan(plans.rehearse(rehearsal), context, call.console, locked=True, part_of=journal)
+        finally:
+            remove_copy(context)
+    found = rehearsal.findings
+    call.show_list(output, found.data(topology), ("what", "on the copy"), found.rows())
+    if output is Output.table:
+        for title, lines in found.lists().items():
+            if lines:
+                call.console.data(
+                    "\n".join(["", f"{title}:", *(f"  {e}" for e in shortened(lines))])
+                )
+        memory = f"{found.peak_megabytes} MB of memory, {found.seconds:.0f} s"
+        call.console.say(f"the copy is removed ({memory}); {topology} was not changed")
+    if problems := found.problems():
+        raise UcpError(
+            f"the upgrade of {topology} would go wrong on its core: {some_of(problems, 2)}",
+            next="mend what is listed, or upgrade other parts alone; then: ucp upgrade --rehearse",
+        )

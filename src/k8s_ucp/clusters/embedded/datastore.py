@@ -1,8 +1,8 @@
 """The door to an embedded cluster's etcd: its JSON interface, on the socket in a private folder.
 
-For what a new cluster is made with: it gets kinds and default objects past its API server, which
-learns in one go what it finds there as it starts. Kinds that are applied it learns one by one, at
-twice the CPU.
+For health, copies, and what a new cluster is made with: it gets kinds and default objects past its
+API server, which learns in one go what it finds there as it starts. Kinds that are applied it
+learns one by one, at twice the CPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ MOST_BYTES = 1_000_000
 """Of one request; etcd takes 1.5 MiB."""
 MOST_KEYS = 100
 """Of one request; etcd takes 128."""
+PAGE_KEYS = 200
+"""Of one answer."""
 
 
 def read_kinds(home: Path) -> dict[str, str]:
@@ -77,6 +79,30 @@ def _put(key: str, value: str, absent: bool) -> dict[str, Any]:
     return {"requestTxn": {"compare": [never_made], "success": [put]}}
 
 
+def read_pages(home: Path, *, without: Collection[str]) -> Iterator[dict[str, str]]:
+    """All that an etcd holds at one moment, page by page, as `read` tells it.
+
+    without: prefixes of keys that are left out. Raises UcpError.
+    """
+    start, revision = _coded("\0"), "0"
+    with contextlib.closing(_connected(home)) as connection:
+        while start:
+            asked = {"key": start, "range_end": _ALL, "limit": PAGE_KEYS, "revision": revision}
+            found = _ask(connection, "range", asked)
+            # Later pages are of the same moment, whatever has been written since.
+            revision = found["header"]["revision"]
+            pairs = {_plain(each["key"]): each.get("value", "") for each in found.get("kvs", [])}
+            start = _coded(f"{max(pairs)}\0") if found.get("more") and pairs else ""
+            left_out = tuple(without)
+            yield {key: value for key, value in pairs.items() if not key.startswith(left_out)}
+
+
+def clear(home: Path) -> None:
+    """Delete all that an etcd holds. Raises UcpError."""
+    with contextlib.closing(_connected(home)) as connection:
+        _ask(connection, "deleterange", {"key": _coded("\0"), "range_end": _ALL})
+
+
 def trouble(home: Path) -> str:
     """Why etcd is not well, by its own health check; empty where it is. Raises UcpError."""
     with contextlib.closing(_connected(home)) as connection:
@@ -100,6 +126,10 @@ def _batches(values: Mapping[str, str]) -> Iterator[dict[str, str]]:
         size += len(value)
     if batch:
         yield batch
+
+
+def _plain(coded: str) -> str:
+    return base64.b64decode(coded).decode()
 
 
 class _SocketConnection(HTTPConnection):
@@ -149,3 +179,7 @@ def _ask(connection: HTTPConnection, what: str, body: Mapping[str, Any]) -> dict
 
 def _coded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+_ALL = _coded("\0")
+"""As the end of a range: to the last key."""

@@ -35,7 +35,14 @@ from k8s_ucp.clusters.embedded import (
     programs,
     stages,
 )
-from k8s_ucp.clusters.embedded.folder import PORTS, VITAL, ClusterFolder, Record, clusters_in
+from k8s_ucp.clusters.embedded.folder import (
+    COMPONENTS,
+    PORTS,
+    VITAL,
+    ClusterFolder,
+    Record,
+    clusters_in,
+)
 from k8s_ucp.clusters.embedded.mending import CLOSING_SECONDS, mend, note_version
 from k8s_ucp.clusters.embedded.processes import (
     end_all,
@@ -63,6 +70,21 @@ from k8s_ucp.workspace import (
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
+
+NOT_COPIED = tuple(
+    f"/registry/{each}/"
+    for each in (
+        "events",
+        "leases",
+        "masterleases",
+        "peerserverleases",
+        "apiregistration.k8s.io/apiservices",
+        "admissionregistration.k8s.io/mutatingwebhookconfigurations",
+        "admissionregistration.k8s.io/validatingwebhookconfigurations",
+    )
+)
+"""Keys of the datastore. Webhooks and API services would be asked of those that serve the original;
+the API server makes its own API services anew."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -329,6 +351,34 @@ class EmbeddedProvider:
     def stored_kinds(self, name: str) -> Mapping[str, str]:
         """A running cluster's CRDs by name, as a seed holds them. Raises UcpError."""
         return datastore.read_kinds(self._folder(name).home)
+
+    def elsewhere(self, folder: Path) -> EmbeddedProvider:
+        """The same programs, for clusters in another folder."""
+        return EmbeddedProvider(folder, self._programs, version=self._version, ports=self._ports)
+
+    def copy(self, original: str, folder: Path, name: str, *, timeout: float = 120) -> None:
+        """Make a cluster with all that a running one holds: own keys, own ports, another folder.
+
+        Nobody who may talk to the original can talk to it. Left out is what would have it call
+        others, and what lasts for moments. Raises UcpError, DeadlineExceeded.
+        """
+        until = time.monotonic() + timeout
+        other = self.elsewhere(folder)
+        parameters = {"nodes": "0"}
+        other.create(ClusterRequest(name, None, parameters), lambda _: None, timeout=timeout)
+        copied = other._folder(name)
+        with other._locked(copied, _left(until)):
+            # Nobody acts on what is half there, and each reads all of it anew when it starts.
+            end_components(copied, [each for each in COMPONENTS if each != "etcd"])
+            datastore.clear(copied.home)
+            for page in datastore.read_pages(self._folder(original).home, without=NOT_COPIED):
+                datastore.write(copied.home, page)
+            other._start(copied, other._existing(copied), until)
+
+    def peak_megabytes(self, name: str) -> int:
+        """Memory that the processes of a cluster have taken at most, each on its own."""
+        found = find_own(self._folder(name))
+        return sum(process.peak_bytes(each.pid) for each in found) // 10**6
 
     def _make(self, folder: ClusterFolder, request: ClusterRequest, until: float) -> None:
         paths = self._paths()

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from k8s_ucp.clusters.local import remove_copies
 from k8s_ucp.components.repositories import departing_apps, render_all
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Action, Foreseen
@@ -103,6 +104,7 @@ def foreseen_files(prepared: Prepared) -> Iterator[Foreseen]:
 def publish_repositories(context: StartContext, report: Report) -> None:
     rendered, checked = render_checked(context)
     sweep_temporary()
+    remove_copies(context.workspace, context.topology)
     credential = context.git_credential
     context.published = publish(
         context.topology,

@@ -58,6 +58,11 @@ def find_tools(context: StartContext) -> tuple[Toolbox, Toolbox | None]:
     return _installer(context, kept_tools(context)).find(needed), brought
 
 
+def find_entries(context: StartContext, entries: Mapping[str, str]) -> Toolbox:
+    """Programs by their entries in the cache, by tool. Raises UcpError where one is missing."""
+    return _installer(context, entries).find(entries)
+
+
 def kept_tools(context: StartContext) -> Mapping[str, str]:
     """Tool -> entry: as written down, or of what an earlier ucp started, which wrote nothing."""
     if (kept := read_kept(context.topology, context.state)) or context.in_pods:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from k8s_ucp.cluster_provider import ClusterProvider
+from k8s_ucp.clusters.local import remove_copies
 from k8s_ucp.clusters.user_contexts import forget_contexts
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
@@ -88,6 +89,7 @@ def _foresee_clusters(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Stop the control planes", foresee=_foresee_clusters)
 def stop_clusters(context: StartContext, report: Report) -> None:
+    remove_copies(context.workspace, context.topology)
     ends: dict[str, Callable[[str], None]] = {}
     removed: list[str] = []
     for maker in context.providers.values():

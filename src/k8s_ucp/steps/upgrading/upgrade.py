@@ -79,7 +79,7 @@ def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
     if not moved:
         yield Foreseen("keep", what, _why_kept(context, part))
         return
-    yield Foreseen("change", what, ", ".join(map(str, moved)), "; ".join(_losses(context, part)))
+    yield Foreseen("change", what, ", ".join(map(str, moved)), "; ".join(losses(context, part)))
     yield Foreseen("wait", f"health after {part.name}", "it goes back unless all is as well again")
     if part.cluster:
         for each in kubernetes_findings(context, part):
@@ -104,7 +104,7 @@ def _deprecated(removed_in: str) -> str:
     return f"deprecated, and in use: {gone}"
 
 
-def _losses(context: StartContext, part: UpgradePart) -> Iterator[str]:
+def losses(context: StartContext, part: UpgradePart) -> Iterator[str]:
     """What can't go back, in words."""
     moved = {each.tool: each for each in moves(context, part)}
     if "etcd" in moved and _minor(moved["etcd"].before) != _minor(moved["etcd"].after):
@@ -140,7 +140,7 @@ def move(context: StartContext, part: UpgradePart, moved: Sequence[Move], report
 
     moved: may be empty after a run that was cut off. Else it goes back. Raises UcpError then.
     """
-    told = ", ".join(map(str, moved)) or "an upgrade that was cut off"
+    told = ", ".join(map(str, moved)) or f"finished with {_running(context, part)}"
     report(told)
     before = context.toolbox
     try:
@@ -231,6 +231,11 @@ def _settle(context: StartContext, part: UpgradePart) -> None:
     write_kept(topology, context.state, toolbox)
     if part.cluster:
         maker(context, part).settle_upgrade(part.cluster)
+
+
+def _running(context: StartContext, part: UpgradePart) -> str:
+    running = entries(context, part)
+    return ", ".join(f"{tool} {version_of(tool, running[tool])}" for tool in sorted(running))
 
 
 def _version(part: UpgradePart, toolbox: Toolbox) -> str:

@@ -1,0 +1,109 @@
+"""What an upgrade has changed on the copy. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp.steps.upgrading.rehearsal.inventory import ClusterInventory
+
+_KINDS = "customresourcedefinitions.apiextensions.k8s.io"
+MOST_FIELDS = 3
+
+
+@dataclass(frozen=True)
+class CopyDifference:
+    """Between two inventories of one API server, as people call things."""
+
+    lost: tuple[str, ...]
+    """Objects that aren't there any more, or are others under the same name."""
+    changed: tuple[str, ...]
+    """Objects of which a value is another one or missing, with the fields."""
+    gone_kinds: tuple[str, ...]
+    """Kinds that nobody can ask for any more, and that had objects."""
+    gone_versions: tuple[str, ...]
+    """Versions of kinds that have others left: <plural>.<version>.<group>."""
+    unused: tuple[str, ...]
+    """Kinds and versions that are gone as well, which nothing used."""
+
+
+def compare(
+    before: ClusterInventory, after: ClusterInventory, renewed: Collection[str]
+) -> CopyDifference:
+    """renewed: names of CRDs that were applied in between.
+
+    What is added counts as nothing: a newer version fills in values of its own. Nor do objects that
+    Kubernetes writes by itself.
+    """
+    gone_kinds = sorted(set(before.versions) - set(after.versions))
+    used = [each for each in gone_kinds if before.counts.get(each)]
+    versions = list(_gone_versions(before, after))
+    missed = [name for kind, name in versions if before.counts.get(kind) and kind in before.stored]
+    return CopyDifference(
+        lost=tuple(_lost(before, after)),
+        changed=tuple(_changed(before, after, renewed)),
+        gone_kinds=(*used, *_unreadable(before, after)),
+        gone_versions=tuple(missed),
+        unused=(
+            *(each for each in gone_kinds if each not in used),
+            *(name for _, name in versions if name not in missed),
+        ),
+    )
+
+
+def _lost(before: ClusterInventory, after: ClusterInventory) -> Iterator[str]:
+    for name, item in sorted(before.items.items()):
+        now = after.items.get(name)
+        if item.automatic or name.partition(" ")[0] in after.unreadable:
+            continue
+        if now is None:
+            yield name
+        elif now.uid != item.uid:
+            yield f"{name}: made anew, with another UID"
+
+
+def _changed(
+    before: ClusterInventory, after: ClusterInventory, renewed: Collection[str]
+) -> Iterator[str]:
+    for name, item in sorted(before.items.items()):
+        now = after.items.get(name)
+        kind, _, short = name.partition(" ")
+        if now is None or item.automatic or now.packed == item.packed:
+            continue
+        if kind == _KINDS and short in renewed:
+            continue
+        if fields := list(lost_values(item.content, now.content)):
+            more = f" and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
+            yield f"{name}: {', '.join(fields[:MOST_FIELDS])}{more}"
+
+
+def lost_values(before: Any, after: Any, path: str = "") -> Iterator[str]:
+    """Paths of values that are others or missing now; what is added is left out."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name, value in before.items():
+            where = f"{path}.{name}" if path else str(name)
+            if name in after:
+                yield from lost_values(value, after[name], where)
+            elif value is not None:
+                yield where
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from lost_values(one, other, f"{path}[{number}]")
+    elif before != after:
+        yield path
+
+
+def _unreadable(before: ClusterInventory, after: ClusterInventory) -> Iterator[str]:
+    for kind, why in sorted(after.unreadable.items()):
+        if kind not in before.unreadable and before.counts.get(kind):
+            yield f"{kind}: {why}"
+
+
+def _gone_versions(before: ClusterInventory, after: ClusterInventory) -> Iterator[tuple[str, str]]:
+    """Kind, and its version as people write it, of kinds that are there still."""
+    for kind, versions in sorted(before.versions.items()):
+        for version in versions:
+            if kind in after.versions and version not in after.versions[kind]:
+                plural, _, group = kind.partition(".")
+                yield kind, ".".join(filter(None, (plural, version, group)))

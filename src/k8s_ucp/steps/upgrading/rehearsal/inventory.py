@@ -1,0 +1,147 @@
+"""All that an API server holds and serves, so that it can be compared with what it does later."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp.kube import CRD, Kind, Kube, KubeError, NotFound, Object, Unreachable
+
+WORKERS = 2
+_FLEETING = {"events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses"}
+_AUTOMATIC_KINDS = {
+    "apiservices.apiregistration.k8s.io",
+    "endpoints",
+    "endpointslices.discovery.k8s.io",
+}
+_STORED = "storedVersions"
+_AUTOMATIC_LABEL = "kubernetes.io/bootstrapping"
+_AUTOMATIC_ANNOTATION = "apf.kubernetes.io/autoupdate-spec"
+_AUTOMATIC_NAMES = {"kube-root-ca.crt", "extension-apiserver-authentication"}
+"""ConfigMaps with the authority of the API server, which a copy has of its own."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One object: what it is known by, and what people wrote into it."""
+
+    uid: str
+    packed: bytes
+    automatic: bool
+    """Kubernetes writes it by itself, and may do so otherwise in a newer version."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """All of it but metadata, status, and the version in which it was asked for."""
+        found: dict[str, Any] = json.loads(zlib.decompress(self.packed))
+        return found
+
+
+@dataclass(frozen=True)
+class ClusterInventory:
+    """Kinds are called `<plural>.<group>`, objects `<kind> <namespace>/<name>`."""
+
+    versions: Mapping[str, tuple[str, ...]]
+    """Kind -> versions that are served, the preferred one first."""
+    items: Mapping[str, Item]
+    counts: Mapping[str, int]
+    """Kind -> objects, of those that have any."""
+    stored: Mapping[str, tuple[str, ...]]
+    """CRD -> versions in which its objects may be stored."""
+    unreadable: Mapping[str, str]
+    """Kind -> why its objects can't be listed, in words."""
+
+
+def read_inventory(kube: Kube, asked: Mapping[str, str] | None = None) -> ClusterInventory:
+    """asked: versions by kind to read objects in, where they are served, so that two inventories
+    can be compared. Raises KubeError.
+    """
+    served = _served(kube)
+    kinds = {}
+    for name, places in served.items():
+        version = (asked or {}).get(name, "")
+        kinds[name] = places.get(version) or next(iter(places.values()))
+    items: dict[str, Item] = {}
+    counts: dict[str, int] = {}
+    stored: dict[str, tuple[str, ...]] = {}
+    listed = [name for name in kinds if name not in _FLEETING]
+    unreadable: dict[str, str] = {}
+    with ThreadPoolExecutor(WORKERS, "inventory") as pool:
+        for name, found in pool.map(lambda name: (name, _items(kube, name, kinds[name])), listed):
+            if isinstance(found, str):
+                unreadable[name] = found
+            elif found:
+                counts[name] = len(found)
+                items |= found
+    for each in kube.list_all(CRD):
+        stored[each["metadata"]["name"]] = tuple((each.get("status") or {}).get(_STORED) or ())
+    versions = {name: tuple(each) for name, each in served.items()}
+    return ClusterInventory(versions, items, counts, stored, unreadable)
+
+
+def served_versions(kube: Kube) -> dict[str, tuple[str, ...]]:
+    """Kind -> versions that are served. Raises KubeError."""
+    return {name: tuple(found) for name, found in _served(kube).items()}
+
+
+def read_versions(before: ClusterInventory) -> dict[str, str]:
+    """The versions in which an inventory was read: for the next."""
+    return {name: versions[0] for name, versions in before.versions.items()}
+
+
+def _served(kube: Kube) -> dict[str, dict[str, Kind]]:
+    """Kind -> version -> where it is; those whose objects can be listed."""
+    found: dict[str, dict[str, Kind]] = {}
+    for root in _roots(kube):
+        version = root.removeprefix("/apis/").removeprefix("/api/")
+        for each in kube.request("GET", root)["resources"]:
+            if "list" in each["verbs"] and "/" not in each["name"]:
+                kind = Kind(version, each["kind"], each["name"], each["namespaced"])
+                name = ".".join(filter(None, (kind.plural, kind.group)))
+                found.setdefault(name, {})[version.rpartition("/")[2]] = kind
+    return found
+
+
+def _roots(kube: Kube) -> Iterator[str]:
+    yield "/api/v1"
+    for group in kube.request("GET", "/apis")["groups"]:
+        preferred = group["preferredVersion"]["groupVersion"]
+        versions = [each["groupVersion"] for each in group["versions"]]
+        yield from (f"/apis/{each}" for each in dict.fromkeys([preferred, *versions]))
+
+
+def _items(kube: Kube, name: str, kind: Kind) -> dict[str, Item] | str:
+    try:
+        listed = kube.list_all(kind)
+    except NotFound:  # It has gone since it was found.
+        return {}
+    except Unreachable:
+        raise
+    except KubeError as error:
+        # As of one that a webhook converts, where that does not answer.
+        return error.message
+    return {f"{name} {place(each)}": _item(name, each) for each in listed}
+
+
+def place(item: Object) -> str:
+    """Namespace and name of an object."""
+    metadata = item["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+
+
+def _item(kind: str, item: Object) -> Item:
+    left_out = ("apiVersion", "kind", "metadata", "status")
+    content = {name: value for name, value in item.items() if name not in left_out}
+    metadata = item["metadata"]
+    automatic = (
+        kind in _AUTOMATIC_KINDS
+        or _AUTOMATIC_LABEL in (metadata.get("labels") or {})
+        or (metadata.get("annotations") or {}).get(_AUTOMATIC_ANNOTATION) == "true"
+        or (kind == "configmaps" and metadata["name"] in _AUTOMATIC_NAMES)
+    )
+    packed = zlib.compress(json.dumps(content, sort_keys=True).encode(), 1)
+    return Item(metadata["uid"], packed, automatic)

@@ -1,0 +1,129 @@
+"""What a rehearsal calls a difference, and what it makes of it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.errors import UcpError
+from k8s_ucp.steps.upgrading.rehearsal.comparison import compare, lost_values
+from k8s_ucp.steps.upgrading.rehearsal.inventory import ClusterInventory, Item
+from k8s_ucp.steps.upgrading.rehearsal.report import Findings, shortened
+from k8s_ucp.steps.upgrading.rehearsal.steps import check_copyable
+from k8s_ucp.workspace import Workspace
+from tests.unit.gitops.topologies import demo, on_clouds
+
+KINDS = "customresourcedefinitions.apiextensions.k8s.io"
+CRD = "apps.example.org"
+
+
+def test_a_core_that_can_not_be_copied_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    context = StartContext(Workspace.at(tmp_path), on_clouds())
+    with pytest.raises(UcpError, match="needs a core of the provider embedded") as caught:
+        check_copyable(context)
+    assert caught.value.next == "ucp start --plan"
+    check_copyable(StartContext(Workspace.at(tmp_path), demo()))
+
+
+def item(uid: str, *, automatic: bool = False, **content: Any) -> Item:
+    return Item(uid, zlib.compress(json.dumps(content).encode()), automatic)
+
+
+def inventory(
+    items: Mapping[str, Item],
+    versions: Mapping[str, tuple[str, ...]] | None = None,
+    unreadable: Mapping[str, str] | None = None,
+) -> ClusterInventory:
+    counts: dict[str, int] = {}
+    for name in items:
+        kind = name.partition(" ")[0]
+        counts[kind] = counts.get(kind, 0) + 1
+    served = versions or dict.fromkeys(counts, ("v1",))
+    return ClusterInventory(served, items, counts, {CRD: ("v1",)}, unreadable or {})
+
+
+def test_the_same_objects_are_no_difference() -> None:
+    found = inventory({"secrets a/b": item("1", data={"x": "y"})})
+    seen = compare(found, found, ())
+    assert (seen.lost, seen.changed, seen.gone_kinds, seen.gone_versions, seen.unused) == (
+        (),
+        (),
+        (),
+        (),
+        (),
+    )
+
+
+def test_what_is_lost_made_anew_or_changed_is_named() -> None:
+    before = inventory(
+        {
+            "secrets a/gone": item("1"),
+            "secrets a/new": item("2"),
+            "secrets a/other": item("3", data={"x": "y"}),
+            "clusterroles admin": item("4", automatic=True, rules=[]),
+        }
+    )
+    after = inventory(
+        {"secrets a/new": item("9"), "secrets a/other": item("3", data={"x": "z"}, more=1)}
+    )
+    seen = compare(before, after, ())
+    assert seen.lost == ("secrets a/gone", "secrets a/new: made anew, with another UID")
+    assert seen.changed == ("secrets a/other: data.x",)
+
+
+def test_kinds_that_were_renewed_may_differ_and_others_not() -> None:
+    before = inventory({f"{KINDS} {CRD}": item("1", spec={"scope": "Cluster"})})
+    after = inventory({f"{KINDS} {CRD}": item("1", spec={"scope": "Namespaced"})})
+    assert compare(before, after, {CRD}).changed == ()
+    assert compare(before, after, ()).changed == (f"{KINDS} {CRD}: spec.scope",)
+
+
+def test_apis_that_are_gone_count_where_they_have_objects() -> None:
+    items = {f"{CRD} a/b": item("1"), "nodes n": item("2")}
+    before = inventory(items, {CRD: ("v1", "v1beta1"), "nodes": ("v1", "v0"), "empty.org": ("v1",)})
+    seen = compare(before, inventory(items, {CRD: ("v1",), "nodes": ("v1",)}), ())
+    assert seen.gone_versions == ("apps.v1beta1.example.org",)
+    # Of Kubernetes' own versions the API server tells itself which are in use.
+    assert seen.unused == ("empty.org", "nodes.v0")
+    gone = compare(before, inventory({}, {"nodes": ("v1",)}), ())
+    assert gone.gone_kinds == (CRD,)
+
+
+def test_a_kind_that_can_not_be_listed_any_more_is_told_once() -> None:
+    before = inventory({f"{CRD} a/b": item("1")})
+    after = inventory({}, {CRD: ("v1",)}, {CRD: "conversion failed"})
+    seen = compare(before, after, ())
+    assert (seen.lost, seen.gone_kinds) == ((), (f"{CRD}: conversion failed",))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "paths"),
+    [
+        ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}, "d": 3}, []),
+        ({"a": {"b": 1}}, {"a": {}}, ["a.b"]),
+        ({"a": None}, {}, []),
+        ({"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 1}, {"b": 3}]}, ["a[1].b"]),
+        ({"a": [1, 2]}, {"a": [1]}, ["a"]),
+    ],
+)
+def test_what_is_added_is_no_loss(before: Any, after: Any, paths: list[str]) -> None:
+    assert list(lost_values(before, after)) == paths
+
+
+def test_a_report_is_well_without_problems_and_names_them_else() -> None:
+    found = Findings(counts={"secrets": 2})
+    assert found.data("demo")["well"] and not found.data("demo")["compared"]
+    found.unhealthy, found.in_use = "kube-scheduler: not running", ["flowschemas.v1beta3.f"]
+    found.warnings = ["x is deprecated"]
+    assert found.problems() == [
+        "the control plane is not healthy: kube-scheduler: not running",
+        "no longer served: flowschemas.v1beta3.f",
+    ]
+    assert not found.data("demo")["well"]
+    assert shortened([str(each) for each in range(12)])[-1] == "and 2 more; see -o json"
