@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-LIMIT=${KIND_SECONDS:-2100} # for everything, the command included
+LIMIT=${KIND_SECONDS:-1800} # for everything, the command included
 began=$SECONDS
 log=$(mktemp -t ucp-kind.XXXXXX)
 started='' # a dockerd was started here; its PID lies in $pidfile
