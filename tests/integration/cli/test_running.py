@@ -442,6 +442,7 @@ def test_killed_in_the_middle_and_healed(running: World) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+@pytest.mark.timeout(900)
 def test_a_full_disk_is_told_and_a_rerun_heals() -> None:
     """From a step of the plan on, drawn by the seed; the soak takes all of them."""
     dice = random.Random(SEED)
