@@ -720,9 +720,9 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(
     assert demo.real or lasting == []
     announced = planned(demo, "stop")
     for command, going in (
-        (("destroy",), "registration of demo-stage"),
-        (("recreate", "--env", "stage"), "cluster demo-stage"),
-        (("env", "remove", "prod"), "cluster demo-prod"),
+        (("destroy",), f"registration of {demo.topology}-stage"),
+        (("recreate", "--env", "stage"), f"cluster {demo.topology}-stage"),
+        (("env", "remove", "prod"), f"cluster {demo.topology}-prod"),
         (("app", "remove", "echo"), "Application echo-stage"),
     ):
         goes = [each["object"] for each in planned(demo, *command) if each["action"] == "delete"]
