@@ -76,8 +76,7 @@ def control_planes(
 
 def made(provider: EmbeddedProvider, name: str) -> Kube:
     """A cluster of that name, ready, as its admin."""
-    # Few live longer than a test: collecting less spares a quarter of the API server's CPU.
-    provider.create(ClusterRequest(name, None, {"gogc": "400"}), quiet)
+    provider.create(ClusterRequest(name), quiet)
     eventually(lambda: provider.state(name).ready, lambda: provider.state(name).message)
     return Kube(provider.kubeconfig(name))
 

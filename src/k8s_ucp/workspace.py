@@ -44,6 +44,10 @@ class StateFolder:
         """Journals of commands about one thing, each until it is done."""
         return self.root / "unfinished"
 
+    def unfinished_file(self, name: str) -> Path:
+        """The one of these that is called so."""
+        return self.unfinished / f"{name}.json"
+
     @property
     def lock(self) -> Path:
         return self.root / "lock"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from k8s_ucp import names
 from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, PROJECTS
 from k8s_ucp.components.ownership.ledger import Ledger
-from k8s_ucp.gitops.refresh import REFRESH
 from k8s_ucp.kube import (
     APP_PROJECT,
     APPLICATION,
@@ -21,6 +20,7 @@ from k8s_ucp.kube import (
     Kube,
     Object,
 )
+from k8s_ucp.names import REFRESH
 from tests.backing_clusters import merged
 from tests.components_of_others import (
     application,

@@ -90,7 +90,7 @@ def run_plan(
 
 def edit_journal(state: StateFolder, console: Console) -> Journal:
     """Of an edit of ucp.yaml: cut off after it was written, a start publishes it."""
-    path = state.unfinished / f"{journal.EDIT}.json"
+    path = state.unfinished_file(journal.EDIT)
     return open_journal(path, "edit", command_line(), console, next="ucp start")
 
 
@@ -114,13 +114,13 @@ def _discard_finished(context: StartContext, plan: Plan[StartContext]) -> None:
 
     What an upgrade has left of components goes back with a start; a cluster waits for the next one.
     """
-    folder = context.state.unfinished
+    state = context.state
     if plan.name == "destroy":
-        for each in folder.glob("*.json"):
+        for each in state.unfinished.glob("*.json"):
             each.unlink(missing_ok=True)
     elif plan.whole or plan.name == "start":
-        (folder / f"{journal.EDIT}.json").unlink(missing_ok=True)
-    upgrade = folder / f"{journal.UPGRADE}.json"
+        state.unfinished_file(journal.EDIT).unlink(missing_ok=True)
+    upgrade = state.unfinished_file(journal.UPGRADE)
     if plan.name == "start" and upgrade.exists():
         from k8s_ucp.steps.upgrading.resume import cut_off_parts
 

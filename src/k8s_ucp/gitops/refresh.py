@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp import locks
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import write_hook
+from k8s_ucp.names import REFRESH
 
 if TYPE_CHECKING:
     from k8s_ucp.kube import Kind, Kube
@@ -35,7 +36,6 @@ PATIENCE = 15.0
 _SECONDS = 50
 """The program ends by then, whatever happens."""
 _MARK = "# Written by k8s-ucp: tells Argo CD about a push."
-REFRESH = {"argocd.argoproj.io/refresh": "normal"}
 REFRESH_SET = {"argocd.argoproj.io/application-set-refresh": "true"}
 _GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 

@@ -27,7 +27,6 @@ from k8s_ucp.kube import (
 ASK_AGAIN = 5.0
 """Seconds."""
 _DELETION_FAILED = "DeletionError"
-_REFRESH = {"argocd.argoproj.io/refresh": "normal"}
 _CLOUD_FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 _PROVISIONED = "pv.kubernetes.io/provisioned-by"
 _ON_NODES = "rancher.io/local-path"
@@ -134,7 +133,7 @@ def have_looked_at(kube: Kube, applications: Iterable[str]) -> None:
     for name in applications:
         # One that left meanwhile is no error.
         with suppress(NotFound):
-            change = {"metadata": {"annotations": _REFRESH}}
+            change = {"metadata": {"annotations": names.REFRESH}}
             kube.patch(APPLICATION, name, names.ARGOCD_NAMESPACE, change)
 
 

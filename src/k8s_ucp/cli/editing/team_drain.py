@@ -17,7 +17,6 @@ from k8s_ucp.cli.editing.removal_plan import foresee_applications
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError, some_of
-from k8s_ucp.gitops.refresh import REFRESH
 from k8s_ucp.gitops.render.values.claims import API_VERSION, FOLDER
 from k8s_ucp.gitops.render.values.teams import CLAIMS
 from k8s_ucp.inspect.resource_conditions import stuck
@@ -52,7 +51,7 @@ def await_claims_gone(kube: Kube, team: Team, *, seconds: float) -> None:
     """Raises DeadlineExceeded, which names the claims that are left and why."""
     with contextlib.suppress(KubeError):
         application = f"{team.namespace}.claims"
-        change = {"metadata": {"annotations": REFRESH}}
+        change = {"metadata": {"annotations": names.REFRESH}}
         kube.patch(APPLICATION, application, names.ARGOCD_NAMESPACE, change)
     kinds = [Kind(API_VERSION, kind, plural) for kind, plural in CLAIMS.items()]
 

@@ -101,7 +101,7 @@ def in_parts(
     """
     state = call.workspace.state(topology.name)
     started = call.workspace.gitops(topology.name).core.exists()
-    path = state.unfinished / f"{about.replace(' ', '-')}.json" if started else None
+    path = state.unfinished_file(about.replace(" ", "-")) if started else None
     return open_journal(path, about, again, call.console).until_done()
 
 

@@ -98,7 +98,7 @@ def upgrade(
         show_plan(call, wanted, context, output)
         return
     began = time.monotonic()
-    path = context.state.unfinished / f"{UPGRADE}.json"
+    path = context.state.unfinished_file(UPGRADE)
     with open_journal(path, UPGRADE, command_line(), call.console).until_done() as journal:
         for each in wanted:
             run_plan(each, context, call.console, part_of=journal)
@@ -116,7 +116,7 @@ def half_moved_parts(context: StartContext) -> list[str]:
 
     if context.in_pods or not context.placement.is_running():
         return []
-    context.journal = Journal(context.state.unfinished / f"{UPGRADE}.json", UPGRADE)
+    context.journal = Journal(context.state.unfinished_file(UPGRADE), UPGRADE)
     return cut_off_parts(context, context.journal.resumed)
 
 

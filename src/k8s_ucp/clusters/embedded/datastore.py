@@ -35,9 +35,7 @@ PAGE_KEYS = 200
 def read_kinds(home: Path) -> dict[str, str]:
     """The CRDs of a running cluster by name. home: where its etcd works. Raises UcpError."""
     found = read(home, [KINDS])
-    return {
-        key.removeprefix(KINDS): base64.b64decode(value).decode() for key, value in found.items()
-    }
+    return {key.removeprefix(KINDS): _plain(value) for key, value in found.items()}
 
 
 def read(home: Path, prefixes: Iterable[str]) -> dict[str, str]:
@@ -51,7 +49,7 @@ def read(home: Path, prefixes: Iterable[str]) -> dict[str, str]:
             end = prefix.removesuffix("/") + "0"  # The character after the slash.
             told = _ask(connection, "range", {"key": _coded(prefix), "range_end": _coded(end)})
             for each in told.get("kvs", []):
-                found[base64.b64decode(each["key"]).decode()] = each["value"]
+                found[_plain(each["key"])] = each["value"]
     return found
 
 
@@ -84,7 +82,7 @@ def read_pages(home: Path, *, without: Collection[str]) -> Iterator[dict[str, st
 
     without: prefixes of keys that are left out. Raises UcpError.
     """
-    start, revision = _coded("\0"), "0"
+    left_out, start, revision = tuple(without), _coded("\0"), "0"
     with contextlib.closing(_connected(home)) as connection:
         while start:
             asked = {"key": start, "range_end": _ALL, "limit": PAGE_KEYS, "revision": revision}
@@ -93,7 +91,6 @@ def read_pages(home: Path, *, without: Collection[str]) -> Iterator[dict[str, st
             revision = found["header"]["revision"]
             pairs = {_plain(each["key"]): each.get("value", "") for each in found.get("kvs", [])}
             start = _coded(f"{max(pairs)}\0") if found.get("more") and pairs else ""
-            left_out = tuple(without)
             yield {key: value for key, value in pairs.items() if not key.startswith(left_out)}
 
 

@@ -1,7 +1,7 @@
 """What an API server writes into an empty datastore, kept once and given to each new cluster.
 
 Roles, bindings, priority classes, flow schemas and APIServices: some 170 objects, the same in every
-cluster of that version, and written one by one at a quarter of the CPU that a new control plane
+cluster of that version, and written one by one at a seventh of the CPU that a new control plane
 takes. An API server that finds them compares, and writes nothing. They hold no secret; what
 identifies a cluster (namespaces, keys, tokens, configuration) is not among them, and each object
 gets a UID of its own.

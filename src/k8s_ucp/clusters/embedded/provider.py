@@ -291,7 +291,7 @@ class EmbeddedProvider:
         """
         until = time.monotonic() + timeout
         folder, paths = self._folder(name), self._paths()
-        version = "v" + self._available().removeprefix("v")
+        version = self._tag()
         with self._locked(folder, timeout):
             mend(folder)
             record = self._existing(folder)
@@ -386,7 +386,7 @@ class EmbeddedProvider:
         make_private_folder(folder.kwok)
         ports = self._ports.reserve(str(folder.root), PORTS)
         folder.link(folder.kwokctl, paths["kwokctl"])
-        version = "v" + self._available().removeprefix("v")
+        version = self._tag()
         kwokctl.write_settings(
             folder, ports, paths, version=version, gogc=Parameters.of(request).gogc
         )
@@ -448,7 +448,7 @@ class EmbeddedProvider:
             paths = self._paths()
             programs.exchange(folder, {name: paths[name] for name in gone})
         if "kube-apiserver" in gone:
-            note_version(folder, record.version, "v" + self._available().removeprefix("v"))
+            note_version(folder, record.version, self._tag())
             return self._existing(folder)
         return record
 
@@ -476,6 +476,10 @@ class EmbeddedProvider:
 
             self._version = CATALOGUE["kubernetes"].version
         return self._version
+
+    def _tag(self) -> str:
+        """The same with its v."""
+        return "v" + self._available().removeprefix("v")
 
     def _folder(self, name: str) -> ClusterFolder:
         return ClusterFolder(self._base, name)

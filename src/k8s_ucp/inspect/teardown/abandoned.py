@@ -26,6 +26,11 @@ class AbandonedResource:
     names: Sequence[str] = ()
     """What it may be called by in `--abandon`."""
 
+    @property
+    def known_by(self) -> Sequence[str]:
+        """The same; of one that an earlier version wrote down, the words that tell what it is."""
+        return self.names or self.what.split()
+
     def data(self) -> dict[str, str]:
         """For `-o json`."""
         return {"object": self.what, "error": self.error, "since": self.since}

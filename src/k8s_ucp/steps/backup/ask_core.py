@@ -23,6 +23,7 @@ from k8s_ucp.preflight.orphans import refuse_orphans
 from k8s_ucp.providers import PROVIDERS, cloud_providers
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.writer import failure
+from k8s_ucp.reconciler.runtime.clock import stamp
 
 SECONDS = 120.0
 """That a node gets to start and its API server to answer."""
@@ -75,7 +76,7 @@ def accept_loss(context: StartContext, why: str, report: Report) -> None:
 
 def abandon_core(context: StartContext, lost: Iterable[str], why: str) -> None:
     """Write down what a core takes along that could not be asked for it."""
-    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    since = stamp(time.time())
     core = context.topology.core_cluster
     said = f"{core} is not responding ({why})"
     AbandonedRecord(context.state.abandoned).add(

@@ -22,6 +22,7 @@ from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResourc
 from k8s_ucp.kube import Conflict, NotFound, Object
 from k8s_ucp.names import ENVIRONMENT
 from k8s_ucp.reconciler.backup.core_state import COMPOSITE
+from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
 
 GRACE_SECONDS = 20.0
@@ -64,7 +65,7 @@ def check_named(context: StartContext, items: Iterable[Object], others: Iterable
     """
     known = {name for each in items for name in names_of(context, each)} | {*others}
     for given_up in AbandonedRecord(context.state.abandoned).resources():
-        known.update(given_up.names or given_up.what.split())
+        known.update(given_up.known_by)
     for recorded in CloudRecord(context.state.cloud_record).resources():
         known |= recorded.names
     last = unfinished_at(context.state.journal, TEARDOWN)
@@ -96,7 +97,7 @@ def abandon(context: StartContext, items: Iterable[Object]) -> None:
 
 def note_abandoned(context: StartContext, items: Iterable[Object], why: str = "") -> None:
     """Write them down. why: where they don't say it themselves. Raises UcpError."""
-    since = now()
+    since = stamp(time.time())
     AbandonedRecord(context.state.abandoned).add(
         AbandonedResource(
             str(RecordedResource.of(each)),
@@ -107,11 +108,6 @@ def note_abandoned(context: StartContext, items: Iterable[Object], why: str = ""
         )
         for each in items
     )
-
-
-def now() -> str:
-    """RFC 3339."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def abandoned_uids(context: StartContext) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from k8s_ucp.inspect.teardown.destruction import Destruction, note_destruction
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.managed.reconcile import EXTERNAL_NAME
+from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.steps.teardown.abandonment import (
     abandon,
     abandoned_uids,
@@ -23,7 +25,6 @@ from k8s_ucp.steps.teardown.abandonment import (
     is_abandoned,
     keep_names,
     names_of,
-    now,
 )
 from k8s_ucp.steps.teardown.cloud_record import (
     DNS_RECORD,
@@ -95,7 +96,7 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
 def note_how_far(context: StartContext, *, ended: bool) -> None:
     """The clouds were seen empty; ended: nothing is left to do. Raises UcpError."""
     told = {name: getattr(context, name) for name in TOLD}
-    found = Destruction(now(), tuple(context.kept), ended, told)
+    found = Destruction(stamp(time.time()), tuple(context.kept), ended, told)
     note_destruction(context.state.destroyed, found)
 
 
@@ -117,7 +118,7 @@ def give_up(context: StartContext, left: Iterable[Leftover]) -> list[Leftover]:
     """Write down what a person names, and leave it out. Raises UcpError."""
     left = list(left)
     chosen = [each for each in left if each.names & context.abandon]
-    since = now()
+    since = stamp(time.time())
     AbandonedRecord(context.state.abandoned).add(
         AbandonedResource(each.what, each.why, since, each.uid, sorted(each.names))
         for each in chosen
@@ -181,7 +182,7 @@ def _tagged(
         return
     told = {*known}
     for given_up in AbandonedRecord(context.state.abandoned).resources():
-        told.update(given_up.names or given_up.what.split())
+        told.update(given_up.known_by)
     for region in sorted({each.region for each in resources if each.region}):
         try:
             found = look.tagged(region, namespaces)

@@ -41,6 +41,11 @@ class UpgradePart:
     """Its name, where they are a control plane's."""
     provider: str = ""
 
+    @property
+    def what(self) -> str:
+        """What plans call it."""
+        return f"cluster {self.cluster}" if self.cluster else f"component {self.name}"
+
 
 @dataclass(frozen=True)
 class Move:

@@ -46,7 +46,7 @@ def resume_part(part: UpgradePart) -> Step[StartContext]:
 
 
 def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
-    what = f"cluster {part.cluster}" if part.cluster else f"component {part.name}"
+    what = part.what
     found, decision = _decided(context, part)
     if decision is CutOffDecision.GO_ON:
         yield Foreseen("change", what, "its upgrade was cut off: it goes on")

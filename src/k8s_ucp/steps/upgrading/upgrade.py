@@ -75,7 +75,7 @@ def upgrade_part(part: UpgradePart) -> Step[StartContext]:
 
 def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
     moved = moves(context, part)
-    what = f"cluster {part.cluster}" if part.cluster else f"component {part.name}"
+    what = part.what
     if not moved:
         yield Foreseen("keep", what, _why_kept(context, part))
         return

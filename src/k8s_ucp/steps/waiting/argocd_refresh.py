@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from k8s_ucp.components.adoption.adopted_argocd import of_ours
-from k8s_ucp.gitops.refresh import REFRESH, REFRESH_SET
+from k8s_ucp.gitops.refresh import REFRESH_SET
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, Kind, Kube, NotFound, Object
-from k8s_ucp.names import ARGOCD_NAMESPACE
+from k8s_ucp.names import ARGOCD_NAMESPACE, REFRESH
 from k8s_ucp.reconciler.runtime.conditions import is_true
 
 ASK_AGAIN = 2.0
