@@ -4,22 +4,26 @@ Warnings are told to whoever pushes, and refuse nothing.
 
 What was wrong before the push is no reason. What can't be checked is wrong: an error of the check's
 own, or time that is up. Where the check itself is gone (the Python that wrote the hook or kustomize
-has moved) the push passes, and whoever pushes is told.
+has moved) the push passes, and whoever pushes is told. What an edit has checked and pushes as it is
+isn't checked a second time.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from k8s_ucp import __version__
 from k8s_ucp.check_rules import PAGE
 from k8s_ucp.git.clones import write_hook
+from k8s_ucp.git.objects import tree_id
 from k8s_ucp.gitops.check.findings import CheckFinding
 from k8s_ucp.gitops.check.repositories import (
     SHOWN,
@@ -28,6 +32,7 @@ from k8s_ucp.gitops.check.repositories import (
     check,
     transports_in,
 )
+from k8s_ucp.workspace import write_private_file
 
 _SECONDS = 50
 """For each of the two looks, at what is pushed and at what was there: our pushes wait longer."""
@@ -35,6 +40,8 @@ FINDINGS = 10
 """Exit code for findings: Python's own is 1 when it can't start, and 2 for wrong arguments."""
 _OLD_FINDINGS = 1
 """What hooks of earlier versions ask for, which name no code."""
+_CHECKED = "ucp-checked"
+"""File of a local remote, where no push writes: the version that checked, and the trees."""
 _MARK = "# Written by k8s-ucp: checks a push before it lands."
 _HOOK = """#!/bin/sh
 {mark}
@@ -48,6 +55,8 @@ unchecked() {{ # WHY
 }}
 test -x "$python" && test -x "$kustomize" ||
   unchecked 'the check is not where it was; next: ucp start'
+# Nobody who reads the repository has such objects.
+export GIT_NO_REPLACE_OBJECTS=1
 # What runs left that were killed.
 find "${{TMPDIR:-/tmp}}/" -maxdepth 1 -name 'ucp-check.??????' -user "$(id -u)" -mmin +60 \\
   -exec rm -rf {{}} + 2>/dev/null
@@ -61,6 +70,21 @@ files_of() {{ # REPOSITORY COMMIT FOLDER: git's variables name this repository a
   GIT_INDEX_FILE="$work/index" git --git-dir="$1" read-tree "$2" 2>/dev/null &&
     GIT_INDEX_FILE="$work/index" git --git-dir="$1" --work-tree="$3" \\
       checkout-index --all --prefix="$3/" 2>/dev/null
+}}
+
+in_core() {{ # COMMAND: without git's variables, which name the repository that is pushed to.
+  (unset GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_QUARANTINE_PATH; "$@")
+}}
+
+is_checked() {{ # COMMIT: by this version, beside the same core, by the edit that is pushing it
+  noted=$(find "$PWD/{checked}" -prune -user "$(id -u)" -mmin -5 2>/dev/null) &&
+    test -n "$noted" || return 1
+  trees=$(git rev-parse --verify --quiet "$1^{{tree}}") || return 1
+  if test -n "$core"; then
+    beside=$(in_core git --git-dir="$core" rev-parse --verify --quiet {ref}'^{{tree}}') || return 1
+    trees="$beside $trees"
+  fi
+  test "$(cat "$noted" 2>/dev/null)" = "{version} $trees"
 }}
 
 look() {{ # FOLDER: 0 no errors, {findings} errors (printed), else there is no check to start
@@ -78,8 +102,7 @@ look() {{ # FOLDER: 0 no errors, {findings} errors (printed), else there is no c
 }}
 
 if test -n "$core" && test -d "$core"; then
-  (unset GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_QUARANTINE_PATH
-   files_of "$core" {ref} "$work/core") || rm -rf "$work/core"
+  in_core files_of "$core" {ref} "$work/core" || rm -rf "$work/core"
 fi
 while read -r old new ref; do
   test "$ref" = {ref} || continue
@@ -88,6 +111,7 @@ while read -r old new ref; do
     echo '*' >"$work/changed"
   # The backup is encrypted, and nothing refers to it.
   grep -qv '^backup/' "$work/changed" || continue
+  is_checked "$new" && continue
   files_of "$PWD" "$new" "$work/new" || unchecked "the files of $new can't be read"
   look "$work/new" >"$work/findings"
   case $? in
@@ -137,10 +161,35 @@ def ensure_check_hook(
         findings=FINDINGS,
         shown=SHOWN,
         page=PAGE,
+        checked=_CHECKED,
+        version=__version__,
     )
     if write_hook(bare, "pre-receive", text, mark=_MARK):
         return None
     return f"{bare / 'hooks' / 'pre-receive'} was not created by ucp: pushes are not checked"
+
+
+@contextlib.contextmanager
+def already_checked(
+    core: Path, apps: Path, files: Mapping[str, bytes], app_files: Mapping[str, bytes]
+) -> Iterator[None]:
+    """Have the hooks of both local remotes pass these very files while the block lasts.
+
+    files, app_files: all of the repositories, {path: content}, which were checked together. Where
+    the branch gets anything else beside them, such as what people committed, it is checked anew.
+    """
+    trees = tree_id(files)
+    records = ((core, trees), (apps, f"{trees} {tree_id(app_files)}"))
+    try:
+        for bare, found in records:
+            # Without it the hook checks: no reason to fail.
+            with contextlib.suppress(OSError):
+                write_private_file(bare / _CHECKED, f"{__version__} {found}\n")
+        yield
+    finally:
+        for bare, _ in records:
+            with contextlib.suppress(OSError):
+                (bare / _CHECKED).unlink(missing_ok=True)
 
 
 def changed_apps(paths: Iterable[str]) -> set[str] | None:

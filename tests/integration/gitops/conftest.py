@@ -13,7 +13,7 @@ from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
 from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions, publish
-from k8s_ucp.gitops.render.repositories import RenderInputs, render
+from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.kube import Kube
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
@@ -40,6 +40,17 @@ class World:
     ) -> PublishResult:
         """What `ucp start` does to the repositories; whole: what an edit does."""
         topology = topology or demo(**spec)
+        return publish(
+            topology,
+            self.rendered(topology),
+            self.folder,
+            resolutions=resolutions,
+            removed=removed,
+            whole=whole,
+        )
+
+    def rendered(self, topology: Topology) -> Rendered:
+        """What both repositories get."""
         text = topology.model_dump_json(by_alias=True, indent=1).encode()
         facts = RenderInputs(
             machine=FACTS.machine,
@@ -49,10 +60,7 @@ class World:
             engine=FACTS.engine,
             versions=FACTS.versions,
         )
-        files = render(topology, facts)
-        return publish(
-            topology, files, self.folder, resolutions=resolutions, removed=removed, whole=whole
-        )
+        return render(topology, facts)
 
     def refs(self) -> dict[str, str]:
         """Every ref of both remotes."""

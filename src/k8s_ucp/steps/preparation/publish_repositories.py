@@ -13,7 +13,7 @@ from k8s_ucp.engine.foresight import Action, Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.git.leftovers import sweep_temporary
 from k8s_ucp.gitops.check.repositories import CheckResult, check_rendered, refuse, transports
-from k8s_ucp.gitops.check_hook import ensure_check_hook
+from k8s_ucp.gitops.check_hook import already_checked, ensure_check_hook
 from k8s_ucp.gitops.publish.repositories import (
     Published,
     PublishResult,
@@ -106,19 +106,21 @@ def publish_repositories(context: StartContext, report: Report) -> None:
     sweep_temporary()
     remove_copies(context.workspace, context.topology)
     credential = context.git_credential
-    context.published = publish(
-        context.topology,
-        rendered,
-        context.gitops,
-        credentials=RepositoryCredentials(credential, credential),
-        resolutions=context.resolutions,
-        subject=context.subject,
-        removed=context.removed,
-        before_push=context.before_push,
-        whole=context.whole,
-        go_on=context.cancel.check if context.whole else lambda: None,
-        merged_into_apps=context.merged_into_apps,
-    )
+    folder = context.gitops
+    with already_checked(folder.core_remote, folder.apps_remote, rendered.core, rendered.apps):
+        context.published = publish(
+            context.topology,
+            rendered,
+            context.gitops,
+            credentials=RepositoryCredentials(credential, credential),
+            resolutions=context.resolutions,
+            subject=context.subject,
+            removed=context.removed,
+            before_push=context.before_push,
+            whole=context.whole,
+            go_on=context.cancel.check if context.whole else lambda: None,
+            merged_into_apps=context.merged_into_apps,
+        )
     notes = [each.note for each in (context.published.core, context.published.apps)]
     if checked.warnings:
         count = len(checked.warnings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
 import sys
 from pathlib import Path
 from typing import get_args
@@ -13,7 +14,7 @@ import pytest
 from k8s_ucp.git.repository import GitFailed
 from k8s_ucp.gitops.check.kinds import TABLE
 from k8s_ucp.gitops.check.repositories import Checkout, check, check_rendered
-from k8s_ucp.gitops.check_hook import ensure_check_hook
+from k8s_ucp.gitops.check_hook import already_checked, ensure_check_hook
 from k8s_ucp.gitops.manifests.build_many import build_many
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import render, templates_folder
@@ -110,6 +111,43 @@ def test_a_push_passes_where_nothing_can_check(checked: World, tmp_path: Path) -
         checked.folder.apps_remote, "apps", python=tmp_path / "gone", kustomize=tmp_path / "gone"
     )
     checked.edit("apps", DEPLOYMENT, "selector:", "selectr:")
+
+
+def test_what_an_edit_has_checked_and_pushes_as_it_is_is_not_checked_again(
+    world: World, tmp_path: Path
+) -> None:
+    world.start()
+    remotes = (world.folder.core_remote, world.folder.apps_remote)
+    refusing = tmp_path / "refusing"
+    refusing.write_text("#!/bin/sh\necho whatever is checked $$\nexit 10\n")
+    refusing.chmod(0o755)
+    for name, bare in zip(("core", "apps"), remotes, strict=True):
+        ensure_check_hook(bare, name, python=refusing, kustomize=refusing)
+    records = [bare / "ucp-checked" for bare in remotes]
+
+    web, more = (App(name=each, image="a/b", tag="1") for each in ("web", "more"))
+    first = demo(apps=(*demo().spec.apps, web))
+    with pytest.raises(GitFailed, match="whatever is checked"):
+        world.start(first)
+    files = world.rendered(first)
+    with already_checked(*remotes, files.core, files.apps):
+        assert [stat.S_IMODE(each.stat().st_mode) for each in records] == [0o600, 0o600]
+        for name in ("core", "apps"):
+            with pytest.raises(GitFailed, match="whatever is checked"):
+                world.push(name, {"mine.md": b"hello\n"})
+        assert world.start(first).changed
+    assert not any(each.exists() for each in records)
+
+    second = demo(apps=(*first.spec.apps, more))
+    files = world.rendered(second)
+    # Neither a core that was not checked beside these files, nor files of somebody else's in them.
+    with already_checked(*remotes, {}, files.apps), pytest.raises(GitFailed, match="whatever"):
+        world.start(second)
+    with already_checked(*remotes, files.core, {**files.apps, "mine.md": b"hello\n"}):
+        with pytest.raises(GitFailed, match="whatever is checked"):
+            world.start(second)
+        assert b"more" in world.files("core")["ucp.yaml"]
+    assert not any(each.startswith("apps/more/") for each in world.files("apps"))
 
 
 def test_a_hook_of_a_persons_own_stays(world: World, kustomize: Path) -> None:
