@@ -90,7 +90,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     items.sort(key=lambda item: place(item.nodeid, kind="kind" in item.keywords))
     for item in items:
-        if "/unit/" not in item.path.as_posix():
+        # A soak takes up to hours, and is read by whoever runs it.
+        if "/unit/" not in item.path.as_posix() and "soak" not in item.keywords:
             item.add_marker(pytest.mark.flaky(reruns=1))
     kind = [each for each in items if each.get_closest_marker("kind")]
     if not kind:

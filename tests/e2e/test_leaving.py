@@ -6,12 +6,15 @@ Counts come from the cloud's ledger, which ucp doesn't write.
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +161,7 @@ spec:
 """,
 }
 FOREIGN = 500
+MOST_RUNS = 8
 WAIT = "60"
 """Seconds that each step of a teardown may take here: nothing in this cloud takes minutes."""
 
@@ -178,25 +182,18 @@ def test_what_can_not_be_deleted_is_exactly_what_is_reported(world: World) -> No
     hold_finalizer(world, "Subnet", "stage")
     world.ucp("cloud", "fault", "add", "unavailable", "--region", "us-east-1")
     destroy = ("destroy", "--yes", "--delete-data", "--wait", WAIT)
-    said = []
+    said: list[tuple[list[str], int, str]] = []
     plan = json.loads(world.ucp(*destroy, "--plan", "-o", "json").stdout)
     with dead(world, "prod"):
         given_up: list[str] = []
-        for more in (
-            (),
-            ("orders-far",),
-            ("demo-far",),
-            ("demo-stage",),
-            ("demo-prod",),
-            ("us-east-1",),
-        ):
-            given_up += more
+        for _ in range(MOST_RUNS):
             flags = [word for each in given_up for word in ("--abandon", each)]
             done = world.ucp_any(*destroy, *flags, timeout=900)
-            said.append((" ".join(flags) or "none", done.returncode, done.stderr))
+            said.append((given_up, done.returncode, done.stderr))
             print(said[-1], flush=True)
             if done.returncode == 0:
                 break
+            given_up = proposed(done.stderr)
     assert said[-1][1] == 0, said
     assert len(said) > 1, "what is stuck was named first"
     reported = json.loads((world.state / "abandoned.json").read_text())
@@ -204,11 +201,15 @@ def test_what_can_not_be_deleted_is_exactly_what_is_reported(world: World) -> No
     left = {place for place in cloud.ids() if place[2] not in theirs}
     assert {id for _, _, id in left} <= words, "nothing is left that was not reported"
     assert {region for region, _, _ in left} <= {"us-east-1"}, "only what could not be deleted"
-    touched = [each for each in cloud.entries() if each.id in theirs and each.caller != "others"]
-    assert [each for each in touched if not each.caller.endswith("others")] == []
+    touched = [
+        each for each in cloud.entries() if each.id in theirs and not each.caller.endswith("others")
+    ]
+    assert touched == []
     assert theirs <= {id for _, _, id in cloud.ids()}
     shown = world.ucp("status").stdout
-    assert "may still be billed" in shown
+    assert "may still be billed" in shown.casefold()
+    snapshot = re.search("snapshots that databases left, yours to delete: (.*)", said[-1][2])
+    assert snapshot, "the database that was deleted has left one"
     write(
         "destroy",
         "The end of a topology, with what can't be deleted",
@@ -220,19 +221,25 @@ def test_what_can_not_be_deleted_is_exactly_what_is_reported(world: World) -> No
                     ("lines of `ucp destroy --plan` that delete", deletions(plan)),
                     ("left in the cloud by its ledger", f"{len(left)}, all of them reported"),
                     ("of these in regions that answer", 0),
+                    ("final snapshots of databases, told at the end", len(snapshot[1].split(","))),
                     ("others' resources beside ours", len(theirs)),
                     ("touched of these", len(touched)),
                 ],
             ),
             "Runs": table(
-                ("given up", "exit code", "says"),
-                [(flags, code, f"`{first_words(words)}`") for flags, code, words in said],
+                ("run", "names given up", "exit code", "says"),
+                [
+                    (number, len(names), code, f"`{outcome(words)}`")
+                    for number, (names, code, words) in enumerate(said, 1)
+                ],
             ),
             "How": (
                 "Three environments on EKS, one in a region that refuses every call, one whose API "
                 "server is killed whenever it starts; two databases, a load balancer in each "
                 "environment, and a finalizer of somebody else's on a subnet. `ucp destroy` runs "
-                f"with `--delete-data --wait {WAIT}`, and gives up what it names, one by one. "
+                f"with `--delete-data --wait {WAIT}`, and again with the `--abandon` flags that it "
+                "proposes, until it ends well. The service that has the roles of all environments "
+                "is called in the region that refuses. "
                 "Counts are the cloud's own ledger's."
             ),
         },
@@ -244,11 +251,17 @@ def deletions(plan: dict[str, Any]) -> int:
     return sum(each["action"] == "delete" for each in plan["steps"])
 
 
-def first_words(said: str) -> str:
-    lines = [
-        each for each in said.splitlines() if "not reached within" in each or "destroy" in each
-    ]
-    return (lines or [""])[0].strip().replace("|", "/")[:160]
+def proposed(said: str) -> list[str]:
+    """Names that a run which has failed proposes to give up."""
+    advice = re.split("give up what can't be deleted: |give it up: ", said)[-1]
+    words = shlex.split(advice.partition("; then ")[0])
+    return [name for flag, name in pairwise(words) if flag == "--abandon"]
+
+
+def outcome(said: str) -> str:
+    """What a run says at its end."""
+    lines = [each for each in said.splitlines() if each.startswith(("ucp: ", "demo is destroyed"))]
+    return lines[-1].removeprefix("ucp: ").replace("|", "/")[:200]
 
 
 def hold_finalizer(world: World, kind: str, environment: str) -> None:
