@@ -261,7 +261,7 @@ def proposed(said: str) -> list[str]:
 def outcome(said: str) -> str:
     """What a run says at its end."""
     lines = [each for each in said.splitlines() if each.startswith(("ucp: ", "demo is destroyed"))]
-    return lines[-1].removeprefix("ucp: ").replace("|", "/")[:200]
+    return re.sub("[|`]", " ", lines[-1].removeprefix("ucp: "))[:200]
 
 
 def hold_finalizer(world: World, kind: str, environment: str) -> None:

@@ -15,6 +15,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import CRD, Kind, KubeError, Object
 from k8s_ucp.preflight.fence import lost_fence
+from k8s_ucp.preflight.given_up import advice_of_silence, is_given_up
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
 
@@ -35,10 +36,12 @@ def check_orphans(context: StartContext) -> None:
         refuse_orphans(context)
     except KubeError as error:
         if context.core_is_adopted():
+            if is_given_up(context):
+                return
             raise UcpError(
                 "failed to list the cloud resources that Crossplane manages on "
                 f"{core}: {error.message}",
-                next="fix the cause, then: ucp stop",
+                next=advice_of_silence(context),
             ) from error
 
 

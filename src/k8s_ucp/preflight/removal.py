@@ -14,11 +14,17 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.preflight.adoption import settings_of
+from k8s_ucp.preflight.given_up import advice_of_silence, is_given_up
 from k8s_ucp.topology.placement import core_is_existing
 
 
 def check_existing_core(context: StartContext) -> None:
-    """Nothing that others made goes with what is ours. Raises UcpError, also for a silent core."""
+    """Nothing that others made goes with what is ours.
+
+    Raises UcpError, also for a silent core that nobody gives up.
+    """
+    if is_given_up(context):
+        return
     inventory = inventory_of(context)
     if inventory is None:
         _check_unknown(context)
@@ -29,7 +35,7 @@ def check_existing_core(context: StartContext) -> None:
     except KubeError as error:
         raise UcpError(
             f"failed to list the objects on {context.topology.core_cluster}: {error.message}",
-            next="fix the cause, then: ucp stop",
+            next=advice_of_silence(context),
         ) from error
     if foreign:
         raise UcpError(

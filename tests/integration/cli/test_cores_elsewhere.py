@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.clusters.existing.adoption import AdoptionRecord, write_note
+from k8s_ucp.workspace import Workspace, write_private_file
 from tests.e2e.world import World
 from tests.gke_clusters import EMAIL, SECRET, Google, google, key
 from tests.integration.cli.conftest import files
@@ -174,3 +177,46 @@ def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
     assert "spec.reconciler.image is required" in ended.stderr
     assert "make image ARGS='--tag REGISTRY/k8s-ucp-reconciler:1' && docker push" in ended.stderr
     assert files(world) == before
+
+
+@pytest.mark.parametrize("command", ["stop", "destroy"])
+def test_an_existing_core_that_is_gone_for_good_is_given_up_by_name(
+    world: World, command: str
+) -> None:
+    describe(world, "{provider: existing, context: theirs}")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        server = f"https://127.0.0.1:{closed.getsockname()[1]}"
+        config = kubeconfig("theirs", server)
+        (world.home / ".kube").mkdir()
+        (world.home / ".kube" / "config").write_text(json.dumps(config))
+        state = Workspace.at(world.workspace).state("demo")
+        state.make()
+        note = state.root / "existing" / "demo-core.json"
+        access = state.kubeconfig("demo-core")
+        for each in (note, access):
+            each.parent.mkdir(mode=0o700, exist_ok=True)
+        write_note(note, AdoptionRecord("theirs", "uid-1", "v1.35.0"))
+        write_private_file(access, json.dumps(config))
+        ended = world.ucp(command, "--yes", expect=1)
+        assert f"ucp {command} --abandon demo-core" in ended.stderr
+        assert note.exists()
+        shown = world.ucp(command, "--abandon", "demo-core", "--plan").stdout
+        assert "objects of ucp on demo-core" in shown
+        assert note.exists()
+        world.ucp(command, "--yes", "--abandon", "demo-core")
+    assert not note.exists()
+    assert not access.exists()
+    assert (world.home / ".kube" / "config").exists()
+    world.ucp("stop", "--yes")
+
+
+def kubeconfig(context: str, server: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": context,
+        "clusters": [{"name": context, "cluster": {"server": server}}],
+        "users": [{"name": context, "user": {"token": "t"}}],
+        "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
+    }

@@ -82,8 +82,8 @@ def stop(
         option(
             "--abandon",
             "NAME",
-            "Delete the kind core cluster NAME although it does not respond. The cloud "
-            "resources that it created are kept.",
+            "Delete the kind core cluster NAME, or let the existing one go, although it does not "
+            "respond. The cloud resources that it created are kept.",
         ),
     ] = None,
     plan: PlanOption = False,
@@ -130,9 +130,10 @@ def stop(
     if not yes:
         _confirm(context, loses=delete_data or delete_repos)
     seconds = run_plan(stopping, context, call.console)
+    released = "let go" if context.provider.info.adopts else "deleted"
     if context.unasked:
         call.console.say(
-            f"{core} was deleted without checking its cloud resources, which may still "
+            f"{core} was {released} without checking its cloud resources, which may still "
             f"exist and be billed: {', '.join(context.unasked)}"
         )
     if earlier := was_destroyed(context):

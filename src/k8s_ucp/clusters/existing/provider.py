@@ -141,6 +141,11 @@ class ExistingProvider:
             self._file(name).unlink(missing_ok=True)
             self._lock_file(name).unlink(missing_ok=True)
 
+    def forget(self, name: str) -> None:
+        """Let go of one that is gone for good: only our note is removed."""
+        self._file(name).unlink(missing_ok=True)
+        self._lock_file(name).unlink(missing_ok=True)
+
     def state(self, name: str) -> ClusterState:
         note = read_note(self._file(name))
         if note is None:

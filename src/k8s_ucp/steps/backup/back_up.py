@@ -13,6 +13,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.preflight.fence import lost_fence
+from k8s_ucp.preflight.given_up import advice_of_silence, is_given_up
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.steps.backup.ask_core import (
@@ -56,6 +57,9 @@ def _foresee_backup_before_stop(context: StartContext) -> Iterator[Foreseen]:
             why,
             lost and f"if {core} does not respond, what it alone knows of: {lost}",
         )
+    elif is_given_up(context) and not context.destroys:
+        for each in at_stake(context):
+            yield Foreseen("keep", each, f"{core} is given up: nothing manages it after that")
     for name in ("core", "apps"):
         if getattr(context.gitops, name).exists():
             yield Foreseen("keep", f"{name} repository", "`ucp stop` deletes no repository")
@@ -97,9 +101,12 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
         if _is_removed(context):
             accept_loss(context, "it stopped responding", report)
         elif context.core_is_adopted():
-            raise UcpError(
-                f"stopping would lose data of the core cluster: {name} is not responding"
-            )
+            if not is_given_up(context):
+                raise UcpError(
+                    f"stopping would lose data of the core cluster: {name} is not responding",
+                    next=advice_of_silence(context),
+                )
+            accept_loss(context, "given up with --abandon", report)
         elif context.state.kubeconfig(name).exists():
             report(f"not backed up: {name} is not responding")
         return

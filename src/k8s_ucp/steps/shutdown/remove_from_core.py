@@ -34,6 +34,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
+from k8s_ucp.preflight.given_up import is_given_up
 from k8s_ucp.preflight.removal import inventory_of
 from k8s_ucp.steps.shutdown.stop import forget_access
 
@@ -50,10 +51,14 @@ HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
 def _foresee_removal(context: StartContext) -> Iterator[Foreseen]:
+    core = context.topology.core_cluster
+    if is_given_up(context):
+        why = "it is given up: should it come back, they are yours to delete"
+        yield Foreseen("keep", f"objects of ucp on {core}", why)
+        return
     found = inventory_of(context)
     if found is None:
         return
-    core = context.topology.core_cluster
     removed = [*found.created, *found.applied, *found.cluster_secrets, *found.applications]
     for entry in sorted({str(LedgerEntry.of(each)) for each in [*removed, *found.kinds]}):
         yield Foreseen("delete", entry, f"ucp installed it on {core}")
@@ -67,12 +72,16 @@ def _foresee_removal(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Remove ucp's objects from the core cluster", foresee=_foresee_removal)
 def remove_from_core(context: StartContext, report: Report) -> None:
-    name = context.topology.core_cluster
-    inventory = inventory_of(context)
-    if inventory is None:
-        return
-    _Removal(context, inventory, report).run()
-    make(context.workspace, context.topology).delete(name)
+    name, provider = context.topology.core_cluster, make(context.workspace, context.topology)
+    if is_given_up(context):
+        report(f"{name} is given up: what ucp created there is kept")
+        provider.forget(name)
+    else:
+        inventory = inventory_of(context)
+        if inventory is None:
+            return
+        _Removal(context, inventory, report).run()
+        provider.delete(name)
     Ledger(context.state.ledger).remove()
     forget_access(context, name)
 

@@ -1,0 +1,23 @@
+"""A core of others that is gone for good: who is to let it go names it."""
+
+from __future__ import annotations
+
+from k8s_ucp.clusters.existing.provider import make
+from k8s_ucp.context import StartContext
+
+
+def is_given_up(context: StartContext) -> bool:
+    """A person has named a core of others that is silent, also where the kubeconfig has it now."""
+    name = context.topology.core_cluster
+    if name not in context.abandon or not context.core_is_adopted() or context.core_answers():
+        return False
+    return not make(context.workspace, context.topology).state(name).running
+
+
+def advice_of_silence(context: StartContext) -> str:
+    """What to type about a core of others that doesn't answer. Pure."""
+    command = "ucp destroy" if context.destroys else "ucp stop"
+    return (
+        f"fix the cause, then: {command}; or, if the cluster is gone for good, accept that what "
+        f"it has in clouds is kept and billed: {command} --abandon {context.topology.core_cluster}"
+    )
