@@ -13,7 +13,11 @@ import pytest
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.steps.upgrading.rehearsal.comparison import compare, lost_values
-from k8s_ucp.steps.upgrading.rehearsal.inventory import ClusterInventory, Item
+from k8s_ucp.steps.upgrading.rehearsal.inventory import (
+    ClusterInventory,
+    Item,
+    is_fleeting,
+)
 from k8s_ucp.steps.upgrading.rehearsal.report import Findings, shortened
 from k8s_ucp.steps.upgrading.rehearsal.steps import check_copyable
 from k8s_ucp.workspace import Workspace
@@ -75,6 +79,36 @@ def test_what_is_lost_made_anew_or_changed_is_named() -> None:
     seen = compare(before, after, ())
     assert seen.lost == ("secrets a/gone", "secrets a/new: made anew, with another UID")
     assert seen.changed == ("secrets a/other: data.x",)
+
+
+OWNER = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "fleeting"),
+    [
+        ("pods", {}, True),
+        ("secrets", {"type": "bootstrap.kubernetes.io/token"}, True),
+        ("secrets", {"type": "Opaque"}, False),
+        ("jobs.batch", {"spec": {"ttlSecondsAfterFinished": 60}}, True),
+        ("jobs.batch", {"spec": {}}, False),
+        ("jobs.batch", {"metadata": {"ownerReferences": [OWNER]}}, True),
+        ("configmaps", {"metadata": {"deletionTimestamp": "2026-11-25T00:00:00Z"}}, True),
+        (
+            "applications.argoproj.io",
+            {"metadata": {"ownerReferences": [{**OWNER, "apiVersion": "argoproj.io/v1alpha1"}]}},
+            False,
+        ),
+        ("deployments.apps", {"metadata": {"ownerReferences": None}}, False),
+    ],
+)
+def test_what_controllers_of_the_copy_delete_in_their_own_time_is_not_lost(
+    kind: str, content: dict[str, Any], fleeting: bool
+) -> None:
+    assert is_fleeting(kind, {"metadata": {}, **content}) is fleeting
+    before = inventory({f"{kind} a/b": Item("1", zlib.compress(b"{}"), False, fleeting)})
+    seen = compare(before, inventory({}, {kind: ("v1",)}), ())
+    assert seen.lost == (() if fleeting else (f"{kind} a/b",))
 
 
 def test_kinds_that_were_renewed_may_differ_and_others_not() -> None:

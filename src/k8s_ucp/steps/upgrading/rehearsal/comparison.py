@@ -58,8 +58,9 @@ def _lost(before: ClusterInventory, after: ClusterInventory) -> Iterator[str]:
         if item.automatic or name.partition(" ")[0] in after.unreadable:
             continue
         if now is None:
-            yield name
-        elif now.uid != item.uid:
+            if not item.fleeting:
+                yield name
+        elif now.uid != item.uid and not item.fleeting:
             yield f"{name}: made anew, with another UID"
 
 

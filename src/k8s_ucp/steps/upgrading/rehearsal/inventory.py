@@ -18,6 +18,10 @@ _AUTOMATIC_KINDS = {
     "endpoints",
     "endpointslices.discovery.k8s.io",
 }
+_WORKLOADS = {"v1", "apps", "batch"}
+"""API groups of those kinds whose controllers come with Kubernetes."""
+_JOINING = "bootstrap.kubernetes.io/token"
+"""Type of a Secret by which a node joins, for a while."""
 _STORED = "storedVersions"
 _AUTOMATIC_LABEL = "kubernetes.io/bootstrapping"
 _AUTOMATIC_ANNOTATION = "apf.kubernetes.io/autoupdate-spec"
@@ -33,6 +37,8 @@ class Item:
     packed: bytes
     automatic: bool
     """Kubernetes writes it by itself, and may do so otherwise in a newer version."""
+    fleeting: bool = False
+    """Kubernetes' own controllers, which run on a copy, too, delete it in their own time."""
 
     @property
     def content(self) -> dict[str, Any]:
@@ -144,4 +150,21 @@ def _item(kind: str, item: Object) -> Item:
         or (kind == "configmaps" and metadata["name"] in _AUTOMATIC_NAMES)
     )
     packed = zlib.compress(json.dumps(content, sort_keys=True).encode(), 1)
-    return Item(metadata["uid"], packed, automatic)
+    return Item(metadata["uid"], packed, automatic, is_fleeting(kind, item))
+
+
+def is_fleeting(kind: str, item: Object) -> bool:
+    """Whether Kubernetes' own controllers delete it: it ends by itself, or they have made it."""
+    metadata = item["metadata"]
+    owners = metadata.get("ownerReferences") or ()
+    return (
+        bool(metadata.get("deletionTimestamp"))
+        or kind == "pods"
+        or any(each.get("controller") and _is_built_in(each) for each in owners)
+        or (kind == "jobs.batch" and "ttlSecondsAfterFinished" in (item.get("spec") or {}))
+        or (kind == "secrets" and item.get("type") == _JOINING)
+    )
+
+
+def _is_built_in(owner: Mapping[str, Any]) -> bool:
+    return owner["apiVersion"].partition("/")[0] in _WORKLOADS
