@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import secrets
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +42,7 @@ REVISION_CACHE = "10s"
 
 CRDS = "crds.yaml"
 _CONFIG = "config.yaml"
+_TEMPORARY = "tmp"
 _COLLECTING: Mapping[str, str] = {"GOGC": "50"}
 """They read all there is when they start, and then mostly wait: Go collects more often."""
 _RENDERED_BY_US = ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
@@ -211,7 +213,7 @@ class ArgoCD:
             "REDIS_PASSWORD": Redis(self.host).password(),
             "PATH": self.host.path(toolbox.module(NAME) / "hack", *sorted(tools)),
             "HOME": str(folder(NAME)),
-            "TMPDIR": str(folder(NAME, "tmp")),
+            "TMPDIR": str(folder(NAME, _TEMPORARY)),
             "ARGOCD_FAKE_IN_CLUSTER": "true",
             "ARGOCD_TLS_DATA_PATH": str(folder(NAME, "tls")),
             "ARGOCD_SSH_DATA_PATH": str(folder(NAME, "ssh")),
@@ -272,6 +274,12 @@ def signing_key() -> dict[str, Any]:
     return SECRET.object(
         "argocd-secret", NAMESPACE, labels=part_of, type="Opaque", data={"server.secretkey": key}
     )
+
+
+def remove_leftovers(components: Path) -> None:
+    """Of its programs, which have ended: each start would leave a few folders more."""
+    for each in (components / NAME / _TEMPORARY).glob("argocd-*-wrapper-*"):
+        shutil.rmtree(each, ignore_errors=True)
 
 
 def ui_available(port: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -147,9 +148,10 @@ class FenceFiles:
         self._write(self._permit, permit)
 
     def forget(self) -> None:
-        """Nobody guards this topology here any more."""
+        """Nobody guards this topology here any more. The next claim clones anew, in one piece."""
         for each in (self.settings_file, self._permit):
             each.unlink(missing_ok=True)
+        shutil.rmtree(self.clone, ignore_errors=True)
 
     @property
     def epoch(self) -> int | None:

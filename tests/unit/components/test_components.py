@@ -52,6 +52,16 @@ def test_every_program_can_be_supervised(host: Host) -> None:
     assert all(section(each) for each in programs.values())
 
 
+def test_what_argo_cd_leaves_at_each_start_goes_and_its_clones_stay(host: Host) -> None:
+    temporary = Path(ArgoCD(host, resync=30).programs()[0].env["TMPDIR"])
+    for name in ("argocd-git-wrapper-1", "argocd-helm-wrapper-2", "_argocd-repo"):
+        (temporary / name).mkdir()
+        (temporary / name / "git").write_text("")
+    argocd.remove_leftovers(host.state.components)
+    assert [each.name for each in temporary.iterdir()] == ["_argocd-repo"]
+    argocd.remove_leftovers(host.state.components / "none")
+
+
 def test_the_keys_of_the_cloud_stay_in_its_private_folder(host: Host) -> None:
     first, account = all_programs(host)["cloud"], CloudComponent(host, "demo").account()
     keys = settle_keys(host.folder("cloud"))

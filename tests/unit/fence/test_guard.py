@@ -224,3 +224,9 @@ def test_a_ref_on_this_machine_is_read_without_git(desk: Desk, tmp_path: Path) -
     (bare / FENCE).unlink()
     (bare / "packed-refs").write_text(f"# pack-refs\nabc refs/heads/main\ncommit {FENCE}\n")
     assert reader.look(replace(settings, url=bare.as_uri()), 1.0) == ("commit", OURS)
+
+
+def test_who_lets_go_keeps_no_history_of_the_fence(desk: Desk) -> None:
+    (desk.files.clone / ".git" / "objects").mkdir(parents=True)
+    desk.files.forget()
+    assert list(desk.files.folder.iterdir()) == []

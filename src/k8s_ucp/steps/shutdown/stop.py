@@ -16,6 +16,7 @@ from functools import partial
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.local import remove_copies
 from k8s_ucp.clusters.user_contexts import forget_contexts
+from k8s_ucp.components import argocd
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
@@ -35,6 +36,7 @@ def _foresee_components(context: StartContext) -> Iterator[Foreseen]:
 def stop_components(context: StartContext, _: Report) -> None:
     """And their supervisor: nothing starts anything again after this."""
     context.placement.stop_all()
+    argocd.remove_leftovers(context.state.components)
 
 
 def _foresee_ends(context: StartContext) -> Iterator[Foreseen]:
