@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,6 +13,9 @@ from k8s_ucp.managed.external import CloudFailed
 CALL_SECONDS = 20.0
 
 Answer = dict[str, Any]
+
+_making = threading.Lock()
+"""Held while a client is made: tens of milliseconds, and some of it is not safe between threads."""
 
 
 class ResourceNotFound(CloudFailed):
@@ -70,18 +74,22 @@ def accepted(service: str, operation: str, parameters: Mapping[str, Any]) -> dic
 
 @cache
 def _members(service: str, operation: str) -> frozenset[str]:
-    import botocore.session
+    with _making:
+        model = _session().get_service_model(service)
+        return frozenset(model.operation_model(operation).input_shape.members)
 
-    model = botocore.session.get_session().get_service_model(service)
-    return frozenset(model.operation_model(operation).input_shape.members)
+
+def _client(account: AwsAccount, service: str, region: str) -> Any:
+    """One for all threads: those that need it first wait for whoever makes it."""
+    with _making:
+        return _new_client(account, service, region)
 
 
 @cache
-def _client(account: AwsAccount, service: str, region: str) -> Any:
-    import botocore.session
+def _new_client(account: AwsAccount, service: str, region: str) -> Any:
     from botocore.config import Config
 
-    return botocore.session.get_session().create_client(
+    return _session().create_client(
         service,
         region_name=region,
         endpoint_url=account.endpoint,
@@ -96,3 +104,11 @@ def _client(account: AwsAccount, service: str, region: str) -> Any:
             s3={"addressing_style": "path"},
         ),
     )
+
+
+@cache
+def _session() -> Any:
+    """It keeps what it has read of endpoints and services; whoever uses it holds the lock."""
+    import botocore.session
+
+    return botocore.session.get_session()

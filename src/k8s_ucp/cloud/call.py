@@ -123,12 +123,18 @@ def _routes(service: str) -> list[tuple[str, str, re.Pattern[str], dict[str, str
 def service_model(service: str) -> Any:
     """botocore's model of a service, by the name that signatures have; None for unknown ones."""
     import botocore.exceptions
-    import botocore.session
 
     try:
-        return botocore.session.get_session().get_service_model(service)
+        return _session().get_service_model(service)
     except botocore.exceptions.UnknownServiceError:
         return None
+
+
+@cache
+def _session() -> Any:
+    import botocore.session
+
+    return botocore.session.get_session()
 
 
 def _json(body: bytes) -> dict[str, Any]:

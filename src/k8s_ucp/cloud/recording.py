@@ -14,7 +14,9 @@ from pathlib import Path
 from k8s_ucp.cloud.call import HttpRequest
 from k8s_ucp.cloud.json_lines import JsonLines
 
-_KEPT = ("authorization", "content-type", "host", "x-amz-target", "x-amz-date")
+ACCOUNT_HEADER = "x-moto-account-id"
+"""By which moto is told whose call it is. Requests recorded without it are played without it."""
+_KEPT = ("authorization", "content-type", "host", "x-amz-target", "x-amz-date", ACCOUNT_HEADER)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import Any
 from k8s_ucp.cloud.call import ApiCall, HttpRequest, read_call, service_model
 from k8s_ucp.cloud.faults import CloudFault, as_items, read_faults, take
 from k8s_ucp.cloud.ledger import RESET, CloudLedger, CloudLedgerEntry
-from k8s_ucp.cloud.recording import Recording
+from k8s_ucp.cloud.recording import ACCOUNT_HEADER, Recording
 from k8s_ucp.cloud.resources import effect_of, id_of
 from k8s_ucp.errors import UcpError
 
@@ -30,6 +30,10 @@ LOG = logging.getLogger("cloud")
 ADMIN = "/_ucp/"
 HANG = 600.0
 """Seconds until a hanging call is dropped; clients give up earlier."""
+_ACCOUNT = "123456789012"
+"""moto's default. Untold, it looks for the access key in IAM of all partitions, and makes each of
+these with all of AWS's own policies, which takes most of a second.
+"""
 _FIRST = ("ec2", "iam", "rds")
 """Services that environments and databases are made with; EKS draws an id when it is imported."""
 
@@ -243,7 +247,9 @@ def _read(environ: Mapping[str, Any]) -> HttpRequest:
             headers[name.replace("_", "-").lower()] = environ[name]
     path, _, query = str(environ.get("RAW_URI") or environ["PATH_INFO"]).partition("?")
     body = environ["wsgi.input"].read(length) if length else b""
-    return HttpRequest(environ["REQUEST_METHOD"], path, query, headers, body)
+    return HttpRequest(
+        environ["REQUEST_METHOD"], path, query, {**headers, ACCOUNT_HEADER: _ACCOUNT}, body
+    )
 
 
 def _before(
